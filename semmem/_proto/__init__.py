@@ -1,0 +1,1 @@
+"""Generated from proto/ by `make proto`; a test regenerates it and compares. Do not edit."""

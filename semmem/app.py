@@ -1,0 +1,293 @@
+"""The composition root: what a running semmem consists of, how it starts, and how it ends.
+
+Starting never waits for the store: a Milvus that is down when semmem starts is opened when it comes, and until then
+requests pass without memory. What cannot get better by waiting (data of another model, a port in use, a journal that
+cannot be opened) stops the start with an error that names it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from semmem import assembly
+from semmem.assembly import DAY_S, Backends
+from semmem.backends.in_process import InProcessStore
+from semmem.backends.milvus_lite import MilvusLiteProcess
+from semmem.background import JournalWriter, Learner, Tasks
+from semmem.config.settings import Settings
+from semmem.extproc import ExternalProcessor, ExtProcServer
+from semmem.extraction.pipeline import BatchResult
+from semmem.management.api import create_api
+from semmem.management.health import create_health
+from semmem.management.server import HttpListener
+from semmem.memory import Hit
+from semmem.metering import MeteredEmbedder, MeteredStore
+from semmem.metrics import Metrics
+from semmem.ports import Batch, Embedder, EmbedderError, JournalError, Store, StoreError, StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+STORE_RETRY_S = 2.0
+HEALTH_INTERVAL_S = 5.0
+PRUNE_INTERVAL_S = 600.0
+LEARN_DRAIN_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where a running semmem listens, with the ports that were chosen."""
+
+    grpc: str
+    api: str
+    health: str
+
+
+class App:
+    """One semmem process. Must be made inside a running event loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.metrics = Metrics()
+        self._tasks = Tasks()
+        self._up = {"journal": False, "embedder": False, "store": False}
+        self._embedder_tried = asyncio.Event()
+        self._store_tried = asyncio.Event()
+        self._fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    # --- life --------------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Addresses]:
+        """Serve inside the block; drain and close at its end. Raises OSError or SemmemError when it cannot start."""
+        async with AsyncExitStack() as stack:
+            backends = await self._open_backends(stack)
+            writer = JournalWriter(
+                backends.journal,
+                queue_max=self._settings.journal.queue_max,
+                commit_interval_s=self._settings.journal.commit_interval_ms / 2000,
+                on_commit=lambda status, _halves, seconds: self.metrics.journal_commit_seconds.labels(status).observe(
+                    seconds
+                ),
+            )
+            learner = self._learner(backends)
+            stack.push_async_callback(self._tasks.cancel)
+            server, addresses = await self._open_doors(backends, writer, stack)
+            for name, work in (
+                ("open store", self._open_store(backends.store)),
+                ("open embedder", self._open_embedder(backends.embedder)),
+                ("journal writer", writer.run()),
+                ("learner", learner.run()),
+                ("housekeeping", self._housekeeping(backends, writer)),
+            ):
+                self._tasks.spawn(name, work)
+            await self._until_ready()
+            await server.set_serving(True)
+            try:
+                yield addresses
+            finally:
+                await self._drain(server, writer, learner)
+
+    async def until(self, stop: asyncio.Event) -> None:
+        """Wait to be stopped. Raises a failure that waiting will not mend."""
+        stopped = self._tasks.spawn("stop", stop.wait())
+        await asyncio.wait([stopped, self._fatal], return_when=asyncio.FIRST_COMPLETED)
+        if self._fatal.done():
+            self._fatal.result()
+
+    async def _until_ready(self) -> None:
+        tried = self._tasks.spawn("wait for backends", self._backends_tried())
+        await asyncio.wait([tried, self._fatal], return_when=asyncio.FIRST_COMPLETED)
+        if self._fatal.done():
+            self._fatal.result()
+
+    async def _backends_tried(self) -> None:
+        await self._embedder_tried.wait()
+        await self._store_tried.wait()
+
+    async def _drain(self, server: ExtProcServer, writer: JournalWriter, learner: Learner) -> None:
+        """Nothing that was accepted is lost: streams end first, then the journal's queue, then running batches."""
+        deadline = time.monotonic() + self._settings.deployment.drain_s
+        await server.stop(max(0.5, deadline - time.monotonic() - LEARN_DRAIN_S))
+        if not await writer.drained(max(1.0, deadline - time.monotonic())):
+            log.error("stopped with %d halves of turns not committed", len(writer))
+        await learner.drained(max(0.5, min(LEARN_DRAIN_S, deadline - time.monotonic())))
+
+    # --- backends ----------------------------------------------------------------------------------------------------
+
+    async def _open_backends(self, stack: AsyncExitStack) -> Backends:
+        settings = self._settings
+        journal = assembly.journal(settings)
+        await journal.open()
+        stack.push_async_callback(journal.close)
+        self._up["journal"] = True
+        embedder = assembly.embedder(settings)
+        stack.push_async_callback(embedder.close)
+        store = await self._make_store(stack, embedder.signature)
+        stack.push_async_callback(store.close)
+        models = assembly.models(settings, self.metrics)
+        for model in models.values():
+            stack.push_async_callback(model.close)
+        return Backends(
+            store=MeteredStore(store, self.metrics, settings.memory.backend),
+            embedder=MeteredEmbedder(embedder, self.metrics),
+            journal=journal,
+            models=models,
+        )
+
+    async def _make_store(self, stack: AsyncExitStack, signature: str) -> Store:
+        memory = self._settings.memory
+        if memory.backend == "in_process":
+            return InProcessStore()
+        if memory.milvus.address:
+            return assembly.milvus(self._settings, memory.milvus.address, signature)
+        lite = MilvusLiteProcess(Path(self._settings.data_dir) / memory.milvus.data_dir)
+        await lite.start()
+        stack.push_async_callback(lite.stop)
+        return assembly.milvus(self._settings, lite.uri, signature)
+
+    async def _open_store(self, store: Store) -> None:
+        """Open, again and again while it is unreachable. A store that answers but does not fit is fatal."""
+        while not self._up["store"]:
+            try:
+                await store.open()
+                self._up["store"] = True
+            except StoreUnavailable as error:
+                log.error("store unavailable, memory disabled until it answers: %s", error)
+            except StoreError as error:
+                self._fail(error)
+                return
+            self._store_tried.set()
+            if not self._up["store"]:
+                await asyncio.sleep(STORE_RETRY_S)
+
+    async def _open_embedder(self, embedder: Embedder) -> None:
+        try:
+            await embedder.open()
+            self._up["embedder"] = True
+        except EmbedderError as error:
+            if self._settings.memory.embedding.source == "local":
+                self._fail(error)
+                return
+            log.error("no embedder, searches are degraded: %s", error)
+        self._embedder_tried.set()
+
+    def _fail(self, error: Exception) -> None:
+        if not self._fatal.done():
+            self._fatal.set_exception(error)
+
+    # --- doors -------------------------------------------------------------------------------------------------------
+
+    async def _open_doors(
+        self, backends: Backends, writer: JournalWriter, stack: AsyncExitStack
+    ) -> tuple[ExtProcServer, Addresses]:
+        settings = self._settings
+        limits = assembly.door_limits(settings)
+        exchange = assembly.exchange(settings, backends, writer, self._searched)
+        server = ExtProcServer(
+            ExternalProcessor(exchange, self.metrics, limits),
+            address=assembly.grpc_address(settings),
+            message_bytes_max=limits.message_bytes_max,
+        )
+        grpc = await server.start()
+        stack.push_async_callback(server.stop, 0.0)
+        api = create_api(assembly.memories(settings, backends), assembly.access(settings), self.metrics)
+        health = create_health(self.metrics, self._ready, lambda: self._gauges(writer))
+        return server, Addresses(
+            grpc=grpc,
+            api=await self._serve("api", api, settings.listeners.api.address, stack),
+            health=await self._serve("health", health, settings.listeners.health.address, stack),
+        )
+
+    async def _serve(self, name: str, application: object, address: str, stack: AsyncExitStack) -> str:
+        listener = HttpListener(application, address)
+        bound = listener.bind()
+        task = self._tasks.spawn(name, listener.serve())
+
+        async def stop() -> None:
+            listener.stop()
+            await asyncio.wait({task}, timeout=5.0)
+            listener.close()
+
+        stack.push_async_callback(stop)
+        return bound
+
+    def _ready(self) -> dict[str, bool]:
+        """Memory is optional, so a store that is down does not make semmem unready."""
+        return {"journal": self._up["journal"], "embedder": self._embedder_tried.is_set()}
+
+    # --- learning, housekeeping, measuring ---------------------------------------------------------------------------
+
+    def _learner(self, backends: Backends) -> Learner:
+        learning = assembly.learning(self._settings, backends)
+
+        async def learn(batch: Batch) -> None:
+            started = time.perf_counter()
+            result = await learning.learn(batch)
+            self._learnt(batch, result, time.perf_counter() - started)
+
+        return assembly.learner(self._settings, backends, learn)
+
+    async def _housekeeping(self, backends: Backends, writer: JournalWriter) -> None:
+        """Watch the components, count the journal's turns, drop what is past its time."""
+        dropped, pruned = 0, time.monotonic()
+        while True:
+            await asyncio.sleep(HEALTH_INTERVAL_S)
+            self.metrics.journal_dropped.inc(writer.dropped - dropped)
+            dropped = writer.dropped
+            if self._store_tried.is_set():
+                await self._watch_store(backends.store)
+            due = time.monotonic() - pruned > PRUNE_INTERVAL_S
+            await self._watch_journal(backends, prune=due)
+            pruned = time.monotonic() if due else pruned
+
+    async def _watch_store(self, store: Store) -> None:
+        was_up = self._up["store"]
+        try:
+            await store.health()
+            self._up["store"] = True
+        except StoreError as error:
+            self._up["store"] = False
+            if was_up:
+                log.error("store does not answer, requests pass without memory: %s", type(error).__name__)
+        if self._up["store"] and not was_up:
+            log.info("store answers again")
+
+    async def _watch_journal(self, backends: Backends, *, prune: bool) -> None:
+        try:
+            for state, count in (await backends.journal.counts()).items():
+                self.metrics.journal_turns.labels(state).set(count)
+            if prune:
+                await backends.journal.prune(done_before=time.time() - self._settings.journal.retention_days * DAY_S)
+            self._up["journal"] = True
+        except JournalError as error:
+            self._up["journal"] = False
+            log.error("journal: %s", error)
+
+    def _gauges(self, writer: JournalWriter) -> None:
+        self.metrics.journal_queue.set(len(writer))
+        for component, up in self._up.items():
+            self.metrics.component_up.labels(component).set(up)
+
+    def _searched(self, status: str, hits: list[Hit], seconds: float) -> None:
+        backend = self._settings.memory.backend
+        self.metrics.retrievals.labels(backend, status).inc()
+        self.metrics.retrieval_seconds.labels(backend, "search").observe(seconds)
+        if status != "error":
+            self.metrics.retrieval_results.labels(backend).observe(len(hits))
+
+    def _learnt(self, batch: Batch, result: BatchResult, seconds: float) -> None:
+        self.metrics.extractions.labels(result.status).inc()
+        self.metrics.extraction_seconds.labels(result.status).observe(seconds)
+        for memory_type, count in result.stored.items():
+            self.metrics.facts.labels(memory_type).inc(count)
+        for action, count in result.actions.items():
+            self.metrics.fact_actions.labels(action).inc(count)
+        for reason, count in result.rejected.items():
+            self.metrics.facts_rejected.labels(reason).inc(count)
+        log.info("batch %s: %s, %d facts stored", batch.id, result.status, sum(result.stored.values()))

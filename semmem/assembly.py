@@ -1,0 +1,271 @@
+"""Settings -> parts: every plain value that a backend, a step or a door is built with is looked up here, once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from semmem.backends.cached_embedder import CachedEmbedder
+from semmem.backends.milvus import MilvusStore
+from semmem.backends.openai import OpenAIModel
+from semmem.backends.sentence_transformers import SentenceTransformersEmbedder
+from semmem.backends.sql import SqlJournal
+from semmem.background import JournalWriter, Learner
+from semmem.config.settings import Milvus, Settings
+from semmem.exchange import Exchange, ExchangeLimits
+from semmem.extproc import DoorLimits
+from semmem.extraction.dedup import Dedup
+from semmem.extraction.llm import LlmExtractor
+from semmem.extraction.pipeline import Learning, choose_extractor
+from semmem.extraction.rules import RulesExtractor
+from semmem.extraction.screen import Outcome as Verdict
+from semmem.extraction.screen import screen
+from semmem.identity import IdentityRules, Sessions
+from semmem.management.access import AccessRules
+from semmem.management.memories import Memories
+from semmem.memory import Hit
+from semmem.metering import MeteredModel
+from semmem.metrics import Metrics
+from semmem.permission import PermissionRules
+from semmem.ports import Batch, BatchRules, Embedder, Extractor, LanguageModel, Store
+from semmem.retrieval.context import FENCE_MARKERS, strip_block
+from semmem.retrieval.recall import Recall, RecallRules
+
+DAY_S = 86_400.0
+GRPC_OVERHEAD_BYTES = 1024 * 1024
+"""Headers and metadata around a body in one gRPC message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backends:
+    """The third parties of one semmem, behind their ports."""
+
+    store: Store
+    embedder: Embedder
+    journal: SqlJournal
+    models: Mapping[str, LanguageModel]
+
+
+def journal(settings: Settings) -> SqlJournal:
+    path = Path(settings.data_dir) / settings.journal.path
+    return SqlJournal(path, synchronous="FULL" if settings.journal.synchronous == "full" else "NORMAL")
+
+
+def embedder(settings: Settings) -> Embedder:
+    """The local model behind its cache, when one is wanted."""
+    rules = settings.memory.embedding
+    model = SentenceTransformersEmbedder(
+        rules.model,
+        dimension=rules.dimension,
+        threads=rules.threads,
+        workers=rules.workers,
+        batch_max=rules.batch_max,
+    )
+    if not rules.cache_entries_max:
+        return model
+    return CachedEmbedder(model, entries_max=rules.cache_entries_max, ttl_s=rules.cache_ttl_s)
+
+
+def milvus(settings: Settings, address: str, signature: str) -> MilvusStore:
+    """A store at ``address``: that of a server, or of the embedded child process."""
+    rules = settings.memory.milvus
+    return MilvusStore(
+        _uri(address, rules),
+        collection=rules.collection,
+        dimension=rules.dimension,
+        signature=signature,
+        token=rules.token.get_secret_value(),
+        database=rules.database,
+        secure=rules.tls.enabled,
+        ca_pem_path=rules.tls.ca_file,
+        client_pem_path=rules.tls.cert_file,
+        client_key_path=rules.tls.key_file,
+        server_name=rules.tls.server_name,
+        index=rules.index,
+        num_partitions=rules.num_partitions,
+        search_timeout_s=settings.deadlines.store_ms / 1000,
+        read_timeout_s=rules.call_timeout_s,
+        write_timeout_s=rules.call_timeout_s,
+    )
+
+
+def _uri(address: str, rules: Milvus) -> str:
+    if "://" in address:
+        return address
+    return f"{'https' if rules.tls.enabled else 'http'}://{address}"
+
+
+def models(settings: Settings, metrics: Metrics) -> dict[str, LanguageModel]:
+    """The configured language models by role."""
+    found: dict[str, LanguageModel] = {}
+    for model in settings.external_models:
+        client = OpenAIModel(
+            model.llm_endpoint.base_url,
+            model.llm_model_name,
+            api_key=model.api_key.get_secret_value() or None,
+            max_tokens=model.output_tokens_max,
+            temperature=model.temperature,
+        )
+        found[model.model_role] = MeteredModel(client, metrics, model.model_role)
+    return found
+
+
+# --- the request path ------------------------------------------------------------------------------------------------
+
+
+def exchange(
+    settings: Settings,
+    backends: Backends,
+    writer: JournalWriter,
+    on_search: Callable[[str, list[Hit], float], None],
+) -> Exchange:
+    memory, limits = settings.memory, settings.limits
+
+    async def began(user: str, key: str, seen_since: float) -> float | None:
+        return await backends.journal.session_start(user, key, seen_since=seen_since)
+
+    return Exchange(
+        identity=identity(settings),
+        permissions=PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store),
+        sessions=Sessions(began, idle_s=settings.identity.session_idle_s),
+        recall=Recall(backends.store, backends.embedder, recall_rules(settings), on_search=on_search),
+        journal=writer,
+        limits=ExchangeLimits(
+            request_body_bytes_max=limits.request_body_bytes_max,
+            answer_bytes_max=limits.answer_bytes_max,
+            response_body_bytes_max=limits.response_body_bytes_max,
+            phase_s=settings.deadlines.phase_ms / 1000,
+        ),
+        clock=time.time,
+    )
+
+
+def recall_rules(settings: Settings) -> RecallRules:
+    memory = settings.memory
+    return RecallRules(
+        limit=memory.default_retrieval_limit,
+        threshold=memory.default_similarity_threshold,
+        tokens_max=memory.injection.max_inject_tokens,
+        query_chars_max=settings.limits.query_chars_max,
+        role=memory.injection.role,
+        position=memory.injection.position,
+        user_role_models=memory.injection.user_role_models,
+        fact_header=settings.signals.fact_header,
+        tool_header=settings.signals.tool_header,
+    )
+
+
+def identity(settings: Settings) -> IdentityRules:
+    rules = settings.identity
+    return IdentityRules(
+        metadata_namespace=rules.metadata_namespace,
+        metadata_claim=rules.metadata_claim,
+        trusted_headers=rules.trusted_headers,
+        api_key_secret=rules.api_key.hmac_secret.get_secret_value().encode() if rules.api_key.enabled else None,
+        allow_untrusted_body=rules.allow_untrusted_body,
+        session_headers=rules.session_headers,
+        project_headers=rules.project_headers,
+        agent_headers=rules.agent_headers,
+        name_chars_max=rules.user_chars_max,
+    )
+
+
+# --- learning --------------------------------------------------------------------------------------------------------
+
+
+def learner(settings: Settings, backends: Backends, learn: Callable[[Batch], Awaitable[object]]) -> Learner:
+    extraction = settings.memory.extraction
+    rules = BatchRules(
+        size=settings.memory.extraction_batch_size,
+        context_turns=extraction.context_turns,
+        idle_s=extraction.session_idle_s,
+        answer_wait_s=extraction.answer_wait_s,
+        lease_s=extraction.lease_s,
+    )
+    return Learner(
+        backends.journal,
+        learn,
+        rules=rules,
+        concurrency=extraction.concurrency,
+        poll_interval_s=extraction.poll_interval_s,
+    )
+
+
+def learning(settings: Settings, backends: Backends) -> Learning:
+    memory = settings.memory
+    by_rules = RulesExtractor(facts_per_batch=memory.extraction.facts_per_batch_max)
+    extractor, fallback = choose_extractor(
+        memory.extraction.engine, llm=_llm_extractor(settings, backends), rules=by_rules
+    )
+    return Learning(
+        backends.journal,
+        backends.embedder,
+        Dedup(backends.store, backends.journal, update_threshold=memory.extraction.update_threshold),
+        extractor,
+        fallback=fallback,
+        screening=partial(
+            screen,
+            chars_min=memory.write_screen.fact_chars_min,
+            chars_max=memory.write_screen.fact_chars_max,
+            on_secret=Verdict(memory.write_screen.secrets),
+            on_instruction=Verdict(memory.write_screen.instructions),
+            own_markers=FENCE_MARKERS,
+        ),
+        strip_block=strip_block,
+        facts_max=memory.extraction.facts_per_batch_max,
+        attempts_max=memory.extraction.attempts_max,
+        ttl_s=memory.ttl_days * DAY_S or None,
+    )
+
+
+def _llm_extractor(settings: Settings, backends: Backends) -> Extractor | None:
+    extraction = settings.memory.extraction
+    for model in settings.external_models:
+        if model.model_role == "memory_extraction":
+            return LlmExtractor(
+                backends.models[model.model_role],
+                timeout_s=model.llm_timeout_seconds,
+                facts_max=extraction.facts_per_batch_max,
+                custom_instructions=extraction.custom_instructions,
+                categories=extraction.categories,
+            )
+    return None
+
+
+# --- the doors -------------------------------------------------------------------------------------------------------
+
+
+def door_limits(settings: Settings) -> DoorLimits:
+    limits = settings.limits
+    return DoorLimits(
+        mutate_streams_max=limits.mutate_streams_max,
+        observe_streams_max=limits.observe_streams_max,
+        message_bytes_max=max(limits.request_body_bytes_max, limits.response_body_bytes_max) + GRPC_OVERHEAD_BYTES,
+    )
+
+
+def grpc_address(settings: Settings) -> str:
+    grpc = settings.listeners.grpc
+    return f"unix:{grpc.unix_socket}" if grpc.unix_socket else grpc.address
+
+
+def memories(settings: Settings, backends: Backends) -> Memories:
+    return Memories(
+        backends.store,
+        backends.embedder,
+        backends.journal,
+        clock=time.time,
+        memories_per_user_max=settings.memory.max_memories_per_user,
+        threshold=settings.memory.default_similarity_threshold,
+        ttl_s=settings.memory.ttl_days * DAY_S or None,
+    )
+
+
+def access(settings: Settings) -> AccessRules:
+    return AccessRules(
+        admin_token=settings.listeners.api.admin_token.get_secret_value(),
+        trusted_headers=settings.identity.trusted_headers,
+    )

@@ -1,0 +1,127 @@
+"""Memories in this process, searched exactly. Nothing survives the process: for tests, demos and small trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+
+from semmem.backends.store_rules import best, check_memory, contains, page, usable_vector
+from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
+from semmem.ports import StoreUnavailable
+
+
+class InProcessStore:
+    """A Store in a dictionary per user. Search is a matrix product over that user's own vectors.
+
+    ``dimension`` is the length of every vector; None takes it from the first vector that is put. Closing keeps the
+    memories; opening again finds them.
+    """
+
+    def __init__(self, *, dimension: int | None = None) -> None:
+        self._dimension = dimension
+        self._users: dict[str, dict[str, Memory]] = {}
+        self._is_open = False
+
+    async def open(self) -> None:
+        self._is_open = True
+
+    async def close(self) -> None:
+        self._is_open = False
+
+    async def put(self, scope: Scope, memory: Memory) -> None:
+        self._check_open()
+        check_memory(scope, memory)
+        kept = replace(_copy(memory), embedding=self._checked(memory.embedding))
+        memories = self._users.setdefault(scope.user, {})
+        present = memories.get(memory.id)
+        if present is None or present.version < memory.version:
+            memories[memory.id] = kept
+
+    async def search(
+        self,
+        scope: Scope,
+        vector: Vector,
+        *,
+        limit: int,
+        now: float,
+        types: Sequence[MemoryType] = (),
+        fresh: bool = False,
+    ) -> list[Hit]:
+        """As the port says; every write shows at once, so ``fresh`` changes nothing."""
+        self._check_open()
+        query = self._checked(vector)
+        found = [memory for memory in self._in(scope, types) if _is_retrievable(memory, now)]
+        if query is None or not found or limit < 1:
+            return []
+        matrix = np.stack([memory.embedding for memory in found if memory.embedding is not None])
+        cosines = np.clip(matrix @ query, -1.0, 1.0).tolist()
+        hits = (Hit(memory, cosine, cosine) for memory, cosine in zip(found, cosines, strict=True))
+        return [replace(hit, memory=_copy(hit.memory)) for hit in best(hits, limit)]
+
+    async def get(self, scope: Scope, memory_id: str) -> Memory | None:
+        self._check_open()
+        memory = self._users.get(scope.user, {}).get(memory_id)
+        return _copy(memory) if memory is not None and contains(scope, memory) else None
+
+    async def list(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+    ) -> list[Memory]:
+        self._check_open()
+        return [_copy(memory) for memory in page(self._in(scope, types), limit=limit, offset=offset)]
+
+    async def forget(self, scope: Scope, memory_id: str) -> bool:
+        if await self.get(scope, memory_id) is None:
+            return False
+        self._remove(scope.user, [memory_id])
+        return True
+
+    async def forget_scope(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+        self._check_open()
+        doomed = [memory.id for memory in self._in(scope, types)]
+        self._remove(scope.user, doomed)
+        return len(doomed)
+
+    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+        self._check_open()
+        return sum(1 for _ in self._in(scope, types))
+
+    async def health(self) -> None:
+        self._check_open()
+
+    def _in(self, scope: Scope, types: Sequence[MemoryType]) -> Iterator[Memory]:
+        memories = self._users.get(scope.user, {}).values()
+        return (memory for memory in memories if contains(scope, memory, types))
+
+    def _remove(self, user: str, memory_ids: Sequence[str]) -> None:
+        memories = self._users.get(user, {})
+        for memory_id in memory_ids:
+            del memories[memory_id]
+        if not memories:
+            self._users.pop(user, None)
+
+    def _checked(self, vector: Vector | None) -> Vector | None:
+        if vector is None:
+            return None
+        if self._dimension is None:
+            self._dimension = len(vector)
+        return usable_vector(vector, self._dimension)
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise StoreUnavailable("the in-process store is closed")
+
+
+def _is_retrievable(memory: Memory, now: float) -> bool:
+    return (
+        memory.status is MemoryStatus.ACTIVE
+        and memory.embedding is not None
+        and (memory.expires_at is None or memory.expires_at > now)
+    )
+
+
+def _copy(memory: Memory) -> Memory:
+    """Callers may change their metadata dict afterwards; the store's own must stay as it was written."""
+    return replace(memory, metadata=deepcopy(memory.metadata)) if memory.metadata else memory

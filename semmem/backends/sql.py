@@ -1,0 +1,193 @@
+"""The journal and the history of memories in an SQL database: SQLite now, with statements PostgreSQL takes as well.
+
+Accepted means committed. With ``synchronous="NORMAL"`` a commit survives the death of the process, kill -9 included;
+when the machine loses power the last commits before it may be missing, though the file stays whole. ``"FULL"`` waits
+for the disk at every commit and survives that too.
+
+A lease is held by whoever claimed the batch last, and the calls that follow name only the batch. So ``lease_s`` must
+be longer than the work. A worker that overstays cannot break what the next one does, except by giving back a lease
+that is not its own: the first facts that are saved stay, progress only rises, the first terminal status stays, and a
+finished or erased batch takes no more.
+
+``forget_turns`` overwrites what it deletes in the file; ``purge`` empties the write-ahead log as well. Of a turn whose
+answer may still be under way the bare id stays until it is pruned, so that the answer is turned away. An answer whose
+question never arrived belongs to nobody who could be named; it goes when it is pruned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from sqlalchemy import Connection, and_, delete, select, update
+
+from semmem.backends import sql_turns
+from semmem.backends.sql_batches import claim_batch, finish_batch
+from semmem.backends.sql_file import SqliteFile, Synchronous, sqlite_path
+from semmem.backends.sql_tables import (
+    LIVE,
+    batches,
+    facts_json,
+    journal_schema,
+    json_memory,
+    memory_json,
+    scope_row,
+    versions,
+    within,
+)
+from semmem.memory import Fact, Memory, Scope, Turn
+from semmem.ports import Batch, BatchRules, TurnClosed
+
+
+class SqlJournal:
+    """Journal and History on one SQLite file. Several processes and several objects may share the file.
+
+    ``url_or_path``: a path, or ``sqlite:///path``; ValueError for anything else. ``busy_timeout_s``: how long a write
+    waits for another process before it is a JournalError. ``synchronous``: see above. ``size_bytes_max``: limit of the
+    file's size, None for the disk's. ``batch_sizes_max``: a batch has at most this many times ``BatchRules.size``
+    turns. ``versions_max``: earlier versions kept per memory. ``prune_rows_max``: rows erased per transaction when
+    pruning, so that accepting turns goes on in between.
+
+    Every call may raise JournalError. A cancelled call may still be committed.
+    """
+
+    def __init__(
+        self,
+        url_or_path: str | Path,
+        *,
+        busy_timeout_s: float = 5.0,
+        synchronous: Synchronous = "NORMAL",
+        size_bytes_max: int | None = None,
+        batch_sizes_max: int = 2,
+        versions_max: int = 50,
+        prune_rows_max: int = 1000,
+    ) -> None:
+        self._file = SqliteFile(
+            sqlite_path(url_or_path),
+            busy_timeout_s=busy_timeout_s,
+            synchronous=synchronous,
+            size_bytes_max=size_bytes_max,
+        )
+        self._batch_sizes_max = batch_sizes_max
+        self._versions_max = versions_max
+        self._prune_rows_max = prune_rows_max
+
+    async def open(self) -> None:
+        """Create the file, or check that it is a journal this build can read. Idempotent."""
+        await self._file.open()
+
+    async def close(self) -> None:
+        """Finish what was begun and release the file. Idempotent."""
+        await self._file.close()
+
+    async def health(self) -> None:
+        """One read from the file. It does not prove that there is room to write."""
+        await self._file.read(lambda conn: conn.execute(select(journal_schema.c.version)).one())
+
+    # --- turns ---
+
+    async def record(self, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
+        """As in the port. First means earliest by ``opened_at`` and ``closed_at``, whatever arrives first.
+
+        ``Turn.answer`` is not read: answers come with their closed half.
+        """
+
+        def commit(conn: Connection) -> None:
+            if opened:
+                sql_turns.record_opened(conn, opened)
+            if closed:
+                sql_turns.record_closed(conn, closed)
+
+        if opened or closed:
+            await self._file.write(commit)
+
+    async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None:
+        """As in the port. Of several sessions with this key, the one with the newest turn."""
+        return await self._file.read(lambda conn: sql_turns.session_start(conn, user, session_key, seen_since))
+
+    async def end_session(self, user: str, session: str, *, now: float) -> int:
+        """As in the port. Turns opened after ``now`` are not affected, those that arrive late are."""
+        return await self._file.write(lambda conn: sql_turns.end_session(conn, user, session, now))
+
+    async def counts(self) -> dict[str, int]:
+        """``open`` and ``ready`` wait; ``leased`` are in a batch; ``done``, ``refused``; ``lonely`` closed halves."""
+        return await self._file.read(sql_turns.counts)
+
+    async def forget_turns(self, scope: Scope) -> int:
+        """As in the port. What a worker already holds in its hands is not reached; its batch takes no more."""
+        return await self._file.write(lambda conn: sql_turns.forget_turns(conn, scope))
+
+    async def prune(self, *, done_before: float) -> int:
+        """As in the port, in transactions of ``prune_rows_max`` rows."""
+        number = 0
+        while True:
+            pruned = await self._file.write(lambda conn: sql_turns.prune(conn, done_before, self._prune_rows_max))
+            number += pruned
+            if pruned < self._prune_rows_max:
+                break
+        await self._file.write(lambda conn: sql_turns.prune_marks(conn, done_before))
+        return number
+
+    async def purge(self) -> None:
+        """Leave no byte of what was erased in the files. JournalError while another process is reading them."""
+        await self._file.purge()
+
+    # --- batches ---
+
+    async def claim(self, rules: BatchRules, *, now: float) -> Batch | None:
+        """As in the port. Trigger words: ``size``, ``idle``, ``end``.
+
+        A turn that was refused meanwhile is left out when a batch is claimed again, with the facts it grounds; a batch
+        of which nothing is left is finished as ``empty``.
+        """
+        turns_max = self._batch_sizes_max * rules.size
+        return await self._file.write(lambda conn: claim_batch(conn, rules, now, turns_max))
+
+    async def save_facts(self, batch_id: str, facts: Sequence[Fact]) -> None:
+        """As in the port. The first facts that are saved stay."""
+        unsaved = and_(batches.c.id == batch_id, LIVE, batches.c.facts.is_(None))
+        save = update(batches).where(unsaved).values(facts=facts_json(facts))
+        await self._file.write(lambda conn: conn.execute(save))
+
+    async def mark_applied(self, batch_id: str, count: int) -> None:
+        """As in the port. The number only rises."""
+        higher = and_(batches.c.id == batch_id, LIVE, batches.c.applied < count)
+        mark = update(batches).where(higher).values(applied=count)
+        await self._file.write(lambda conn: conn.execute(mark))
+
+    async def finish(self, batch_id: str, status: str, *, now: float) -> None:
+        """As in the port. The first status stays."""
+        await self._file.write(lambda conn: finish_batch(conn, batch_id, status, now))
+
+    async def postpone(self, batch_id: str, *, until: float) -> None:
+        """As in the port. Its user's other turns wait with it."""
+        give_back = update(batches).where(batches.c.id == batch_id, LIVE).values(claimable_at=until)
+        await self._file.write(lambda conn: conn.execute(give_back))
+
+    # --- history ---
+
+    async def keep_version(self, memory: Memory) -> None:
+        """As in the port. Beyond ``versions_max`` the oldest go."""
+        scope = Scope(memory.user, memory.project, memory.agent, memory.session)
+        row = {**scope_row(scope), "memory_id": memory.id, "version": memory.version, "body": memory_json(memory)}
+        this = and_(versions.c.user_id == memory.user, versions.c.memory_id == memory.id)
+        newest_first = select(versions.c.version).where(this).order_by(versions.c.version.desc())
+        too_old = newest_first.limit(1).offset(self._versions_max).scalar_subquery()
+
+        def keep(conn: Connection) -> None:
+            conn.execute(sql_turns.upsert_into(conn.dialect.name, versions).values(row).on_conflict_do_nothing())
+            conn.execute(delete(versions).where(this, versions.c.version <= too_old))
+
+        await self._file.write(keep)
+
+    async def versions(self, scope: Scope, memory_id: str) -> list[Memory]:
+        """As in the port. Those of another user, project, agent or session than the scope names are not seen."""
+        this = and_(within(versions, scope), versions.c.memory_id == memory_id)
+        bodies = select(versions.c.body).where(this).order_by(versions.c.version)
+        found = await self._file.read(lambda conn: conn.execute(bodies).scalars().all())
+        return [json_memory(body) for body in found]
+
+    async def forget_versions(self, scope: Scope, memory_id: str) -> int:
+        """As in the port. Bound to the scope like versions."""
+        this = and_(within(versions, scope), versions.c.memory_id == memory_id)
+        return await self._file.write(lambda conn: conn.execute(delete(versions).where(this)).rowcount)

@@ -1,0 +1,198 @@
+"""Turns as they come in, are looked up, and are erased, inside the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Insert,
+    Table,
+    and_,
+    bindparam,
+    case,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+
+from semmem.backends.sql_tables import (
+    ERASED,
+    IN_BATCH,
+    LONELY,
+    OPEN,
+    REFUSED,
+    WAITING,
+    batches,
+    closed_row,
+    opened_row,
+    session_ends,
+    turns,
+    versions,
+    within,
+)
+from semmem.memory import Scope, Turn
+from semmem.ports import TurnClosed
+
+_UPSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+
+
+def upsert_into(dialect: str, table: Table) -> Any:
+    """An insert that knows ON CONFLICT, in the words of this dialect."""
+    return _UPSERTS[dialect](table)
+
+
+# --- halves ----------------------------------------------------------------------------------------------------------
+
+
+def record_opened(conn: Connection, opened: Sequence[Turn]) -> None:
+    conn.execute(_opened_upsert(conn.dialect.name), [opened_row(turn) for turn in opened])
+
+
+def record_closed(conn: Connection, closed: Sequence[TurnClosed]) -> None:
+    conn.execute(_closed_upsert(conn.dialect.name), [closed_row(half) for half in closed])
+
+
+@cache
+def _opened_upsert(dialect: str) -> Insert:
+    """The earliest opening stays. Later ones only show that the session is alive.
+
+    An id that another user or session already has is not a retry, and an erased one stays erased. What is in a batch
+    keeps its project and agent, since a batch has only one.
+    """
+    statement = upsert_into(dialect, turns)
+    old, new = turns.c, statement.excluded
+    earlier = tuple_(new.opened_at, new.request_id) < tuple_(old.opened_at, old.request_id)
+    first = or_(old.opened_at.is_(None), and_(old.batch_id.is_(None), earlier))
+    names = [name for name in opened_row(_ANY_TURN) if name not in ("id", "seen_at")]
+    kept = {name: case((first, new[name]), else_=old[name]) for name in names}
+    later = or_(old.seen_at.is_(None), old.seen_at < new.seen_at)
+    same = and_(old.user_id == new.user_id, old.session == new.session)
+    upsert: Insert = statement.on_conflict_do_update(
+        index_elements=["id"],
+        set_={**kept, "seen_at": case((later, new.seen_at), else_=old.seen_at)},
+        where=and_(old.closing != ERASED, or_(old.opened_at.is_(None), same)),
+    )
+    return upsert
+
+
+@cache
+def _closed_upsert(dialect: str) -> Insert:
+    """Of two closes the one that says more stays, then the earlier. A refusal ends a turn that is in no batch."""
+    statement = upsert_into(dialect, turns)
+    old, new = turns.c, statement.excluded
+
+    def rank(half: Any) -> Any:
+        texts = func.coalesce(half.answer, ""), func.coalesce(half.finish_reason, "")
+        return tuple_(-half.closing, half.closed_at, *texts)
+
+    refused = and_(new.closing == REFUSED, old.batch_id.is_(None))
+    kept = {name: new[name] for name in ("closing", "closed_at", "answer", "finish_reason")}
+    upsert: Insert = statement.on_conflict_do_update(
+        index_elements=["id"],
+        set_={**kept, "done_at": case((refused, new.closed_at), else_=old.done_at)},
+        where=rank(new) < rank(old),
+    )
+    return upsert
+
+
+_ANY_TURN = Turn(id="", scope=Scope("-"), ordinal=0, user_text="", opened_at=0.0)
+
+
+# --- sessions --------------------------------------------------------------------------------------------------------
+
+
+_NEWEST_SESSION = (
+    select(turns.c.session)
+    .where(turns.c.user_id == bindparam("user"), turns.c.session_key == bindparam("key"))
+    .where(turns.c.seen_at >= bindparam("since"))
+    .order_by(turns.c.seen_at.desc())
+    .limit(1)
+)
+
+
+def session_start(conn: Connection, user: str, session_key: str, seen_since: float) -> float | None:
+    """A retry of an old turn keeps its session alive as well, so it counts when the turn was last opened."""
+    session = conn.execute(_NEWEST_SESSION, {"user": user, "key": session_key, "since": seen_since}).scalar()
+    return None if session is None else float(session.rpartition(".")[2])
+
+
+def end_session(conn: Connection, user: str, session: str, now: float) -> int:
+    """The mark outlives this call, for turns that were opened before it and are still on their way here."""
+    statement = upsert_into(conn.dialect.name, session_ends)
+    new = statement.excluded.ended_at
+    mark = statement.values(user_id=user, session=session, ended_at=now).on_conflict_do_update(
+        index_elements=["user_id", "session"], set_={"ended_at": new}, where=session_ends.c.ended_at < new
+    )
+    conn.execute(mark)
+    waiting = and_(WAITING, turns.c.user_id == user, turns.c.session == session, turns.c.opened_at <= now)
+    return _count(conn, waiting)
+
+
+# --- erasing ---------------------------------------------------------------------------------------------------------
+
+
+def forget_turns(conn: Connection, scope: Scope) -> int:
+    mine = within(turns, scope)
+    number = _count(conn, mine)
+    conn.execute(update(turns).where(mine, turns.c.closing == OPEN).values(_bare_id()))
+    for table in (turns, batches, versions):
+        conn.execute(delete(table).where(within(table, scope)))
+    if scope.project is None and scope.agent is None:
+        sessions = literal(True) if scope.session is None else session_ends.c.session == scope.session
+        conn.execute(delete(session_ends).where(session_ends.c.user_id == scope.user, sessions))
+    return number
+
+
+def _bare_id() -> dict[str, Any]:
+    """What is left of a turn whose answer may still come."""
+    blank = dict.fromkeys(("user_id", "project", "agent", "session", "request_id", "user_text"), "")
+    unset = dict.fromkeys(("session_key", "opened_at", "seen_at", "batch_id"), None)
+    return {**blank, **unset, "ordinal": 0, "closing": ERASED, "done_at": turns.c.seen_at}
+
+
+def prune(conn: Connection, done_before: float, rows_max: int) -> int:
+    """At most ``rows_max`` turns and lonely halves; how many there were."""
+    done = turns.c.done_at < done_before
+    lonely = and_(LONELY, turns.c.closed_at < done_before)
+    number = 0
+    for old in (done, lonely):
+        some = select(turns.c.id).where(old).limit(rows_max - number)
+        number += conn.execute(delete(turns).where(turns.c.id.in_(some))).rowcount
+    return number
+
+
+def prune_marks(conn: Connection, done_before: float) -> None:
+    """Finished batches, and the ends of sessions of which nothing waits any more."""
+    conn.execute(delete(batches).where(batches.c.status.is_not(None), batches.c.finished_at < done_before))
+    ends = session_ends.c
+    needed = select(turns.c.id).where(WAITING, turns.c.user_id == ends.user_id, turns.c.session == ends.session)
+    conn.execute(delete(session_ends).where(ends.ended_at < done_before, ~needed.exists()))
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def counts(conn: Connection) -> dict[str, int]:
+    """Each number comes from one partial index: done turns, which are most, are never read with their texts."""
+    done = turns.c.done_at.is_not(None)
+    return {
+        "open": _count(conn, and_(WAITING, turns.c.closed_at.is_(None))),
+        "ready": _count(conn, and_(WAITING, turns.c.closed_at.is_not(None))),
+        "leased": _count(conn, IN_BATCH),
+        "done": _count(conn, and_(done, turns.c.closing < REFUSED)),
+        "refused": _count(conn, and_(done, turns.c.closing == REFUSED)),
+        "lonely": _count(conn, LONELY),
+    }
+
+
+def _count(conn: Connection, rows: ColumnElement[bool]) -> int:
+    return conn.execute(select(func.count()).select_from(turns).where(rows)).scalar_one()

@@ -1,0 +1,202 @@
+"""Everything that runs beside the requests: owned tasks, the journal's writer, the learner. All bounded, all drained.
+
+No task is spawned anywhere else in semmem's own code, so nothing runs that nobody owns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from semmem.memory import Turn
+from semmem.ports import Batch, BatchRules, Journal, JournalError, SemmemError, TurnClosed
+
+log = logging.getLogger(__name__)
+
+
+class Tasks:
+    """Owns tasks: keeps them referenced, logs the type of an unexpected failure, ends them together."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def spawn(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("task %s failed: %s", task.get_name(), type(error).__name__)
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait for all of them; False when some still run after ``timeout_s``."""
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=timeout_s)
+        return not self._tasks
+
+    async def cancel(self) -> None:
+        tasks = set(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class JournalWriter:
+    """Writes halves of turns behind the requests, many in one commit.
+
+    ``offer_*`` never waits. A half waits at most ``commit_interval_s`` for company. When the journal fails, halves are
+    kept and tried again; beyond ``queue_max`` new ones are dropped and counted (``dropped``), since memory only adds.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        queue_max: int = 10_000,
+        commit_interval_s: float = 0.02,
+        commit_halves_max: int = 500,
+        retry_s: float = 0.5,
+        on_commit: Callable[[str, int, float], None] = lambda _status, _halves, _seconds: None,
+    ) -> None:
+        self._journal = journal
+        self._queue: deque[Turn | TurnClosed] = deque()
+        self._queue_max = queue_max
+        self._commit_interval_s = commit_interval_s
+        self._commit_halves_max = commit_halves_max
+        self._retry_s = retry_s
+        self._on_commit = on_commit
+        self._waiting = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def offer(self, half: Turn | TurnClosed) -> bool:
+        """Accept a half for writing; False when the queue is full and it was dropped."""
+        if len(self._queue) >= self._queue_max:
+            self.dropped += 1
+            return False
+        self._queue.append(half)
+        self._idle.clear()
+        self._waiting.set()
+        return True
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            await self._waiting.wait()
+            await asyncio.sleep(self._commit_interval_s)
+            if not await self._commit():
+                await asyncio.sleep(self._retry_s)
+
+    async def _commit(self) -> bool:
+        halves = [self._queue[i] for i in range(min(len(self._queue), self._commit_halves_max))]
+        started = time.perf_counter()
+        try:
+            await self._journal.record(
+                [half for half in halves if isinstance(half, Turn)],
+                [half for half in halves if isinstance(half, TurnClosed)],
+            )
+        except JournalError as error:
+            self._on_commit("error", len(halves), time.perf_counter() - started)
+            log.error("journal write failed, %d halves wait: %s", len(self._queue), error)
+            return False
+        for _ in halves:  # only now: a commit that was cancelled or failed keeps them
+            self._queue.popleft()
+        if not self._queue:
+            self._waiting.clear()
+            self._idle.set()
+        self._on_commit("ok", len(halves), time.perf_counter() - started)
+        return True
+
+    async def drained(self, timeout_s: float) -> bool:
+        """Wait until everything offered is committed; False when ``timeout_s`` was not enough."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._idle.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+class Learner:
+    """Claims batches and learns from them, ``concurrency`` at a time, looking every ``poll_interval_s``."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        learn: Callable[[Batch], Awaitable[object]],
+        *,
+        rules: BatchRules,
+        concurrency: int = 4,
+        poll_interval_s: float = 1.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._journal = journal
+        self._learn = learn
+        self._rules = rules
+        self._slots = asyncio.Semaphore(concurrency)
+        self._poll_interval_s = poll_interval_s
+        self._clock = clock
+        self._tasks = Tasks()
+        self._nudged = asyncio.Event()
+
+    def nudge(self) -> None:
+        """Look now: somebody knows that a batch is due."""
+        self._nudged.set()
+
+    async def run(self) -> None:
+        """Learn until cancelled; running batches go on until ``drained`` or ``cancel``."""
+        while True:
+            if not await self._claim_one():
+                await self._pause()
+
+    async def _claim_one(self) -> bool:
+        await self._slots.acquire()
+        try:
+            batch = await self._journal.claim(self._rules, now=self._clock())
+        except JournalError as error:
+            log.error("journal claim failed: %s", error)
+            batch = None
+        except BaseException:
+            self._slots.release()
+            raise
+        if batch is None:
+            self._slots.release()
+            return False
+        self._tasks.spawn(f"learn {batch.id}", self._learn_one(batch))
+        return True
+
+    async def _learn_one(self, batch: Batch) -> None:
+        try:
+            await self._learn(batch)
+        except SemmemError as error:  # the lease runs out and the batch is claimed again
+            log.warning("batch %s not finished: %s", batch.id, type(error).__name__)
+        finally:
+            self._slots.release()
+
+    async def _pause(self) -> None:
+        try:
+            async with asyncio.timeout(self._poll_interval_s):
+                await self._nudged.wait()
+        except TimeoutError:
+            pass
+        self._nudged.clear()
+
+    async def drained(self, timeout_s: float) -> bool:
+        """Wait for running batches; whatever is left is cancelled and claimed again when its lease runs out."""
+        done = await self._tasks.wait(timeout_s)
+        await self._tasks.cancel()
+        return done

@@ -1,0 +1,121 @@
+"""The ``semmem`` command: serve, check, demo."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+from semmem import __version__
+from semmem.config import ConfigError, Settings, check, load
+
+EXIT_FAILED = 1
+EXIT_BAD_CONFIG = 2
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; its exit status: 0 done, 1 failed, 2 the configuration or the arguments are wrong."""
+    arguments = _parser().parse_args(argv)
+    command: str = arguments.command
+    if command == "serve":
+        return _serve(arguments.config)
+    if command == "check":
+        return _check(arguments.config)
+    return _demo(arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="semmem", description="Long-term memory per user, beside Envoy.")
+    parser.add_argument("--version", action="version", version=f"semmem {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True)
+    serve = commands.add_parser("serve", help="run the sidecar until SIGTERM")
+    serve.add_argument("--config", type=Path, default=None, help="config.yaml; without it every default applies")
+    checked = commands.add_parser("check", help="say what is wrong with a configuration; exit status 2 if anything is")
+    checked.add_argument("config", type=Path)
+    demo = commands.add_parser("demo", help="play two conversations through a real Envoy, with everything it needs")
+    demo.add_argument("--stay", action="store_true", help="stay up afterwards, until Ctrl-C")
+    demo.add_argument("--upstream", default=None, help="URL of a real model server instead of the stand-in")
+    demo.add_argument("--data-dir", type=Path, default=Path(".demo"), help="everything the demo writes is below it")
+    demo.add_argument("--envoy", type=Path, default=Path(".venv-envoy/bin/envoy"), help="the Envoy binary")
+    return parser
+
+
+def _check(path: Path) -> int:
+    problems = check(path, os.environ)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    print(f"{path}: {f'{len(problems)} problem(s)' if problems else 'ok'}")
+    return EXIT_BAD_CONFIG if problems else 0
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from semmem.demo import play  # only the demo needs what the demo needs
+
+    return play.main(
+        stay_up=arguments.stay,
+        upstream=arguments.upstream,
+        environ=os.environ,
+        data_dir=arguments.data_dir,
+        envoy_binary=arguments.envoy,
+    )
+
+
+def _serve(path: Path | None) -> int:
+    try:
+        settings = load(path, os.environ)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return EXIT_BAD_CONFIG
+    _log_to_stderr(settings)
+    import uvloop  # a faster event loop where it exists; nothing depends on it
+
+    try:
+        uvloop.run(_serve_until_told(settings))
+    except Exception as error:
+        logging.getLogger("semmem").critical("cannot go on: %s", error, exc_info=settings.log.level == "debug")
+        return EXIT_FAILED
+    return 0
+
+
+async def _serve_until_told(settings: Settings) -> None:
+    from semmem.app import App  # imports every backend: not for `check`
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, stop.set)
+    app = App(settings)
+    async with app.running() as addresses:
+        print(f"semmem ready grpc={addresses.grpc} api={addresses.api} health={addresses.health}", flush=True)
+        await app.until(stop)
+
+
+def _log_to_stderr(settings: Settings) -> None:
+    handler = logging.StreamHandler()
+    if settings.log.format == "json":
+        handler.setFormatter(_JsonLines())
+    else:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("semmem").setLevel(settings.log.level.upper())
+
+
+class _JsonLines(logging.Formatter):
+    """One JSON object a line: time, level, logger, message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(
+            {
+                "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+                "level": record.levelname.lower(),
+                "logger": record.name,
+                "message": record.getMessage(),
+            }
+        )

@@ -1,0 +1,12 @@
+"""config.yaml and ``SEMMEM_`` variables in, frozen settings out, or an error that lists everything to put right.
+
+Only the composition root and the command line read settings; everybody else gets plain named values. The schema is
+settings.py and memory_section.py; rules.py ties keys together; docs/configuration.md is made from them.
+"""
+
+from semmem.config.loading import check, effective, load
+from semmem.config.problems import ConfigError, Problem
+from semmem.config.reference import configuration_table
+from semmem.config.settings import Settings
+
+__all__ = ["ConfigError", "Problem", "Settings", "check", "configuration_table", "effective", "load"]

@@ -1,0 +1,155 @@
+"""The ``memory:`` section: what is kept, where, and how it is found, learnt and injected."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, SecretStr
+
+from semmem.config.values import (
+    Days,
+    Fraction,
+    Identifier,
+    Line,
+    ListOf,
+    MilvusAddress,
+    NonEmptyLine,
+    Prose,
+    Seconds,
+    Secret,
+    Section,
+)
+
+
+class MilvusTls(Section):
+    """``memory.milvus.tls``: how the connection to a Milvus server is secured."""
+
+    enabled: bool = Field(default=False, description="encrypt the connection to a Milvus server")
+    ca_file: Line = Field(default="", description="PEM file of the authorities to believe; empty: the system's")
+    cert_file: Line = Field(default="", description="PEM file of semmem's own certificate, for mutual TLS")
+    key_file: Line = Field(default="", description="PEM file of that certificate's key")
+    server_name: Line = Field(default="", description="name expected in the server's certificate; empty: the host")
+
+
+class Milvus(Section):
+    """``memory.milvus``: the embedded Milvus Lite, or a Milvus server or cluster."""
+
+    address: MilvusAddress = Field(
+        default="", description="host:port or URL of a Milvus server; empty: embedded Milvus Lite (one replica)"
+    )
+    data_dir: NonEmptyLine = Field(
+        default="milvus", description="directory of the embedded store, relative to data_dir"
+    )
+    collection: Identifier = Field(default="agentic_memory", description="name of the collection")
+    dimension: int = Field(default=384, ge=1, le=32_768, description="vector length; equals memory.embedding.dimension")
+    database: Identifier = Field(default="default", description="Milvus database (servers only)")
+    token: Secret = Field(default=SecretStr(""), description="Milvus token, or user:password (servers only)")
+    tls: MilvusTls = MilvusTls()
+    index: Literal["FLAT", "HNSW"] = Field(
+        default="FLAT", description="FLAT is exact; HNSW is faster beyond about 100,000 memories and may miss some"
+    )
+    num_partitions: int = Field(
+        default=16,
+        ge=1,
+        le=1024,
+        description="partitions that users are spread over; fixed when the collection is made",
+    )
+    call_timeout_s: Seconds = Field(default=10.0, description="limit of one call off the request path")
+
+
+class Embedding(Section):
+    """``memory.embedding``: how texts become vectors."""
+
+    model: NonEmptyLine = Field(
+        default="all-MiniLM-L6-v2", description="sentence-transformers model: a name, or a directory"
+    )
+    dimension: int = Field(default=384, ge=1, le=32_768, description="length of the model's vectors")
+    source: Literal["auto", "local"] = Field(
+        default="auto", description="local: the model must load; auto: without it search falls back to keywords"
+    )
+    threads: int = Field(default=1, ge=1, le=64, description="compute threads of each worker")
+    workers: int = Field(default=2, ge=1, le=16, description="batches embedded at the same time")
+    batch_max: int = Field(default=8, ge=1, le=256, description="most texts embedded in one batch")
+    cache_entries_max: int = Field(default=1000, ge=1, le=1_000_000, description="vectors kept for reuse")
+    cache_ttl_s: Seconds = Field(default=300.0, description="how long a vector is kept")
+
+
+class Extraction(Section):
+    """``memory.extraction``: how facts are learnt from finished turns."""
+
+    engine: Literal["auto", "llm", "rules"] = Field(
+        default="auto", description="auto: the memory_extraction model when there is one, else rules"
+    )
+    context_turns: int = Field(
+        default=5, ge=0, le=50, description="turns before a batch that are shown for context, never learnt from"
+    )
+    session_idle_s: Seconds = Field(default=300.0, description="silence after which what waits is learnt from")
+    answer_wait_s: Seconds = Field(default=60.0, description="how long a turn may wait for its answer")
+    concurrency: int = Field(default=4, ge=1, le=64, description="batches worked on at the same time")
+    facts_per_batch_max: int = Field(default=20, ge=1, le=100, description="most facts kept of one batch")
+    attempts_max: int = Field(default=5, ge=1, le=100, description="tries before a batch is given up")
+    custom_instructions: Prose = Field(default="", description="added to the extraction prompt (engine llm)")
+    categories: ListOf[NonEmptyLine] = Field(
+        default=(), max_length=50, description="only facts of these kinds (engine llm); empty: all"
+    )
+    update_threshold: Fraction = Field(
+        default=0.9, description="cosine from which a fact updates a memory instead of adding one"
+    )
+    poll_interval_s: Seconds = Field(default=1.0, description="how often the journal is asked for work")
+    lease_s: Seconds = Field(default=120.0, description="how long a batch belongs to one worker")
+
+
+class Injection(Section):
+    """``memory.injection``: how memories enter a prompt."""
+
+    position: Literal["first", "after_system", "before_last_user"] = Field(
+        default="first", description="where; before_last_user keeps a provider's prompt cache warm"
+    )
+    role: Literal["system", "developer", "user"] = Field(default="system", description="as whom")
+    max_inject_tokens: int = Field(
+        default=2000, ge=0, le=16_000, description="hard cap of the block; 0: inject nothing"
+    )
+    user_role_models: ListOf[NonEmptyLine] = Field(
+        default=("o1", "o1-mini", "o1-preview", "glm", "glmt", "glm-cn", "zai", "qianfan"),
+        max_length=200,
+        description="models that refuse a system message and get role user",
+    )
+
+
+class WriteScreen(Section):
+    """``memory.write_screen``: what may become a memory."""
+
+    secrets: Literal["reject", "redact"] = Field(
+        default="reject", description="facts with keys, tokens, card numbers or passwords"
+    )
+    instructions: Literal["reject", "quarantine"] = Field(
+        default="reject", description="facts that read like orders to a model"
+    )
+    fact_chars_min: int = Field(default=3, ge=1, le=100, description="shorter facts are rejected")
+    fact_chars_max: int = Field(default=500, ge=10, le=8000, description="longer facts are rejected")
+
+
+class Memory(Section):
+    """``memory``: the section most deployments touch."""
+
+    enabled: bool = Field(default=True, description="false: neither read nor store, whatever a request asks")
+    opt_in: bool = Field(default=False, description="true: only requests that ask for memory have it")
+    auto_store: bool = Field(default=True, description="learn from turns; false: read only")
+    backend: Literal["milvus", "in_process"] = Field(
+        default="milvus", description="in_process forgets everything when it stops: tests and demos"
+    )
+    milvus: Milvus = Milvus()
+    embedding: Embedding = Embedding()
+    default_retrieval_limit: int = Field(default=5, ge=1, le=50, description="most memories injected per request")
+    default_similarity_threshold: Fraction = Field(
+        default=0.30, description="least cosine of a memory that is injected; 0.25 to 0.40 is usual"
+    )
+    extraction_batch_size: int = Field(default=10, ge=1, le=100, description="new turns of a session that make a batch")
+    extraction: Extraction = Extraction()
+    injection: Injection = Injection()
+    write_screen: WriteScreen = WriteScreen()
+    ttl_days: Days = Field(default=0, description="lifetime given to each new memory; 0: no end")
+    retention_days: Days = Field(default=0, description="memories not updated for this long are removed; 0: never")
+    max_memories_per_user: int = Field(
+        default=1000, ge=1, le=16_384, description="at the limit the least valuable memory goes"
+    )

@@ -1,0 +1,102 @@
+"""What is wrong with a configuration, said so that it can be put right without reading code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Loc = tuple[str | int, ...]
+"""Where a value stands: keys, and list indices from 0."""
+
+NOTHING: Any = object()
+"""There is no value to show."""
+
+REDACTED = "(secret)"
+_SHOWN_CHARS_MAX = 80
+_SECRET_NAME = re.compile(r"secret|token(?!s)|passw|credential|api_?-?key|authorization", re.IGNORECASE)
+_USER_INFO = re.compile(r"//[^/@\s]*@")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong at a place. ``other`` are further places that took part in it."""
+
+    at: Loc
+    value: Any
+    reason: str
+    remedy: str
+    other: tuple[Loc, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing to put right, in words.
+
+    ``path`` is dotted (``memory.milvus.dimension``), empty for the file as a whole. ``value`` is how the refused value
+    is shown: shortened, secrets redacted, empty when there is none. ``source`` is ``file:line:column`` or an
+    environment variable.
+    """
+
+    path: str
+    value: str
+    reason: str
+    remedy: str
+    source: str = ""
+
+    def __str__(self) -> str:
+        named = " = ".join(part for part in (self.path, self.value) if part)
+        origin = f" ({self.source})" if named and self.source else self.source
+        return f"{named}{origin}: {self.reason}; {self.remedy}"
+
+
+class ConfigError(ValueError):
+    """The configuration cannot be used. ``problems`` has every reason; the message has one line for each."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        super().__init__("\n  ".join([f"the configuration has {count}:", *map(str, self.problems)]))
+
+
+def put(finding: Finding, source: str) -> Problem:
+    """A finding in words."""
+    value = "" if finding.value is NOTHING else shown(finding.value, finding.at)
+    return Problem(dotted(finding.at), value, finding.reason, finding.remedy, source)
+
+
+def dotted(loc: Loc) -> str:
+    """``("memory", "milvus")`` as ``memory.milvus``; odd or long keys are quoted and shortened."""
+    return ".".join(str(part) if isinstance(part, int) else _key(part) for part in loc)
+
+
+def shown(value: Any, loc: Loc) -> str:
+    """A refused value as it may be shown: never a secret, never the inside of a mapping or list."""
+    if isinstance(value, dict):
+        return "(a mapping)"
+    if isinstance(value, list | tuple):
+        return "(a list)"
+    if value is None:
+        return "null"
+    if is_secret(loc):
+        return REDACTED
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and value.bit_length() > 64:
+        return "(a huge number)"  # Python refuses to print integers beyond 4300 digits.
+    return _shortened(_USER_INFO.sub(f"//{REDACTED}@", repr(value)))
+
+
+def is_secret(loc: Loc) -> bool:
+    """Whether the innermost key, known to the schema or not, is named like a secret."""
+    key = next((part for part in reversed(loc) if isinstance(part, str)), "")
+    return _SECRET_NAME.search(key) is not None
+
+
+def _key(part: str) -> str:
+    return part if re.fullmatch(r"[\w-]{1,64}", part, re.ASCII) else _shortened(ascii(part))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARS_MAX else text[: _SHOWN_CHARS_MAX - 3] + "..."

@@ -1,0 +1,238 @@
+"""Rules that tie several keys together. Each is a row in RULES."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from semmem.config.problems import NOTHING, Finding, Loc
+from semmem.config.settings import Settings
+from semmem.config.values import is_loopback
+
+THRESHOLD_REACHABLE_MAX = 0.95
+"""Even two sentences that differ in one number (10k, 15k) come to 0.951 with MiniLM; a question never does."""
+
+SECRET_CHARS_MIN = 16
+
+
+def deadlines_nest(settings: Settings) -> Iterator[Finding]:
+    deadlines = settings.deadlines
+    order = (
+        ("phase_ms", deadlines.phase_ms, "message_timeout_ms", deadlines.message_timeout_ms),
+        ("store_ms", deadlines.store_ms, "phase_ms", deadlines.phase_ms),
+    )
+    for inner, inner_ms, outer, outer_ms in order:
+        if inner_ms >= outer_ms:
+            yield Finding(
+                ("deadlines", inner),
+                inner_ms,
+                f"is not shorter than deadlines.{outer} ({outer_ms})",
+                "keep message_timeout_ms > phase_ms > store_ms, for example 500, 350, 200",
+                (("deadlines", outer),),
+            )
+
+
+def dimensions_agree(settings: Settings) -> Iterator[Finding]:
+    store, model = settings.memory.milvus.dimension, settings.memory.embedding.dimension
+    if store != model:
+        yield Finding(
+            ("memory", "milvus", "dimension"),
+            store,
+            f"differs from memory.embedding.dimension ({model})",
+            f"set both to the length of {settings.memory.embedding.model}'s vectors",
+            (("memory", "embedding", "dimension"),),
+        )
+
+
+def threshold_is_reachable(settings: Settings) -> Iterator[Finding]:
+    threshold = settings.memory.default_similarity_threshold
+    if threshold > THRESHOLD_REACHABLE_MAX:
+        yield Finding(
+            ("memory", "default_similarity_threshold"),
+            threshold,
+            f"is above {THRESHOLD_REACHABLE_MAX}, a cosine that no memory reaches for a question",
+            "use 0.25 to 0.40; the default is 0.3",
+        )
+
+
+def engine_has_its_model(settings: Settings) -> Iterator[Finding]:
+    if settings.memory.extraction.engine == "llm" and settings.external_model("memory_extraction") is None:
+        yield Finding(
+            ("memory", "extraction", "engine"),
+            "llm",
+            "needs an entry of external_models with model_role memory_extraction",
+            "add one, or use auto or rules",
+            (("external_models",),),
+        )
+
+
+def one_model_per_role(settings: Settings) -> Iterator[Finding]:
+    seen: dict[str, int] = {}
+    for index, model in enumerate(settings.external_models):
+        first = seen.setdefault(model.model_role, index)
+        if first != index:
+            yield Finding(
+                ("external_models", index, "model_role"),
+                model.model_role,
+                f"is the role of external_models.{first} already",
+                "keep one model for each role",
+                (("external_models",),),
+            )
+
+
+def endpoints_are_complete(settings: Settings) -> Iterator[Finding]:
+    for index, model in enumerate(settings.external_models):
+        at: Loc = ("external_models", index, "llm_endpoint")
+        endpoint = model.llm_endpoint
+        if not endpoint.url and not endpoint.address:
+            yield Finding(at, NOTHING, "names no server", "give address (and port), or url")
+        others = {"address", "port", "scheme", "path"} & endpoint.model_fields_set
+        if endpoint.url and others:
+            yield Finding(
+                (*at, "url"), endpoint.url, f"is given beside {', '.join(sorted(others))}", "keep url alone, or drop it"
+            )
+
+
+def leases_outlast_calls(settings: Settings) -> Iterator[Finding]:
+    model, lease_s = settings.external_model("memory_extraction"), settings.memory.extraction.lease_s
+    if model is not None and lease_s <= model.llm_timeout_seconds:
+        yield Finding(
+            ("memory", "extraction", "lease_s"),
+            lease_s,
+            f"is not longer than one call of the extraction model ({model.llm_timeout_seconds:g} s), "
+            "so another worker would begin the same batch",
+            "make it several times llm_timeout_seconds",
+            (("external_models",),),
+        )
+
+
+def api_is_guarded(settings: Settings) -> Iterator[Finding]:
+    api = settings.listeners.api
+    size = len(api.admin_token.get_secret_value())
+    if is_loopback(api.host) or size >= SECRET_CHARS_MIN:
+        return
+    if size:
+        reason = f"is shorter than {SECRET_CHARS_MIN} characters while {api.address} is reachable from other machines"
+        yield Finding(("listeners", "api", "admin_token"), NOTHING, reason, "use a longer random token")
+    else:
+        yield Finding(
+            ("listeners", "api", "address"),
+            api.address,
+            "is reachable from other machines, and there is no admin_token",
+            "set listeners.api.admin_token_env, or listen on 127.0.0.1",
+            (("listeners", "api", "admin_token"), ("listeners", "api", "admin_token_env")),
+        )
+
+
+def listeners_are_apart(settings: Settings) -> Iterator[Finding]:
+    listeners = settings.listeners
+    taken: dict[str, str] = {} if listeners.grpc.unix_socket else {listeners.grpc.address: "grpc"}
+    for name, listener in (("api", listeners.api), ("health", listeners.health)):
+        first = taken.setdefault(listener.address, name)
+        if first != name and listener.port != 0:
+            yield Finding(
+                ("listeners", name, "address"),
+                listener.address,
+                f"is the address of listeners.{first} already",
+                "give each listener its own port",
+                (("listeners", first),),
+            )
+
+
+def replicas_share_a_store(settings: Settings) -> Iterator[Finding]:
+    replicas, memory = settings.deployment.replicas, settings.memory
+    if replicas == 1 or (memory.backend == "milvus" and memory.milvus.address):
+        return
+    kind = "in_process keeps" if memory.backend == "in_process" else "the embedded Milvus Lite keeps"
+    yield Finding(
+        ("deployment", "replicas"),
+        replicas,
+        f"but {kind} memories inside one process, where other replicas do not see them",
+        "set memory.milvus.address to a Milvus server, or keep 1 replica",
+        (("memory", "backend"), ("memory", "milvus", "address")),
+    )
+
+
+def milvus_tls_is_consistent(settings: Settings) -> Iterator[Finding]:
+    milvus, at = settings.memory.milvus, ("memory", "milvus", "tls")
+    tls, address = milvus.tls, ("memory", "milvus", "address")
+    if tls.enabled and not milvus.address:
+        yield Finding((*at, "enabled"), True, "has no server to talk to", "set memory.milvus.address", (address,))
+    if tls.enabled and milvus.address.startswith("http://"):
+        yield Finding(
+            (*at, "enabled"), True, "contradicts the http:// in memory.milvus.address", "write https://", (address,)
+        )
+    if bool(tls.cert_file) != bool(tls.key_file):
+        yield Finding(
+            (*at, "cert_file"), tls.cert_file, "and key_file are only useful together", "give both, or neither"
+        )
+
+
+def token_needs_a_server(settings: Settings) -> Iterator[Finding]:
+    milvus = settings.memory.milvus
+    if milvus.token.get_secret_value() and not milvus.address:
+        at: Loc = ("memory", "milvus", "token")
+        yield Finding(
+            at,
+            NOTHING,
+            "is of no use to the embedded store",
+            "set memory.milvus.address",
+            (("memory", "milvus", "address"),),
+        )
+
+
+def api_key_identity_has_a_secret(settings: Settings) -> Iterator[Finding]:
+    api_key, at = settings.identity.api_key, ("identity", "api_key", "hmac_secret")
+    if api_key.enabled and len(api_key.hmac_secret.get_secret_value()) < SECRET_CHARS_MIN:
+        reason = f"has fewer than {SECRET_CHARS_MIN} characters while identity.api_key is enabled"
+        yield Finding(at, NOTHING, reason, "set a long random secret, for example the output of: openssl rand -hex 32")
+
+
+def metadata_has_a_claim(settings: Settings) -> Iterator[Finding]:
+    identity = settings.identity
+    if identity.metadata_namespace and not identity.metadata_claim:
+        yield Finding(
+            ("identity", "metadata_claim"),
+            [],
+            "is empty while identity.metadata_namespace is not",
+            "give the path to the user's id, for example [jwt_payload, sub], or clear metadata_namespace",
+        )
+
+
+def sizes_nest(settings: Settings) -> Iterator[Finding]:
+    limits, screen = settings.limits, settings.memory.write_screen
+    if limits.answer_bytes_max > limits.response_body_bytes_max:
+        yield Finding(
+            ("limits", "answer_bytes_max"),
+            limits.answer_bytes_max,
+            f"is more than limits.response_body_bytes_max ({limits.response_body_bytes_max})",
+            "keep no more of an answer than is read of it",
+            (("limits", "response_body_bytes_max"),),
+        )
+    if screen.fact_chars_min >= screen.fact_chars_max:
+        yield Finding(
+            ("memory", "write_screen", "fact_chars_min"),
+            screen.fact_chars_min,
+            f"is not below fact_chars_max ({screen.fact_chars_max})",
+            "the defaults are 3 and 500",
+            (("memory", "write_screen", "fact_chars_max"),),
+        )
+
+
+Rule = Callable[[Settings], Iterator[Finding]]
+RULES: tuple[Rule, ...] = (
+    deadlines_nest,
+    dimensions_agree,
+    threshold_is_reachable,
+    engine_has_its_model,
+    one_model_per_role,
+    endpoints_are_complete,
+    leases_outlast_calls,
+    api_is_guarded,
+    listeners_are_apart,
+    replicas_share_a_store,
+    milvus_tls_is_consistent,
+    token_needs_a_server,
+    api_key_identity_has_a_secret,
+    metadata_has_a_claim,
+    sizes_nest,
+)

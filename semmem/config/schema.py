@@ -1,0 +1,139 @@
+"""Looking things up in the schema: which keys exist, what they hold, and which one was probably meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
+
+from semmem.config.problems import Loc
+from semmem.config.settings import Settings
+from semmem.config.values import Section
+
+_UNITS = {
+    "_ms": "milliseconds",
+    "_s": "seconds",
+    "_seconds": "seconds",
+    "_days": "days",
+    "_bytes_max": "bytes",
+    "_chars_max": "characters",
+    "_chars_min": "characters",
+    "_tokens": "tokens",
+    "_threshold": "cosine",
+}
+
+
+def item_type(annotation: Any) -> Any:
+    """What a list of this type holds, or None when it is no list."""
+    if get_origin(annotation) is not tuple:
+        return None
+    item = get_args(annotation)[0]
+    return get_args(item)[0] if get_origin(item) is Annotated else item
+
+
+def is_section(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Section)
+
+
+def type_at(loc: Loc) -> Any:
+    """The type of the value at a place, or None when the schema has no such place."""
+    annotation: Any = Settings
+    for part in loc:
+        if isinstance(part, int):
+            annotation = item_type(annotation)
+        elif is_section(annotation) and part in annotation.model_fields:
+            annotation = annotation.model_fields[part].annotation
+        else:
+            return None
+    return annotation
+
+
+def field_at(loc: Loc) -> FieldInfo | None:
+    """The field at a place; of a list's element, the list's field."""
+    keys = loc
+    while keys and isinstance(keys[-1], int):
+        keys = keys[:-1]
+    section: Any = type_at(keys[:-1]) if keys else None
+    return section.model_fields.get(keys[-1]) if is_section(section) else None
+
+
+def is_text(annotation: Any) -> bool:
+    """Whether the value is text (or one of several words), so that nothing else may be read into its spelling."""
+    return annotation in (str, SecretStr) or get_origin(annotation) is Literal
+
+
+def leaves(section: type[Section] = Settings, at: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
+    """Every key that holds a value, in order; ``N`` stands for a list index."""
+    for name, field in section.model_fields.items():
+        item = item_type(field.annotation)
+        if is_section(field.annotation):
+            yield from leaves(field.annotation, (*at, name))  # type: ignore[arg-type]
+        elif is_section(item):
+            yield (*at, name), field
+            yield from leaves(item, (*at, name, "N"))
+        else:
+            yield (*at, name), field
+
+
+def unit_of(name: str) -> str:
+    """The unit that a key's name carries."""
+    return next((unit for suffix, unit in _UNITS.items() if name.endswith(suffix)), "")
+
+
+def describe(loc: Loc) -> str:
+    """What belongs at a place, in words: ``a whole number from 1 to 50``."""
+    field = field_at(loc)
+    if field is None or isinstance(loc[-1], int):
+        return _type_words(type_at(loc))
+    return describe_field(field)
+
+
+def describe_field(field: FieldInfo) -> str:
+    """A field's type and bounds in words."""
+    words = _type_words(field.annotation)
+    bounds = {
+        name: getattr(constraint, name)
+        for constraint in field.metadata
+        for name in ("ge", "gt", "le")
+        if hasattr(constraint, name)
+    }
+    if "le" not in bounds:
+        return words
+    low = f"above {bounds['gt']}" if "gt" in bounds else f"from {bounds['ge']}"
+    or_null = ", or null" if field.annotation == int | None else ""
+    return f"{words} {low} to {bounds['le']}{or_null}"
+
+
+def nearest_key(loc: Loc) -> str:
+    """What a key that does not exist was probably meant to be."""
+    section, name = type_at(loc[:-1]), str(loc[-1])
+    known = list(section.model_fields) if is_section(section) else []
+    prefix = "".join(f"{part}." for part in loc[:-1])
+    here = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    if here:
+        return f"did you mean {prefix}{here[0]}?"
+    everywhere = [".".join(path) for path in _every_key()]
+    same_name = [path for path in everywhere if path.rpartition(".")[2] == name]
+    near = same_name[:1] or difflib.get_close_matches(f"{prefix}{name}", everywhere, n=1, cutoff=0.75)
+    return f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
+
+
+def _every_key() -> Iterator[tuple[str, ...]]:
+    """Sections and leaves alike, each once."""
+    prefixes = (path[:length] for path, _ in leaves() for length in range(1, len(path) + 1))
+    return (path for path in dict.fromkeys(prefixes) if path[-1] != "N")
+
+
+def _type_words(annotation: Any) -> str:
+    item = item_type(annotation)
+    if item is not None:
+        return "a list of sections" if is_section(item) else "a list of text"
+    if get_origin(annotation) is Literal:
+        return "one of " + ", ".join(get_args(annotation))
+    if is_section(annotation):
+        return "a section"
+    kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "text", SecretStr: "text"}
+    return kinds[int if annotation == int | None else annotation]

@@ -1,0 +1,261 @@
+"""The whole configuration as frozen values. The schema is the code below; docs/configuration.md is made from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, SecretStr
+
+from semmem.config.memory_section import Memory
+from semmem.config.memory_section import Milvus as Milvus
+from semmem.config.values import (
+    Address,
+    Days,
+    Header,
+    HeaderOrNone,
+    HttpUrl,
+    Line,
+    ListOf,
+    Milliseconds,
+    NonEmptyLine,
+    Port,
+    Seconds,
+    Secret,
+    Section,
+    TrustedHeader,
+    UnixSocket,
+    UrlPath,
+    VariableName,
+    host_and_port,
+)
+
+OUTPUT_TOKENS = {"memory_rewrite": 100, "memory_extraction": 500}
+
+
+class ApiKeyIdentity(Section):
+    """``identity.api_key``: memory per API key, where nothing better names the user."""
+
+    enabled: bool = Field(default=False, description="take an HMAC of the bearer token for the user")
+    hmac_secret: Secret = Field(
+        default=SecretStr(""), description="key of that HMAC, 16 characters or more; another key, other users"
+    )
+
+
+class Identity(Section):
+    """``identity``: who is asking. Nobody is identified by default except by authenticated metadata."""
+
+    metadata_namespace: Line = Field(
+        default="envoy.filters.http.jwt_authn", description="Envoy dynamic metadata to read first; empty: none"
+    )
+    metadata_claim: ListOf[NonEmptyLine] = Field(
+        default=("jwt_payload", "sub"), max_length=8, description="path to the user's id inside that metadata"
+    )
+    trusted_headers: ListOf[TrustedHeader] = Field(
+        default=(),
+        max_length=16,
+        description="headers naming the user, in order; only those your gateway sets and strips from clients",
+    )
+    api_key: ApiKeyIdentity = ApiKeyIdentity()
+    allow_untrusted_body: bool = Field(
+        default=False, description="believe user ids in request bodies: any client may then be anybody"
+    )
+    session_headers: ListOf[Header] = Field(
+        default=("x-session-id", "x-conversation-id"), max_length=16, description="headers naming the session, in order"
+    )
+    project_headers: ListOf[Header] = Field(
+        default=("x-project-id",), max_length=16, description="headers naming the project, in order"
+    )
+    agent_headers: ListOf[Header] = Field(
+        default=("x-agent-id",), max_length=16, description="headers naming the agent, in order"
+    )
+    session_idle_s: Seconds = Field(
+        default=1800.0, description="silence after which the same opening words start another session"
+    )
+    user_chars_max: int = Field(
+        default=256, ge=16, le=256, description="longest user id; a longer one counts as no user"
+    )
+
+
+class Signals(Section):
+    """``signals``: how semmem decides whether a request needs memories."""
+
+    engine: Literal["rules"] = Field(default="rules", description="semmem's own classifier")
+    fact_header: HeaderOrNone = Field(
+        default="", description="header in which an earlier filter says whether this is a general question"
+    )
+    tool_header: HeaderOrNone = Field(
+        default="", description="header in which an earlier filter says whether this is a tool turn"
+    )
+
+
+class ModelEndpoint(Section):
+    """``external_models.N.llm_endpoint``: give a url, or an address and what differs from the defaults."""
+
+    address: Line = Field(default="", description="host name or IP address")
+    port: Port = Field(default=8000, description="TCP port")
+    scheme: Literal["http", "https"] = Field(default="http", description="protocol")
+    path: UrlPath = Field(default="/v1", description="base path, without /chat/completions")
+    url: HttpUrl = Field(default="", description="base URL, instead of address, port, scheme and path")
+
+    @property
+    def base_url(self) -> str:
+        """Where ``/chat/completions`` is appended; no slash at the end."""
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return (self.url or f"{self.scheme}://{host}:{self.port}{self.path}").rstrip("/")
+
+
+class ExternalModel(Section):
+    """``external_models.N``: a language model for one role, behind any OpenAI-compatible server."""
+
+    llm_provider: NonEmptyLine = Field(default="openai", description="a label: every provider is spoken to alike")
+    model_role: Literal["memory_rewrite", "memory_extraction"] = Field(
+        description="what it does: rewrite vague questions, or extract facts; one model each"
+    )
+    llm_endpoint: ModelEndpoint = Field(description="where it listens")
+    llm_model_name: NonEmptyLine = Field(description="model name sent to the server")
+    llm_timeout_seconds: Seconds = Field(default=30.0, description="limit of one call")
+    max_tokens: int | None = Field(
+        default=None, ge=1, le=32_768, description="most output tokens; null: 100 to rewrite, 500 to extract"
+    )
+    temperature: float = Field(default=0.1, ge=0, le=2, description="sampling temperature")
+    api_key: Secret = Field(default=SecretStr(""), description="bearer token for the server; empty: none")
+    api_key_env: VariableName = Field(default="", description="environment variable that holds api_key")
+
+    @property
+    def output_tokens_max(self) -> int:
+        """``max_tokens``, or the role's own default."""
+        return self.max_tokens if self.max_tokens is not None else OUTPUT_TOKENS[self.model_role]
+
+
+class Journal(Section):
+    """``journal``: the durable record of turns that are still to be learnt from."""
+
+    path: NonEmptyLine = Field(default="journal.db", description="SQLite file, relative to data_dir")
+    commit_interval_ms: Milliseconds = Field(default=50, description="longest wait before a turn is committed")
+    queue_max: int = Field(default=10_000, ge=1, le=1_000_000, description="turns waiting to be committed")
+    retention_days: Days = Field(default=7, description="how long turns are kept after they were learnt from")
+    synchronous: Literal["normal", "full"] = Field(
+        default="normal", description="normal survives a crash of semmem; full also a loss of power, slower"
+    )
+
+
+class Listener(Section):
+    """A TCP listener."""
+
+    address: Address
+
+    @property
+    def host(self) -> str:
+        return host_and_port(self.address)[0]
+
+    @property
+    def port(self) -> int:
+        """0 means any free port."""
+        return host_and_port(self.address)[1]
+
+
+class GrpcListener(Listener):
+    """``listeners.grpc``: where Envoy speaks ext_proc."""
+
+    address: Address = Field(default="127.0.0.1:50051", description="host:port for Envoy")
+    unix_socket: UnixSocket = Field(default="", description="path of a Unix socket for Envoy, instead of address")
+
+
+class ApiListener(Listener):
+    """``listeners.api``: REST, MCP and Studio."""
+
+    address: Address = Field(default="127.0.0.1:8080", description="host:port of the management API")
+    admin_token: Secret = Field(
+        default=SecretStr(""), description="bearer token of the administrator; required beyond this machine"
+    )
+    admin_token_env: VariableName = Field(default="", description="environment variable that holds admin_token")
+
+
+class HealthListener(Listener):
+    """``listeners.health``: probes and metrics; says nothing about users."""
+
+    address: Address = Field(default="127.0.0.1:9090", description="host:port of health checks and Prometheus metrics")
+
+
+class Listeners(Section):
+    """``listeners``: where semmem is reached."""
+
+    grpc: GrpcListener = GrpcListener()
+    api: ApiListener = ApiListener()
+    health: HealthListener = HealthListener()
+
+
+class Deadlines(Section):
+    """``deadlines``: each one longer than the next, so that the inner one is always heard of."""
+
+    message_timeout_ms: Milliseconds = Field(
+        default=500, description="Envoy's message_timeout for semmem; repeat here what envoy.yaml says"
+    )
+    phase_ms: Milliseconds = Field(default=350, description="all work on one request")
+    store_ms: Milliseconds = Field(default=200, description="one search of the store")
+
+
+class Limits(Section):
+    """``limits``: what one request may cost. Beyond a limit a request passes as it came."""
+
+    request_body_bytes_max: int = Field(
+        default=16 * 1024**2, ge=1024, le=256 * 1024**2, description="longest request body that is read"
+    )
+    response_body_bytes_max: int = Field(
+        default=4 * 1024**2, ge=1024, le=256 * 1024**2, description="longest JSON answer or SSE event that is read"
+    )
+    answer_bytes_max: int = Field(
+        default=64 * 1024, ge=256, le=16 * 1024**2, description="text kept of an answer: its tail"
+    )
+    query_chars_max: int = Field(default=2000, ge=16, le=32_000, description="text of a question that is searched for")
+    mutate_streams_max: int = Field(
+        default=256, ge=1, le=100_000, description="requests worked on at once; more pass without memory"
+    )
+    observe_streams_max: int = Field(
+        default=1024, ge=1, le=100_000, description="answers observed at once; more go unlearnt"
+    )
+
+
+class Log(Section):
+    """``log``: what semmem writes to standard error. Never what users say."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least severity written")
+    format: Literal["text", "json"] = Field(default="text", description="one line of text, or one JSON object")
+
+
+class Deployment(Section):
+    """``deployment``: how semmem is run."""
+
+    replicas: int = Field(default=1, ge=1, le=1000, description="how many semmem processes share the store")
+    drain_s: Seconds = Field(default=20.0, description="time to finish after SIGTERM; less than the pod's grace period")
+
+
+class Settings(Section):
+    """Everything semmem can be told. ``Settings()`` is the default configuration."""
+
+    data_dir: NonEmptyLine = Field(default="./data", description="directory of everything semmem keeps on this machine")
+    memory: Memory = Memory()
+    identity: Identity = Identity()
+    signals: Signals = Signals()
+    external_models: ListOf[ExternalModel] = Field(default=(), max_length=2, description="language models, by role")
+    journal: Journal = Journal()
+    listeners: Listeners = Listeners()
+    deadlines: Deadlines = Deadlines()
+    limits: Limits = Limits()
+    log: Log = Log()
+    deployment: Deployment = Deployment()
+
+    @property
+    def milvus_dir(self) -> Path:
+        """Directory of the embedded store."""
+        return Path(self.data_dir) / self.memory.milvus.data_dir
+
+    @property
+    def journal_file(self) -> Path:
+        """The journal's SQLite file."""
+        return Path(self.data_dir) / self.journal.path
+
+    def external_model(self, role: str) -> ExternalModel | None:
+        """The model configured for a role, or None."""
+        return next((model for model in self.external_models if model.model_role == role), None)

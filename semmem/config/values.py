@@ -1,0 +1,183 @@
+"""The kinds of single values a configuration holds. Each refusal says what is wrong and what would be right."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic_core import PydanticCustomError
+
+UNIX_SOCKET_BYTES_MAX = 107
+"""``sun_path`` of unix(7) holds 108 bytes with its closing NUL."""
+
+HOP_BY_HOP_HEADERS = frozenset(
+    {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
+)
+"""RFC 9110 section 7.6.1: they belong to one connection, not to a request."""
+
+CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "proxy-authenticate", "cookie", "set-cookie"})
+
+_HEADER = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]{1,128}")
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253}):([0-9]{1,5})")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
+_URL = re.compile(r"https?://[^\s@?#]+")
+
+
+class Section(BaseModel):
+    """A mapping in the configuration: known keys only, exact types, never changed after loading."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, validate_default=True, hide_input_in_errors=True
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _commented_out(cls, value: Any) -> Any:
+        # A section whose keys are all commented out is null in YAML.
+        return {} if value is None else value
+
+
+def refusal(reason: str, remedy: str) -> PydanticCustomError:
+    """The error a validator raises: ``reason`` says what is wrong, ``remedy`` what would be right."""
+    return PydanticCustomError("refused", "{reason}", {"reason": reason, "remedy": remedy})
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """The parts of ``host:port``; an IPv6 host without its brackets. Raises ValueError."""
+    match = _ADDRESS.fullmatch(address)
+    if match is None or int(match[2]) > 65535:
+        raise ValueError("not host:port")
+    return match[1].strip("[]"), int(match[2])
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the host. A name other than ``localhost`` is not believed to be local."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        raise refusal("contains a control or invisible character", "write it on one line, without tabs")
+    return text
+
+
+def _secret_line(secret: SecretStr) -> SecretStr:
+    text = secret.get_secret_value()
+    if not (text.isascii() and text.isprintable()) or " " in text:
+        raise refusal(
+            "contains a space, a line end or a non-ASCII character", "give the secret alone, without a line end"
+        )
+    return secret
+
+
+def _address(text: str) -> str:
+    try:
+        host_and_port(text)
+    except ValueError:
+        raise refusal("is not host:port", "write for example 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080") from None
+    return text
+
+
+def _milvus_address(text: str) -> str:
+    if text == "" or _ADDRESS.fullmatch(text) or _URL.fullmatch(text):
+        return text
+    raise refusal(
+        "is neither host:port nor an http(s) URL without credentials",
+        'write for example milvus:19530, or "" for the embedded store; credentials belong in memory.milvus.token',
+    )
+
+
+def _http_url(text: str) -> str:
+    if text == "" or _URL.fullmatch(text):
+        return text
+    raise refusal("is not an http(s) URL without credentials and query", "write for example https://models.internal/v1")
+
+
+def _header(name: str) -> str:
+    if name.startswith(":"):
+        raise refusal("is a pseudo-header", "name an ordinary header, for example x-user-id")
+    if not _HEADER.fullmatch(name):
+        raise refusal("is not a lower-case header name", "write for example x-user-id")
+    if name in HOP_BY_HOP_HEADERS:
+        raise refusal("is a hop-by-hop header", "name a header that travels with the request, for example x-user-id")
+    if name in CREDENTIAL_HEADERS:
+        raise refusal(
+            "carries credentials, and would be kept as an id",
+            "name a header that carries an id, for example x-user-id; for memory per API key see identity.api_key",
+        )
+    return name
+
+
+def _trusted_header(name: str) -> str:
+    if name.startswith("x-semmem-"):
+        raise refusal("is one of semmem's own headers, which clients send", "name a header your gateway sets")
+    return _header(name)
+
+
+def _header_or_none(name: str) -> str:
+    return _header(name) if name else name
+
+
+def _unix_socket(path: str) -> str:
+    size = len(os.fsencode(_one_line(path)))
+    if size > UNIX_SOCKET_BYTES_MAX:
+        raise refusal(
+            f"is {size} bytes long; the system takes {UNIX_SOCKET_BYTES_MAX}",
+            "use a shorter path, for example /run/semmem.sock",
+        )
+    return path
+
+
+def _identifier(name: str) -> str:
+    if not _IDENTIFIER.fullmatch(name):
+        raise refusal("is not a Milvus name", "use letters, digits and _, not starting with a digit, at most 255")
+    return name
+
+
+def _variable_name(name: str) -> str:
+    if name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise refusal("is not the name of an environment variable", "write the name alone, without $")
+    return name
+
+
+def _url_path(path: str) -> str:
+    if not re.fullmatch(r"(/[^\s?#]*)?", path):
+        raise refusal("is not a URL path", "write for example /v1")
+    return path
+
+
+def _list_to_tuple(value: Any) -> Any:
+    if value is None:
+        return ()
+    return tuple(value) if isinstance(value, list) else value
+
+
+Element = TypeVar("Element")
+ListOf = Annotated[tuple[Element, ...], BeforeValidator(_list_to_tuple)]
+"""A YAML list, kept as a tuple so that settings are frozen all the way down. Null means empty."""
+
+Line = Annotated[str, Field(max_length=1024), AfterValidator(_one_line)]
+NonEmptyLine = Annotated[str, Field(min_length=1, max_length=1024), AfterValidator(_one_line)]
+Prose = Annotated[str, Field(max_length=4000)]
+Secret = Annotated[SecretStr, Field(max_length=4096), AfterValidator(_secret_line)]
+Address = Annotated[str, AfterValidator(_address)]
+MilvusAddress = Annotated[str, Field(max_length=1024), AfterValidator(_milvus_address)]
+HttpUrl = Annotated[str, Field(max_length=1024), AfterValidator(_http_url)]
+UrlPath = Annotated[str, Field(max_length=1024), AfterValidator(_url_path)]
+Header = Annotated[str, AfterValidator(_header)]
+TrustedHeader = Annotated[str, AfterValidator(_trusted_header)]
+HeaderOrNone = Annotated[str, AfterValidator(_header_or_none)]
+UnixSocket = Annotated[str, AfterValidator(_unix_socket)]
+Identifier = Annotated[str, AfterValidator(_identifier)]
+VariableName = Annotated[str, AfterValidator(_variable_name)]
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+Milliseconds = Annotated[int, Field(ge=1, le=60_000)]
+Days = Annotated[int, Field(ge=0, le=36_500)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Port = Annotated[int, Field(ge=1, le=65_535)]

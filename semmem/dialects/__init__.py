@@ -1,0 +1,69 @@
+"""Everything that knows an API's JSON lives here, one file per API.
+
+A dialect reads a request into a Conversation, splices memory into the request's bytes, and reads an answer (JSON or
+SSE, split anywhere) back into text. It knows nothing of users, signals, search or config, and no other package may
+say what a request's members are called. Adding an API is one file, one row in DIALECTS and one sample in the
+contract suite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from semmem.memory import Answer, Conversation, Injection
+
+
+class Malformed(ValueError):
+    """The body is not a request of this dialect. The message names the place and the reason, never the content."""
+
+
+class ParsedRequest(Protocol):
+    """One request body, decoded once."""
+
+    @property
+    def conversation(self) -> Conversation: ...
+
+    def rewrite(self, injection: Injection | None) -> bytes | None:
+        """The body with semmem's own members removed and the injection added; None when there is nothing to change.
+
+        Every other member keeps its place and its bytes.
+        """
+
+
+class AnswerReader(Protocol):
+    """Reads one answer as it passes. Pure: bytes in, an Answer out; never raises on hostile input."""
+
+    def feed(self, chunk: bytes) -> None: ...
+
+    def end(self) -> Answer:
+        """The answer as far as it was seen. Called once, after the last chunk."""
+
+
+class Dialect(Protocol):
+    """One API."""
+
+    name: str
+
+    def parse(self, body: bytes) -> ParsedRequest:
+        """Raises Malformed."""
+
+    def reader(self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int) -> AnswerReader | None:
+        """A reader for an answer of this content type, or None when it is neither JSON nor SSE.
+
+        ``answer_bytes_max`` bounds the text that is kept (its tail, UTF-8 bytes); ``body_bytes_max`` bounds what is
+        buffered of a JSON body or of one SSE event: beyond it the answer is not complete.
+        """
+
+
+def dialect_for(path: str) -> Dialect | None:
+    """The dialect of a request path (query string ignored), or None."""
+    return DIALECTS.get(path.partition("?")[0])
+
+
+from semmem.dialects.chat import ChatCompletions  # noqa: E402  (the table needs the protocols above)
+
+DIALECTS: Mapping[str, Dialect] = {
+    "/v1/chat/completions": ChatCompletions(),
+}
+BY_NAME: Mapping[str, Dialect] = {dialect.name: dialect for dialect in DIALECTS.values()}

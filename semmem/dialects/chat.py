@@ -1,0 +1,364 @@
+"""The OpenAI chat-completions API: ``POST /v1/chat/completions``, as OpenAI, Azure, vLLM and others speak it.
+
+A request is read leniently (a role or a part that we do not know is no reason to go without memory) but never
+guessed: what cannot be spliced with certainty is Malformed. Answers are read tolerantly and judged strictly: an answer
+is complete only when its proper end was seen and nothing on the way was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from semmem.dialects import AnswerReader, Malformed
+from semmem.dialects.json_splice import (
+    UNREADABLE,
+    JsonObject,
+    cut_members,
+    decode_repaired,
+    insert_element,
+    read_object,
+    reason,
+    splice,
+)
+from semmem.dialects.sse import EventStream, TextTail
+from semmem.memory import Answer, Controls, Conversation, Injection, MemoryType, Message, Role
+
+T = TypeVar("T")
+
+LIMIT_MAX = 50
+"""The most memories a request may ask for."""
+
+_OWN_MEMBERS = ("memory_config", "memory_context")
+_TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
+_TOOL_ROLES = ("tool", "function")
+_SYSTEM_ROLES = ("system", "developer")
+_ROLES = {
+    "system": Role.SYSTEM,
+    "developer": Role.SYSTEM,
+    "user": Role.USER,
+    "assistant": Role.ASSISTANT,
+}
+_OTHER = Role.TOOL  # whoever that is, it is not the user
+_MEMORY_TYPES = {kind.value: kind for kind in MemoryType}
+
+
+class _Part(msgspec.Struct, gc=False):
+    type: str = ""
+    text: Any = None  # a string in a text part; what other parts call text is theirs
+
+
+class _Message(msgspec.Struct):
+    role: str = ""
+    content: str | list[_Part | str] | None = None
+
+
+_messages = msgspec.json.Decoder(list[_Message])
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_array = msgspec.json.Decoder(list[Any])
+_string = msgspec.json.Decoder(str)
+_boolean = msgspec.json.Decoder(bool)
+_integer = msgspec.json.Decoder(int)
+_number = msgspec.json.Decoder(float)
+
+
+class ChatCompletions:
+    """The dialect."""
+
+    name = "chat"
+
+    def parse(self, body: bytes) -> ChatRequest:
+        """Raises Malformed."""
+        source = read_object(body)
+        top = {name: member.value for name, member in source.members.items()}
+        messages = _read_messages(top.get("messages"))
+        roles = [message.role for message in messages]
+        conversation = Conversation(
+            messages=tuple([Message(_ROLES.get(m.role, _OTHER), _text(m.content, "\n")) for m in messages]),
+            model=_said(top, "model", _string) or "",
+            stream=_said(top, "stream", _boolean) or False,
+            tool_turn=_awaits_tool_result(roles) or _names_a_tool(top),
+            controls=_controls(top),
+        )
+        return ChatRequest(source, roles, conversation)
+
+    def reader(self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int) -> AnswerReader | None:
+        """A reader of JSON or SSE answers, or None for another content type (its parameters are ignored)."""
+        match content_type.partition(";")[0].strip().lower():
+            case "application/json":
+                return _JsonReader(answer_bytes_max, body_bytes_max)
+            case "text/event-stream":
+                return _StreamReader(answer_bytes_max, body_bytes_max)
+            case _:
+                return None
+
+
+class ChatRequest:
+    """One request: what it says, and the bytes it came in."""
+
+    __slots__ = ("_roles", "_source", "conversation")
+
+    def __init__(self, source: JsonObject, roles: Sequence[str], conversation: Conversation) -> None:
+        self._source = source
+        self._roles = roles
+        self.conversation = conversation
+
+    def rewrite(self, injection: Injection | None) -> bytes | None:
+        """The body without ``memory_config`` and ``memory_context``, and with the injection as one more message.
+
+        None when that changes nothing. Raises ValueError for a position that does not exist.
+        """
+        edits = cut_members(self._source, _OWN_MEMBERS)
+        if injection is not None:
+            index = _index(self._roles, injection.position)
+            edits.append(insert_element(self._source.members["messages"], index, _message_json(injection)))
+        return splice(self._source.body, edits) if edits else None
+
+
+# --- reading a request -----------------------------------------------------------------------------------------------
+
+
+def _read_messages(raw: bytes | None) -> list[_Message]:
+    if raw is None:
+        raise Malformed("messages: missing")
+    try:
+        messages = _messages.decode(raw)
+    except UNREADABLE as error:
+        why, _, place = reason(error).partition(" - at `$")
+        raise Malformed(f"messages{place.rstrip('`')}: {why}") from None
+    if not messages:
+        raise Malformed("messages: empty")
+    return messages
+
+
+def _text(content: str | list[_Part | str] | None, joiner: str) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    texts = (part if isinstance(part, str) else part.text for part in content if _is_text(part))
+    return joiner.join(texts)
+
+
+def _is_text(part: _Part | str) -> bool:
+    return isinstance(part, str) or (part.type in _TEXT_PARTS and isinstance(part.text, str))
+
+
+def _awaits_tool_result(roles: Sequence[str]) -> bool:
+    """Whether the last thing that happened, apart from instructions and the model's own words, is a tool's result."""
+    return next((role in _TOOL_ROLES for role in reversed(roles) if role == "user" or role in _TOOL_ROLES), False)
+
+
+def _names_a_tool(top: Mapping[str, bytes]) -> bool:
+    """``tool_choice`` {"type": "function", "function": {"name": ...}} ("custom" likewise), or the older
+    ``function_call`` {"name": ...}. The words "auto", "none" and "required" name nothing.
+    """
+    choice = _nested(top, "tool_choice")
+    named = (choice, _nested(choice, "function"), _nested(choice, "custom"), _nested(top, "function_call"))
+    return any(_name(fields, "name") for fields in named)
+
+
+def _controls(top: Mapping[str, bytes]) -> Controls:
+    config, context = _nested(top, "memory_config"), _nested(top, "memory_context")
+    limit = _said(config, "retrieval_limit", _integer)
+    threshold = _said(config, "similarity_threshold", _number)
+    types = _said(config, "memory_types", _array)
+    return Controls(
+        enabled=_said(config, "enabled", _boolean),
+        auto_store=_said(config, "auto_store", _boolean),
+        types=None if types is None else tuple(dict.fromkeys(_known_types(types))),
+        limit=None if limit is None else min(max(limit, 0), LIMIT_MAX),
+        threshold=None if threshold is None else min(max(threshold, 0.0), 1.0),
+        project=_name(context, "project_id"),
+        claimed_user=_name(context, "user_id") or _name(_nested(top, "metadata"), "user_id") or _name(top, "user"),
+    )
+
+
+def _known_types(names: list[Any]) -> list[MemoryType]:
+    return [_MEMORY_TYPES[name] for name in names if isinstance(name, str) and name in _MEMORY_TYPES]
+
+
+def _nested(fields: Mapping[str, msgspec.Raw] | Mapping[str, bytes], name: str) -> dict[str, msgspec.Raw]:
+    return _said(fields, name, _fields) or {}
+
+
+def _name(fields: Mapping[str, msgspec.Raw] | Mapping[str, bytes], name: str) -> str | None:
+    return _said(fields, name, _string) or None
+
+
+def _said(
+    fields: Mapping[str, msgspec.Raw] | Mapping[str, bytes], name: str, decoder: msgspec.json.Decoder[T]
+) -> T | None:
+    """A field's value, or None when it is absent or of another type, which both mean that nothing was said."""
+    raw = fields.get(name)
+    if raw is None:
+        return None
+    try:
+        return decoder.decode(raw)
+    except UNREADABLE:
+        return None
+
+
+# --- rewriting it ----------------------------------------------------------------------------------------------------
+
+
+def _message_json(injection: Injection) -> bytes:
+    content = injection.text.encode("utf-8", "replace").decode()  # half an emoji must not cost the whole injection
+    return msgspec.json.encode({"role": injection.role, "content": content})
+
+
+def _index(roles: Sequence[str], position: str) -> int:
+    match position:
+        case "first":
+            return 0
+        case "after_system":
+            return _after_system(roles)
+        case "before_last_user":
+            return _before_last_user(roles)
+        case _:
+            raise ValueError(f"no such position: {position!r}")
+
+
+def _after_system(roles: Sequence[str]) -> int:
+    return next((index for index, role in enumerate(roles) if role not in _SYSTEM_ROLES), len(roles))
+
+
+def _before_last_user(roles: Sequence[str]) -> int:
+    """After the leading instructions instead, when no user speaks, or when a tool's result stands behind the user's
+    words with no assistant between them: its call is before those words, and the two must not be parted.
+    """
+    last = max((index for index, role in enumerate(roles) if role == "user"), default=None)
+    if last is None:
+        return _after_system(roles)
+    answer = next((role for role in roles[last:] if role == "assistant" or role in _TOOL_ROLES), "")
+    return _after_system(roles) if answer in _TOOL_ROLES else last
+
+
+# --- reading an answer -----------------------------------------------------------------------------------------------
+
+
+class _Content(msgspec.Struct):
+    content: str | list[_Part | str] | None = None
+
+
+class _Choice(msgspec.Struct):
+    index: int | None = 0
+    message: _Content | None = None
+    delta: _Content | None = None
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct, gc=False):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Reply(msgspec.Struct):
+    """A whole answer, or one chunk of a streamed one."""
+
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    object: Any = None
+    error: Any = None
+
+    @property
+    def failed(self) -> bool:
+        return self.error is not None or self.object == "error"  # the second is how older vLLM says it
+
+
+_reply = msgspec.json.Decoder(_Reply)
+
+
+def _read_reply(text: bytes) -> _Reply | None:
+    try:
+        return decode_repaired(_reply, text)[0]
+    except UNREADABLE:
+        return None
+
+
+def _answer(text: str, complete: bool, finish_reason: str | None, usage: _Usage | None) -> Answer:
+    return Answer(
+        text=text,
+        complete=complete,
+        finish_reason=finish_reason,
+        filtered=finish_reason == "content_filter",
+        input_tokens=usage.prompt_tokens if usage else None,
+        output_tokens=usage.completion_tokens if usage else None,
+    )
+
+
+class _JsonReader:
+    """A whole body. Refusals, reasoning and tool calls are not text: such an answer is complete and empty."""
+
+    __slots__ = ("_body", "_body_bytes_max", "_oversize", "_tail")
+
+    def __init__(self, answer_bytes_max: int, body_bytes_max: int) -> None:
+        self._tail = TextTail(bytes_max=answer_bytes_max)
+        self._body = bytearray()
+        self._body_bytes_max = body_bytes_max
+        self._oversize = False
+
+    def feed(self, chunk: bytes) -> None:
+        if self._oversize or len(self._body) + len(chunk) > self._body_bytes_max:
+            self._oversize = True
+            self._body.clear()
+            return
+        self._body += chunk
+
+    def end(self) -> Answer:
+        reply = _read_reply(bytes(self._body)) or _Reply()
+        if not reply.choices:
+            return _answer("", False, None, reply.usage)
+        first = reply.choices[0]
+        if first.message is not None:
+            self._tail.append(_text(first.message.content, "\n"))
+        return _answer(self._tail.text(), not reply.failed, first.finish_reason, reply.usage)
+
+
+class _StreamReader:
+    """A stream of chunks. Of several choices only the first is read. ``[DONE]`` may be missing, usage may come last.
+
+    An event that cannot be read, before the answer is finished, is a hole in the text: not complete.
+    """
+
+    __slots__ = ("_done", "_events", "_finish_reason", "_lost", "_tail", "_usage")
+
+    def __init__(self, answer_bytes_max: int, event_bytes_max: int) -> None:
+        self._tail = TextTail(bytes_max=answer_bytes_max)
+        self._events = EventStream(event_bytes_max=event_bytes_max)
+        self._finish_reason: str | None = None
+        self._usage: _Usage | None = None
+        self._done = False
+        self._lost = False
+
+    def feed(self, chunk: bytes) -> None:
+        for name, data in self._events.feed(chunk):
+            self._event(name, data.strip())
+
+    def end(self) -> Answer:
+        for name, data in self._events.end():
+            self._event(name, data.strip())
+        finished = self._done or self._finish_reason is not None
+        complete = finished and not self._lost and not self._events.oversize
+        return _answer(self._tail.text(), complete, self._finish_reason, self._usage)
+
+    def _event(self, name: str, data: str) -> None:
+        if self._done or not data:
+            return
+        if data == "[DONE]":
+            self._done = True
+            return
+        reply = _read_reply(data.encode())
+        if reply is None:
+            self._lost |= self._finish_reason is None or name == "error"
+            return
+        self._lost |= reply.failed or name == "error"
+        self._usage = reply.usage or self._usage
+        for choice in reply.choices or ():
+            if not choice.index:
+                self._choice(choice)
+
+    def _choice(self, choice: _Choice) -> None:
+        if choice.delta is not None:
+            self._tail.append(_text(choice.delta.content, ""))
+        self._finish_reason = choice.finish_reason or self._finish_reason

@@ -1,0 +1,271 @@
+"""One HTTP exchange, from top to bottom. The order of the steps lives here, and nothing else.
+
+    request:   parse -> identify -> permit -> journal the turn -> decide -> search -> inject
+    response:  read -> journal the answer
+
+Every way out of the request phase is one Outcome word: the metric's label, the access log's field, the test's
+assertion. Whatever semmem depends on may fail; the request then goes on as it came, less semmem's own members.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Protocol
+
+from semmem.dialects import BY_NAME, AnswerReader, Malformed, ParsedRequest, dialect_for
+from semmem.identity import IdentityRules, RequestHead, Sessions, identify, turn_id
+from semmem.memory import Answer, Conversation, Injection, Message, Role, Scope, Turn
+from semmem.permission import OWN_HEADER_PREFIX, Permission, PermissionRules, permission
+from semmem.ports import EmbedderError, StoreError, StoreTimeout, TurnClosed
+from semmem.retrieval.context import strip_block
+from semmem.retrieval.recall import Recall, Recalled
+
+
+class Outcome(StrEnum):
+    """How the request phase ended."""
+
+    INJECTED = "injected"  # memories are in the prompt
+    DEGRADED = "degraded"  # the embedder failed: the newest memories are in the prompt instead
+    NO_HITS = "no_hits"  # searched, nothing relevant
+    GREETING = "greeting"  # the gate: social
+    GENERAL_FACT = "general_fact"  # the gate: a question no memory can answer
+    TOOL_TURN = "tool_turn"  # the gate: a tool answers
+    NO_QUESTION = "no_question"  # no user message to search for
+    WRITE_ONLY = "write_only"  # reading was opted out of, storing was not
+    OPTED_OUT = "opted_out"  # config, header or body said no
+    ANONYMOUS = "anonymous"  # nobody is known to be asking
+    TIMEOUT = "timeout"  # the phase's deadline passed
+    STORE_DOWN = "store_down"
+    STORE_TIMEOUT = "store_timeout"
+    EMBEDDER_DOWN = "embedder_down"  # and nothing recent to fall back on
+    MALFORMED = "malformed"  # not a request of this API
+    OVERSIZE = "oversize"  # larger than semmem reads
+    COMPRESSED = "compressed"  # a content-encoding semmem does not read
+    OTHER_PATH = "other_path"  # not an API semmem knows
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """What the request phase hands to the response phase of the same exchange, through Envoy's dynamic metadata."""
+
+    turn_id: str
+    dialect: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestResult:
+    """``body`` None: the request goes on byte for byte as it came. ``ticket`` None: the answer is not wanted."""
+
+    outcome: Outcome
+    body: bytes | None = None
+    ticket: Ticket | None = None
+    injected: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeLimits:
+    """Bytes, and seconds for ``phase_s``: the whole request phase after the body arrived."""
+
+    request_body_bytes_max: int = 16 * 1024 * 1024
+    answer_bytes_max: int = 64 * 1024
+    response_body_bytes_max: int = 4 * 1024 * 1024
+    turn_chars_max: int = 64 * 1024
+    phase_s: float = 0.35
+
+
+class TurnJournal(Protocol):
+    """Takes halves of turns without waiting."""
+
+    def offer(self, half: Turn | TurnClosed) -> bool: ...
+
+
+class Exchange:
+    """The steps of every exchange; holds no state of any one of them."""
+
+    def __init__(
+        self,
+        *,
+        identity: IdentityRules,
+        permissions: PermissionRules,
+        sessions: Sessions,
+        recall: Recall,
+        journal: TurnJournal,
+        limits: ExchangeLimits,
+        clock: Callable[[], float],
+    ) -> None:
+        self._identity = identity
+        self._permissions = permissions
+        self._sessions = sessions
+        self._recall = recall
+        self._journal = journal
+        self._limits = limits
+        self._clock = clock
+
+    # --- request -----------------------------------------------------------------------------------------------------
+
+    def refuses(self, head: RequestHead) -> RequestResult | None:
+        """What can be said from the headers alone: None when the body is wanted."""
+        if head.method != "POST" or dialect_for(head.path) is None:
+            return RequestResult(Outcome.OTHER_PATH)
+        if (head.header("content-encoding") or "identity").lower() != "identity":
+            return RequestResult(Outcome.COMPRESSED)
+        length = head.header("content-length") or ""
+        if length.isdigit() and int(length) > self._limits.request_body_bytes_max:
+            return RequestResult(Outcome.OVERSIZE)
+        return None
+
+    def own_headers(self, head: RequestHead) -> list[str]:
+        """semmem's own request headers: read here, never seen by the model."""
+        return [name for name in head.headers if name.startswith(OWN_HEADER_PREFIX)]
+
+    async def request(self, head: RequestHead, body: bytes) -> RequestResult:
+        """The request phase. Never raises for anything that a client, a store or a model can do."""
+        dialect = dialect_for(head.path)
+        if dialect is None:
+            return RequestResult(Outcome.OTHER_PATH)
+        if len(body) > self._limits.request_body_bytes_max:
+            return RequestResult(Outcome.OVERSIZE)
+        try:
+            parsed = dialect.parse(body)
+        except Malformed:
+            return RequestResult(Outcome.MALFORMED)
+
+        allowed = permission(self._permissions, head, parsed.conversation.controls)
+        if not (allowed.read or allowed.store):
+            return RequestResult(Outcome.OPTED_OUT, parsed.rewrite(None))
+        scope = identify(self._identity, head, parsed.conversation.controls)
+        if scope is None:
+            return RequestResult(Outcome.ANONYMOUS, parsed.rewrite(None))
+
+        deadline = asyncio.get_running_loop().time() + self._limits.phase_s
+        ticket = await self._open_turn(head, parsed, scope, dialect.name) if allowed.store else None
+        outcome, recalled = await self._remember(head, parsed.conversation, scope, allowed, deadline)
+        result = RequestResult(outcome, ticket=ticket)
+        if recalled is None:
+            return replace(result, body=parsed.rewrite(None))
+        injection = Injection(recalled.text, role=recalled.role, position=recalled.position)
+        return replace(result, body=parsed.rewrite(injection), injected=len(recalled.hits), tokens=recalled.tokens)
+
+    async def _open_turn(self, head: RequestHead, parsed: ParsedRequest, scope: Scope, dialect: str) -> Ticket | None:
+        said = _user_messages(parsed.conversation)
+        text = strip_block(said[-1].text).strip() if said else ""
+        if not text:
+            return None
+        now = self._clock()
+        session = scope.session or await self._sessions.name(scope, parsed.conversation, now)
+        scope = replace(scope, session=session)
+        turn = Turn(
+            id=turn_id(scope, len(said), text),
+            scope=scope,
+            ordinal=len(said),
+            user_text=_storable(text, self._limits.turn_chars_max),
+            opened_at=now,
+            request_id=head.header("x-request-id") or "",
+        )
+        return Ticket(turn.id, dialect) if self._journal.offer(turn) else None
+
+    async def _remember(
+        self, head: RequestHead, conversation: Conversation, scope: Scope, allowed: Permission, deadline: float
+    ) -> tuple[Outcome, Recalled | None]:
+        if not allowed.read:
+            return Outcome.WRITE_ONLY, None
+        reason = self._recall.skips(conversation, head.header)
+        if reason is not None:
+            return Outcome(reason), None
+        now = self._clock()
+        try:
+            async with asyncio.timeout_at(deadline):
+                try:
+                    recalled = await self._recall.search(conversation, scope, now)
+                    found = Outcome.INJECTED
+                except EmbedderError:
+                    recalled = await self._recall.recent(conversation, scope, now)
+                    found = Outcome.DEGRADED
+        except StoreTimeout:
+            return Outcome.STORE_TIMEOUT, None
+        except StoreError:
+            return Outcome.STORE_DOWN, None
+        except TimeoutError:
+            return Outcome.TIMEOUT, None
+        if recalled is None:
+            return (Outcome.NO_HITS if found is Outcome.INJECTED else Outcome.EMBEDDER_DOWN), None
+        return found, recalled
+
+    # --- response ----------------------------------------------------------------------------------------------------
+
+    def response(self, ticket: Ticket, *, status: int, content_type: str, content_encoding: str) -> Observation:
+        """Begin to observe an answer."""
+        reader = None
+        dialect = BY_NAME.get(ticket.dialect)
+        if 200 <= status < 300 and dialect is not None and content_encoding.lower() in ("", "identity"):
+            reader = dialect.reader(
+                content_type=content_type,
+                answer_bytes_max=self._limits.answer_bytes_max,
+                body_bytes_max=self._limits.response_body_bytes_max,
+            )
+        return Observation(ticket, status, reader, self._journal, self._clock)
+
+
+class Observation:
+    """One answer as it passes. ``end`` must be called once, however the answer ended."""
+
+    def __init__(
+        self,
+        ticket: Ticket,
+        status: int,
+        reader: AnswerReader | None,
+        journal: TurnJournal,
+        clock: Callable[[], float],
+    ) -> None:
+        self._ticket = ticket
+        self._status = status
+        self._reader = reader
+        self._journal = journal
+        self._clock = clock
+
+    @property
+    def wants_body(self) -> bool:
+        return self._reader is not None
+
+    def feed(self, chunk: bytes) -> None:
+        if self._reader is not None:
+            self._reader.feed(chunk)
+
+    def end(self) -> str:
+        """Close the turn; how it ended, in one word."""
+        answer = self._reader.end() if self._reader is not None else None
+        status = self._ended(answer)
+        if status != "continues":
+            self._journal.offer(
+                TurnClosed(
+                    turn_id=self._ticket.turn_id,
+                    status=status,
+                    closed_at=self._clock(),
+                    answer=_storable(answer.text) if answer is not None and status == "answered" else None,
+                    finish_reason=answer.finish_reason if answer is not None else None,
+                )
+            )
+        return status
+
+    def _ended(self, answer: Answer | None) -> str:
+        if 400 <= self._status < 500:
+            return "refused"
+        if answer is None or not answer.complete:
+            return "answer_lost"
+        if answer.filtered:
+            return "refused"
+        # a call of a tool is not yet the answer: the same turn goes on in the client's next request
+        return "answered" if answer.text else "continues"
+
+
+def _user_messages(conversation: Conversation) -> list[Message]:
+    return [message for message in conversation.messages if message.role is Role.USER]
+
+
+def _storable(text: str, chars_max: int | None = None) -> str:
+    """Text that every database takes: no lone surrogates, no NUL; the head of it when it is too long."""
+    return text[:chars_max].encode("utf-8", "replace").decode().replace("\x00", " ")

@@ -1,0 +1,305 @@
+"""Envoy's door: ext_proc over gRPC. Protobuf in, plain calls to the exchange, protobuf out. Nothing else.
+
+One servicer, two roles, told apart by ``observability_mode`` in a stream's first message:
+
+- *mutate* answers the request's headers and its buffered body, then returns. A stream that the server closes cleanly
+  lets Envoy go on by itself, so the stream lives for a millisecond and not for the whole answer.
+- *observe* only listens to the response; Envoy ignores whatever would be said.
+
+Whatever goes wrong in here, the client's request goes on as it came: a stream is then closed cleanly, which Envoy
+reads as "continue", whatever its failure mode.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+from google.protobuf import struct_pb2
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from semmem._proto import semmem_ext_proc_pb2 as pb
+from semmem.exchange import Exchange, RequestResult, Ticket
+from semmem.identity import RequestHead
+from semmem.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+SERVICE = "envoy.service.ext_proc.v3.ExternalProcessor"
+NAMESPACE = "semmem"
+"""The dynamic metadata namespace that joins the two filters of one request."""
+
+CONTINUE = {
+    "request_headers": pb.ProcessingResponse(request_headers=pb.HeadersResponse()),
+    "response_headers": pb.ProcessingResponse(response_headers=pb.HeadersResponse()),
+    "request_body": pb.ProcessingResponse(request_body=pb.BodyResponse()),
+    "response_body": pb.ProcessingResponse(response_body=pb.BodyResponse()),
+    "request_trailers": pb.ProcessingResponse(request_trailers=pb.TrailersResponse()),
+    "response_trailers": pb.ProcessingResponse(response_trailers=pb.TrailersResponse()),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DoorLimits:
+    """Streams at once per role (more are closed at once: the request passes without memory), message size in bytes."""
+
+    mutate_streams_max: int = 512
+    observe_streams_max: int = 2048
+    message_bytes_max: int = 64 * 1024 * 1024
+
+
+class ExternalProcessor:
+    """The ext_proc service."""
+
+    def __init__(self, exchange: Exchange, metrics: Metrics, limits: DoorLimits) -> None:
+        self._exchange = exchange
+        self._metrics = metrics
+        self._limits = {"mutate": limits.mutate_streams_max, "observe": limits.observe_streams_max}
+        self._streams = {"mutate": 0, "observe": 0}
+
+    async def process(self, _requests: Any, stream: Any) -> None:
+        """One gRPC stream. Never raises but for cancellation: a clean close means continue."""
+        first = await stream.read()
+        if first is grpc.aio.EOF:
+            return
+        role = "observe" if first.observability_mode else "mutate"
+        if self._streams[role] >= self._limits[role]:
+            self._metrics.streams_shed.labels(role).inc()
+            return
+        self._streams[role] += 1
+        self._metrics.streams.labels(role).inc()
+        try:
+            await (self._observe(first, stream) if role == "observe" else self._mutate(first, stream))
+        except Exception as error:  # the one last resort: the client's request must go on
+            self._metrics.door_errors.labels(role).inc()
+            log.error("%s stream failed: %s in %s", role, type(error).__name__, _where(error))
+        finally:
+            self._streams[role] -= 1
+            self._metrics.streams.labels(role).dec()
+
+    # --- request -----------------------------------------------------------------------------------------------------
+
+    async def _mutate(self, first: pb.ProcessingRequest, stream: Any) -> None:
+        if first.WhichOneof("request") != "request_headers":
+            await _continue(first, stream)
+            return
+        started = time.perf_counter()
+        head = request_head(first)
+        refusal = self._exchange.refuses(head)
+        if refusal is not None or first.request_headers.end_of_stream:
+            await stream.write(headers_reply(head, self._exchange, refusal))
+            if refusal is not None:
+                self._count(refusal, started)
+            return
+        await stream.write(headers_reply(head, self._exchange, None))
+        message = await stream.read()
+        if message is grpc.aio.EOF:
+            return
+        if message.WhichOneof("request") != "request_body" or not message.request_body.end_of_stream:
+            await _continue(message, stream)
+            return
+        started = time.perf_counter()
+        result = await self._exchange.request(head, message.request_body.body)
+        await stream.write(body_reply(result))
+        self._count(result, started)
+
+    def _count(self, result: RequestResult, started: float) -> None:
+        self._metrics.outcomes.labels(result.outcome).inc()
+        self._metrics.request_seconds.labels(result.outcome).observe(time.perf_counter() - started)
+        if result.injected:
+            self._metrics.injected_memories.inc(result.injected)
+            self._metrics.injected_tokens.inc(result.tokens)
+
+    # --- response ----------------------------------------------------------------------------------------------------
+
+    async def _observe(self, first: pb.ProcessingRequest, stream: Any) -> None:
+        ticket = read_ticket(first)
+        if ticket is None or first.WhichOneof("request") != "response_headers":
+            return
+        headers = header_values(first.response_headers.headers)
+        observation = self._exchange.response(
+            ticket,
+            status=int(headers.get(":status", ("0",))[0]),
+            content_type=headers.get("content-type", ("",))[0],
+            content_encoding=headers.get("content-encoding", ("",))[0],
+        )
+        if observation.wants_body and not first.response_headers.end_of_stream:
+            while (message := await stream.read()) is not grpc.aio.EOF:
+                kind = message.WhichOneof("request")
+                if kind == "response_body":
+                    observation.feed(message.response_body.body)
+                    if message.response_body.end_of_stream:
+                        break
+                elif kind == "response_trailers":
+                    break
+        self._metrics.turns.labels(observation.end()).inc()
+
+
+async def _continue(message: pb.ProcessingRequest, stream: Any) -> None:
+    """The answer of the message's own kind; none to a kind that is not known here."""
+    kind = message.WhichOneof("request")
+    if kind is not None:
+        await stream.write(CONTINUE[kind])
+
+
+# --- protobuf in -----------------------------------------------------------------------------------------------------
+
+
+def header_values(headers: pb.HeaderMap) -> dict[str, tuple[str, ...]]:
+    """Header values by lower-case name. Bytes that are not UTF-8 are read as Latin-1, as HTTP once had it."""
+    values: dict[str, tuple[str, ...]] = {}
+    for header in headers.headers:
+        raw = header.raw_value or header.value.encode()
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError:
+            text = raw.decode("latin-1")
+        name = header.key.lower()
+        values[name] = (*values.get(name, ()), text)
+    return values
+
+
+def request_head(message: pb.ProcessingRequest) -> RequestHead:
+    """The plain form of a request_headers message."""
+    headers = header_values(message.request_headers.headers)
+    return RequestHead(
+        method=headers.get(":method", ("",))[0],
+        path=headers.get(":path", ("",))[0],
+        headers=headers,
+        metadata={name: plain(struct) for name, struct in message.metadata_context.filter_metadata.items()},
+    )
+
+
+def plain(struct: struct_pb2.Struct) -> dict[str, Any]:
+    """A protobuf Struct as plain values; lists are left out, nothing of ours is one."""
+    values: dict[str, Any] = {}
+    for name, value in struct.fields.items():
+        kind = value.WhichOneof("kind")
+        if kind == "struct_value":
+            values[name] = plain(value.struct_value)
+        elif kind in ("string_value", "number_value", "bool_value"):
+            values[name] = getattr(value, kind)
+    return values
+
+
+def read_ticket(message: pb.ProcessingRequest) -> Ticket | None:
+    """What mutate wrote for observe, or None when there is nothing to observe."""
+    if NAMESPACE not in message.metadata_context.filter_metadata:
+        return None
+    fields = plain(message.metadata_context.filter_metadata[NAMESPACE])
+    if not fields.get("store") or not fields.get("turn"):
+        return None
+    return Ticket(turn_id=str(fields["turn"]), dialect=str(fields.get("dialect", "")))
+
+
+# --- protobuf out ----------------------------------------------------------------------------------------------------
+
+
+def headers_reply(head: RequestHead, exchange: Exchange, refusal: RequestResult | None) -> pb.ProcessingResponse:
+    """Remove semmem's own headers; when the body is not wanted, say so and why."""
+    reply = pb.ProcessingResponse(request_headers=pb.HeadersResponse())
+    if own := exchange.own_headers(head):
+        reply.request_headers.response.header_mutation.remove_headers.extend(own)
+    if refusal is not None:
+        # both body modes, always: an override has no "unchanged" for them
+        reply.mode_override.request_body_mode = pb.ProcessingMode.NONE
+        reply.mode_override.response_body_mode = pb.ProcessingMode.NONE
+        reply.dynamic_metadata.CopyFrom(metadata(refusal))
+    return reply
+
+
+def body_reply(result: RequestResult) -> pb.ProcessingResponse:
+    """The new body with its length (Envoy answers 500 to a stale one), and the metadata for the rest of the chain."""
+    reply = pb.ProcessingResponse(request_body=pb.BodyResponse(), dynamic_metadata=metadata(result))
+    if result.body is not None:
+        common = reply.request_body.response
+        common.body_mutation.body = result.body
+        length = common.header_mutation.set_headers.add()
+        length.header.key = "content-length"
+        length.header.raw_value = str(len(result.body)).encode()
+    return reply
+
+
+def metadata(result: RequestResult) -> struct_pb2.Struct:
+    """Few and small, because Envoy repeats them with every observed message."""
+    fields: dict[str, str | bool | float] = {"outcome": str(result.outcome), "store": result.ticket is not None}
+    if result.ticket is not None:
+        fields |= {"turn": result.ticket.turn_id, "dialect": result.ticket.dialect}
+    if result.injected:
+        fields["injected"] = result.injected
+    struct = struct_pb2.Struct()
+    inner = struct.fields[NAMESPACE].struct_value
+    for name, value in fields.items():
+        if isinstance(value, bool):
+            inner.fields[name].bool_value = value
+        elif isinstance(value, str):
+            inner.fields[name].string_value = value
+        else:
+            inner.fields[name].number_value = value
+    return struct
+
+
+def _where(error: BaseException) -> str:
+    """The innermost place of an error, without its message: messages may carry content."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{trace.tb_frame.f_code.co_name}:{trace.tb_lineno}" if trace else "?"
+
+
+# --- the server ------------------------------------------------------------------------------------------------------
+
+
+class ExtProcServer:
+    """The gRPC listener: a TCP address or ``unix:PATH``; health by service name; drains on stop."""
+
+    def __init__(self, processor: ExternalProcessor, *, address: str, message_bytes_max: int) -> None:
+        self._server = grpc.aio.server(options=server_options(message_bytes_max))
+        self._server.add_generic_rpc_handlers((_handlers(processor),))
+        self._health = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        self._address = address
+
+    async def start(self) -> str:
+        """Bind and serve, not yet healthy; the address with the port that was chosen. Raises OSError naming it."""
+        try:
+            port = self._server.add_insecure_port(self._address)
+        except RuntimeError:
+            raise OSError(f"cannot listen for gRPC on {self._address}: is it in use?") from None
+        await self.set_serving(False)
+        await self._server.start()
+        return self._address if self._address.startswith("unix:") else f"{self._address.rpartition(':')[0]}:{port}"
+
+    async def set_serving(self, serving: bool) -> None:
+        status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
+        for service in ("", SERVICE):
+            await self._health.set(service, status)
+
+    async def stop(self, grace_s: float) -> None:
+        """Refuse new streams, let running ones end for ``grace_s`` seconds, then cancel them."""
+        await self.set_serving(False)
+        await self._server.stop(grace_s)
+
+
+def server_options(message_bytes_max: int) -> list[tuple[str, int]]:
+    """Measured against a real Envoy: without the ping options its keepalive is answered by GOAWAY; the default
+    message limit of 4 MiB would make every longer chat pass without memory."""
+    return [
+        ("grpc.max_receive_message_length", message_bytes_max),
+        ("grpc.max_send_message_length", message_bytes_max),
+        ("grpc.http2.min_ping_interval_without_data_ms", 5000),
+        ("grpc.http2.max_ping_strikes", 0),
+        ("grpc.so_reuseport", 0),  # a second semmem on the same port is a mistake, and should say so
+    ]
+
+
+def _handlers(processor: ExternalProcessor) -> Any:
+    method = grpc.stream_stream_rpc_method_handler(
+        processor.process,
+        request_deserializer=pb.ProcessingRequest.FromString,
+        response_serializer=pb.ProcessingResponse.SerializeToString,
+    )
+    return grpc.method_handlers_generic_handler(SERVICE, {"Process": method})

@@ -1,0 +1,203 @@
+"""The REST API under /v1: HTTP and JSON in, operations of Memories, JSON out.
+
+Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
+"""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from semmem import __version__
+from semmem.management.access import AccessRules, Denied, user_for
+from semmem.management.memories import Memories
+from semmem.memory import Memory, MemoryType, Scope
+from semmem.metrics import Metrics
+from semmem.ports import SemmemError
+
+UserId = Annotated[str | None, Query(max_length=256)]
+ProjectId = Annotated[str | None, Query(max_length=256)]
+Types = Annotated[list[MemoryType] | None, Query(alias="type")]
+
+
+class NewMemory(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    content: str = Field(min_length=3, max_length=500)
+    type: MemoryType = MemoryType.SEMANTIC
+    user_id: str | None = Field(default=None, max_length=256)
+    project_id: str | None = Field(default=None, max_length=256)
+    agent_id: str | None = Field(default=None, max_length=256)
+    session_id: str | None = Field(default=None, max_length=256)
+    key: str | None = Field(default=None, min_length=1, max_length=256)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    importance: float = Field(default=0.5, ge=0, le=1)
+    expires_at: AwareDatetime | None = None
+
+
+class SearchQuery(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    query: str = Field(min_length=1, max_length=2000)
+    user_id: str | None = Field(default=None, max_length=256)
+    project_id: str | None = Field(default=None, max_length=256)
+    types: list[MemoryType] = Field(default_factory=list)
+    limit: int = Field(default=5, ge=1, le=50)
+    threshold: float | None = Field(default=None, ge=-1, le=1)
+
+
+class EndSession(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: str | None = Field(default=None, max_length=256)
+
+
+def create_api(memories: Memories, access: AccessRules, metrics: Metrics) -> FastAPI:
+    """The application; its OpenAPI description is at /openapi.json."""
+    api = FastAPI(title="semmem", version=__version__, docs_url=None, redoc_url=None)
+    _describe_errors(api)
+    _count_calls(api, metrics)
+
+    def may(request: Request, asked_for: str | None) -> str:
+        return user_for(access, request.headers, asked_for)
+
+    def owner(request: Request, user_id: UserId = None, project_id: ProjectId = None) -> Scope:
+        return Scope(may(request, user_id), project=project_id)
+
+    Owner = Annotated[Scope, Depends(owner)]
+
+    @api.get("/v1/memory")
+    async def list_memories(
+        scope: Owner,
+        types: Types = None,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 20,
+        offset: Annotated[int, Query(ge=0)] = 0,
+    ) -> dict[str, Any]:
+        found, total = await memories.page(scope, types or [], limit, offset)
+        return {"memories": [shown(memory) for memory in found], "total": total, "limit": limit, "offset": offset}
+
+    @api.post("/v1/memory", status_code=201)
+    async def create_memory(request: Request, new: NewMemory) -> dict[str, Any]:
+        scope = Scope(may(request, new.user_id), new.project_id, new.agent_id, new.session_id)
+        memory = await memories.create(
+            scope,
+            type=new.type,
+            content=new.content,
+            key=new.key,
+            metadata=new.metadata,
+            importance=new.importance,
+            expires_at=new.expires_at.timestamp() if new.expires_at else None,
+        )
+        return shown(memory)
+
+    @api.delete("/v1/memory")
+    async def delete_memories(scope: Owner, types: Types = None) -> dict[str, Any]:
+        deleted = await memories.forget_scope(scope, types or [])
+        return {"success": True, "message": f"{deleted} memories deleted", "deleted": deleted}
+
+    @api.post("/v1/memory/search")
+    async def search_memories(request: Request, search: SearchQuery) -> dict[str, Any]:
+        hits = await memories.search(
+            Scope(may(request, search.user_id), project=search.project_id),
+            search.query,
+            types=search.types,
+            limit=search.limit,
+            threshold=search.threshold,
+        )
+        found = [shown(hit.memory) | {"score": round(hit.cosine, 6)} for hit in hits]
+        return {"memories": found, "total": len(found), "limit": search.limit}
+
+    @api.get("/v1/memory/{memory_id}")
+    async def get_memory(scope: Owner, memory_id: str) -> dict[str, Any]:
+        return shown(_found(await memories.get(scope, memory_id)))
+
+    @api.get("/v1/memory/{memory_id}/history")
+    async def get_history(scope: Owner, memory_id: str) -> dict[str, Any]:
+        _found(await memories.get(scope, memory_id))
+        return {"versions": [shown(version) for version in await memories.history(scope, memory_id)]}
+
+    @api.delete("/v1/memory/{memory_id}")
+    async def delete_memory(scope: Owner, memory_id: str) -> dict[str, Any]:
+        if not await memories.forget(scope, memory_id):
+            raise Denied(404, "NOT_FOUND", "no such memory")
+        return {"success": True, "message": "1 memory deleted", "deleted": 1}
+
+    @api.post("/v1/sessions/{session_id:path}/end", status_code=202)
+    async def end_session(request: Request, session_id: str, end: EndSession | None = None) -> dict[str, Any]:
+        user = may(request, end.user_id if end else None)
+        return {"success": True, "turns": await memories.end_session(user, session_id)}
+
+    return api
+
+
+def shown(memory: Memory) -> dict[str, Any]:
+    """A memory as JSON; times are RFC 3339, UTC."""
+    return {
+        "id": memory.id,
+        "version": memory.version,
+        "type": memory.type,
+        "content": memory.content,
+        "user_id": memory.user,
+        "project_id": memory.project,
+        "agent_id": memory.agent,
+        "session_id": memory.session,
+        "source": {
+            "role": memory.source.role,
+            "session": memory.source.session,
+            "turn": memory.source.turn,
+            "request_id": memory.source.request_id,
+            "time": _time(memory.source.time or None),
+        },
+        "key": memory.key,
+        "metadata": memory.metadata,
+        "importance": memory.importance,
+        "status": memory.status,
+        "created_at": _time(memory.created_at),
+        "updated_at": _time(memory.updated_at),
+        "occurred_at": _time(memory.occurred_at),
+        "expires_at": _time(memory.expires_at),
+    }
+
+
+def _time(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _found(memory: Memory | None) -> Memory:
+    if memory is None:
+        raise Denied(404, "NOT_FOUND", "no such memory")
+    return memory
+
+
+def _describe_errors(api: FastAPI) -> None:
+    """Every error is {"error": {"code", "message"}}; a message names the place, never content."""
+
+    def error(status: int, code: str, message: str) -> JSONResponse:
+        return JSONResponse({"error": {"code": code, "message": message}}, status_code=status)
+
+    @api.exception_handler(Denied)
+    async def denied(_request: Request, denial: Denied) -> Response:
+        return error(denial.status, denial.code, str(denial))
+
+    @api.exception_handler(RequestValidationError)
+    async def invalid(_request: Request, failure: RequestValidationError) -> Response:
+        places = [f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}" for e in failure.errors()]
+        return error(400, "INVALID_REQUEST", "; ".join(places))
+
+    @api.exception_handler(SemmemError)
+    async def unavailable(_request: Request, failure: SemmemError) -> Response:
+        return error(503, "MEMORY_NOT_AVAILABLE", f"{type(failure).__name__}: try again later")
+
+
+def _count_calls(api: FastAPI, metrics: Metrics) -> None:
+    @api.middleware("http")
+    async def count(request: Request, call_next: Any) -> Response:
+        response: Response = await call_next(request)
+        route = request.scope.get("route")
+        metrics.api_requests.labels(getattr(route, "path", "none"), str(response.status_code)).inc()
+        return response

@@ -1,0 +1,118 @@
+"""What an operator or a user may do with memories, without HTTP: the operations behind the REST API."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from semmem.memory import Hit, Memory, MemoryType, Scope, Source
+from semmem.ports import Embedder, History, Journal, Store
+
+
+class Records(Journal, History, Protocol):
+    """The journal's database: turns, and earlier versions of memories."""
+
+
+class Memories:
+    """Operations on one user's memories. Raises StoreError, EmbedderError and JournalError."""
+
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder,
+        records: Records,
+        *,
+        clock: Callable[[], float],
+        memories_per_user_max: int = 1000,
+        threshold: float = 0.3,
+        ttl_s: float | None = None,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._records = records
+        self._clock = clock
+        self._memories_max = memories_per_user_max
+        self._threshold = threshold
+        self._ttl_s = ttl_s
+
+    async def page(
+        self, scope: Scope, types: Sequence[MemoryType], limit: int, offset: int
+    ) -> tuple[list[Memory], int]:
+        """One page, newest first, and how many there are in all."""
+        memories = await self._store.list(scope, types=types, limit=limit, offset=offset)
+        return memories, await self._store.count(scope, types=types)
+
+    async def get(self, scope: Scope, memory_id: str) -> Memory | None:
+        return await self._store.get(scope, memory_id)
+
+    async def history(self, scope: Scope, memory_id: str) -> list[Memory]:
+        """Earlier versions, oldest first."""
+        return await self._records.versions(scope, memory_id)
+
+    async def create(
+        self,
+        scope: Scope,
+        *,
+        type: MemoryType,
+        content: str,
+        key: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        importance: float = 0.5,
+        expires_at: float | None = None,
+    ) -> Memory:
+        """Store what the API was told; the same user and key is the same memory in a new version."""
+        now = self._clock()
+        memory = Memory(
+            id="mem_" + secrets.token_hex(13),
+            version=1,
+            type=type,
+            content=content,
+            user=scope.user,
+            project=scope.project,
+            agent=scope.agent,
+            session=scope.session,
+            source=Source(role="api", session=scope.session or "", time=now),
+            key=key,
+            metadata=metadata or {},
+            importance=importance,
+            created_at=now,
+            updated_at=now,
+            expires_at=expires_at if expires_at is not None or self._ttl_s is None else now + self._ttl_s,
+            embedding=await self._embedder.embed(content),
+        )
+        old = await self._with_key(scope, key) if key is not None else None
+        if old is not None:
+            await self._records.keep_version(old)
+            memory = replace(memory, id=old.id, version=old.version + 1, created_at=old.created_at)
+        await self._store.put(scope, memory)
+        return memory
+
+    async def _with_key(self, scope: Scope, key: str) -> Memory | None:
+        memories = await self._store.list(Scope(scope.user), limit=self._memories_max)
+        return next((m for m in memories if m.key == key and m.project == scope.project), None)
+
+    async def forget(self, scope: Scope, memory_id: str) -> bool:
+        """Remove one memory and its history."""
+        await self._records.forget_versions(scope, memory_id)
+        return await self._store.forget(scope, memory_id)
+
+    async def forget_scope(self, scope: Scope, types: Sequence[MemoryType]) -> int:
+        """Remove a scope's memories; without a filter on types also its turns, so that nothing is learnt again."""
+        if not types:
+            await self._records.forget_turns(scope)
+        return await self._store.forget_scope(scope, types=types)
+
+    async def search(
+        self, scope: Scope, query: str, *, types: Sequence[MemoryType], limit: int, threshold: float | None
+    ) -> list[Hit]:
+        """Memories near a query, best first. ``threshold`` None means the configured one."""
+        vector = await self._embedder.embed(query)
+        hits = await self._store.search(scope, vector, limit=limit, now=self._clock(), types=types)
+        floor = self._threshold if threshold is None else threshold
+        return [hit for hit in hits if hit.cosine >= floor]
+
+    async def end_session(self, user: str, session: str) -> int:
+        """Learn from a session's waiting turns now; how many wait."""
+        return await self._records.end_session(user, session, now=self._clock())

@@ -1,0 +1,202 @@
+"""The nouns of semmem: who, what was said, what was learnt, what was found.
+
+Frozen values without behaviour beyond what follows from their own fields. No I/O, no JSON, no policy.
+All times are seconds since the Unix epoch, UTC, as float.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Vector = npt.NDArray[np.float32]
+"""One embedding: shape (dimension,), float32, L2-normalised, finite."""
+
+
+class MemoryType(StrEnum):
+    """What kind of knowledge a memory is."""
+
+    SEMANTIC = "semantic"
+    PROCEDURAL = "procedural"
+    EPISODIC = "episodic"
+
+
+class MemoryStatus(StrEnum):
+    """Only ``active`` memories are ever retrieved."""
+
+    ACTIVE = "active"
+    SUPERSEDED = "superseded"
+    QUARANTINED = "quarantined"
+
+
+class Role(StrEnum):
+    """Who speaks. A dialect maps its own role names onto these four."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose memories a call may touch. The user is never optional and never a wildcard.
+
+    On read an absent project, agent or session means all of the user's; on write it means none.
+    """
+
+    user: str
+    project: str | None = None
+    agent: str | None = None
+    session: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.user:
+            raise ValueError("a scope needs a user")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation, reduced to its text. Images and other parts are not text."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """What a request asks of memory in its own body. None means it did not say.
+
+    ``limit`` is a count of memories, ``threshold`` a cosine. ``claimed_user`` is unverified: believed only where the
+    operator said so.
+    """
+
+    enabled: bool | None = None
+    auto_store: bool | None = None
+    types: tuple[MemoryType, ...] | None = None
+    limit: int | None = None
+    threshold: float | None = None
+    project: str | None = None
+    claimed_user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A request, whatever its dialect: every message in order, oldest first.
+
+    ``tool_turn``: the model is asked to go on from a tool's result, or told to call one named tool. The mere presence
+    of tools is not a tool turn.
+    """
+
+    messages: tuple[Message, ...]
+    model: str = ""
+    stream: bool = False
+    tool_turn: bool = False
+    controls: Controls = Controls()
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """Text to add to a request: as whom (system, developer, user) and where (first, after_system, before_last_user)."""
+
+    text: str
+    role: str = "system"
+    position: str = "first"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model answered. ``complete`` only when it was seen to its proper end.
+
+    ``text`` is the visible text of the first choice, or only its tail when it was longer than the reader's limit.
+    ``filtered``: the provider withheld the answer. Token counts are None when the provider did not say.
+    """
+
+    text: str
+    complete: bool
+    finish_reason: str | None = None
+    filtered: bool = False
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One new user-authored message and what follows until the next one.
+
+    ``answer`` is None until it was observed whole, and stays None when it was lost.
+    """
+
+    id: str
+    scope: Scope
+    ordinal: int
+    user_text: str
+    opened_at: float
+    request_id: str = ""
+    answer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What an extractor learnt from one turn, before it is screened, deduplicated and stored.
+
+    ``turn_id`` names the turn whose user text grounds it; ``occurred_at`` is when the thing happened, if that was said.
+    """
+
+    type: MemoryType
+    content: str
+    turn_id: str
+    importance: float = 0.5
+    occurred_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a memory comes from. ``role`` is the author: only ``user`` (or ``api``) is ever a source of facts."""
+
+    role: str = "user"
+    session: str = ""
+    turn: str = ""
+    request_id: str = ""
+    time: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One thing known about a user.
+
+    ``id`` is public and stable across versions; ``version`` counts from 1. ``expires_at`` None means never.
+    ``embedding`` may be None when no embedder was available; such a memory is not found by vector search.
+    """
+
+    id: str
+    version: int
+    type: MemoryType
+    content: str
+    user: str
+    project: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    source: Source = Source()
+    key: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    importance: float = 0.5
+    created_at: float = 0.0
+    updated_at: float = 0.0
+    occurred_at: float | None = None
+    expires_at: float | None = None
+    status: MemoryStatus = MemoryStatus.ACTIVE
+    embedding: Vector | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A memory found for a query. ``cosine`` is in [-1, 1]; ``score`` orders hits, higher is better."""
+
+    memory: Memory
+    cosine: float
+    score: float

@@ -1,0 +1,77 @@
+"""Every metric, on one screen: name, help, labels, buckets. No label ever carries a user, a session or content."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 1.0, 2.5)
+SLOW = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+COUNTS = (0, 1, 2, 3, 5, 10, 20, 50)
+
+
+class Metrics:
+    """The ``llm_memory_*`` names are the vLLM Semantic Router's, without its user label; ``semmem_*`` are ours."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = r = registry or CollectorRegistry()
+
+        # request phase
+        self.outcomes = Counter("semmem_requests", "Requests by outcome word.", ["outcome"], registry=r)
+        self.request_seconds = Histogram(
+            "semmem_request_seconds",
+            "Body received to answer given, by outcome word.",
+            ["outcome"],
+            buckets=FAST,
+            registry=r,
+        )
+        self.injected_memories = Counter("semmem_injected_memories", "Memories put into prompts.", registry=r)
+        self.injected_tokens = Counter("semmem_injected_tokens", "Estimated tokens put into prompts.", registry=r)
+        self.retrievals = Counter(
+            "llm_memory_retrieval", "Searches by result (hit, miss, error).", ["backend", "status"], registry=r
+        )
+        self.retrieval_seconds = Histogram(
+            "llm_memory_retrieval_latency_seconds", "Store calls on the request path.", ["backend", "operation"],
+            buckets=FAST, registry=r,
+        )  # fmt: skip
+        self.retrieval_results = Histogram(
+            "llm_memory_retrieval_results", "Memories found per search.", ["backend"], buckets=COUNTS, registry=r
+        )
+
+        # response phase and journal
+        self.turns = Counter("llm_memory_turns", "Observed turns by how their answer ended.", ["status"], registry=r)
+        self.journal_turns = Gauge("semmem_journal_turns", "Turns in the journal by state.", ["state"], registry=r)
+        self.journal_queue = Gauge("semmem_journal_queue", "Halves of turns waiting to be committed.", registry=r)
+        self.journal_dropped = Counter("semmem_journal_dropped", "Halves lost to a full queue.", registry=r)
+        self.journal_commit_seconds = Histogram(
+            "semmem_journal_commit_seconds", "One group commit.", ["status"], buckets=FAST, registry=r
+        )
+
+        # learning
+        self.extractions = Counter("llm_memory_extraction", "Batches by terminal status.", ["status"], registry=r)
+        self.extraction_seconds = Histogram(
+            "llm_memory_extraction_latency_seconds", "One batch, whole.", ["status"], buckets=SLOW, registry=r
+        )
+        self.facts = Counter("llm_memory_extraction_facts", "Facts stored, by type.", ["type"], registry=r)
+        self.fact_actions = Counter("semmem_fact_actions", "What became of facts.", ["action"], registry=r)
+        self.facts_rejected = Counter("semmem_facts_rejected", "Facts screened out, by reason.", ["reason"], registry=r)
+
+        # stores, embedder, models
+        self.store_operations = Counter(
+            "llm_memory_store_operations", "Store calls.", ["backend", "operation", "status"], registry=r
+        )
+        self.store_seconds = Histogram(
+            "semmem_store_seconds", "Store calls, all of them.", ["backend", "operation"], buckets=FAST, registry=r
+        )
+        self.embedder_seconds = Histogram(
+            "semmem_embedder_seconds", "One text to its vector, cache included.", ["status"], buckets=FAST, registry=r
+        )
+        self.model_seconds = Histogram(
+            "semmem_model_seconds", "Calls to language models.", ["role", "status"], buckets=SLOW, registry=r
+        )
+
+        # doors
+        self.streams = Gauge("semmem_extproc_streams", "Open ext_proc streams.", ["role"], registry=r)
+        self.streams_shed = Counter("semmem_extproc_streams_shed", "Streams closed at the limit.", ["role"], registry=r)
+        self.door_errors = Counter("semmem_extproc_errors", "Failures nobody expected.", ["role"], registry=r)
+        self.api_requests = Counter("semmem_api_requests", "Management calls.", ["route", "status"], registry=r)
+        self.component_up = Gauge("semmem_component_up", "1 when the component answers.", ["component"], registry=r)

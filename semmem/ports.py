@@ -1,0 +1,286 @@
+"""What the core needs from the outside, as small protocols, and the errors that may come through them.
+
+    SemmemError
+    ├── StoreError            the memory store failed
+    │   ├── StoreUnavailable  it cannot be reached, or is closed
+    │   └── StoreTimeout      it did not answer within the deadline
+    ├── JournalError          the journal failed (locked, full, unreadable)
+    ├── EmbedderError         no vector could be made
+    └── ModelError            a language model failed
+        ├── ModelUnavailable  unreachable, timeout, 429, 5xx, circuit open: worth another try
+        └── ModelRefused      any other 4xx, or an answer that is not an answer: another try will not help
+
+Every backend maps its third party's errors onto these in one place. Nothing else crosses a port, except
+``asyncio.CancelledError`` and programming errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from semmem.memory import Fact, Hit, Memory, MemoryType, Message, Scope, Turn, Vector
+
+
+class SemmemError(Exception):
+    """Every expected failure of something semmem depends on."""
+
+
+class StoreError(SemmemError):
+    """The memory store failed."""
+
+
+class StoreUnavailable(StoreError):
+    """The memory store cannot be reached."""
+
+
+class StoreTimeout(StoreError):
+    """The memory store did not answer within its deadline."""
+
+
+class JournalError(SemmemError):
+    """The journal failed."""
+
+
+class EmbedderError(SemmemError):
+    """No vector could be made for a text."""
+
+
+class ModelError(SemmemError):
+    """A language model failed."""
+
+
+class ModelUnavailable(ModelError):
+    """The model cannot answer now; the same call may succeed later."""
+
+
+class ModelRefused(ModelError):
+    """The model will not answer this call, now or later."""
+
+
+# --- store -----------------------------------------------------------------------------------------------------------
+
+
+class Store(Protocol):
+    """Keeps memories and finds them by vector.
+
+    Every call is bound to a scope and checks it inside: a memory of another user is never returned, changed,
+    counted or removed, whatever id is asked for. ``scope.project``, ``scope.agent`` and ``scope.session`` narrow
+    reads when given. Only the highest version of a memory id is ever visible.
+    """
+
+    async def open(self) -> None:
+        """Connect and make ready. Raises StoreUnavailable, or StoreError when the existing data does not fit."""
+
+    async def close(self) -> None:
+        """Release everything. Idempotent."""
+
+    async def put(self, scope: Scope, memory: Memory) -> None:
+        """Write one version of a memory; it replaces lower versions of the same id. Putting it again changes nothing.
+
+        Raises StoreError when ``memory.user`` is not ``scope.user`` or the embedding is not usable.
+        """
+
+    async def search(
+        self,
+        scope: Scope,
+        vector: Vector,
+        *,
+        limit: int,
+        now: float,
+        types: Sequence[MemoryType] = (),
+        fresh: bool = False,
+    ) -> list[Hit]:
+        """The nearest active, unexpired memories, best first, ``score`` = ``cosine``.
+
+        ``types`` empty means all. ``fresh`` asks to see every write that finished before the call (it may wait for
+        it: never on the request path); without it a write may take a moment to show.
+        """
+
+    async def get(self, scope: Scope, memory_id: str) -> Memory | None:
+        """One memory of any status, or None when this scope has none with that id."""
+
+    async def list(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+    ) -> list[Memory]:
+        """Memories of any status, newest ``created_at`` first (ties by id)."""
+
+    async def forget(self, scope: Scope, memory_id: str) -> bool:
+        """Remove every version of one memory. False when there was none."""
+
+    async def forget_scope(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+        """Remove every memory of the scope; the number of memories removed."""
+
+    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+        """How many memories (not versions) the scope has, of any status."""
+
+    async def health(self) -> None:
+        """One cheap round trip. Raises StoreError when the store does not answer."""
+
+
+# --- embedder --------------------------------------------------------------------------------------------------------
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors, off the event loop."""
+
+    @property
+    def dimension(self) -> int:
+        """Length of every vector."""
+
+    @property
+    def signature(self) -> str:
+        """Source, model and dimension; vectors of different signatures are not comparable."""
+
+    async def open(self) -> None:
+        """Load the model. Raises EmbedderError."""
+
+    async def close(self) -> None:
+        """Release the model. Idempotent."""
+
+    async def embed(self, text: str) -> Vector:
+        """The vector of one text. Raises EmbedderError."""
+
+
+# --- journal ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TurnClosed:
+    """The second half of a turn: how the answer ended.
+
+    ``status`` is ``answered``, ``answer_lost`` (incomplete, not 2xx, unreadable), or ``refused`` (4xx or filtered:
+    nothing may be learnt from this turn). ``answer`` is given only with ``answered``.
+    """
+
+    turn_id: str
+    status: str
+    closed_at: float
+    answer: str | None = None
+    finish_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRules:
+    """When a session's turns become a batch. Seconds unless said otherwise.
+
+    A turn is ready when it is closed or was opened ``answer_wait_s`` ago. A session is due when ``size`` ready turns
+    wait, or all waiting turns are ready and it was idle for ``idle_s``, or its end was asked for.
+    """
+
+    size: int = 10
+    context_turns: int = 5
+    idle_s: float = 300.0
+    answer_wait_s: float = 60.0
+    lease_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Turns of one session to learn from, leased to one worker.
+
+    ``context`` are the turns before them: known already, never a source. ``facts`` is what an earlier try extracted
+    (None when none did), and ``applied`` how many of those are already stored. ``attempt`` counts from 1.
+    """
+
+    id: str
+    scope: Scope
+    turns: tuple[Turn, ...]
+    context: tuple[Turn, ...]
+    trigger: str
+    attempt: int
+    facts: tuple[Fact, ...] | None = None
+    applied: int = 0
+
+
+class Journal(Protocol):
+    """The durable record of turns and of what became of them. Several processes may share one.
+
+    All writes are idempotent. Raises JournalError.
+    """
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def record(self, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
+        """Commit halves of turns, in one transaction, in any order, any number of times.
+
+        A closed half without an opened one waits for it. The first opened half and the first ``answered`` close win;
+        ``refused`` always wins.
+        """
+
+    async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None:
+        """When the session with this derived key began, if one of its turns was opened at or after ``seen_since``.
+
+        Sessions derived from words are named ``<session_key>.<start as integer seconds>``.
+        """
+
+    async def claim(self, rules: BatchRules, *, now: float) -> Batch | None:
+        """Lease the next due batch. A user with a leased batch is passed over, so one user's batches never overlap.
+
+        An expired lease makes the same batch (same id, facts and applied) claimable again with ``attempt`` + 1.
+        """
+
+    async def save_facts(self, batch_id: str, facts: Sequence[Fact]) -> None:
+        """Remember what was extracted, before any of it is stored, so that another try stores the same."""
+
+    async def mark_applied(self, batch_id: str, count: int) -> None:
+        """The first ``count`` facts are stored."""
+
+    async def finish(self, batch_id: str, status: str, *, now: float) -> None:
+        """End a batch with a terminal status word. Its turns are done."""
+
+    async def postpone(self, batch_id: str, *, until: float) -> None:
+        """Give the lease back; the batch is not claimable before ``until``."""
+
+    async def end_session(self, user: str, session: str, *, now: float) -> int:
+        """Ask for the session's waiting turns to be learnt from now; how many wait."""
+
+    async def forget_turns(self, scope: Scope) -> int:
+        """Erase the scope's turns, batches and history; how many turns there were."""
+
+    async def prune(self, *, done_before: float) -> int:
+        """Erase turns that were done before then, and halves that stayed alone; how many."""
+
+    async def counts(self) -> dict[str, int]:
+        """Turns by state, for metrics: ``open``, ``ready``, ``leased``, ``done``, ..."""
+
+    async def health(self) -> None: ...
+
+
+class History(Protocol):
+    """Earlier versions of memories. Raises JournalError."""
+
+    async def keep_version(self, memory: Memory) -> None:
+        """Keep one version (without its vector). Idempotent on (user, id, version)."""
+
+    async def versions(self, scope: Scope, memory_id: str) -> list[Memory]:
+        """Earlier versions, oldest first."""
+
+    async def forget_versions(self, scope: Scope, memory_id: str) -> int:
+        """Erase the earlier versions of one memory; how many."""
+
+
+# --- language model --------------------------------------------------------------------------------------------------
+
+
+class LanguageModel(Protocol):
+    """An OpenAI-compatible chat model in one of the configured roles."""
+
+    async def complete(
+        self, messages: Sequence[Message], *, timeout_s: float, json_schema: dict[str, object] | None = None
+    ) -> str:
+        """The text of one answer. With a schema, as strict a JSON mode as the server takes. Raises ModelError."""
+
+    async def close(self) -> None: ...
+
+
+class Extractor(Protocol):
+    """Finds facts in what the user said."""
+
+    name: str
+
+    async def extract(self, batch: Batch) -> list[Fact]:
+        """Facts from ``batch.turns``' user texts. Raises ModelError when a language model is needed and failed."""

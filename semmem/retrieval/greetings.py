@@ -1,0 +1,114 @@
+"""Messages that are nothing but greeting, thanks, goodbye, or a bare yes or no.
+
+Such a message holds no word beyond a closed list of courtesies and the small words around them, and at least one of
+them is a courtesy of its own. One other word ("Hi, what's my budget?") makes it an ordinary message.
+"""
+
+from __future__ import annotations
+
+import re
+
+CHARS_MAX = 120
+"""Longer messages say more than hello."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_COURTESIES = _words(
+    """
+    hi hey heya heyy hello hallo hullo howdy hiya yo ahoy greetings salutations sup wassup
+    welcome thank thanks thankyou thanx thx ty tysm cheers appreciate appreciated grateful thankful gratitude obliged
+    bye goodbye byebye farewell ciao cya later laters toodles tata peace goodnight gn ttyl
+    yes yeah yea yep yup ya yah yas aye ok okay okey k kk alright sure certainly indeed absolutely definitely
+    no nope nah naw never nevermind maybe perhaps possibly affirmative negative exactly precisely correct incorrect
+    true untrue false right wrong agree agreed disagree approved confirmed understood understand gotcha unsure uncertain
+    accurate inaccurate invalid confirm dunno idk aloha sayonara cheerio uh huh nay yessir negatory roger
+    fine cool great good perfect nice awesome excellent wonderful fantastic amazing brilliant lovely sweet wow
+    lol haha hmm hm oh ah oops sorry helpful enjoyed pleasure
+    hola buenos buenas gracias adiós adios chao luego mañana sí vale claro bueno acuerdo nada
+    moin servus danke dankeschön dank tschüss tschüs wiedersehen ja nein nee genau klar stimmt bitte guten
+    bonjour bonsoir salut coucou merci revoir bientôt oui non d'accord rien parfait bonne
+    """
+)
+_SMALL_WORDS = _words(
+    """
+    i im my me you ya u your ur we it its that thats this there the a an am is are was were be been being will would
+    do did does done don't dont not have has had to for of on in with by at from and or but so then if as all any
+    very much many really quite just too also well again now today tonight tomorrow soon then way super truly totally
+    completely entirely actually lot lots alot bunch million ton kindly please least most more such big huge
+    help helping helped helps answer answers answering assistance advice info information response reply time patience
+    support service job work effort tip tips thing things everything stuff kind best useful happy glad pleased know
+    think guess suppose hope say said saying want wanted wanna wish like liked love loved need needed must gotta got
+    get go going gone run off out around till until next see seen seeing you've chat talk talked speak conversation
+    speaking chatting talking course morning afternoon evening night fun day weekend week rest one enjoy take care
+    easy day's hear
+    our isn't wasn't aren't won't wouldn't couldn't haven't didn't bit any idea than
+    catch touch while enjoyable pleasant conversation always giving asking question questions enough special let
+    certain either case possible possibility decide can can't cannot could dont happen happening pass vote definite
+    everyone everybody anyone guys fellow fellas team device siri alexa google
+    folks man dude bro buddy pal mate friend dear sir ma'am ai bot robot assistant computer
+    chatbot gpt claude alligator gator sense makes make sounds looks worries problem prob sincere sincerely owe
+    statement fact believe should sorta exact idea clue ahead absolutely long
+    muchas muchísimas mil por todo tu su la ayuda días dias tardes noches hasta pronto vista nos vemos está bien de que
+    schön dir ihnen sehr vielen lieben gern geschehen tag morgen abend nacht auf bis bald später dann gut alles für
+    hilfe die deine ihre in ordnung schönes schönen wochenende noch gute das
+    beaucoup infiniment pour tout votre ton aide au à demain plus tard nuit journée soirée très je vous en prie
+    """
+)
+_PHRASES = re.compile(
+    r"""
+    ¿?\b(?:
+        (?:hope\ )?how(?:'?s|\ is|\ are|\ r|\ have|\ has|\ do|\ goes|'ve|'re|'d)?\ ?
+            (?:you|ya|u|it|things|everything|life|(?:the|your)\ (?:day|night|week|weekend|morning|evening|life))?
+            (?:\ (?:been|going|doing|doin|hanging|holding\ up|feeling|feel|treating|you|ya|do|with|lately|all|goes))*
+            (?=[\ ,.!?]*(?:$|[,.!?]|today|tonight|right\ now|this))
+      | what(?:'?s|\ is)\ (?:up|new|happening|going\ on|good|cooking|shaking)(?:\ with\ you)?
+      | are\ (?:you|ya)\ (?:doing\ |feeling\ )?(?:ok|okay|well|good|alright|there|awake|around)
+      | (?:need|have|got|gotta|must|better|want)(?:\ to)?\ (?:go|run|leave|(?:get|be)\ going|head\ out)
+      | until\ (?:next\ time|tomorrow|then|later) | take\ (?:care|it\ easy)
+      | (?:see|catch|meet|meeting|talk\ (?:to|with)|chat\ with)\ (?:you|ya|u)
+      | of\ course | \A(?:morning|evening|afternoon)
+      | i'?(?:m|\ am)\ (?:out|off|leaving)(?:\ of\ here)?
+      | you'?(?:re|\ are)\ the\ best | (?:big|great|huge|real)\ help | owe\ you(?:\ one)?
+      | (?:glad|happy)\ (?:that\ )?you | i'?(?:ll|\ will)\ pass
+      | not\ (?:really|sure|at\ all) | makes\ sense | sounds\ good | what\ you(?:\ just)?\ (?:said|did)
+      | (?:don't|dont|do\ not|can't|cannot|couldn't)\ (?:know|say|tell)
+      | qu[ée]\ tal | c[óo]mo\ (?:est[áa]s|est[áa]|va|te\ va) | wie\ geht(?:'s|\ es)?(?:\ dir|\ ihnen)?
+      | (?:comment\ )?ça\ va | comment\ (?:allez|vas)[\ -](?:vous|tu)
+    )(?![\w'])\ ?\?*
+    """,
+    re.VERBOSE,
+)
+_QUESTION = re.compile(
+    r"\?|(?:^|[,.!;]\s*)(?:is|are|am|was|were|do|does|did|have|has|had|will|would|should|can|could)\s"
+    r"(?:i|you|we|my|your|that|this|there|the|it)\b"
+)
+_CHINESE = re.compile(
+    r"(?:你好|您好|大家好|哈喽|嗨|嘿|早安|早上好|上午好|下午好|晚上好|晚安|在吗|最近好|谢谢|多谢|感谢|辛苦|不客气|再见|拜拜|回头见"
+    r"|明天见|是的|对的|好的|好|对|行|可以|没问题|不|是|要|用|没有|没事|嗯|早|非常|你的帮助|你的帮忙|你|您|们|吗|呀|啊|了|呢"
+    r"|[\s,.!，。！、～~])+[?？]?"
+)
+_SAYS_SOMETHING = re.compile(r"[\w?？]")
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
+_OTHER = re.compile(r"[\d@#$%&*/\\+=<>|{}\[\]^_]")
+_DRAWN_OUT = re.compile(r"(\w)\1{2,}")
+_SHORT_FORM = re.compile(r"'(?:s|m|re|ve|ll|d)$")
+
+
+def is_social(text: str) -> bool:
+    """Whether the message holds courtesies only. English, and the basics of Spanish, German, French and Chinese."""
+    if len(text) > CHARS_MAX:
+        return False
+    line = _DRAWN_OUT.sub(r"\1", text.casefold().replace("’", "'").strip())
+    if not _SAYS_SOMETHING.search(line):  # a thumb, a smile; nothing to search for
+        return bool(line)
+    if _CHINESE.fullmatch(line):
+        return True
+    rest, phrases = _PHRASES.subn(" ", line)
+    if _OTHER.search(rest) or _QUESTION.search(rest.lstrip(" ?!.,")):
+        return False
+    words = [_SHORT_FORM.sub("", word) for word in _WORD.findall(rest)]
+    courtesy = phrases > 0 or any(word in _COURTESIES for word in words)
+    return courtesy and all(word in _COURTESIES or word in _SMALL_WORDS for word in words)

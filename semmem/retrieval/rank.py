@@ -1,0 +1,175 @@
+"""Choose among candidates: order them, drop what repeats another or what the request says already, cut to a limit."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from semmem.memory import Hit, MemoryStatus, Vector
+
+RECENCY_WEIGHT = 0.03
+IMPORTANCE_WEIGHT = 0.03
+"""Together at most 0.06 of cosine: they order neighbours and never overrule relevance."""
+HALF_LIFE_S = 30 * 86_400.0
+SAME_WORDS = 0.9
+"""Jaccard similarity of word sets from which two memories say the same."""
+SAME_VECTORS = 0.95
+"""Cosine from which two memories say the same. Neither number is enough alone: with all-MiniLM-L6-v2 "is allergic to"
+and "is not allergic to" are at 0.979, "budget is $10k" and "$15k" at 0.951; hence _told_apart_by."""
+SAID_CHARS_MAX = 20_000
+"""Of the request's own words only so many, the newest, are compared; a request may be megabytes long."""
+
+_WORD = re.compile(r"[^\W_]+(?:[.,:]\d+)*")
+_NAME = re.compile(r"(?<=\s)[A-Z][^\W_]*")
+_TELLING = frozenset(
+    "not no never none nor without cannot dislikes hates stopped quit former ex before after until anymore"
+    " one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand million"
+    " monday tuesday wednesday thursday friday saturday sunday january february march april may june july august"
+    " september october november december am pm first second third last next left right".split(" ")
+)
+_NEGATION = re.compile(r"n't\b")
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？\n])\s*")
+_ASKS = re.compile(
+    r"[?？]\s*$|^\W*(?:what|when|where|who|whom|whose|which|why|how|if|whether|do|does|did|am|is|are|was|were|have|has|had"
+    r"|can|could|should|would|will|tell me|remind me|remember)\b",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = (
+    (re.compile(r"\b(?:the )?user's\b"), "my"),
+    (re.compile(r"\b(?:the )?user\b"), "i"),
+    (re.compile(r"\bi'm\b"), "i is"),
+    (re.compile(r"\bi've\b"), "i has"),
+    (re.compile(r"\b(?:am|are)\b"), "is"),
+    (re.compile(r"\bhave\b"), "has"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate and what became of it. ``reason``: ``kept``, or the word for why it was cut."""
+
+    hit: Hit
+    kept: bool
+    reason: str
+
+
+def rank(
+    hits: Sequence[Hit],
+    *,
+    said: Sequence[str],
+    limit: int,
+    now: float,
+    half_life_s: float = HALF_LIFE_S,
+    threshold: float | None = None,
+) -> list[Ranked]:
+    """Every candidate, best first, each with its verdict; at most ``limit`` are kept.
+
+    ``score`` = cosine + 0.03 * 2^(-age / half_life_s) + 0.03 * importance, age since the last update. ``threshold``
+    is compared with the cosine, never with the score: being new or important makes nothing relevant. ``said`` are the
+    texts of this request, oldest first.
+
+    Reasons in the order in which they are tried: ``not_active``, ``expired``, ``below_threshold``, ``already_said``,
+    ``near_duplicate`` (of a better one that was kept), ``limit``.
+    """
+    scored = (replace(hit, score=_score(hit, now, half_life_s)) for hit in hits)
+    spoken = list(_statements(said))
+    kept: list[_Content] = []
+    verdicts: list[Ranked] = []
+    for hit in sorted(scored, key=lambda hit: (-hit.score, hit.memory.id)):
+        content = _Content.of(hit)
+        reason = _unfit(hit, now, threshold) or _needless(content, spoken, kept)
+        if not reason and len(kept) >= limit:
+            reason = "limit"
+        if not reason:
+            kept.append(content)
+        verdicts.append(Ranked(hit, not reason, reason or "kept"))
+    return verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What is compared of a memory: its words, those that turn one fact into another, its names, its unit vector."""
+
+    text: str
+    words: frozenset[str]
+    telling: frozenset[str]
+    names: frozenset[str]
+    vector: Vector | None
+
+    @classmethod
+    def of(cls, hit: Hit) -> _Content:
+        content = hit.memory.content
+        words = frozenset(_WORD.findall(content.casefold()))
+        names = frozenset(name.casefold() for name in _NAME.findall(content))
+        return cls(content, words, _told_apart_by(content, words), names, hit.memory.embedding)
+
+
+def _score(hit: Hit, now: float, half_life_s: float) -> float:
+    age_s = max(0.0, now - hit.memory.updated_at)
+    importance = min(max(hit.memory.importance, 0.0), 1.0)
+    recency = math.pow(2.0, -age_s / half_life_s)
+    return hit.cosine + RECENCY_WEIGHT * recency + IMPORTANCE_WEIGHT * importance
+
+
+def _unfit(hit: Hit, now: float, threshold: float | None) -> str:
+    memory = hit.memory
+    if memory.status is not MemoryStatus.ACTIVE:
+        return "not_active"
+    if memory.expires_at is not None and memory.expires_at <= now:
+        return "expired"
+    return "below_threshold" if threshold is not None and hit.cosine < threshold else ""
+
+
+def _needless(content: _Content, spoken: Sequence[str], kept: Sequence[_Content]) -> str:
+    statement = _folded(content.text)
+    if statement and any(f" {statement} " in f" {said} " for said in spoken):
+        return "already_said"
+    return "near_duplicate" if any(_same(content, other) for other in kept) else ""
+
+
+def _same(one: _Content, other: _Content) -> bool:
+    if one.telling != other.telling or not (one.names <= other.words and other.names <= one.words):
+        return False
+    if len(one.words & other.words) >= SAME_WORDS * max(len(one.words | other.words), 1):
+        return True
+    return one.vector is not None and other.vector is not None and _cosine(one.vector, other.vector) > SAME_VECTORS
+
+
+def _cosine(one: Vector, other: Vector) -> float:
+    return float(np.dot(one, other)) if one.shape == other.shape else 0.0
+
+
+def _told_apart_by(content: str, words: frozenset[str]) -> frozenset[str]:
+    """Numbers, negations, days and months: two memories that differ in one of them are two facts, as with names."""
+    numbers = {word for word in words if any(char.isdigit() for char in word)}
+    negated = {"not"} if _NEGATION.search(content) else set()
+    return frozenset(numbers | negated | (words & _TELLING))
+
+
+def _statements(said: Sequence[str]) -> Iterator[str]:
+    """What the request states, a sentence at a time. "Do I like tea?" does not say that somebody likes tea."""
+    room = SAID_CHARS_MAX
+    for text in reversed(said):
+        if room <= 0:
+            return
+        recent = text[-room:]
+        room -= len(recent)
+        for sentence in _SENTENCE_END.split(recent):
+            if not _ASKS.search(sentence) and (folded := _folded(sentence)):
+                yield folded
+
+
+def _folded(text: str) -> str:
+    """Words only, in the first person: "User lives in Boston." and "I live in Boston" fold into the same."""
+    line = text.casefold().replace("’", "'")
+    for pattern, first_person in _FIRST_PERSON:
+        line = pattern.sub(first_person, line)
+    return " ".join(map(_stem, _WORD.findall(line)))
+
+
+def _stem(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") else word

@@ -1,0 +1,46 @@
+"""Dense search: the query as a vector, the user's nearest memories, and a cut."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from semmem.memory import Hit, MemoryType, Scope
+from semmem.ports import Embedder, EmbedderError, Store, StoreTimeout
+
+OVERFETCH = 4
+"""Hits asked of the store for each memory wanted, since ranking drops duplicates and what was already said."""
+FETCH_MAX = 200
+
+
+async def retrieve(
+    store: Store,
+    embedder: Embedder,
+    scope: Scope,
+    query: str,
+    *,
+    limit: int,
+    threshold: float,
+    types: Sequence[MemoryType] = (),
+    now: float,
+    embed_timeout_s: float = 0.2,
+    store_timeout_s: float = 0.2,
+) -> list[Hit]:
+    """The scope's memories whose cosine with the query is at least ``threshold``, best first.
+
+    Up to OVERFETCH times ``limit`` (a count of memories), at most FETCH_MAX. An empty query finds nothing. Raises
+    EmbedderError and StoreError; too late counts as failed: EmbedderError or StoreTimeout.
+    """
+    if limit < 1 or not query:
+        return []
+    try:
+        async with asyncio.timeout(embed_timeout_s):
+            vector = await embedder.embed(query)
+    except TimeoutError as late:
+        raise EmbedderError(f"no vector within {embed_timeout_s} s") from late
+    try:
+        async with asyncio.timeout(store_timeout_s):
+            hits = await store.search(scope, vector, limit=min(OVERFETCH * limit, FETCH_MAX), now=now, types=types)
+    except TimeoutError as late:
+        raise StoreTimeout(f"no hits within {store_timeout_s} s") from late
+    return [hit for hit in hits if hit.cosine >= threshold]

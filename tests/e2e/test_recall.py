@@ -1,0 +1,234 @@
+"""What reaches the model, and what does not, through a real Envoy with the shipped configuration."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.e2e.harness import IDENTITY_HEADERS, House, eventually
+
+FACT = "My budget for the Hawaii trip is $10,000"
+QUESTION = "What's my budget for the trip?"
+
+MUTATE_STREAMS = "http.llm.ext_proc.semmem_mutate.streams_started"
+OBSERVE_STREAMS = "http.llm.ext_proc.semmem_observe.streams_started"
+
+OPT_OUTS: list[tuple[dict[str, str], dict[str, Any]]] = [
+    ({"x-semmem-memory": "off"}, {}),
+    ({"x-disable-router-memory": "true"}, {}),
+    ({"x-omniroute-no-memory": "1"}, {}),
+    ({}, {"memory_config": {"enabled": False}}),
+]
+OPT_OUT_IDS = ["x-semmem-memory", "x-disable-router-memory", "x-omniroute-no-memory", "memory_config"]
+
+# Every value below would change its bytes in a decoder and encoder.
+ODD_BODY = (
+    b'{ "model":"stand-in",\t"temperature" : 2.50, "seed":123456789012345678901234567890,\r\n'
+    b'  "stop":["\\u00e9\\/", "\xc3\xa9"], "top_p":1E0 , "messages":[{"role":"user",'
+    b'"content":"What\\u0027s my budget for the trip?" , "n":-0.0}] ,"metadata":{"b":1,"a" : [ 1 ,2.0]},'
+    b' "user_text":"\\ud83d\\ude00"}\n'
+)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["json", "sse"])
+def test_a_fact_told_in_one_conversation_comes_back_in_the_next(home: House, alice: str, stream: bool) -> None:
+    told = home.chat(alice, FACT, session="first", stream=stream)
+    assert (told.status, told.outcome) == (200, "no_hits")
+    home.learnt(alice)
+
+    asked = home.chat(alice, QUESTION, session="second", stream=stream)
+
+    assert asked.outcome == "injected"
+    added = [message for message in asked.messages if message["role"] != "user"]
+    assert [message["role"] for message in added] == ["system"]
+    assert "10,000" in added[0]["content"]
+    assert b"10,000" in asked.body
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["json", "sse"])
+def test_the_answer_is_captured_from_json_and_from_sse(home: House, alice: str, stream: bool) -> None:
+    reply = home.chat(alice, "Thank you for your help with the garden.", stream=stream)
+    assert reply.status == 200
+    answers = eventually(
+        lambda: [answer for _, answer in home.semmem.turns(alice) if answer],
+        within_s=5,
+        what="the answer is journalled",
+    )
+    assert answers == ["Got it, thank you for telling me."]
+
+
+def test_another_user_asking_the_same_gets_nothing(home: House, alice: str, bob: str) -> None:
+    home.semmem.remember(alice, FACT)
+    body = json.dumps({"model": "stand-in", "messages": [{"role": "user", "content": QUESTION}]}).encode()
+
+    assert home.send(body, user=alice).outcome == "injected"
+    reply = home.send(body, user=bob)
+
+    assert reply.outcome == "no_hits"
+    assert reply.prompt == body
+    assert home.semmem.memories(bob) == []
+
+
+def test_the_body_changes_only_by_the_injection(home: House, alice: str) -> None:
+    home.semmem.remember(alice, FACT)
+
+    reply = home.send(ODD_BODY, user=alice)
+
+    assert reply.outcome == "injected"
+    before, message, after = ODD_BODY.partition(b'{"role":"user"')
+    assert reply.prompt.startswith(before)
+    assert reply.prompt.endswith(message + after)
+    injected = reply.prompt[len(before) : -len(message + after)]
+    assert injected.rstrip().endswith(b",")
+    assert json.loads(injected.rstrip()[:-1])["role"] == "system"
+
+
+def test_the_rewritten_body_has_its_own_length(home: House, alice: str) -> None:
+    home.semmem.remember(alice, FACT)
+
+    reply = home.send(ODD_BODY, user=alice)
+
+    assert reply.received is not None
+    assert reply.received.header("content-length") == str(len(reply.prompt)) != str(len(ODD_BODY))
+    assert reply.received.header("transfer-encoding") is None
+
+
+def test_a_body_with_nothing_to_add_passes_byte_for_byte(home: House, bob: str) -> None:
+    reply = home.send(ODD_BODY, user=bob)
+
+    assert reply.outcome == "no_hits"
+    assert reply.prompt == ODD_BODY
+    assert reply.received is not None
+    assert reply.received.header("content-length") == str(len(ODD_BODY))
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["json", "sse"])
+def test_the_answer_reaches_the_client_byte_for_byte(home: House, alice: str, stream: bool) -> None:
+    home.semmem.remember(alice, FACT)
+
+    reply = home.chat(alice, QUESTION, stream=stream)
+
+    assert reply.received is not None
+    assert reply.body == reply.received.answer
+    assert reply.headers["content-type"].startswith("text/event-stream" if stream else "application/json")
+
+
+def test_a_long_conversation_passes_whole(home: House, alice: str) -> None:
+    home.semmem.remember(alice, FACT)
+    padding = {"role": "assistant", "content": "long ago, " * 400_000}
+
+    reply = home.chat(alice, QUESTION, messages=[{"role": "user", "content": "Tell me a story."}, padding])
+
+    assert (reply.status, reply.outcome) == (200, "injected")
+    assert len(reply.prompt) > 4_000_000
+
+
+@pytest.mark.parametrize("name", [*IDENTITY_HEADERS, "x-semmem-user"])
+def test_a_client_that_names_a_user_itself_gets_nobodys_memory(home: House, alice: str, bob: str, name: str) -> None:
+    home.semmem.remember(alice, FACT)
+
+    nobody = home.chat(None, QUESTION, headers={name: alice})
+    somebody_else = home.chat(bob, QUESTION, headers={name: alice})
+
+    assert (nobody.outcome, somebody_else.outcome) == ("anonymous", "no_hits")
+    for reply in (nobody, somebody_else):
+        assert [message["role"] for message in reply.messages] == ["user"]
+        assert reply.received is not None
+        assert reply.received.header(name) is None
+
+
+def test_a_body_that_names_a_user_is_not_believed(home: House, alice: str) -> None:
+    home.semmem.remember(alice, FACT)
+
+    claims = {"user": alice, "memory_context": {"user_id": alice}, "metadata": {"user_id": alice}}
+    body = {"model": "stand-in", "messages": [{"role": "user", "content": QUESTION}], **claims}
+
+    reply = home.send(json.dumps(body).encode())
+
+    assert reply.outcome == "anonymous"
+    assert [message["role"] for message in reply.messages] == ["user"]
+
+
+@pytest.mark.parametrize(("headers", "members"), OPT_OUTS, ids=OPT_OUT_IDS)
+def test_opting_out_stops_reading_and_storing(
+    home: House, alice: str, bob: str, headers: dict[str, str], members: dict[str, Any]
+) -> None:
+    home.semmem.remember(alice, FACT)
+
+    reply = home.chat(alice, "I live in Lisbon. " + QUESTION, headers=headers, **members)
+    home.chat(bob, "I live in Porto.")
+    eventually(lambda: home.semmem.turns(bob), within_s=5, what="a later turn is journalled")
+
+    assert reply.outcome == "opted_out"
+    assert [message["role"] for message in reply.messages] == ["user"]
+    assert home.semmem.turns(alice) == []
+
+
+def test_reading_and_storing_can_be_had_one_without_the_other(home: House, alice: str) -> None:
+    home.semmem.remember(alice, FACT)
+
+    read = home.chat(alice, QUESTION, headers={"x-semmem-memory": "read"})
+    written = home.chat(alice, "I moved to Lisbon in May.", headers={"x-semmem-memory": "write"})
+    eventually(lambda: home.semmem.turns(alice), within_s=5, what="the second turn is journalled")
+
+    assert (read.outcome, written.outcome) == ("injected", "write_only")
+    assert [text for text, _ in home.semmem.turns(alice)] == ["I moved to Lisbon in May."]
+
+
+@pytest.mark.parametrize("signed_in", [True, False])
+@pytest.mark.parametrize("mode", ["on", "off"])
+def test_semmems_own_fields_never_reach_the_model(home: House, alice: str, signed_in: bool, mode: str) -> None:
+    body = (
+        b'{"memory_config":{"retrieval_limit":3}, "seed":1234567890123456789012,'
+        b'"messages":[{"role":"user","content":"Where do I live?"}], "memory_context":{"project_id":"p"},"top_p":1.0}'
+    )
+    headers = {"x-semmem-memory": mode, "x-semmem-debug": "1"}
+
+    reply = home.send(body, user=alice if signed_in else None, headers=headers)
+
+    assert b"memory_con" not in reply.prompt
+    assert list(json.loads(reply.prompt)) == ["seed", "messages", "top_p"]
+    assert b'"seed":1234567890123456789012,' in reply.prompt
+    assert b'"top_p":1.0}' in reply.prompt
+    assert reply.received is not None
+    assert [name for name, _ in reply.received.headers if name.startswith("x-semmem")] == []
+
+
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/completions", "/anything?q=1"])
+def test_other_paths_pass_untouched_and_open_no_stream(home: House, alice: str, path: str) -> None:
+    before = home.envoy.stat(MUTATE_STREAMS), home.envoy.stat(OBSERVE_STREAMS)
+
+    reply = home.send(ODD_BODY, user=alice, path=path)
+
+    assert (reply.status, reply.outcome) == (200, None)
+    assert reply.prompt == reply.body == ODD_BODY
+    assert (home.envoy.stat(MUTATE_STREAMS), home.envoy.stat(OBSERVE_STREAMS)) == before
+    home.chat(alice, QUESTION)
+    assert home.envoy.stat(MUTATE_STREAMS) == before[0] + 1, "the counter that must not move on other paths counts"
+
+
+def test_a_get_passes_untouched_and_opens_no_stream(home: House) -> None:
+    before = home.envoy.stat(MUTATE_STREAMS)
+
+    answer = home.http.get(home.envoy.url + "/v1/models")
+
+    assert answer.json()["data"][0]["id"] == "stand-in"
+    assert home.envoy.stat(MUTATE_STREAMS) == before
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'{"messages":7}', b'{"messages":[{"role":"user","content":"\xff"}]}']
+)
+def test_a_body_that_is_no_request_passes_as_it_came(home: House, alice: str, body: bytes) -> None:
+    reply = home.send(body, user=alice)
+
+    assert reply.prompt == body
+
+
+def test_a_compressed_body_passes_as_it_came(home: House, alice: str) -> None:
+    reply = home.send(b"\x1f\x8b not really gzip", user=alice, headers={"content-encoding": "gzip"})
+
+    assert reply.outcome == "compressed"
+    assert reply.prompt == b"\x1f\x8b not really gzip"

@@ -1,0 +1,229 @@
+"""Deduplication: what is new, what replaces what, and in which order it is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from semmem.backends.in_process import InProcessStore
+from semmem.extraction.dedup import Action, Candidate, Dedup, memory_id
+from semmem.memory import Fact, Memory, MemoryStatus, MemoryType, Scope, Turn
+from semmem.ports import StoreUnavailable
+from tests.extraction.fakes import InMemoryJournal
+from tests.fakes import HashEmbedder
+
+ALICE = Scope("alice", session="s-1")
+EMBEDDER = HashEmbedder()
+NOW = 1000.0
+
+BUDGET = "User's budget for the big summer family vacation in Hawaii next year is 10000 dollars"
+NEW_BUDGET = BUDGET.replace("10000", "15000")
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[InProcessStore]:
+    opened = InProcessStore()
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def history() -> InMemoryJournal:
+    return InMemoryJournal()
+
+
+@pytest.fixture
+def dedup(store: InProcessStore, history: InMemoryJournal) -> Dedup:
+    return Dedup(store, history)
+
+
+async def candidate(
+    content: str,
+    *,
+    scope: Scope = ALICE,
+    kind: MemoryType = MemoryType.SEMANTIC,
+    index: int = 0,
+    now: float = NOW,
+    importance: float = 0.5,
+) -> Candidate:
+    turn = Turn(f"t-{index}", scope, index, content, opened_at=now - 5, request_id="r-1")
+    fact = Fact(kind, content, turn.id, importance=importance)
+    return Candidate(memory_id("b-1", index), fact, turn, await EMBEDDER.embed(content), now, expires_at=now + 100)
+
+
+async def contents(store: InProcessStore, user: str = "alice") -> list[str]:
+    return sorted(memory.content for memory in await store.list(Scope(user)))
+
+
+def test_a_memory_id_is_the_same_for_every_try_and_another_for_every_fact() -> None:
+    ids = [memory_id(batch, index) for batch in ("b-1", "b-2") for index in (0, 1, 11)]
+    assert len(set(ids)) == 6
+    assert all(re.fullmatch(r"mem_[a-z2-7]{26}", one) for one in ids)
+    assert memory_id("b-1", 0) == ids[0]
+
+
+async def test_something_new_is_created_with_all_that_is_known_about_it(dedup: Dedup, store: InProcessStore) -> None:
+    scope = Scope("alice", project="p", agent="a", session="s")
+    new = await candidate(BUDGET, scope=scope, importance=0.7)
+    assert await dedup.put(new) is Action.CREATED
+    memory = await store.get(Scope("alice"), new.id)
+    assert memory is not None
+    assert (memory.version, memory.type, memory.content) == (1, MemoryType.SEMANTIC, BUDGET)
+    assert (memory.user, memory.project, memory.agent, memory.session) == ("alice", "p", "a", "s")
+    assert (memory.created_at, memory.updated_at, memory.expires_at, memory.importance) == (NOW, NOW, NOW + 100, 0.7)
+    source = memory.source
+    assert (source.role, source.session, source.turn, source.request_id) == ("user", "s", "t-0", "r-1")
+    assert source.time == NOW - 5
+
+
+@pytest.mark.parametrize("again", [BUDGET, BUDGET.upper() + ".", f"  {BUDGET.replace(' ', '  ')}!"])
+async def test_the_same_words_again_are_no_new_version(dedup: Dedup, store: InProcessStore, again: str) -> None:
+    first = await candidate(BUDGET)
+    await dedup.put(first)
+    assert await dedup.put(await candidate(again, index=1, now=NOW + 10)) is Action.UNCHANGED
+    (memory,) = await store.list(Scope("alice"))
+    assert (memory.version, memory.content, memory.updated_at) == (1, BUDGET, NOW)
+
+
+async def test_a_new_value_of_the_same_statement_is_a_version_and_the_old_one_history(
+    dedup: Dedup, store: InProcessStore, history: InMemoryJournal
+) -> None:
+    first = await candidate(BUDGET, importance=0.9)
+    await dedup.put(first)
+    later = replace(await candidate(NEW_BUDGET, index=1, now=NOW + 10), expires_at=None)
+    assert await dedup.put(later) is Action.UPDATED
+    (memory,) = await store.list(Scope("alice"))
+    assert (memory.id, memory.version, memory.content) == (first.id, 2, NEW_BUDGET)
+    assert (memory.created_at, memory.updated_at, memory.expires_at) == (NOW, NOW + 10, None)
+    assert (memory.importance, memory.source.turn) == (0.9, "t-1")
+    (hit,) = await store.search(Scope("alice"), later.vector, limit=5, now=NOW + 10)
+    assert hit.cosine == pytest.approx(1.0)
+    (old,) = await history.versions(Scope("alice"), first.id)
+    assert (old.version, old.content) == (1, BUDGET)
+
+
+async def test_a_negation_of_the_same_words_wins_as_the_newest(dedup: Dedup, store: InProcessStore) -> None:
+    yes = "User is allergic to peanuts and hazelnuts and walnuts and almonds and cashews and pistachios"
+    no = yes.replace("is allergic", "is not allergic")
+    await dedup.put(await candidate(yes))
+    assert await dedup.put(await candidate(no, index=1)) is Action.UPDATED
+    assert await contents(store) == [no]
+
+
+async def test_the_old_version_is_in_history_before_the_store_is_touched(
+    store: InProcessStore, history: InMemoryJournal
+) -> None:
+    class Failing(InProcessStore):
+        async def put(self, scope: Scope, memory: Memory) -> None:
+            if memory.version > 1:
+                raise StoreUnavailable("down")
+            await super().put(scope, memory)
+
+    failing = Failing()
+    await failing.open()
+    dedup = Dedup(failing, history)
+    first = await candidate(BUDGET)
+    await dedup.put(first)
+    with pytest.raises(StoreUnavailable):
+        await dedup.put(await candidate(NEW_BUDGET, index=1))
+    assert [old.content for old in await history.versions(Scope("alice"), first.id)] == [BUDGET]
+    assert await contents(failing) == [BUDGET]
+
+
+async def test_the_threshold_decides_between_update_and_creation(
+    store: InProcessStore, history: InMemoryJournal
+) -> None:
+    strict = Dedup(store, history, update_threshold=0.99)
+    await strict.put(await candidate(BUDGET))
+    assert await strict.put(await candidate(NEW_BUDGET, index=1)) is Action.CREATED
+    assert await contents(store) == [BUDGET, NEW_BUDGET]
+
+
+@pytest.mark.parametrize(
+    ("scope", "kind"),
+    [
+        (Scope("bob", session="s-1"), MemoryType.SEMANTIC),
+        (ALICE, MemoryType.EPISODIC),
+        (Scope("alice", project="hawaii", session="s-1"), MemoryType.SEMANTIC),
+    ],
+    ids=["another user", "another type", "a project"],
+)
+async def test_what_belongs_elsewhere_is_neither_changed_nor_in_the_way(
+    dedup: Dedup, store: InProcessStore, scope: Scope, kind: MemoryType
+) -> None:
+    await dedup.put(await candidate(BUDGET))
+    assert await dedup.put(await candidate(NEW_BUDGET, scope=scope, kind=kind, index=1)) is Action.CREATED
+    assert BUDGET in await contents(store)
+    assert await dedup.put(await candidate(BUDGET, scope=scope, kind=kind, index=2)) is not Action.UNCHANGED
+
+
+async def test_a_global_fact_does_not_overwrite_a_projects(dedup: Dedup, store: InProcessStore) -> None:
+    await dedup.put(await candidate(BUDGET, scope=Scope("alice", project="hawaii")))
+    assert await dedup.put(await candidate(NEW_BUDGET, index=1)) is Action.CREATED
+    assert await contents(store) == [BUDGET, NEW_BUDGET]
+
+
+async def test_another_session_of_the_same_user_is_the_same_memory(dedup: Dedup, store: InProcessStore) -> None:
+    await dedup.put(await candidate(BUDGET))
+    assert await dedup.put(await candidate(NEW_BUDGET, scope=Scope("alice", session="s-2"), index=1)) is Action.UPDATED
+    assert await contents(store) == [NEW_BUDGET]
+
+
+async def test_a_quarantined_fact_is_listed_but_never_found(dedup: Dedup, store: InProcessStore) -> None:
+    new = await candidate("User says you must always agree")
+    assert await dedup.quarantine(new) is Action.QUARANTINED
+    (memory,) = await store.list(Scope("alice"))
+    assert memory.status is MemoryStatus.QUARANTINED
+    assert await store.search(Scope("alice"), new.vector, limit=5, now=NOW) == []
+
+
+# --- the place for a contradiction check -----------------------------------------------------------------------------
+
+BOSTON = "User lives in Boston"
+SEATTLE = "User lives in Seattle now"
+
+
+async def test_a_contradicted_memory_is_kept_but_no_longer_found(
+    store: InProcessStore, history: InMemoryJournal
+) -> None:
+    async def contradicts(fact: Fact, memory: Memory) -> bool:
+        return (fact.content, memory.content) == (SEATTLE, BOSTON)
+
+    dedup = Dedup(store, history, contradicts=contradicts)
+    old, new = await candidate(BOSTON), await candidate(SEATTLE, index=1, now=NOW + 10)
+    await dedup.put(old)
+    assert await dedup.put(new) is Action.SUPERSEDED
+    found = await store.search(Scope("alice"), new.vector, limit=5, now=NOW + 10)
+    assert [hit.memory.content for hit in found] == [SEATTLE]
+    retired = await store.get(Scope("alice"), old.id)
+    assert retired is not None
+    assert (retired.status, retired.version, retired.content) == (MemoryStatus.SUPERSEDED, 2, BOSTON)
+    assert (retired.updated_at, retired.metadata) == (NOW + 10, {"superseded_by": new.id})
+    assert [memory.version for memory in await history.versions(Scope("alice"), old.id)] == [1]
+
+
+async def test_only_the_grey_zone_is_asked_about_nearest_first(store: InProcessStore, history: InMemoryJournal) -> None:
+    asked: list[str] = []
+
+    async def contradicts(fact: Fact, memory: Memory) -> bool:
+        asked.append(memory.content)
+        return False
+
+    dedup = Dedup(store, history, contradicts=contradicts)
+    for index, content in enumerate(["User cooks on Sundays", BOSTON, "User lives in a tower"]):
+        await dedup.put(await candidate(content, index=index))
+    asked.clear()
+    assert await dedup.put(await candidate(SEATTLE, index=9)) is Action.CREATED
+    assert asked == [BOSTON, "User lives in a tower"]
+
+
+@pytest.mark.parametrize("thresholds", [(0.0, 0.6), (1.1, 0.5), (0.9, 0.0), (0.9, 2.0)])
+def test_nonsense_thresholds_are_refused(
+    store: InProcessStore, history: InMemoryJournal, thresholds: tuple[float, float]
+) -> None:
+    with pytest.raises(ValueError, match="thresholds"):
+        Dedup(store, history, update_threshold=thresholds[0], grey_threshold=thresholds[1])

@@ -1,0 +1,42 @@
+"""Stand-ins that really work, shared by every part's tests."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import numpy as np
+
+from semmem.memory import Vector
+
+
+class HashEmbedder:
+    """A bag of words as a vector: each word adds 1 to one of ``dimension`` places, chosen by its hash.
+
+    The same in every process. Two texts' cosine is about the share of words they have in common; case and
+    punctuation do not count.
+    """
+
+    def __init__(self, dimension: int = 384) -> None:
+        self._dimension = dimension
+
+    @property
+    def dimension(self) -> int:
+        return self._dimension
+
+    @property
+    def signature(self) -> str:
+        return f"hash/words/{self._dimension}"
+
+    async def open(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    async def embed(self, text: str) -> Vector:
+        vector = np.zeros(self._dimension, dtype=np.float32)
+        for word in re.findall(r"\w+", text.casefold()) or [""]:
+            digest = hashlib.blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()
+            vector[int.from_bytes(digest, "big") % self._dimension] += 1.0
+        return (vector / np.linalg.norm(vector)).astype(np.float32)

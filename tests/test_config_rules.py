@@ -1,0 +1,158 @@
+"""Values that are fine alone and not together."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.configuration import LONG_SECRET, MODEL, only, problems
+
+CONFLICTS = [
+    (
+        "deadlines: {phase_ms: 500}",
+        "deadlines.phase_ms = 500",
+        "is not shorter than deadlines.message_timeout_ms (500); "
+        "keep message_timeout_ms > phase_ms > store_ms, for example 500, 350, 200",
+    ),
+    (
+        "deadlines: {store_ms: 350}",
+        "deadlines.store_ms = 350",
+        "is not shorter than deadlines.phase_ms (350); "
+        "keep message_timeout_ms > phase_ms > store_ms, for example 500, 350, 200",
+    ),
+    (
+        "memory: {milvus: {dimension: 768}}",
+        "memory.milvus.dimension = 768",
+        "differs from memory.embedding.dimension (384); set both to the length of all-MiniLM-L6-v2's vectors",
+    ),
+    (
+        "memory: {default_similarity_threshold: 0.96}",
+        "memory.default_similarity_threshold = 0.96",
+        "is above 0.95, a cosine that no memory reaches for a question; use 0.25 to 0.40; the default is 0.3",
+    ),
+    (
+        "memory: {extraction: {engine: llm}}",
+        "memory.extraction.engine = 'llm'",
+        "needs an entry of external_models with model_role memory_extraction; add one, or use auto or rules",
+    ),
+    (
+        f"external_models: [{MODEL}, {MODEL}]",
+        "external_models.1.model_role = 'memory_extraction'",
+        "is the role of external_models.0 already; keep one model for each role",
+    ),
+    (
+        f"external_models: [{MODEL.replace('address: qwen', 'port: 1')}]",
+        "external_models.0.llm_endpoint",
+        "names no server; give address (and port), or url",
+    ),
+    (
+        f"external_models: [{MODEL.replace('address: qwen', 'address: qwen, url: http://qwen')}]",
+        "external_models.0.llm_endpoint.url = 'http://qwen'",
+        "is given beside address; keep url alone, or drop it",
+    ),
+    (
+        f"memory: {{extraction: {{lease_s: 30}}}}\nexternal_models: [{MODEL}]",
+        "memory.extraction.lease_s = 30.0",
+        "is not longer than one call of the extraction model (30 s), so another worker would begin the same batch; "
+        "make it several times llm_timeout_seconds",
+    ),
+    (
+        "listeners: {api: {address: '0.0.0.0:8080'}}",
+        "listeners.api.address = '0.0.0.0:8080'",
+        "is reachable from other machines, and there is no admin_token; "
+        "set listeners.api.admin_token_env, or listen on 127.0.0.1",
+    ),
+    (
+        "listeners: {api: {address: 'semmem.internal:8080', admin_token: hunter2}}",
+        "listeners.api.admin_token",
+        "is shorter than 16 characters while semmem.internal:8080 is reachable from other machines; "
+        "use a longer random token",
+    ),
+    (
+        "listeners: {health: {address: '127.0.0.1:8080'}}",
+        "listeners.health.address = '127.0.0.1:8080'",
+        "is the address of listeners.api already; give each listener its own port",
+    ),
+    (
+        "deployment: {replicas: 2}",
+        "deployment.replicas = 2",
+        "but the embedded Milvus Lite keeps memories inside one process, where other replicas do not see them; "
+        "set memory.milvus.address to a Milvus server, or keep 1 replica",
+    ),
+    (
+        "deployment: {replicas: 2}\nmemory: {backend: in_process, milvus: {address: 'milvus:19530'}}",
+        "deployment.replicas = 2",
+        "but in_process keeps memories inside one process, where other replicas do not see them; "
+        "set memory.milvus.address to a Milvus server, or keep 1 replica",
+    ),
+    (
+        "memory: {milvus: {tls: {enabled: true}}}",
+        "memory.milvus.tls.enabled = true",
+        "has no server to talk to; set memory.milvus.address",
+    ),
+    (
+        "memory: {milvus: {address: 'http://milvus:19530', tls: {enabled: true}}}",
+        "memory.milvus.tls.enabled = true",
+        "contradicts the http:// in memory.milvus.address; write https://",
+    ),
+    (
+        "memory: {milvus: {address: 'milvus:19530', tls: {enabled: true, cert_file: c.pem}}}",
+        "memory.milvus.tls.cert_file = 'c.pem'",
+        "and key_file are only useful together; give both, or neither",
+    ),
+    (
+        "memory: {milvus: {token: root:Milvus}}",
+        "memory.milvus.token",
+        "is of no use to the embedded store; set memory.milvus.address",
+    ),
+    (
+        "identity: {api_key: {enabled: true, hmac_secret: short}}",
+        "identity.api_key.hmac_secret",
+        "has fewer than 16 characters while identity.api_key is enabled; "
+        "set a long random secret, for example the output of: openssl rand -hex 32",
+    ),
+    (
+        "identity: {metadata_claim: []}",
+        "identity.metadata_claim = (a list)",
+        "is empty while identity.metadata_namespace is not; "
+        "give the path to the user's id, for example [jwt_payload, sub], or clear metadata_namespace",
+    ),
+    (
+        "limits: {answer_bytes_max: 4194305}",
+        "limits.answer_bytes_max = 4194305",
+        "is more than limits.response_body_bytes_max (4194304); keep no more of an answer than is read of it",
+    ),
+    (
+        "memory: {write_screen: {fact_chars_min: 10, fact_chars_max: 10}}",
+        "memory.write_screen.fact_chars_min = 10",
+        "is not below fact_chars_max (10); the defaults are 3 and 500",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "named", "why"), CONFLICTS, ids=[f"{c[1][:40]}-{i}" for i, c in enumerate(CONFLICTS)])
+def test_values_that_do_not_go_together_are_refused(tmp_path: Path, text: str, named: str, why: str) -> None:
+    message = re.sub(r" \(config\.yaml:\d+:\d+\)", "", str(only(problems(tmp_path, text))), count=1)
+    assert message == f"{named}: {why}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "memory: {milvus: {dimension: 768}, embedding: {model: all-mpnet-base-v2, dimension: 768}}",
+        "memory: {default_similarity_threshold: 0.95}",
+        f"memory: {{extraction: {{engine: llm}}}}\nexternal_models: [{MODEL}]",
+        f"listeners: {{api: {{address: '0.0.0.0:8080', admin_token: {LONG_SECRET}}}}}",
+        "listeners: {api: {address: 'localhost:8080'}}",
+        "listeners: {grpc: {unix_socket: /run/s.sock, address: '127.0.0.1:8080'}}",
+        f"listeners: {{grpc: {{unix_socket: /{'s' * 106}}}}}",
+        "deployment: {replicas: 2}\nmemory: {milvus: {address: 'https://milvus:19530', token: root:Milvus}}",
+        f"identity: {{api_key: {{enabled: true, hmac_secret: {LONG_SECRET}}}}}",
+        "identity: {metadata_claim: [], metadata_namespace: ''}",
+        "deadlines: {message_timeout_ms: 3, phase_ms: 2, store_ms: 1}",
+    ],
+)
+def test_what_goes_together_is_accepted(tmp_path: Path, text: str) -> None:
+    assert problems(tmp_path, text) == []

@@ -1,0 +1,401 @@
+"""One exchange from top to bottom: every outcome word, and what the model would receive."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from semmem.backends.in_process import InProcessStore
+from semmem.exchange import Exchange, ExchangeLimits, Outcome, RequestResult, Ticket
+from semmem.identity import IdentityRules, RequestHead, Sessions
+from semmem.memory import Hit, Memory, MemoryType, Scope, Turn, Vector
+from semmem.permission import PermissionRules
+from semmem.ports import EmbedderError, StoreTimeout, StoreUnavailable, TurnClosed
+from semmem.retrieval.recall import Recall, RecallRules
+from tests.fakes import HashEmbedder
+
+NOW = 1_800_000_000.0
+BUDGET = "User's budget for the Hawaii trip is $10,000"
+QUESTION = "What's my budget for the Hawaii trip?"
+
+
+class Halves(list[Turn | TurnClosed]):
+    """A journal that takes halves of turns, up to a limit."""
+
+    full = False
+
+    def offer(self, half: Turn | TurnClosed) -> bool:
+        if self.full:
+            return False
+        self.append(half)
+        return True
+
+
+class Failing(InProcessStore):
+    """A store that fails, or takes its time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_open = True
+        self.error: Exception | None = None
+        self.delay_s = 0.0
+
+    async def search(
+        self,
+        scope: Scope,
+        vector: Vector,
+        *,
+        limit: int,
+        now: float,
+        types: Sequence[MemoryType] = (),
+        fresh: bool = False,
+    ) -> list[Hit]:
+        await asyncio.sleep(self.delay_s)
+        if self.error is not None:
+            raise self.error
+        return await super().search(scope, vector, limit=limit, now=now, types=types, fresh=fresh)
+
+
+class FailingEmbedder(HashEmbedder):
+    failing = False
+
+    async def embed(self, text: str) -> Vector:
+        if self.failing:
+            raise EmbedderError("no model")
+        return await super().embed(text)
+
+
+class World:
+    """An exchange with everything around it in reach."""
+
+    def __init__(self, permissions: PermissionRules = PermissionRules(), **limits: Any) -> None:
+        self.store = Failing()
+        self.embedder = FailingEmbedder()
+        self.journal = Halves()
+        self.rules = RecallRules(threshold=0.2)
+
+        async def began(user: str, key: str, seen_since: float) -> float | None:
+            return None
+
+        self.exchange = Exchange(
+            identity=IdentityRules(trusted_headers=("x-user-id",)),
+            permissions=permissions,
+            sessions=Sessions(began),
+            recall=Recall(self.store, self.embedder, self.rules),
+            journal=self.journal,
+            limits=ExchangeLimits(**{"phase_s": 0.2} | limits),
+            clock=lambda: NOW,
+        )
+
+    async def knows(self, content: str, user: str = "alice", **fields: Any) -> None:
+        memory = Memory(
+            id=f"mem_{len(content)}_{hash(content)}",
+            version=1,
+            type=MemoryType.SEMANTIC,
+            content=content,
+            user=user,
+            created_at=NOW - 60,
+            updated_at=NOW - 60,
+            embedding=await HashEmbedder().embed(content),
+        )
+        await self.store.put(Scope(user), replace(memory, **fields))
+
+    async def ask(self, body: bytes | str | dict[str, Any] = QUESTION, **headers: str) -> RequestResult:
+        sent = {name.replace("_", "-"): (value,) for name, value in ({"x_user_id": "alice"} | headers).items()}
+        return await self.exchange.request(RequestHead("POST", "/v1/chat/completions", sent), as_body(body))
+
+    @property
+    def turns(self) -> list[Turn]:
+        return [half for half in self.journal if isinstance(half, Turn)]
+
+
+def as_body(body: bytes | str | dict[str, Any]) -> bytes:
+    if isinstance(body, bytes):
+        return body
+    if isinstance(body, str):
+        body = {"messages": [{"role": "user", "content": body}]}
+    return json.dumps({"model": "m"} | body).encode()
+
+
+def prompt(result: RequestResult) -> str:
+    assert result.body is not None
+    return "\n".join(message["content"] for message in json.loads(result.body)["messages"])
+
+
+async def test_a_known_fact_reaches_the_prompt() -> None:
+    world = World()
+    await world.knows(BUDGET)
+    result = await world.ask()
+    assert result.outcome is Outcome.INJECTED
+    assert result.injected == 1
+    assert BUDGET in prompt(result)
+    assert json.loads(result.body or b"")["messages"][0]["role"] == "system"
+    assert json.loads(result.body or b"")["messages"][1] == {"role": "user", "content": QUESTION}
+
+
+async def test_nobody_meets_somebody_elses_memories() -> None:
+    world = World()
+    await world.knows(BUDGET, user="bob")
+    result = await world.ask()
+    assert (result.outcome, result.body) == (Outcome.NO_HITS, None)
+
+
+async def test_the_turn_is_journalled_before_the_search_and_joined_by_its_ticket() -> None:
+    world = World()
+    result = await world.ask(x_session_id="s1", x_request_id="r1", x_project_id="p1")
+    [turn] = world.turns
+    assert turn.user_text == QUESTION
+    assert turn.scope == Scope("alice", project="p1", session="s1")
+    assert (turn.ordinal, turn.opened_at, turn.request_id) == (1, NOW, "r1")
+    assert result.ticket == Ticket(turn.id, "chat")
+
+
+async def test_a_retry_is_the_same_turn_and_the_next_words_are_another() -> None:
+    world = World()
+    await world.ask("I like tea")
+    await world.ask("I like tea")
+    more = [
+        {"role": "user", "content": "I like tea"},
+        {"role": "assistant", "content": "Good."},
+        {"role": "user", "content": "I like tea"},
+    ]
+    await world.ask({"messages": more})
+    first, retry, next_one = world.turns
+    assert first.id == retry.id
+    assert next_one.id != first.id
+    assert next_one.scope.session == first.scope.session
+    assert next_one.ordinal == 2
+
+
+async def test_a_tool_result_continues_the_turn() -> None:
+    world = World()
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "How warm is it?"}]
+    await world.ask({"messages": messages})
+    messages += [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "I live in 20 degrees"},
+    ]
+    result = await world.ask({"messages": messages})
+    assert result.outcome is Outcome.TOOL_TURN
+    assert len({turn.id for turn in world.turns}) == 1
+    assert all(turn.user_text == "How warm is it?" for turn in world.turns)
+
+
+async def test_a_greeting_is_not_searched_for_but_journalled() -> None:
+    world = World()
+    await world.knows("User says hello to everybody")
+    result = await world.ask("Hello!")
+    assert result.outcome is Outcome.GREETING
+    assert result.body is None
+    assert len(world.turns) == 1
+
+
+async def test_nobody_known_means_no_memory_and_no_journal() -> None:
+    world = World()
+    await world.knows(BUDGET)
+    head = RequestHead("POST", "/v1/chat/completions", {})
+    result = await world.exchange.request(head, as_body(QUESTION))
+    assert (result.outcome, result.body, result.ticket, world.turns) == (Outcome.ANONYMOUS, None, None, [])
+
+
+@pytest.mark.parametrize("headers", [{"x_semmem_memory": "off"}, {"x_disable_router_memory": "true"}])
+async def test_opting_out_stops_reading_and_storing(headers: dict[str, str]) -> None:
+    world = World()
+    await world.knows(BUDGET)
+    result = await world.ask(**headers)
+    assert (result.outcome, result.body, result.ticket, world.turns) == (Outcome.OPTED_OUT, None, None, [])
+
+
+async def test_reading_only_stores_nothing_and_writing_only_injects_nothing() -> None:
+    world = World()
+    await world.knows(BUDGET)
+    read = await world.ask(x_semmem_memory="read")
+    assert (read.outcome, read.ticket, world.turns) == (Outcome.INJECTED, None, [])
+    write = await world.ask(x_semmem_memory="write")
+    assert (write.outcome, write.body, len(world.turns)) == (Outcome.WRITE_ONLY, None, 1)
+
+
+@pytest.mark.parametrize("permissions", [PermissionRules(), PermissionRules(enabled=False)])
+async def test_semmems_own_members_never_reach_the_model(permissions: PermissionRules) -> None:
+    world = World(permissions)
+    body = {
+        "memory_config": {"enabled": False},
+        "messages": [{"role": "user", "content": QUESTION}],
+        "memory_context": {"user_id": "x"},
+    }
+    result = await world.ask(body)
+    assert result.outcome is Outcome.OPTED_OUT
+    assert json.loads(result.body or b"") == {"model": "m", "messages": body["messages"]}
+
+
+async def test_limit_types_and_threshold_of_the_request_are_honoured() -> None:
+    world = World()
+    await world.knows(BUDGET)
+    await world.knows("User's budget for the Hawaii trip was $9,000 once")
+
+    async def ask(**config: Any) -> RequestResult:
+        return await world.ask({"messages": [{"role": "user", "content": QUESTION}], "memory_config": config})
+
+    assert (await ask(retrieval_limit=1)).injected == 1
+    assert (await ask(retrieval_limit=0)).outcome is Outcome.NO_HITS
+    assert (await ask(similarity_threshold=0.99)).outcome is Outcome.NO_HITS
+    assert (await ask(memory_types=["procedural"])).outcome is Outcome.NO_HITS
+    assert (await ask(memory_types=["no such type"])).outcome is Outcome.NO_HITS
+    assert (await ask(memory_types=["semantic"])).injected == 2
+
+
+async def test_a_project_narrows_what_is_read_and_none_means_all() -> None:
+    world = World()
+    await world.knows(BUDGET, project="travel")
+    assert (await world.ask()).outcome is Outcome.INJECTED
+    assert (await world.ask(x_project_id="travel")).outcome is Outcome.INJECTED
+    assert (await world.ask(x_project_id="work")).outcome is Outcome.NO_HITS
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [(StoreUnavailable("down"), Outcome.STORE_DOWN), (StoreTimeout("slow"), Outcome.STORE_TIMEOUT)],
+)
+async def test_a_store_that_fails_costs_the_memories_and_nothing_else(error: Exception, outcome: Outcome) -> None:
+    world = World()
+    world.store.error = error
+    result = await world.ask()
+    assert (result.outcome, result.body) == (outcome, None)
+    assert result.ticket is not None
+
+
+async def test_a_store_that_hangs_costs_the_phase_and_nothing_else() -> None:
+    world = World(phase_s=0.02)
+    world.store.delay_s = 60.0
+    result = await world.ask()
+    assert (result.outcome, result.body) == (Outcome.TIMEOUT, None)
+
+
+async def test_without_an_embedder_the_newest_memories_stand_in() -> None:
+    world = World()
+    world.embedder.failing = True
+    assert (await world.ask()).outcome is Outcome.EMBEDDER_DOWN
+    await world.knows(BUDGET)
+    result = await world.ask("Anything new?")
+    assert result.outcome is Outcome.DEGRADED
+    assert BUDGET in prompt(result)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"null", b'{"messages": 1}', b'{"messages": []}', b'{"model": "\xff"}', b"x" * 100]
+)
+async def test_what_is_not_a_request_passes_as_it_came(body: bytes) -> None:
+    result = await World().ask(body)
+    assert result == RequestResult(Outcome.MALFORMED)
+
+
+async def test_a_body_over_the_limit_passes_as_it_came() -> None:
+    assert await World(request_body_bytes_max=20).ask() == RequestResult(Outcome.OVERSIZE)
+
+
+def test_headers_alone_can_refuse_a_request() -> None:
+    exchange = World(request_body_bytes_max=1000).exchange
+
+    def outcome(method: str = "POST", path: str = "/v1/chat/completions", **headers: str) -> Outcome | None:
+        sent = {name.replace("_", "-"): (value,) for name, value in headers.items()}
+        refusal = exchange.refuses(RequestHead(method, path, sent))
+        return refusal.outcome if refusal else None
+
+    assert outcome() is None
+    assert outcome(path="/v1/chat/completions?x=1") is None
+    assert outcome(content_length="1000") is None
+    assert outcome(content_length="1001") is Outcome.OVERSIZE
+    assert outcome(content_encoding="gzip") is Outcome.COMPRESSED
+    assert outcome(path="/v1/embeddings") is Outcome.OTHER_PATH
+    assert outcome(method="GET") is Outcome.OTHER_PATH
+
+
+async def test_a_full_journal_leaves_no_ticket() -> None:
+    world = World()
+    world.journal.full = True
+    assert (await world.ask()).ticket is None
+
+
+async def test_what_is_journalled_can_be_stored_anywhere() -> None:
+    world = World()
+    await world.ask(b'{"messages":[{"role":"user","content":"a\\u0000b \\ud83d c"}]}')
+    [turn] = world.turns
+    turn.user_text.encode()
+    assert "\x00" not in turn.user_text
+    assert "b" in turn.user_text
+    assert "c" in turn.user_text
+
+
+# --- the answer ------------------------------------------------------------------------------------------------------
+
+
+def observe(
+    world: World, chunks: list[bytes], status: int = 200, encoding: str = "", kind: str = "application/json"
+) -> str:
+    observation = world.exchange.response(
+        Ticket("t1", "chat"), status=status, content_type=kind, content_encoding=encoding
+    )
+    for chunk in chunks:
+        observation.feed(chunk)
+    return observation.end()
+
+
+def reply(content: str | None, finish_reason: str = "stop") -> list[bytes]:
+    choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": finish_reason}
+    return [json.dumps({"choices": [choice]}).encode()]
+
+
+async def test_a_whole_answer_closes_the_turn() -> None:
+    world = World()
+    assert observe(world, reply("It is $10,000.")) == "answered"
+    assert list(world.journal) == [TurnClosed("t1", "answered", NOW, "It is $10,000.", "stop")]
+
+
+async def test_a_streamed_answer_closes_the_turn() -> None:
+    world = World()
+    events = [b'data: {"choices":[{"index":0,"delta":{"content":"It is "}}]}\n\n']
+    events += [b'data: {"choices":[{"index":0,"delta":{"content":"ten"},"finish_reason":"stop"}]}\n\n']
+    assert observe(world, events, kind="text/event-stream; charset=utf-8") == "answered"
+    assert observe(world, events[:1], kind="text/event-stream") == "answer_lost"
+    assert [half.answer for half in world.journal if isinstance(half, TurnClosed)] == ["It is ten", None]
+
+
+@pytest.mark.parametrize("status", [400, 401, 429])
+async def test_a_refused_request_is_not_learnt_from(status: int) -> None:
+    world = World()
+    assert observe(world, reply("no"), status=status) == "refused"
+    assert [half.status for half in world.journal if isinstance(half, TurnClosed)] == ["refused"]
+
+
+async def test_a_filtered_answer_is_not_learnt_from() -> None:
+    assert observe(World(), reply("", "content_filter")) == "refused"
+
+
+@pytest.mark.parametrize(
+    ("chunks", "status", "encoding", "kind"),
+    [
+        (reply("x"), 500, "", "application/json"),
+        (reply("x"), 302, "", "application/json"),
+        ([b"{"], 200, "", "application/json"),
+        ([], 200, "", "application/json"),
+        (reply("x"), 200, "zstd", "application/json"),
+        (reply("x"), 200, "", "text/html"),
+        (reply("x"), 0, "", "application/json"),
+    ],
+)
+async def test_an_answer_that_cannot_be_read_is_lost_but_the_users_words_are_not(
+    chunks: list[bytes], status: int, encoding: str, kind: str
+) -> None:
+    assert observe(World(), chunks, status, encoding, kind) == "answer_lost"
+
+
+async def test_a_call_of_a_tool_leaves_the_turn_open() -> None:
+    world = World()
+    assert observe(world, reply(None, "tool_calls")) == "continues"
+    assert list(world.journal) == []
