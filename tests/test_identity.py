@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from semmem.ports import JournalError
 TRUSTING = IdentityRules(trusted_headers=("x-authz-user-id", "x-user-id"), metadata_claim=("jwt", "sub"))
 
 
-def head(headers: dict[str, tuple[str, ...]] | None = None, claims: dict[str, object] | None = None) -> RequestHead:
+def head(headers: Mapping[str, tuple[str, ...]] | None = None, claims: dict[str, object] | None = None) -> RequestHead:
     metadata = {"envoy.filters.http.jwt_authn": claims} if claims is not None else {}
     return RequestHead("POST", "/v1/chat/completions", headers or {}, metadata)
 

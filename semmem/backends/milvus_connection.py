@@ -159,8 +159,8 @@ class MilvusConnection:
         client = MilvusClient(**self._options)
         name, timeout_s = self._collection, self._open_timeout_s
         try:
-            _ensure(lambda: client.has_collection(name, timeout=timeout_s), lambda: self._create_collection(client))
-            _ensure(lambda: bool(client.list_indexes(name, timeout=timeout_s)), lambda: self._create_index(client))
+            ensure(lambda: client.has_collection(name, timeout=timeout_s), lambda: self._create_collection(client))
+            ensure(lambda: bool(client.list_indexes(name, timeout=timeout_s)), lambda: self._create_index(client))
             self._check(client)
             self._load_at_open(client)
             return str(client.get_server_version(timeout=timeout_s))
@@ -221,7 +221,7 @@ class MilvusConnection:
             client.load_collection(self._collection, timeout=self._open_timeout_s)
 
 
-def _ensure(present: Callable[[], bool], make: Callable[[], None]) -> None:
+def ensure(present: Callable[[], bool], make: Callable[[], None]) -> None:
     """Make what is not there. When another replica is making it at the same time, wait until that one is ready."""
     if present():
         return

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from milvus_lite.search.filter.tokens import tokenize
-from pymilvus import DataType, MilvusClient
+from pymilvus import DataType, MilvusClient, MilvusException
 
 from semmem.backends.milvus import MilvusStore
+from semmem.backends.milvus_connection import MilvusConnection, ensure
 from semmem.backends.milvus_flush import BackgroundFlush
 from semmem.backends.milvus_lite import MilvusLiteProcess
 from semmem.backends.milvus_reads import Reads, RecentWrites
@@ -69,6 +70,8 @@ def test_a_quoted_text_is_one_literal_of_that_value(text: str) -> None:
 
 
 @given(st.text(), st.text(), st.text(), st.text())
+@example("ab", "c", "a", "bc")
+@example("a", "same", "b", "same")
 def test_row_keys_of_different_users_or_memories_differ(user: str, id: str, other_user: str, other_id: str) -> None:
     same = (user, id) == (other_user, other_id)
     assert (row_id(user, id, 1) == row_id(other_user, other_id, 1)) is same
@@ -134,6 +137,16 @@ async def test_replicas_that_open_at_once_share_one_collection(
     assert [await store.count(Scope(user)) for store in stores] == [1, 1, 1]
     for store in stores:
         await store.close()
+
+
+def test_what_another_replica_is_making_is_waited_for() -> None:
+    looks = iter([False, False, False, True])
+
+    def make() -> None:
+        raise MilvusException(code=35, message="already exists")
+
+    ensure(lambda: next(looks), make)
+    assert list(looks) == []
 
 
 @pytest.mark.parametrize(
@@ -412,6 +425,21 @@ async def test_a_hung_server_is_a_timeout_within_the_deadline(
         await store.close()
 
 
+async def test_a_deadline_holds_whatever_is_waited_for(lite: MilvusLiteProcess) -> None:
+    connection = MilvusConnection(
+        client_options={"uri": lite.uri},
+        collection="any",
+        dimension=DIMENSION,
+        signature="test/16",
+        index="FLAT",
+        num_partitions=4,
+        open_timeout_s=5,
+    )
+    with pytest.raises(StoreTimeout):
+        async with connection.within("wait", 0.01):
+            await asyncio.sleep(5)
+
+
 async def test_errors_and_logs_hold_neither_user_nor_content(
     lite: MilvusLiteProcess, collection: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -424,11 +452,13 @@ async def test_errors_and_logs_hold_neither_user_nor_content(
         for call in every_call(store, scope)[1:]:
             with pytest.raises(StoreError) as raised:
                 await call()
+            assert raised.value.__cause__ is None
             assert raised.value.__suppress_context__
             assert "secret" not in str(raised.value)
         with pytest.raises(StoreError):
             await store.put(Scope("secret-user"), secret)
     assert "secret" not in caplog.text
+    assert [record for record in caplog.records if record.name.startswith("pymilvus")] == []
 
 
 async def test_an_unloaded_collection_is_loaded_by_the_call_that_needs_it(
@@ -470,6 +500,19 @@ async def test_nothing_is_flushed_when_flushing_is_off(
         await put(store, memory(user))
         await asyncio.sleep(0.3)
     assert segments(lite_dir, collection) == []
+
+
+async def test_a_flush_waits_for_the_reads_in_flight(
+    lite: MilvusLiteProcess, lite_dir: Path, collection: str, user: str
+) -> None:
+    async with opened(lite.uri, collection, flush_rows=1) as store:
+        async with store._reads.reading():
+            await put(store, memory(user))
+            await asyncio.sleep(0.3)
+            assert segments(lite_dir, collection) == []
+        async with asyncio.timeout(5):
+            while not segments(lite_dir, collection):
+                await asyncio.sleep(0.02)
 
 
 async def test_reads_during_flushes_miss_nothing(lite: MilvusLiteProcess, collection: str, user: str) -> None:

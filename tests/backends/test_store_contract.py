@@ -69,9 +69,9 @@ async def test_nobody_else_removes_a_memory(store: Store, user: str) -> None:
 
 
 async def test_nobody_else_changes_a_memory_by_using_its_id(store: Store, user: str) -> None:
-    mine, theirs = memory(user, content="mine"), memory(user + "x", content="theirs", version=7)
-    await put(store, mine, theirs)
-    assert await store.get(Scope(user), "mem_1") == mine
+    mine, same, theirs = memory(user), memory(user + "x", content="same"), memory(user + "x", version=7)
+    await put(store, mine, same, theirs)
+    assert await store.list(Scope(user)) == [mine]
     assert await store.get(Scope(user + "x"), "mem_1") == theirs
     assert await store.forget(Scope(user + "x"), "mem_1") is True
     assert await store.get(Scope(user), "mem_1") == mine
