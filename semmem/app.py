@@ -18,6 +18,7 @@ from pathlib import Path
 from semmem import assembly
 from semmem.assembly import DAY_S, Backends
 from semmem.backends.in_process import InProcessStore
+from semmem.backends.milvus import MilvusStore
 from semmem.backends.milvus_lite import MilvusLiteProcess
 from semmem.background import JournalWriter, Learner, Tasks
 from semmem.config.settings import Settings
@@ -55,6 +56,7 @@ class App:
         self._settings = settings
         self.metrics = Metrics()
         self._tasks = Tasks()
+        self._milvus: MilvusStore | None = None
         self._up = {"journal": False, "embedder": False, "store": False}
         self._embedder_tried = asyncio.Event()
         self._store_tried = asyncio.Event()
@@ -126,7 +128,7 @@ class App:
         await journal.open()
         stack.push_async_callback(journal.close)
         self._up["journal"] = True
-        embedder = assembly.embedder(settings)
+        embedder = await asyncio.to_thread(assembly.embedder, settings)
         stack.push_async_callback(embedder.close)
         store = await self._make_store(stack, embedder.signature)
         stack.push_async_callback(store.close)
@@ -144,12 +146,14 @@ class App:
         memory = self._settings.memory
         if memory.backend == "in_process":
             return InProcessStore()
-        if memory.milvus.address:
-            return assembly.milvus(self._settings, memory.milvus.address, signature)
-        lite = MilvusLiteProcess(Path(self._settings.data_dir) / memory.milvus.data_dir)
-        await lite.start()
-        stack.push_async_callback(lite.stop)
-        return assembly.milvus(self._settings, lite.uri, signature)
+        address = memory.milvus.address
+        if not address:
+            lite = MilvusLiteProcess(Path(self._settings.data_dir) / memory.milvus.data_dir)
+            await lite.start()
+            stack.push_async_callback(lite.stop)
+            address = lite.uri
+        self._milvus = assembly.milvus(self._settings, address, signature)
+        return self._milvus
 
     async def _open_store(self, store: Store) -> None:
         """Open, again and again while it is unreachable. A store that answers but does not fit is fatal."""
@@ -244,7 +248,9 @@ class App:
                 await self._watch_store(backends.store)
             due = time.monotonic() - pruned > PRUNE_INTERVAL_S
             await self._watch_journal(backends, prune=due)
-            pruned = time.monotonic() if due else pruned
+            if due:
+                await self._sweep()
+                pruned = time.monotonic()
 
     async def _watch_store(self, store: Store) -> None:
         was_up = self._up["store"]
@@ -257,6 +263,15 @@ class App:
                 log.error("store does not answer, requests pass without memory: %s", type(error).__name__)
         if self._up["store"] and not was_up:
             log.info("store answers again")
+
+    async def _sweep(self) -> None:
+        """Remove what no read shows any more: replaced versions, expired memories."""
+        if self._milvus is None:
+            return
+        try:
+            await self._milvus.sweep(time.time())
+        except StoreError as error:
+            log.warning("sweep failed, the next one goes on: %s", type(error).__name__)
 
     async def _watch_journal(self, backends: Backends, *, prune: bool) -> None:
         try:

@@ -10,16 +10,19 @@ from pathlib import Path
 
 from semmem.backends.cached_embedder import CachedEmbedder
 from semmem.backends.milvus import MilvusStore
+from semmem.backends.milvus_collection import WINDOW_MAX
 from semmem.backends.openai import OpenAIModel
 from semmem.backends.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.sql import SqlJournal
 from semmem.background import JournalWriter, Learner
-from semmem.config.settings import Milvus, Settings
+from semmem.config.memory_section import Milvus
+from semmem.config.settings import Settings
 from semmem.exchange import Exchange, ExchangeLimits
 from semmem.extproc import DoorLimits
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.llm import LlmExtractor
 from semmem.extraction.pipeline import Learning, choose_extractor
+from semmem.extraction.quota import Quota
 from semmem.extraction.rules import RulesExtractor
 from semmem.extraction.screen import Outcome as Verdict
 from semmem.extraction.screen import screen
@@ -35,6 +38,8 @@ from semmem.retrieval.context import FENCE_MARKERS, strip_block
 from semmem.retrieval.recall import Recall, RecallRules
 
 DAY_S = 86_400.0
+ROWS_PER_MEMORY = 5
+"""Room for versions that are being replaced while a user's rows are read."""
 GRPC_OVERHEAD_BYTES = 1024 * 1024
 """Headers and metadata around a body in one gRPC message."""
 
@@ -55,7 +60,7 @@ def journal(settings: Settings) -> SqlJournal:
 
 
 def embedder(settings: Settings) -> Embedder:
-    """The local model behind its cache, when one is wanted."""
+    """The local model behind its cache, when one is wanted. Blocking: may read 90 MB. Raises EmbedderError."""
     rules = settings.memory.embedding
     model = SentenceTransformersEmbedder(
         rules.model,
@@ -64,6 +69,7 @@ def embedder(settings: Settings) -> Embedder:
         workers=rules.workers,
         batch_max=rules.batch_max,
     )
+    model.identify()
     if not rules.cache_entries_max:
         return model
     return CachedEmbedder(model, entries_max=rules.cache_entries_max, ttl_s=rules.cache_ttl_s)
@@ -89,6 +95,7 @@ def milvus(settings: Settings, address: str, signature: str) -> MilvusStore:
         search_timeout_s=settings.deadlines.store_ms / 1000,
         read_timeout_s=rules.call_timeout_s,
         write_timeout_s=rules.call_timeout_s,
+        rows_per_user_max=min(WINDOW_MAX - 1, ROWS_PER_MEMORY * settings.memory.max_memories_per_user),
     )
 
 
@@ -150,6 +157,8 @@ def recall_rules(settings: Settings) -> RecallRules:
         threshold=memory.default_similarity_threshold,
         tokens_max=memory.injection.max_inject_tokens,
         query_chars_max=settings.limits.query_chars_max,
+        embed_timeout_s=(settings.deadlines.phase_ms - settings.deadlines.store_ms) / 1000,
+        store_timeout_s=settings.deadlines.store_ms / 1000,
         role=memory.injection.role,
         position=memory.injection.position,
         user_role_models=memory.injection.user_role_models,
@@ -205,6 +214,7 @@ def learning(settings: Settings, backends: Backends) -> Learning:
         backends.embedder,
         Dedup(backends.store, backends.journal, update_threshold=memory.extraction.update_threshold),
         extractor,
+        quota=quota(settings, backends),
         fallback=fallback,
         screening=partial(
             screen,
@@ -217,8 +227,18 @@ def learning(settings: Settings, backends: Backends) -> Learning:
         strip_block=strip_block,
         facts_max=memory.extraction.facts_per_batch_max,
         attempts_max=memory.extraction.attempts_max,
-        ttl_s=memory.ttl_days * DAY_S or None,
+        ttl_s=lifetime_s(settings),
     )
+
+
+def quota(settings: Settings, backends: Backends) -> Quota:
+    return Quota(backends.store, backends.journal, memories_max=settings.memory.max_memories_per_user)
+
+
+def lifetime_s(settings: Settings) -> float | None:
+    """How long a memory lives after it was last said: the shorter of ttl_days and retention_days, None for ever."""
+    days = [days for days in (settings.memory.ttl_days, settings.memory.retention_days) if days]
+    return min(days) * DAY_S if days else None
 
 
 def _llm_extractor(settings: Settings, backends: Backends) -> Extractor | None:
@@ -257,10 +277,10 @@ def memories(settings: Settings, backends: Backends) -> Memories:
         backends.store,
         backends.embedder,
         backends.journal,
+        quota(settings, backends),
         clock=time.time,
-        memories_per_user_max=settings.memory.max_memories_per_user,
         threshold=settings.memory.default_similarity_threshold,
-        ttl_s=settings.memory.ttl_days * DAY_S or None,
+        ttl_s=lifetime_s(settings),
     )
 
 

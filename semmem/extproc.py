@@ -46,8 +46,8 @@ CONTINUE = {
 class DoorLimits:
     """Streams at once per role (more are closed at once: the request passes without memory), message size in bytes."""
 
-    mutate_streams_max: int = 512
-    observe_streams_max: int = 2048
+    mutate_streams_max: int = 256
+    observe_streams_max: int = 1024
     message_bytes_max: int = 64 * 1024 * 1024
 
 
@@ -90,9 +90,9 @@ class ExternalProcessor:
         head = request_head(first)
         refusal = self._exchange.refuses(head)
         if refusal is not None or first.request_headers.end_of_stream:
-            await stream.write(headers_reply(head, self._exchange, refusal))
             if refusal is not None:
                 self._count(refusal, started)
+            await stream.write(headers_reply(head, self._exchange, refusal))
             return
         await stream.write(headers_reply(head, self._exchange, None))
         message = await stream.read()
@@ -103,8 +103,8 @@ class ExternalProcessor:
             return
         started = time.perf_counter()
         result = await self._exchange.request(head, message.request_body.body)
+        self._count(result, started)  # before the last word: Envoy may end the stream with it
         await stream.write(body_reply(result))
-        self._count(result, started)
 
     def _count(self, result: RequestResult, started: float) -> None:
         self._metrics.outcomes.labels(result.outcome).inc()

@@ -51,7 +51,7 @@ class IdentityRules:
     """
 
     metadata_namespace: str = "envoy.filters.http.jwt_authn"
-    metadata_claim: tuple[str, ...] = ("payload", "sub")
+    metadata_claim: tuple[str, ...] = ("jwt_payload", "sub")
     trusted_headers: tuple[str, ...] = ()
     api_key_secret: bytes | None = field(default=None, repr=False)
     allow_untrusted_body: bool = False

@@ -177,7 +177,7 @@ async def test_identity_from_dynamic_metadata_beats_the_header() -> None:
     world = World()
     await world.knows(BUDGET, user="bob")
     async with door(world) as d:
-        claims = {"envoy.filters.http.jwt_authn": {"payload": {"sub": "bob"}}}
+        claims = {"envoy.filters.http.jwt_authn": {"jwt_payload": {"sub": "bob"}}}
         _, answer = await d.send(headers(metadata=claims), body(as_body(QUESTION)))
         assert BUDGET.encode() in answer.request_body.response.body_mutation.body
 

@@ -81,11 +81,16 @@ class SentenceTransformersEmbedder:
         """``sentence-transformers/<model>/<dimension>/fp32``.
 
         A directory is named by its weights' digest, not by its path, which says nothing about what is in it; so its
-        signature is known only once the embedder is open (EmbedderError before).
+        signature is known only after ``identify`` or ``open`` (EmbedderError before).
         """
         if self._weights_name is None:
-            raise EmbedderError("the signature of a model directory is known when the embedder is open")
+            raise EmbedderError("the signature of a model directory is known after identify() or open()")
         return f"{HUB_PREFIX}{self._weights_name}/{self._dimension}/fp32"
+
+    def identify(self) -> None:
+        """Find out the signature without loading the model. Blocking: may hash 90 MB. Raises EmbedderError."""
+        if self._weights_name is None:
+            self._weights_name = _name_by_digest(Path(self._model_name))
 
     async def open(self) -> None:
         """Load the model. Raises EmbedderError: no weights, altered packaged weights, or another dimension."""
@@ -200,7 +205,7 @@ def _load_model(weights: Weights) -> Any:
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging as transformers_logging
 
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    transformers_logging.disable_progress_bar()
     model = SentenceTransformer(weights.source, device="cpu", local_files_only=weights.local)
     # The library takes the dtype of the file; the signature promises fp32.
     return model.float()

@@ -35,8 +35,6 @@ def journal_errors() -> Iterator[None]:
         yield
     except DBAPIError as error:
         raise JournalError(f"{type(error.orig).__name__}: {error.orig}") from None
-    except sqlite3.Error as error:
-        raise JournalError(f"{type(error).__name__}: {error}") from None
     except SQLAlchemyError as error:
         raise JournalError(type(error).__name__) from None
     except OSError as error:

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from semmem.extraction.dedup import Action, Candidate, Dedup, memory_id
 from semmem.extraction.grounding import Said
+from semmem.extraction.quota import Quota
 from semmem.extraction.screen import Outcome, Verdict, screen
 from semmem.memory import Fact, Turn
 from semmem.ports import (
@@ -26,7 +27,6 @@ from semmem.ports import (
     JournalError,
     ModelRefused,
     ModelUnavailable,
-    SemmemError,
 )
 
 BACKOFF_FACTOR = 4
@@ -60,11 +60,11 @@ class BatchResult:
 class Learning:
     """Learns from leased batches. Holds no state of its own: any number of batches of different users at a time.
 
-    ``fallback`` takes over when the extractor refuses, and on the last of ``attempts_max`` tries. A try that failed
-    is repeated after ``backoff_s``, four times as long after each further one, up to ``backoff_max_s``. ``ttl_s`` is
-    how long a memory lives after it was last said (None: for ever). Of one user text at most ``turn_chars_max``
-    characters are read (its beginning and its end). ``strip_block`` removes semmem's own injected block from a
-    user's text.
+    ``quota`` keeps a user's memories within their limit. ``fallback`` takes over when the extractor refuses, and on
+    the last of ``attempts_max`` tries. A try that failed is repeated after ``backoff_s``, four times as long after
+    each further one, up to ``backoff_max_s``. ``ttl_s`` is how long a memory lives after it was last said (None: for
+    ever). Of one user text at most ``turn_chars_max`` characters are read (its beginning and its end).
+    ``strip_block`` removes semmem's own injected block from a user's text.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class Learning:
         dedup: Dedup,
         extractor: Extractor,
         *,
+        quota: Quota | None = None,
         fallback: Extractor | None = None,
         screening: Screening = screen,
         strip_block: Callable[[str], str] = str,
@@ -90,6 +91,7 @@ class Learning:
         self._journal = journal
         self._embedder = embedder
         self._dedup = dedup
+        self._quota = quota
         self._extractor = extractor
         self._fallback = fallback
         self._screening = screening
@@ -103,10 +105,10 @@ class Learning:
         self._clock = clock
 
     async def learn(self, batch: Batch) -> BatchResult:
-        """Work off one leased batch, and finish or postpone it. Raises nothing that is an expected failure."""
+        """Work off one leased batch, and finish or postpone it. Raises nothing but cancellation."""
         try:
             return await self._learn(batch)
-        except SemmemError as error:
+        except Exception as error:  # a mistake of ours as well: a batch must come to an end, and be counted
             return await self._try_later(batch, type(error).__name__)
 
     async def _learn(self, batch: Batch) -> BatchResult:
@@ -176,7 +178,9 @@ class Learning:
             now=now,
             expires_at=None if self._ttl_s is None else now + self._ttl_s,
         )
-        tally.count(await self._put(batch, new, verdict), fact, verdict)
+        action = await self._put(batch, new, verdict)
+        tally.count(action, fact, verdict)
+        await self._make_room(batch, action, tally)
 
     async def _put(self, batch: Batch, new: Candidate, verdict: Verdict) -> Action:
         if verdict.outcome is Outcome.QUARANTINE:
@@ -184,6 +188,12 @@ class Learning:
         if batch.attempt > 1 and await self._dedup.holds(new):
             return Action.CREATED
         return await self._dedup.put(new)
+
+    async def _make_room(self, batch: Batch, action: Action, tally: _Tally) -> None:
+        if self._quota is None or action in (Action.UNCHANGED, Action.UPDATED):
+            return
+        if evicted := await self._quota.make_room(batch.scope.user):
+            tally.actions["evicted"] += evicted
 
     async def _try_later(self, batch: Batch, cause: str) -> BatchResult:
         """Postpone or give up. When the journal cannot even note that, the lease runs out and the batch comes back."""

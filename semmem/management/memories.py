@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+from semmem.extraction.quota import Quota
 from semmem.memory import Hit, Memory, MemoryType, Scope, Source
 from semmem.ports import Embedder, History, Journal, Store
 
@@ -23,9 +24,9 @@ class Memories:
         store: Store,
         embedder: Embedder,
         records: Records,
+        quota: Quota,
         *,
         clock: Callable[[], float],
-        memories_per_user_max: int = 1000,
         threshold: float = 0.3,
         ttl_s: float | None = None,
     ) -> None:
@@ -33,7 +34,7 @@ class Memories:
         self._embedder = embedder
         self._records = records
         self._clock = clock
-        self._memories_max = memories_per_user_max
+        self._quota = quota
         self._threshold = threshold
         self._ttl_s = ttl_s
 
@@ -87,10 +88,12 @@ class Memories:
             await self._records.keep_version(old)
             memory = replace(memory, id=old.id, version=old.version + 1, created_at=old.created_at)
         await self._store.put(scope, memory)
+        await self._quota.make_room(scope.user)
         return memory
 
     async def _with_key(self, scope: Scope, key: str) -> Memory | None:
-        memories = await self._store.list(Scope(scope.user), limit=self._memories_max)
+        user = Scope(scope.user)
+        memories = await self._store.list(user, limit=await self._store.count(user))
         return next((m for m in memories if m.key == key and m.project == scope.project), None)
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:

@@ -101,7 +101,7 @@ def strip_block(text: str) -> str:
 
 def _begins_as_block(rest: str) -> bool:
     first = rest.strip()
-    return first.startswith(HEADER) or HEADER.startswith(first)
+    return first.startswith(HEADER) or (first != "" and HEADER.startswith(first))
 
 
 def _line(memory: Memory) -> str:

@@ -24,6 +24,8 @@ NO_QUESTION = "no_question"
 class RecallRules:
     """How memories are chosen and shown. ``threshold`` is a cosine; ``user_role_models`` refuse a system message.
 
+    The two timeouts together are the request phase's: the store keeps its own time however long embedding took.
+
     ``fact_header`` and ``tool_header`` carry an earlier filter's verdict (true, false); empty: there is none.
     """
 
@@ -31,6 +33,8 @@ class RecallRules:
     threshold: float = 0.3
     tokens_max: int = 2000
     query_chars_max: int = 2000
+    embed_timeout_s: float = 0.15
+    store_timeout_s: float = 0.2
     role: str = "system"
     position: str = "first"
     user_role_models: tuple[str, ...] = ()
@@ -99,6 +103,8 @@ class Recall:
                 threshold=self._rules.threshold if controls.threshold is None else controls.threshold,
                 types=controls.types or (),
                 now=now,
+                embed_timeout_s=self._rules.embed_timeout_s,
+                store_timeout_s=self._rules.store_timeout_s,
             )
             status = "hit" if hits else "miss"
         finally:

@@ -218,6 +218,7 @@ async def test_the_first_status_of_a_batch_stays_and_its_facts_go(journal: SqlJo
     await journal.save_facts(batch.id, [Fact(MemoryType.SEMANTIC, SECRET, "t")])
     await journal.finish(batch.id, "failed", now=201.0)
     await journal.finish(batch.id, "done", now=202.0)
+    await journal.postpone(batch.id, until=0.0)
     connection = sqlite3.connect(path)
     assert connection.execute("SELECT status, finished_at, facts FROM batches").fetchall() == [("failed", 201.0, None)]
     connection.close()

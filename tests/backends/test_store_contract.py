@@ -282,9 +282,13 @@ async def test_a_memory_without_an_embedding_is_listed_but_not_found(store: Stor
 
 
 async def test_a_vector_is_normalised_when_it_is_not(store: Store, user: str) -> None:
-    await put(store, memory(user, embedding=towards(0) * 5))
+    await put(store, memory(user, embedding=towards(1, by=0.1) * 5))
     (hit,) = await found(store, Scope(user), towards(0) * 7)
-    assert hit.cosine == pytest.approx(1.0)
+    assert hit.cosine == pytest.approx(0.1)
+    read = await store.get(Scope(user), "mem_1")
+    assert read is not None
+    assert read.embedding is not None
+    np.testing.assert_allclose(read.embedding, towards(1, by=0.1), atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.pipeline import BatchResult, Learning, choose_extractor
+from semmem.extraction.quota import Quota
 from semmem.extraction.screen import Outcome, screen
 from semmem.memory import Fact, Memory, MemoryStatus, MemoryType, Scope, Turn
 from semmem.ports import (
@@ -101,6 +102,31 @@ class World:
 
     async def contents(self, user: str = "alice") -> list[str]:
         return sorted(memory.content for memory in await self.store.list(Scope(user)))
+
+
+async def test_a_mistake_of_ours_postpones_the_batch_until_it_is_given_up() -> None:
+    def broken(batch: Batch) -> list[Fact]:
+        raise TypeError("something the user said")
+
+    world = await World().open()
+    results = []
+    for _ in range(3):
+        results.append(await world.learn(broken, attempts_max=3, backoff_s=1.0))
+    assert [(result.status, result.cause) for result in results] == [
+        ("postponed", "TypeError"),
+        ("postponed", "TypeError"),
+        ("gave_up", "TypeError"),
+    ]
+    world.now += 1000.0
+    assert await world.claim() is None
+
+
+async def test_beyond_the_users_limit_the_least_valuable_goes_and_is_counted() -> None:
+    world = await World().open()
+    quota = Quota(world.store, world.journal, memories_max=2)
+    result = await world.learn(by_turn(t_1=[BUDGET], t_2=[BEES, ROWS]), quota=quota)
+    assert result.actions == {"created": 3, "evicted": 1}
+    assert len(await world.contents()) == 2
 
 
 # --- what is stored --------------------------------------------------------------------------------------------------

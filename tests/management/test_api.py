@@ -11,6 +11,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql import SqlJournal
+from semmem.extraction.quota import Quota
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.memories import Memories
@@ -40,9 +41,10 @@ class Api:
         self.store = Breakable()
         self.journal = journal
         self.metrics = Metrics()
-        memories = Memories(self.store, HashEmbedder(), journal, clock=lambda: NOW, threshold=0.2)
+        quota = Quota(self.store, journal, memories_max=5)
+        self.memories = Memories(self.store, HashEmbedder(), journal, quota, clock=lambda: NOW, threshold=0.2)
         access = AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",))
-        self.app = create_api(memories, access, self.metrics)
+        self.app = create_api(self.memories, access, self.metrics)
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://semmem")
 
     async def add(self, content: str, user: str = "alice", **fields: Any) -> dict[str, Any]:
@@ -102,6 +104,13 @@ async def test_the_same_key_is_the_same_memory_in_a_new_version(api: Api) -> Non
     assert other["id"] != first["id"]
     history = await api.client.get(f"/v1/memory/{first['id']}/history", params={"user_id": "alice"}, headers=ADMIN)
     assert [version["content"] for version in history.json()["versions"]] == ["User lives in Porto"]
+
+
+async def test_beyond_the_limit_the_least_valuable_goes(api: Api) -> None:
+    for number in range(6):
+        await api.add(f"User has memory {number}", importance=0.1 if number == 3 else 0.5)
+    listed = (await api.client.get("/v1/memory", params={"user_id": "alice"}, headers=ADMIN)).json()["memories"]
+    assert {memory["content"] for memory in listed} == {f"User has memory {number}" for number in (0, 1, 2, 4, 5)}
 
 
 async def test_search_tells_the_cosine(api: Api) -> None:
@@ -220,7 +229,7 @@ async def test_an_admin_must_say_whose(api: Api) -> None:
 
 
 async def test_without_a_configured_token_nobody_is_admin(api: Api) -> None:
-    open_api = create_api(Memories(api.store, HashEmbedder(), api.journal, clock=lambda: NOW), AccessRules(), Metrics())
+    open_api = create_api(api.memories, AccessRules(), Metrics())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(open_api), base_url="http://semmem") as client:
         for headers in ({}, {"authorization": "Bearer "}, {"authorization": "Bearer"}):
             response = await client.get("/v1/memory", params={"user_id": "alice"}, headers=headers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.memory import MemoryType
@@ -112,6 +112,7 @@ def test_a_line_is_cut_to_its_limit() -> None:
     assert neutralise("x" * LINE_CHARS_MAX) == "x" * LINE_CHARS_MAX
 
 
+@settings(deadline=None)
 @given(st.lists(contents, min_size=1, max_size=5))
 def test_nothing_in_a_memory_breaks_out_of_the_block(memories: list[str]) -> None:
     text, kept, _ = render([hit(content, id="m") for content in memories], tokens_max=16_000)
@@ -129,6 +130,7 @@ def test_nothing_in_a_memory_breaks_out_of_the_block(memories: list[str]) -> Non
     text.encode("utf-8")
 
 
+@settings(deadline=None)
 @given(st.lists(contents, max_size=6), st.integers(0, 400))
 def test_the_budget_is_never_exceeded(memories: list[str], tokens_max: int) -> None:
     text, kept, tokens = render([hit(content, id="m") for content in memories], tokens_max=tokens_max)
@@ -161,6 +163,7 @@ def test_the_estimate_follows_its_formula(text: str, tokens: int) -> None:
     assert estimate_tokens(text) == tokens
 
 
+@settings(deadline=None)
 @given(st.text(), st.text())
 def test_a_whole_never_costs_more_than_its_lines(one: str, other: str) -> None:
     assert estimate_tokens(f"{one}\n{other}") <= estimate_tokens(f"{one}\n") + estimate_tokens(other)
@@ -169,7 +172,11 @@ def test_a_whole_never_costs_more_than_its_lines(one: str, other: str) -> None:
 # --- taking the block out again --------------------------------------------------------------------------------------
 
 
-@given(st.lists(contents, min_size=1, max_size=5), st.text(), st.text())
+markerless = st.text().filter(lambda text: OPENING not in text)
+
+
+@settings(deadline=None)
+@given(st.lists(contents, min_size=1, max_size=5), markerless, markerless)
 def test_a_rendered_block_is_taken_out_and_the_rest_stays(memories: list[str], before: str, after: str) -> None:
     text, _, _ = render([hit(content, id="m") for content in memories], tokens_max=16_000)
     assert text is not None
@@ -178,11 +185,12 @@ def test_a_rendered_block_is_taken_out_and_the_rest_stays(memories: list[str], b
     assert strip_block(f"{before}{text}\n\n{text}{after}") == f"{before}\n\n{after}"
 
 
+@settings(deadline=None)
 @given(st.lists(contents, min_size=1, max_size=3), st.integers(0, 10_000))
 def test_a_block_cut_off_anywhere_is_taken_out(memories: list[str], end: int) -> None:
     text, _, _ = render([hit(content, id="m") for content in memories], tokens_max=16_000)
     assert text is not None
-    cut = text[: max(len(OPENING), end % (len(text) + 1))]
+    cut = text[: max(len(OPENING) + 2, end % (len(text) + 1))]
     assert strip_block(f"Hello. {cut}") == "Hello. "
 
 
@@ -190,6 +198,7 @@ def test_a_marker_that_somebody_wrote_takes_nothing_with_it() -> None:
     said = f"What does {OPENING} mean, and why is my name Ada?"
     assert strip_block(said) == said
     assert strip_block(f"{CLOSING} {said}") == f"{CLOSING} {said}"
+    assert strip_block(f"It ends with {OPENING}") == f"It ends with {OPENING}"
     assert strip_block("plain") == "plain"
 
 

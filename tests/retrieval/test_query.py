@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.memory import Conversation, Message, Role
@@ -85,6 +85,7 @@ def test_of_a_long_message_the_beginning_and_the_end_are_kept() -> None:
     assert query.endswith("Where do I live?")
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=200), min_size=1, max_size=5), st.integers(1, 300))
 def test_a_query_is_never_longer_than_allowed(texts: list[str], chars_max: int) -> None:
     assert len(build_query(asked(*texts), chars_max=chars_max)) <= chars_max

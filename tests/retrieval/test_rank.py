@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.memory import Hit, MemoryStatus
@@ -35,6 +35,7 @@ def test_of_equally_near_memories_the_newer_and_the_more_important_come_first() 
     assert [verdict.hit.memory.content for verdict in ranked(old, new, vital)] == ["vital", "new", "old"]
 
 
+@settings(deadline=None)
 @given(st.floats(-1e12, 1e12), st.floats(-10, 10))
 def test_age_and_importance_never_outweigh_their_share(updated_at: float, importance: float) -> None:
     [verdict] = ranked(hit("x", 0.5, updated_at=updated_at, importance=importance))
@@ -144,6 +145,7 @@ def test_only_the_newest_words_of_a_huge_request_are_compared() -> None:
     assert reasons(hit("User lives in Boston"), said=(fact, padding)) == ["kept"]
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(), max_size=8), st.lists(st.text(), max_size=3), st.integers(0, 4))
 def test_every_candidate_gets_a_verdict_and_the_limit_holds(contents: list[str], said: list[str], limit: int) -> None:
     hits = [hit(content, id=f"mem_{number}") for number, content in enumerate(contents)]

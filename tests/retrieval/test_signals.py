@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.memory import Conversation, Message, Role
@@ -58,6 +58,7 @@ def test_a_question_about_the_user_is_searched_whatever_the_fact_verdict(text: s
     assert decide(asked(text), fact=True) == SEARCH
 
 
+@settings(deadline=None)
 @given(st.text(), st.none() | st.booleans(), st.none() | st.booleans(), st.booleans())
 def test_any_text_gets_one_of_the_words(text: str, fact: bool | None, tool: bool | None, tool_turn: bool) -> None:
     word = decide(asked(text, tool_turn=tool_turn), fact=fact, tool=tool)

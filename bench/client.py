@@ -1,0 +1,93 @@
+"""HTTP/1.1 over raw asyncio: connections that are kept, one request at a time on each, clocks read in the callback."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from dataclasses import dataclass
+
+from bench.upstream import STAMP
+
+_HEADER = re.compile(rb"\r\n(content-length|x-prompt-bytes|x-semmem-outcome): *([^\r]*)", re.IGNORECASE)
+_TOKEN = re.compile(STAMP + rb"(\d+)}")
+_LAST_CHUNK = b"\r\n0\r\n\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One exchange. Seconds from the request's write; ``transits_s``: from the upstream's write of a token to here."""
+
+    status: int
+    outcome: str
+    prompt_bytes: int
+    seconds: float
+    first_token_s: float | None = None
+    transits_s: tuple[float, ...] = ()
+
+
+class Connection(asyncio.Protocol):
+    """One connection to Envoy."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._read = 0
+        self._first_token_s: float | None = None
+        self._transits_s: list[float] = []
+        self._waiting: asyncio.Future[Reply] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_exception(ConnectionError(f"Envoy closed the connection: {error}"))
+
+    async def ask(self, request: bytes, timeout_s: float) -> Reply:
+        """Raises TimeoutError, and ConnectionError when Envoy hangs up."""
+        self._buffer.clear()
+        self._read, self._first_token_s, self._transits_s = 0, None, []
+        self._waiting = asyncio.get_running_loop().create_future()
+        self._began = time.monotonic_ns()
+        self._transport.write(request)
+        async with asyncio.timeout(timeout_s):
+            return await self._waiting
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        now = time.monotonic_ns()
+        self._buffer += data
+        self._read_tokens(now)
+        end = self._buffer.find(b"\r\n\r\n") + 4
+        if end < 4 or self._waiting is None or self._waiting.done():
+            return
+        headers = {name.lower(): value for name, value in _HEADER.findall(self._buffer, 0, end)}
+        length = headers.get(b"content-length")
+        whole = self._buffer.endswith(_LAST_CHUNK) if length is None else len(self._buffer) >= end + int(length)
+        if whole:
+            self._waiting.set_result(self._reply(headers, (now - self._began) / 1e9))
+
+    def _read_tokens(self, now: int) -> None:
+        for stamp in _TOKEN.finditer(self._buffer, self._read):
+            self._read = stamp.end()
+            self._transits_s.append((now - int(stamp[1])) / 1e9)
+            if self._first_token_s is None:
+                self._first_token_s = (now - self._began) / 1e9
+
+    def _reply(self, headers: dict[bytes, bytes], seconds: float) -> Reply:
+        return Reply(
+            status=int(self._buffer[9:12]),
+            outcome=headers.get(b"x-semmem-outcome", b"").decode(),
+            prompt_bytes=int(headers.get(b"x-prompt-bytes", b"0")),
+            seconds=seconds,
+            first_token_s=self._first_token_s,
+            transits_s=tuple(self._transits_s),
+        )
+
+
+async def connect(port: int, count: int) -> list[Connection]:
+    loop = asyncio.get_running_loop()
+    return [(await loop.create_connection(Connection, "127.0.0.1", port))[1] for _ in range(count)]

@@ -1,0 +1,61 @@
+"""The floor of any Python sidecar: an ext_proc server on grpc.aio that reads each message and says "go on".
+
+It has semmem's event loop, wire format and server options and nothing else of it: request headers and body are
+answered with empty messages, a response is read to its end and forgotten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import grpc
+import uvloop
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from semmem._proto import semmem_ext_proc_pb2 as pb
+
+SERVICE = "envoy.service.ext_proc.v3.ExternalProcessor"
+OPTIONS = [("grpc.http2.min_ping_interval_without_data_ms", 5000), ("grpc.http2.max_ping_strikes", 0)]
+_HEADERS = pb.ProcessingResponse(request_headers=pb.HeadersResponse())
+_BODY = pb.ProcessingResponse(request_body=pb.BodyResponse())
+
+
+async def process(_requests: Any, stream: Any) -> None:
+    """One stream: two answers and away (mutate), or listen until the response has ended (observe)."""
+    first = await stream.read()
+    if first is grpc.aio.EOF:
+        return
+    if first.observability_mode:
+        await _listen(stream)
+        return
+    await stream.write(_HEADERS)
+    if not first.request_headers.end_of_stream and await stream.read() is not grpc.aio.EOF:
+        await stream.write(_BODY)
+
+
+async def _listen(stream: Any) -> None:
+    while (message := await stream.read()) is not grpc.aio.EOF:
+        if message.response_body.end_of_stream:
+            return
+
+
+async def _serve() -> None:
+    server = grpc.aio.server(options=OPTIONS)
+    method = grpc.stream_stream_rpc_method_handler(
+        process,
+        request_deserializer=pb.ProcessingRequest.FromString,
+        response_serializer=pb.ProcessingResponse.SerializeToString,
+    )
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {"Process": method}),))
+    healthy = health.aio.HealthServicer()
+    await healthy.set("", health_pb2.HealthCheckResponse.SERVING)
+    health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    print(f"noop ready {port}", flush=True)
+    await server.wait_for_termination()
+
+
+if __name__ == "__main__":
+    uvloop.run(_serve())

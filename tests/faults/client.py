@@ -1,0 +1,201 @@
+"""A client that writes its own bytes, notes when each piece of the answer came, and may leave at any time."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tests.faults.upstream import Exchange
+
+ENVOYS_OWN = {"date", "x-nonce", "x-envoy-upstream-service-time", "x-semmem-outcome"}
+"""Response headers that differ between any two answers, and semmem's own."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """An answer as its client saw it. ``arrivals``: (monotonic time, body bytes so far) of each piece.
+
+    ``error``: how the answer broke off, empty when it ended properly. ``exchange``: the model's side of it, None when
+    the model was never asked.
+    """
+
+    sent: bytes
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    arrivals: list[tuple[float, int]] = field(default_factory=list)
+    error: str = ""
+    seconds: float = 0.0
+    exchange: Exchange | None = None
+
+    @property
+    def outcome(self) -> str | None:
+        return self.headers.get("x-semmem-outcome")
+
+    @property
+    def normal(self) -> bytes:
+        """The body with the nonce of its own exchange taken out."""
+        nonce = self.exchange.nonce.encode() if self.exchange is not None else b"-"
+        return self.body.replace(nonce, b"NONCE")
+
+    @property
+    def shown_headers(self) -> dict[str, str]:
+        return {name: value for name, value in self.headers.items() if name not in ENVOYS_OWN}
+
+    @property
+    def gap_s(self) -> float:
+        """The longest wait between two pieces of the answer."""
+        times = [moment for moment, _ in self.arrivals]
+        return max((after - before for before, after in zip(times, times[1:], strict=False)), default=0.0)
+
+    @property
+    def transit_s(self) -> float:
+        """The longest that a piece was on its way from the model to the client."""
+        sent = self.exchange.sent if self.exchange is not None else []
+        waits = [next((m for m, n in self.arrivals if n >= size), 0.0) - moment for moment, size in sent]
+        return max(waits, default=0.0)
+
+
+class Connection:
+    """One connection, one request."""
+
+    def __init__(self, port: int, *, timeout_s: float = 60.0) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._buffer = b""
+
+    def send(self, body: bytes, headers: Mapping[str, str], *, chunked: bool = False, part: int | None = None) -> None:
+        """POST; ``part``: only so many bytes of the body."""
+        framing = {"transfer-encoding": "chunked"} if chunked else {"content-length": str(len(body))}
+        lines = [f"{name}: {value}" for name, value in {"host": "model.test", **framing, **headers}.items()]
+        self._socket.sendall("\r\n".join(["POST /v1/chat/completions HTTP/1.1", *lines, "", ""]).encode())
+        if not chunked:
+            self._socket.sendall(body[:part])
+            return
+        for start in range(0, len(body), 1 << 16):
+            piece = body[start : start + (1 << 16)]
+            self._socket.sendall(b"%x\r\n%b\r\n" % (len(piece), piece))
+        self._socket.sendall(b"0\r\n\r\n")
+
+    def read(self, seen: Seen, *, leave_after: int | None = None) -> None:
+        """The whole answer; or, with ``leave_after``, that many bytes of its body."""
+        try:
+            self._read(seen, leave_after)
+        except (ConnectionError, EOFError, TimeoutError) as error:
+            seen.error = "timeout" if isinstance(error, TimeoutError) else "cut"
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _read(self, seen: Seen, leave_after: int | None) -> None:
+        while b"\r\n\r\n" not in self._buffer:
+            self._more()
+        head, _, self._buffer = self._buffer.partition(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        seen.status = int(first.split(" ")[1])
+        seen.headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        for piece in self._body(seen.headers):
+            seen.body += piece
+            seen.arrivals.append((time.monotonic(), len(seen.body)))
+            if leave_after is not None and len(seen.body) >= leave_after:
+                seen.body = seen.body[:leave_after]
+                return
+
+    def _body(self, headers: Mapping[str, str]) -> Iterator[bytes]:
+        if headers.get("transfer-encoding") == "chunked":
+            while size := int(self._line(), 16):
+                yield self._exactly(size)
+                self._line()
+            self._line()
+            return
+        left = int(headers.get("content-length", "0"))
+        while left:
+            if not self._buffer:
+                self._more()
+            piece, self._buffer = self._buffer[:left], self._buffer[left:]
+            left -= len(piece)
+            yield piece
+
+    def _line(self) -> bytes:
+        while b"\r\n" not in self._buffer:
+            self._more()
+        line, _, self._buffer = self._buffer.partition(b"\r\n")
+        return line
+
+    def _exactly(self, size: int) -> bytes:
+        while len(self._buffer) < size:
+            self._more()
+        piece, self._buffer = self._buffer[:size], self._buffer[size:]
+        return piece
+
+    def _more(self) -> None:
+        piece = self._socket.recv(1 << 16)
+        if not piece:
+            raise EOFError
+        self._buffer += piece
+
+
+# --- comparing -------------------------------------------------------------------------------------------------------
+
+LATER_S = 2.0
+"""What a fault may cost before the first byte: Envoy's message_timeout of 0.5 s for headers and for body, and a busy
+machine's share."""
+TOKEN_S = 0.25
+"""How much later than without semmem a token may come: far below any timeout, above what a busy machine does."""
+
+
+def differences(plain: Seen, faulted: Seen) -> list[str]:
+    """How the client's answer differs from the one without semmem; nothing is what is wanted."""
+    found = []
+    if faulted.status != plain.status:
+        found.append(f"status {faulted.status}, not {plain.status}")
+    if faulted.error != plain.error:
+        found.append(f"ended {faulted.error or 'properly'}, not {plain.error or 'properly'}")
+    if faulted.shown_headers != plain.shown_headers:
+        found.append(f"headers {faulted.shown_headers}, not {plain.shown_headers}")
+    if faulted.normal != plain.normal:
+        found.append(f"body of {len(faulted.normal)} bytes, not the same {len(plain.normal)}")
+    return found + _own_answer(plain) + _own_answer(faulted) + _late(plain, faulted) + _prompt(plain, faulted)
+
+
+def _own_answer(seen: Seen) -> list[str]:
+    """The answer is the one that the model gave to this very request."""
+    if seen.exchange is None:
+        return [] if seen.headers.get("x-nonce") is None else ["an answer the model did not give to this request"]
+    found = []
+    if seen.status and seen.headers.get("x-nonce", seen.exchange.nonce) != seen.exchange.nonce:
+        found.append("somebody else's nonce")
+    if not seen.error and seen.headers.get("x-nonce") and seen.body != seen.exchange.answer[: len(seen.body)]:
+        found.append("not the bytes the model sent")
+    return found
+
+
+def _late(plain: Seen, faulted: Seen) -> list[str]:
+    found = []
+    if faulted.seconds > plain.seconds + LATER_S:
+        found.append(f"took {faulted.seconds:.2f} s, not {plain.seconds:.2f} s")
+    if faulted.transit_s > plain.transit_s + TOKEN_S:
+        found.append(f"a token took {faulted.transit_s:.3f} s to arrive, not {plain.transit_s:.3f} s")
+    if faulted.gap_s > plain.gap_s + TOKEN_S:
+        found.append(f"a gap of {faulted.gap_s:.3f} s between tokens, not {plain.gap_s:.3f} s")
+    return found
+
+
+def _prompt(plain: Seen, faulted: Seen) -> list[str]:
+    """The model got what the client sent, byte for byte, but for one injected piece."""
+    found = []
+    for seen, name in ((plain, "plain"), (faulted, "semmem")):
+        if seen.exchange is None or not seen.exchange.whole or seen.exchange.body == seen.sent:
+            continue
+        if name == "plain" or without_injection(seen.exchange.body) != seen.sent:
+            found.append(f"{name}: the model got another prompt than the client sent")
+    return found
+
+
+def without_injection(body: bytes) -> bytes:
+    """The body without the one message that semmem put in front."""
+    piece = re.search(rb'\{"role":"system","content":"<semmem-memory>(?:[^"\\]|\\.)*"\},?', body)
+    return body if piece is None else body[: piece.start()] + body[piece.end() :]

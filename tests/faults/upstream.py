@@ -1,0 +1,238 @@
+"""A model server whose every answer carries a nonce of its own, and which fails on request.
+
+What it does is said by the request's header ``x-stand-in``, a list like ``sse, tokens=40, token_ms=10``. What it
+received and sent, and when, is kept for whoever asked (header ``x-trial``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import socket
+import struct
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from tests.faults.loops import LoopThread
+
+NONCE_CHARS = 16
+REASONS = {200: "OK", 401: "Unauthorized", 429: "Too Many Requests", 500: "Internal Server Error"}
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """How to answer one request. ``tokens`` pieces, ``token_ms`` apart, after ``think_ms`` of silence.
+
+    ``reset_after`` pieces the connection is reset (-1: never); ``pad`` bytes are added to each piece; ``drop``: no
+    answer at all; ``empty``: a head without a body.
+    """
+
+    sse: bool = False
+    status: int = 200
+    tokens: int = 20
+    token_ms: int = 5
+    think_ms: int = 0
+    reset_after: int = -1
+    pad: int = 0
+    drop: bool = False
+    empty: bool = False
+
+    @classmethod
+    def read(cls, text: str) -> Script:
+        pairs = [part.strip().partition("=") for part in text.split(",") if part.strip()]
+        return cls(**{name: int(value) if value else True for name, _, value in pairs})
+
+    def write(self) -> str:
+        plain = Script()
+        changed = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return ", ".join(f"{name}={int(value)}" for name, value in changed.items() if value != getattr(plain, name))
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request as it came, and its answer as it went. ``sent``: (monotonic time, bytes so far) of each piece."""
+
+    nonce: str
+    trial: str
+    method: str
+    path: str
+    headers: list[tuple[str, str]]
+    body: bytes = b""
+    whole: bool = False
+    answer: bytes = b""
+    sent: list[tuple[float, int]] = field(default_factory=list)
+    cut: bool = False
+    ended: bool = False
+
+
+class Upstream:
+    """``exchanges`` are all of them, in the order in which their heads came."""
+
+    def __init__(self) -> None:
+        self.exchanges: list[Exchange] = []
+        self.port = 0
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def of(self, trial: str) -> Exchange | None:
+        return next((exchange for exchange in list(self.exchanges) if exchange.trial == trial), None)
+
+    async def open(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024, limit=1 << 20)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in list(self._connections):
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            while await self._exchange(reader, writer):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One request and its answer; whether the connection goes on."""
+        exchange = _head(await reader.readuntil(b"\r\n\r\n"))
+        self.exchanges.append(exchange)
+        headers = dict(exchange.headers)
+        script = Script.read(headers.get("x-stand-in", ""))
+        try:
+            async for piece in _body(reader, headers):
+                exchange.body += piece
+            exchange.whole = True
+            gone = asyncio.get_running_loop().create_task(_until_gone(reader))
+            try:
+                return await self._answer(exchange, script, writer, gone)
+            finally:
+                gone.cancel()
+                with suppress(asyncio.CancelledError):
+                    await gone
+        except (ConnectionError, asyncio.IncompleteReadError):
+            exchange.cut = True
+            raise
+        finally:
+            exchange.ended = True
+
+    async def _answer(
+        self, exchange: Exchange, script: Script, writer: asyncio.StreamWriter, gone: asyncio.Task[None]
+    ) -> bool:
+        await self._pause(script.think_ms, gone)
+        if script.drop:
+            return False
+        pieces = _pieces(exchange.nonce, script)
+        length = None if script.sse and script.status == 200 else sum(map(len, pieces))
+        writer.write(_answer_head(exchange.nonce, script, length))
+        for number, piece in enumerate(pieces):
+            if number == script.reset_after:
+                _reset(writer)
+                return False
+            await self._pause(script.token_ms if number else 0, gone)
+            exchange.answer += piece
+            writer.write(piece if length is not None else b"%x\r\n%b\r\n" % (len(piece), piece))
+            await writer.drain()
+            exchange.sent.append((time.monotonic(), len(exchange.answer)))
+        if length is None:
+            writer.write(b"0\r\n\r\n")
+        await writer.drain()
+        return True
+
+    async def _pause(self, milliseconds: int, gone: asyncio.Task[None]) -> None:
+        await asyncio.wait([gone], timeout=milliseconds / 1000)
+        if gone.done():
+            raise ConnectionResetError
+
+
+async def _until_gone(reader: asyncio.StreamReader) -> None:
+    """Ends when the caller closes. Envoy does not pipeline, so nothing is ever in the way while an answer is due."""
+    while not reader.at_eof():
+        if reader.exception() is not None:
+            return
+        await asyncio.sleep(0.005)
+
+
+def _head(raw: bytes) -> Exchange:
+    first, *lines = raw.decode("latin-1").rstrip("\r\n").split("\r\n")
+    method, path, _ = first.split(" ", 2)
+    pairs = [line.partition(":") for line in lines]
+    headers = [(name.lower(), value.strip()) for name, _, value in pairs]
+    trial = next((value for name, value in headers if name == "x-trial"), "")
+    return Exchange(secrets.token_hex(NONCE_CHARS // 2), trial, method, path, headers)
+
+
+async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> AsyncIterator[bytes]:
+    if headers.get("transfer-encoding") == "chunked":
+        while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
+            yield (await reader.readexactly(size + 2))[:-2]
+        await reader.readuntil(b"\r\n")
+        return
+    left = int(headers.get("content-length", "0"))
+    while left:
+        piece = await reader.read(min(left, 1 << 20))
+        if not piece:
+            raise asyncio.IncompleteReadError(b"", left)
+        left -= len(piece)
+        yield piece
+
+
+def _pieces(nonce: str, script: Script) -> list[bytes]:
+    if script.empty:
+        return []
+    if script.status != 200:
+        return [json.dumps({"error": {"message": f"refused, {nonce}", "code": script.status}}).encode()]
+    words = [f"w{number}-{nonce}{'x' * script.pad} " for number in range(script.tokens)]
+    if script.sse:
+        deltas = [{"role": "assistant", "content": ""}, *({"content": word} for word in words)]
+        chunks = [json.dumps(_chunk(nonce, delta, None)) for delta in deltas]
+        return [f"data: {text}\n\n".encode() for text in (*chunks, json.dumps(_chunk(nonce, {}, "stop")), "[DONE]")]
+    message = {"role": "assistant", "content": "".join(words)}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    body = json.dumps({"id": nonce, "object": "chat.completion", "choices": [choice]}).encode()
+    step = max(1, len(body) // script.tokens)
+    return [body[start : start + step] for start in range(0, len(body), step)]
+
+
+def _chunk(nonce: str, delta: dict[str, str], finish: str | None) -> dict[str, object]:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return {"id": nonce, "object": "chat.completion.chunk", "choices": [choice]}
+
+
+def _answer_head(nonce: str, script: Script, length: int | None) -> bytes:
+    kind = "text/event-stream" if script.sse and script.status == 200 else "application/json"
+    framing = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
+    first = f"HTTP/1.1 {script.status} {REASONS.get(script.status, 'Other')}"
+    return "\r\n".join([first, f"content-type: {kind}", f"x-nonce: {nonce}", framing, "", ""]).encode()
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """Close with a TCP reset instead of a proper end."""
+    connection = writer.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+@contextmanager
+def upstream(loop: LoopThread) -> Iterator[Upstream]:
+    server = Upstream()
+    loop.run(server.open())
+    try:
+        yield server
+    finally:
+        loop.run(server.close())
