@@ -40,6 +40,10 @@ e2e: setup ## tests through a real Envoy
 deploy-check: setup $(DEPLOY_VENV)/.ready ## deploy/: Dockerfile, manifests and configurations, by their readers' own tools
 	$(BIN)/python -m pytest tests/deploy
 
+.PHONY: bench
+bench: setup ## what a request pays for memory, beside a no-op sidecar: OUT=file.json SECONDS= REQUESTS= limit it
+	@$(BIN)/python -m bench $(if $(OUT),--out $(OUT)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(REQUESTS),--requests $(REQUESTS))
+
 format: setup ## put the code into shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .

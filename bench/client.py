@@ -6,6 +6,7 @@ import asyncio
 import re
 import time
 from dataclasses import dataclass
+from typing import cast
 
 from bench.upstream import STAMP
 
@@ -37,8 +38,7 @@ class Connection(asyncio.Protocol):
         self._waiting: asyncio.Future[Reply] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's own class, with the same methods
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._waiting is not None and not self._waiting.done():

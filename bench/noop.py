@@ -6,7 +6,6 @@ answered with empty messages, a response is read to its end and forgotten.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import grpc

@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import re
 import time
+from typing import cast
 
 import uvloop
 
@@ -36,8 +37,7 @@ class Upstream(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's own class, with the same methods
 
     def connection_lost(self, _error: Exception | None) -> None:
         if self._timer is not None:
@@ -69,9 +69,7 @@ class Upstream(asyncio.Protocol):
             last = _CHUNK + b'"delta":{},"finish_reason":"stop"}]}'
             self._transport.write(_event(last) + _event(b"[DONE]") + b"0\r\n\r\n")
             return
-        self._transport.write(
-            _event(_CHUNK + b'"delta":{"content":"word "}}],' + STAMP + b"%d}" % time.monotonic_ns())
-        )
+        self._transport.write(_event(_CHUNK + b'"delta":{"content":"word "}}],' + STAMP + b"%d}" % time.monotonic_ns()))
         due = began + (number + 1) * self._interval_s
         self._timer = asyncio.get_running_loop().call_at(due, self._token, number + 1, began)
 

@@ -207,8 +207,9 @@ class Journal(Protocol):
     async def record(self, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
         """Commit halves of turns, in one transaction, in any order, any number of times.
 
-        A closed half without an opened one waits for it. The first opened half and the first ``answered`` close win;
-        ``refused`` always wins.
+        A closed half without an opened one waits for it. The first opened half and the first ``answered`` close win.
+        ``refused`` wins over ``answer_lost``, and ``answered`` over both: a request that was throttled, tried again
+        and answered is a turn like any other.
         """
 
     async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None:

@@ -4,7 +4,8 @@ Embedded in this process it would share the interpreter's lock with the request 
 without authentication: every local account can reach it, so a machine shared with others needs a Milvus server.
 
 The child ends with its parent, however that dies: it holds the reading end of a pipe whose writing end only the
-parent has, and leaves when the pipe closes. This works on every Unix; elsewhere Milvus Lite is not supported.
+parent has, and leaves when the pipe closes (a child stopped by SIGSTOP once it goes on). This works on every Unix;
+elsewhere Milvus Lite is not supported.
 """
 
 from __future__ import annotations

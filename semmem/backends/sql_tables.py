@@ -42,7 +42,10 @@ from semmem.ports import JournalError, TurnClosed
 SCHEMA_VERSION = 1
 
 OPEN, ANSWER_LOST, ANSWERED, REFUSED, ERASED = range(5)
-"""How a turn was closed. Of two closes the higher one wins; of two equal ones the earlier."""
+"""How a turn was closed."""
+
+CLOSING_ORDER = (OPEN, ANSWER_LOST, REFUSED, ANSWERED, ERASED)
+"""Of two closes the later one in this order wins; of two equal ones the earlier in time."""
 
 CLOSING = {"answer_lost": ANSWER_LOST, "answered": ANSWERED, "refused": REFUSED}
 

@@ -25,6 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from semmem.backends.sql_tables import (
+    CLOSING_ORDER,
     ERASED,
     IN_BATCH,
     LONELY,
@@ -86,19 +87,23 @@ def _opened_upsert(dialect: str) -> Insert:
 
 @cache
 def _closed_upsert(dialect: str) -> Insert:
-    """Of two closes the one that says more stays, then the earlier. A refusal ends a turn that is in no batch."""
+    """Of two closes the one that says more stays, then the earlier. A refusal ends a turn that is in no batch, until
+    the same turn is asked again and answered (a client that was throttled and tries again)."""
     statement = upsert_into(dialect, turns)
     old, new = turns.c, statement.excluded
 
     def rank(half: Any) -> Any:
         texts = func.coalesce(half.answer, ""), func.coalesce(half.finish_reason, "")
-        return tuple_(-half.closing, half.closed_at, *texts)
+        says_more = case(*((half.closing == closing, -place) for place, closing in enumerate(CLOSING_ORDER)), else_=0)
+        return tuple_(says_more, half.closed_at, *texts)
 
-    refused = and_(new.closing == REFUSED, old.batch_id.is_(None))
+    unbatched = old.batch_id.is_(None)
+    refused = and_(new.closing == REFUSED, unbatched)
+    asked_again = and_(old.closing == REFUSED, unbatched)
     kept = {name: new[name] for name in ("closing", "closed_at", "answer", "finish_reason")}
     upsert: Insert = statement.on_conflict_do_update(
         index_elements=["id"],
-        set_={**kept, "done_at": case((refused, new.closed_at), else_=old.done_at)},
+        set_={**kept, "done_at": case((refused, new.closed_at), (asked_again, None), else_=old.done_at)},
         where=rank(new) < rank(old),
     )
     return upsert

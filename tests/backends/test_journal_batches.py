@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -24,10 +24,18 @@ async def journal(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
     await made.close()
 
 
-async def add(journal: Journal, number: int, scope: Scope = ADA, *, start: float = 100.0, name: str = "t") -> None:
-    """``number`` answered turns, a second apart."""
+async def add(
+    journal: Journal,
+    number: int,
+    scope: Scope = ADA,
+    *,
+    start: float = 100.0,
+    name: str = "t",
+    close: Callable[..., TurnClosed] = answered,
+) -> None:
+    """``number`` closed turns, a second apart."""
     opened = [turn(f"{name}{n}", scope, opened_at=start + n) for n in range(number)]
-    await journal.record(opened, [answered(each.id, at=each.opened_at + 0.5) for each in opened])
+    await journal.record(opened, [close(each.id, at=each.opened_at + 0.5) for each in opened])
 
 
 async def claim(journal: Journal, *, now: float, rules: BatchRules = RULES) -> Batch:
@@ -168,11 +176,11 @@ async def test_an_old_end_is_kept_until_its_turns_are_learnt(journal: Journal) -
 
 
 async def test_a_batch_holds_at_most_twice_the_size_oldest_first(journal: Journal) -> None:
-    await journal.record([Turn(f"t{n}", ADA, n, "hello", 100.0 - n // 4) for n in range(8)], [])
+    await journal.record([Turn(f"t{n}", ADA, 9 - n, "hello", 100.0 - n // 4) for n in range(8)], [])
     batch = await claim(journal, now=200.0)
-    assert ids(batch.turns) == ["t4", "t5", "t6", "t7", "t0", "t1"]
+    assert ids(batch.turns) == ["t7", "t6", "t5", "t4", "t3", "t2"]
     await journal.finish(batch.id, "done", now=200.0)
-    assert ids((await claim(journal, now=200.0)).turns) == ["t2", "t3"]
+    assert ids((await claim(journal, now=200.0)).turns) == ["t1", "t0"]
 
 
 async def test_a_batch_holds_turns_of_one_project_and_agent(journal: Journal) -> None:
@@ -200,14 +208,14 @@ async def test_the_first_batch_of_a_session_has_no_context(journal: Journal) -> 
 
 
 async def test_a_refused_turn_is_in_no_batch(journal: Journal) -> None:
-    await add(journal, 3)
+    await add(journal, 3, close=lost)
     await journal.record([], [refused("t1", at=102.0)])
     assert await journal.claim(RULES, now=104.0) is None
     assert ids((await claim(journal, now=500.0)).turns) == ["t0", "t2"]
 
 
 async def test_a_turn_refused_later_leaves_its_batch_with_its_facts(journal: Journal) -> None:
-    await add(journal, 3)
+    await add(journal, 3, close=lost)
     batch = await claim(journal, now=110.0)
     await journal.save_facts(batch.id, [MILK, TEA, MILK, TEA])
     await journal.mark_applied(batch.id, 3)
@@ -219,7 +227,7 @@ async def test_a_turn_refused_later_leaves_its_batch_with_its_facts(journal: Jou
 
 
 async def test_a_batch_of_which_nothing_is_left_ends(journal: Journal) -> None:
-    await add(journal, 3)
+    await add(journal, 3, close=lost)
     batch = await claim(journal, now=110.0)
     await journal.record([], [refused(each.id, at=111.0) for each in batch.turns])
     await add(journal, 3, start=105.0, name="u")
@@ -312,7 +320,7 @@ async def test_a_finished_batch_is_never_claimed_again(journal: Journal) -> None
 
 
 async def test_a_finished_batch_that_was_refused_meanwhile_is_done(journal: Journal) -> None:
-    await add(journal, 3)
+    await add(journal, 3, close=lost)
     batch = await claim(journal, now=110.0)
     await journal.record([], [refused("t0", at=111.0)])
     await journal.finish(batch.id, "done", now=112.0)

@@ -113,14 +113,24 @@ async def test_the_first_answered_close_wins(journal: Journal, closes: list[Turn
 
 
 @pytest.mark.parametrize("when", ["first", "last", "before it was opened"])
-async def test_refused_always_wins(journal: Journal, when: str) -> None:
-    closes = [answered("t", at=90.0), refused("t")]
+@pytest.mark.parametrize(
+    ("closes", "expected"),
+    [
+        ([lost("t", at=90.0), refused("t")], {}),
+        ([refused("t", at=90.0), lost("t")], {}),
+        ([refused("t", at=90.0), answered("t")], {"t": "Noted."}),
+        ([answered("t", at=90.0), refused("t")], {"t": "Noted."}),
+    ],
+)
+async def test_a_refusal_wins_until_the_same_turn_is_answered(
+    journal: Journal, when: str, closes: list[TurnClosed], expected: dict[str, str | None]
+) -> None:
     if when == "before it was opened":
         await journal.record([], closes)
     await journal.record([turn("t")], [])
     for close in reversed(closes) if when == "first" else closes:
         await journal.record([], [close])
-    assert await learnt(journal) == {}
+    assert await learnt(journal) == expected
 
 
 async def test_an_answer_without_status_answered_is_not_kept(journal: Journal) -> None:

@@ -259,6 +259,8 @@ def test_the_user_of_the_image_is_the_user_of_the_pod(shipped: Layout) -> None:
     security = shipped.pod["spec"]["securityContext"]
     (user,) = re.findall(r"^USER (\S+)$", DOCKERFILE, re.MULTILINE)
     assert user == f"{security['runAsUser']}:{security['runAsGroup']}"
+    assert f"groupadd --gid {security['runAsGroup']} " in DOCKERFILE
+    assert f"useradd --uid {security['runAsUser']} --gid {security['runAsGroup']} " in DOCKERFILE
     assert security["fsGroup"] == security["runAsGroup"]
 
 

@@ -1,0 +1,209 @@
+"""What a fault is tried on: a client, the two-listener Envoy, a breakable semmem, and the model with its nonces."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.e2e.harness import eventually
+from tests.faults.client import Connection, Seen
+from tests.faults.front import Front, front
+from tests.faults.loops import LoopThread
+from tests.faults.sidecar import Sidecar
+from tests.faults.upstream import Exchange, Script, Upstream
+
+FACT = "My budget for the Hawaii trip is $10,000"
+QUESTION = "What's my budget for the trip?"
+PROVEN_WITHIN_S = 10.0
+
+
+class NotProven(AssertionError):
+    """The fault was not seen to fire, so its cell says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The same request without semmem and with the fault, and what shows that the fault fired."""
+
+    plain: Seen
+    faulted: Seen
+    proof: str
+    extra: tuple[str, ...] = ()
+    """Further differences that were found on the way."""
+
+
+def question(text: str = QUESTION, **members: Any) -> bytes:
+    return json.dumps({"model": "any", "messages": [{"role": "user", "content": text}], **members}).encode()
+
+
+@dataclass
+class House:
+    """``user`` has one memory, which the usual question finds."""
+
+    loop: LoopThread
+    upstream: Upstream
+    front: Front
+    sidecar: Sidecar
+    folder: Path
+    user: str = field(default_factory=lambda: f"ute-{secrets.token_hex(4)}")
+
+    # --- asking ------------------------------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        sse: bool,
+        *,
+        plain: bool = False,
+        body: bytes | None = None,
+        script: Script | None = None,
+        headers: Mapping[str, str] | None = None,
+        user: str | None = None,
+        chunked: bool = False,
+        leave_after: int | None = None,
+        meanwhile: Callable[[str], None] | None = None,
+    ) -> Seen:
+        """One request to its end. ``meanwhile`` runs beside it and is given the trial's name."""
+        trial = secrets.token_hex(8)
+        sent = question() if body is None else body
+        seen = Seen(sent)
+        beside = threading.Thread(target=meanwhile, args=(trial,)) if meanwhile else None
+        connection = Connection(self.front.plain_port if plain else self.front.port)
+        try:
+            if beside:
+                beside.start()
+            started = time.monotonic()
+            connection.send(sent, self._headers(sse, trial, script, headers, user), chunked=chunked)
+            connection.read(seen, leave_after=leave_after)
+            seen.seconds = time.monotonic() - started
+        finally:
+            connection.close()
+            if beside:
+                beside.join(60)
+        seen.exchange = self.upstream.of(trial)
+        return seen
+
+    def _headers(
+        self, sse: bool, trial: str, script: Script | None, headers: Mapping[str, str] | None, user: str | None
+    ) -> dict[str, str]:
+        said = replace(script or Script(), sse=sse).write()
+        name = user or self.user
+        usual = {"content-type": "application/json", "authorization": f"Bearer demo-{name}"}
+        return {**usual, "x-trial": trial, "x-stand-in": said, **(headers or {})}
+
+    def leave(self, sse: bool, *, plain: bool, after_s: float = 0.0, part: int | None = None, wait: bool) -> str:
+        """Ask and go before any answer: when the model has the request (``wait``), or after a while. The trial."""
+        trial = secrets.token_hex(8)
+        connection = Connection(self.front.plain_port if plain else self.front.port)
+        connection.send(question(), self._headers(sse, trial, Script(think_ms=3000), None, None), part=part)
+        if wait:
+            self.exchange(trial)
+        time.sleep(after_s)
+        connection.close()
+        return trial
+
+    def exchange(self, trial: str) -> Exchange:
+        """The model's side of a trial, as soon as the model has the whole request."""
+        found: Exchange = eventually(
+            lambda: e if (e := self.upstream.of(trial)) is not None and e.whole else None,
+            within_s=15,
+            what="the model has the request",
+        )
+        return found
+
+    def half_answered(self, trial: str) -> Exchange:
+        """The same, as soon as some of the answer is under way."""
+        exchange = self.exchange(trial)
+        eventually(lambda: len(exchange.sent) > 3, within_s=15, what="the answer has begun")
+        return exchange
+
+    # --- proving -----------------------------------------------------------------------------------------------------
+
+    def rises(self, name: str, by: float = 1, **labels: str) -> Callable[[], str]:
+        """Call the result to be told, in words, that a metric of semmem rose since now. Raises NotProven."""
+        before = self.sidecar.semmem.metric(name, **labels)
+        shown = ",".join(labels.values())
+        return lambda: proven(
+            lambda: self.sidecar.semmem.metric(name, **labels) >= before + by, f"{name}{{{shown}}} +{by:g}"
+        )
+
+    def outcome(self, *words: str) -> Callable[[], str]:
+        """Requests with one of these outcomes were counted since now."""
+        metric = self.sidecar.semmem.metric
+        before = {word: metric("semmem_requests_total", outcome=word) for word in words}
+
+        def prove() -> str:
+            def risen() -> list[str]:
+                return [word for word in words if metric("semmem_requests_total", outcome=word) > before[word]]
+
+            proven(risen, f"outcome {' or '.join(words)}")
+            return f"outcome {', '.join(risen())}"
+
+        return prove
+
+    def envoy_rises(self, *names: str) -> Callable[[], str]:
+        """One of these counters of Envoy's mutate filter rose since now."""
+        before = {name: self.front.mutate(name) for name in names}
+
+        def prove() -> str:
+            def risen() -> list[str]:
+                return [name for name in names if self.front.mutate(name) > before[name]]
+
+            proven(risen, f"Envoy's {' or '.join(names)}")
+            return f"Envoy: {', '.join(f'{name} +{self.front.mutate(name) - before[name]}' for name in risen())}"
+
+        return prove
+
+    # --- well again --------------------------------------------------------------------------------------------------
+
+    def remember(self) -> None:
+        """Give the user the memory that the usual question finds."""
+        self.front.wait_healthy()
+        self.sidecar.semmem.remember(self.user, FACT)
+        self.recovered()
+
+    def recovered(self) -> None:
+        """Wait until the usual question finds its memory again: without anybody's help, in bounded time."""
+        self.front.wait_healthy()
+        eventually(lambda: self.ask(False).outcome == "injected", within_s=40, what="memory is back by itself")
+
+
+def proven(check: Callable[[], Any], what: str, within_s: float = PROVEN_WITHIN_S) -> str:
+    """``what``, once the check holds. Raises NotProven."""
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            if check():
+                return what
+        except (httpx.TransportError, AssertionError):
+            pass
+        if time.monotonic() > deadline:
+            raise NotProven(f"not seen: {what}")
+        time.sleep(0.05)
+
+
+@contextmanager
+def house(
+    loop: LoopThread,
+    model: Upstream,
+    folder: Path,
+    override: Mapping[str, Any] | None = None,
+    extra: Sequence[str] = (),
+) -> Iterator[House]:
+    """A running house with its own semmem and its own Envoy."""
+    sidecar = Sidecar(folder, override or {}, extra)
+    with ExitStack() as stack:
+        stack.callback(sidecar.end)
+        sidecar.start()
+        envoy = stack.enter_context(front(folder / "envoy", semmem_port=sidecar.grpc_port, upstream=model.url))
+        running = House(loop, model, envoy, sidecar, folder)
+        running.front.wait_healthy()
+        yield running

@@ -1,0 +1,178 @@
+"""The store, the embedder and the journal fail."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from tests.e2e.harness import eventually
+from tests.faults.house import House, NotProven, Trial, proven
+from tests.faults.proxy import Proxy
+from tests.faults.sidecar import stopped, switched
+
+STORE_WORDS = ("store_down", "store_timeout")
+
+
+def store_killed(house: House, sse: bool) -> Trial:
+    plain = house.ask(sse, plain=True)
+    fired = house.outcome(*STORE_WORDS)
+    store = house.sidecar.store_pid()
+    os.kill(store, signal.SIGKILL)
+    trial = Trial(plain, house.ask(sse), fired())
+    eventually(lambda: house.sidecar.store_pid() != store, within_s=30, what="semmem starts its store again")
+    house.recovered()
+    return trial
+
+
+def store_stopped(house: House, sse: bool) -> Trial:
+    plain = house.ask(sse, plain=True)
+    fired = house.outcome("store_timeout")
+    with stopped(house.sidecar.store_pid()):
+        trial = Trial(plain, house.ask(sse), fired())
+    house.recovered()
+    return trial
+
+
+def store_of_another_dimension(house: House, sse: bool) -> Trial:
+    """semmem refuses to start on vectors that it could not compare; clients then have their answers without it."""
+    plain = house.ask(sse, plain=True)
+    house.sidecar.end()
+    other = house.sidecar.launch({"memory": {"milvus": {"dimension": 128}, "embedding": {"dimension": 128}}})
+    try:
+        faulted = house.ask(sse)
+        code = other.process.wait(60)
+    finally:
+        other.terminate()
+        other.wait(10)
+    said = "dimension 384 (configured: 128)"
+    if code != 1 or said not in other.printed():
+        raise NotProven(f"exit status {code}: {other.printed()[-400:]}")
+    house.sidecar.start()
+    house.recovered()
+    return Trial(plain, faulted, f'exit status 1, "{said}"')
+
+
+# --- a store at an address, behind a proxy ---------------------------------------------------------------------------
+
+
+@contextmanager
+def behaving(house: House, proxy: Proxy, mode: str) -> Iterator[None]:
+    house.loop.run(proxy.behave(mode))
+    try:
+        yield
+    finally:
+        house.loop.run(proxy.behave("pass"))
+
+
+def store_behind(proxy: Proxy, mode: str, *words: str) -> object:
+    """A fault of the way to the store."""
+
+    def run(house: House, sse: bool) -> Trial:
+        plain = house.ask(sse, plain=True)
+        fired = house.outcome(*words)
+        touched = proxy.touched
+        with behaving(house, proxy, mode):
+            trial = Trial(plain, house.ask(sse), fired())
+        if mode in ("hang", "slow") and proxy.touched == touched:
+            raise NotProven("the proxy had nothing to mistreat")
+        house.recovered()
+        return trial
+
+    return run
+
+
+def store_down_at_start(proxy: Proxy) -> object:
+    def run(house: House, sse: bool) -> Trial:
+        plain = house.ask(sse, plain=True)
+        house.sidecar.end()
+        with behaving(house, proxy, "refuse"):
+            house.sidecar.start()
+            house.front.wait_healthy()
+            fired = house.outcome("store_down")
+            trial = Trial(plain, house.ask(sse), fired())
+        house.recovered()
+        return trial
+
+    return run
+
+
+# --- embedder --------------------------------------------------------------------------------------------------------
+
+
+def embedder_raises(house: House, sse: bool) -> Trial:
+    return _embedder(house, sse, "raises", "degraded")
+
+
+def embedder_slow(house: House, sse: bool) -> Trial:
+    return _embedder(house, sse, "slow", "timeout")
+
+
+def embedder_breaks(house: House, sse: bool) -> Trial:
+    """An error that nobody expects: the door's last resort."""
+    plain = house.ask(sse, plain=True)
+    fired = house.rises("semmem_extproc_errors_total", role="mutate")
+    with switched(house.sidecar, "breaks"):
+        trial = Trial(plain, house.ask(sse), fired())
+    house.recovered()
+    return trial
+
+
+def embedder_and_store_down(house: House, sse: bool) -> Trial:
+    plain = house.ask(sse, plain=True)
+    fired = house.outcome(*STORE_WORDS)
+    with stopped(house.sidecar.store_pid()), switched(house.sidecar, "raises"):
+        trial = Trial(plain, house.ask(sse), fired())
+    house.recovered()
+    return trial
+
+
+def _embedder(house: House, sse: bool, word: str, outcome: str) -> Trial:
+    plain = house.ask(sse, plain=True)
+    fired = house.outcome(outcome)
+    with switched(house.sidecar, word):
+        trial = Trial(plain, house.ask(sse), fired())
+    house.recovered()
+    return trial
+
+
+# --- journal ---------------------------------------------------------------------------------------------------------
+
+
+def journal_locked(house: House, sse: bool) -> Trial:
+    """Another process holds the write lock; the turn waits in memory and is committed when the lock is gone."""
+    plain = house.ask(sse, plain=True)
+    user = f"{house.user}-{os.urandom(3).hex()}"
+    queue = "semmem_journal_queue"
+    with closing(sqlite3.connect(house.sidecar.data_dir / "journal.db", isolation_level=None)) as other:
+        eventually(lambda: other.execute("BEGIN EXCLUSIVE") is not None, within_s=10, what="the lock is ours")
+        faulted = house.ask(sse, user=user)
+        proof = proven(lambda: house.sidecar.semmem.metric(queue) >= 1, f"{queue} > 0")
+        waited = len(house.sidecar.semmem.turns(user))
+        other.execute("ROLLBACK")
+    if waited:
+        raise NotProven("the turn was committed although the journal was locked")
+    eventually(lambda: house.sidecar.semmem.turns(user), within_s=15, what="the turn is committed after all")
+    return Trial(plain, faulted, f"{proof}, committed later")
+
+
+def journal_full(house: House, sse: bool) -> Trial:
+    """The journal's file has reached its limit: nothing more is accepted, and nobody notices."""
+    metric = "semmem_journal_commit_seconds_count"
+    plain = house.ask(sse, plain=True)
+    fired = house.rises(metric, status="error")
+    text = "I collect " + "very " * 8000 + "old stamps."
+    for _ in range(20):
+        if house.sidecar.semmem.metric(metric, status="error"):
+            break
+        house.ask(False, body=_long_question(text))
+    trial = Trial(plain, house.ask(sse), fired() + ", no room")
+    return trial
+
+
+def _long_question(text: str) -> bytes:
+    from tests.faults.house import question
+
+    return question(text + os.urandom(4).hex())

@@ -1,0 +1,240 @@
+"""The table of faults, the houses they are tried on, and the run over both."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from semmem.demo.processes import Child
+from semmem.demo.stack import HOME
+from tests.e2e.harness import eventually
+from tests.faults import body_faults, sidecar_faults, store_faults
+from tests.faults.client import differences
+from tests.faults.house import House, NotProven, Trial, house
+from tests.faults.loops import LoopThread, loop_thread
+from tests.faults.model_faults import Extraction
+from tests.faults.proxy import Proxy, proxy
+from tests.faults.sidecar import free_port
+from tests.faults.upstream import Upstream, upstream
+from tests.scripted_llm import Reply
+
+Run = Callable[[House, bool], Trial]
+
+QUICK: dict[str, Any] = {
+    "memory": {"extraction": {"session_idle_s": 0.2, "poll_interval_s": 0.1}},
+    "limits": {"request_body_bytes_max": body_faults.BODY_BYTES_MAX},
+}
+"""What every semmem here is configured with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One fault with one kind of answer, and what came of it. ``different`` empty: as it should be."""
+
+    fault: str
+    sse: bool
+    different: tuple[str, ...]
+    proof: str
+    seconds: float
+
+    def __str__(self) -> str:
+        verdict = f"DIFFERS: {'; '.join(self.different)}" if self.different else "same"
+        kind = "SSE " if self.sse else "JSON"
+        return f"{self.fault:36} {kind} {self.seconds:5.1f} s  {verdict}  [{self.proof or 'not proven'}]"
+
+
+def try_out(fault: str, run: Run, on: House, sse: bool) -> Cell:
+    started = time.monotonic()
+    try:
+        trial = run(on, sse)
+        different = (*differences(trial.plain, trial.faulted), *trial.extra)
+        proof = trial.proof
+    except NotProven as error:
+        different, proof = (str(error),), ""
+    return Cell(fault, sse, tuple(dict.fromkeys(different)), proof, time.monotonic() - started)
+
+
+# --- the houses and what is tried on each ----------------------------------------------------------------------------
+
+
+EMBEDDED: dict[str, Run] = {
+    "semmem just died": sidecar_faults.just_died,
+    "semmem down": sidecar_faults.down,
+    "semmem stopped": sidecar_faults.stopped_before,
+    "semmem stopped in mid-request": sidecar_faults.stopped_in_mid_request,
+    "semmem stopped in mid-stream": sidecar_faults.stopped_in_mid_stream,
+    "semmem stopped in mid-stream, 4 MB": sidecar_faults.stopped_in_mid_stream_of_megabytes,
+    "semmem killed in mid-request": sidecar_faults.killed_in_mid_request,
+    "semmem killed in mid-stream": sidecar_faults.killed_in_mid_stream,
+    "semmem restarted under load": sidecar_faults.restarted_under_load,
+    "SIGTERM under load": sidecar_faults.sigterm_under_load,
+    "Milvus Lite killed": store_faults.store_killed,
+    "Milvus Lite stopped": store_faults.store_stopped,
+    "store of another dimension": store_faults.store_of_another_dimension,
+    "embedder raises": store_faults.embedder_raises,
+    "embedder slow": store_faults.embedder_slow,
+    "embedder breaks": store_faults.embedder_breaks,
+    "embedder and store down": store_faults.embedder_and_store_down,
+    "journal locked": store_faults.journal_locked,
+    **body_faults.ODD_BODIES,
+    "body beyond gRPC's limit, chunked": body_faults.beyond_grpc,
+    "client gone before the answer": body_faults.client_gone_before,
+    "client gone during the search": body_faults.client_gone_in_search,
+    "client gone in its own body": body_faults.client_gone_in_its_body,
+    "client gone during the answer": body_faults.client_gone_during,
+    **body_faults.MODEL_FAULTS,
+}
+
+CROWDED: dict[str, Run] = {"more requests than semmem takes": sidecar_faults.crowded}
+FULL: dict[str, Run] = {"journal full": store_faults.journal_full}
+JOURNAL_BYTES_MAX = 200 * 1024
+
+
+def remote_faults(way: Proxy) -> dict[str, Run]:
+    behind = store_faults.store_behind
+    return {
+        "store slow": behind(way, "slow", "store_timeout"),
+        "store hangs": behind(way, "hang", "store_timeout"),
+        "store cuts connections": behind(way, "reset", "store_down", "store_timeout"),
+        "store refuses connections": behind(way, "refuse", "store_down", "store_timeout"),
+        "store down at start": store_faults.store_down_at_start(way),
+    }
+
+
+def extraction_faults(model: Extraction, way: Proxy) -> dict[str, Run]:
+    return {
+        "extraction LLM down": model.unreachable(way),
+        "extraction LLM slow": model.fails(Reply(hang=True), "postponed", "ModelUnavailable"),
+        "extraction LLM talks garbage": model.fails("As a large language model", "extraction_failed", "ok"),
+        "extraction LLM answers no JSON": model.fails(
+            Reply(raw=b"<html>"), "extraction_failed", "ModelRefused"
+        ),
+        "extraction LLM answers 429": model.fails(Reply(status=429), "postponed", "ModelUnavailable"),
+        "extraction LLM answers 500": model.fails(Reply(status=500), "postponed", "ModelUnavailable"),
+        "extraction LLM answers 401": model.fails(Reply(status=401), "extraction_failed", "ModelRefused"),
+    }
+
+
+SHORT = (
+    "semmem just died",
+    "semmem stopped",
+    "semmem stopped in mid-stream",
+    "semmem killed in mid-stream",
+    "Milvus Lite killed",
+    "Milvus Lite stopped",
+    "embedder raises",
+    "embedder slow",
+    "journal locked",
+    "body with a key twice",
+    "body over the cap",
+    "client gone during the answer",
+    "model resets in mid-stream",
+)
+"""The faults of the short form: all on one house, one of each kind."""
+
+
+@contextmanager
+def _lite(folder: Path) -> Iterator[int]:
+    """A Milvus Lite server that is not semmem's own; its port."""
+    port = free_port()
+    folder.mkdir(parents=True)
+    start = "import sys; from milvus_lite.cmdline import main; main(sys.argv[1:])"
+    argv = [sys.executable, "-c", start, "server", "--data-dir", str(folder / "data")]
+    argv += ["--host", "127.0.0.1", "--port", str(port)]
+    child = Child("milvus-lite", argv, log=folder / "log", cwd=HOME, environ=os.environ)
+    try:
+        eventually(lambda: _connects(port), within_s=60, what="Milvus Lite listens")
+        yield port
+    finally:
+        child.terminate()
+        child.wait(10)
+
+
+def _connects(port: int) -> bool:
+    import socket
+
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def _remote(loop: LoopThread, model: Upstream, folder: Path) -> Iterator[tuple[House, dict[str, Run]]]:
+    with _lite(folder / "lite") as port, proxy(loop, port) as way:
+        override = {**QUICK, "memory": {**QUICK["memory"], "milvus": {"address": f"127.0.0.1:{way.port}"}}}
+        with house(loop, model, folder, override) as running:
+            running.remember()
+            yield running, remote_faults(way)
+
+
+@contextmanager
+def _extracting(loop: LoopThread, model: Upstream, folder: Path) -> Iterator[tuple[House, dict[str, Run]]]:
+    llm = Extraction()
+    loop.run(llm.server.__aenter__())
+    try:
+        port = int(llm.server.base_url.rpartition(":")[2].removesuffix("/v1"))
+        with proxy(loop, port) as way:
+            endpoint = {
+                "model_role": "memory_extraction",
+                "llm_endpoint": {"url": f"http://127.0.0.1:{way.port}/v1"},
+                "llm_model_name": "any",
+                "llm_timeout_seconds": 1.5,
+            }
+            memory = {"backend": "in_process", "extraction": {**QUICK["memory"]["extraction"], "engine": "llm"}}
+            with house(loop, model, folder, {**QUICK, "memory": memory, "external_models": [endpoint]}) as running:
+                yield running, extraction_faults(llm, way)
+    finally:
+        loop.run(llm.server.__aexit__(None, None, None))
+
+
+@contextmanager
+def _plain(
+    loop: LoopThread,
+    model: Upstream,
+    folder: Path,
+    faults: Mapping[str, Run],
+    override: Mapping[str, Any],
+    *extra: str,
+) -> Iterator[tuple[House, Mapping[str, Run]]]:
+    with house(loop, model, folder, override, extra) as running:
+        running.remember()
+        yield running, faults
+
+
+def houses(loop: LoopThread, model: Upstream, folder: Path) -> list[Any]:
+    """One context manager per house, each giving the house and its faults."""
+    crowded = {**QUICK, "limits": {"mutate_streams_max": 2}}
+    return [
+        _plain(loop, model, folder / "embedded", EMBEDDED, QUICK),
+        _plain(loop, model, folder / "crowded", CROWDED, crowded),
+        _plain(loop, model, folder / "full", FULL, QUICK, "--journal-bytes-max", str(JOURNAL_BYTES_MAX)),
+        _remote(loop, model, folder / "remote"),
+        _extracting(loop, model, folder / "extracting"),
+    ]
+
+
+def run(folder: Path, wanted: Callable[[str], bool], say: Callable[[Cell], None]) -> list[Cell]:
+    """Every wanted fault, with JSON and with SSE."""
+    cells = []
+    with loop_thread() as loop, upstream(loop) as model:
+        for opening in houses(loop, model, folder):
+            with ExitStack() as stack:
+                running, faults = stack.enter_context(opening)
+                for fault, trying in faults.items():
+                    for sse in (False, True) if wanted(fault) else ():
+                        cell = try_out(fault, trying, running, sse)
+                        cells.append(cell)
+                        say(cell)
+    return cells
+
+
+def run_short(folder: Path) -> list[Cell]:
+    """The short form, on one house."""
+    with loop_thread() as loop, upstream(loop) as model, house(loop, model, folder, QUICK) as running:
+        running.remember()
+        return [try_out(fault, EMBEDDED[fault], running, sse) for fault in SHORT for sse in (False, True)]
