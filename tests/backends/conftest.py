@@ -1,6 +1,6 @@
 """Stores for the contract suite: in process, Milvus Lite as a child process, and a Milvus server when one is named.
 
-``SEMMEM_TEST_MILVUS_URI=http://127.0.0.1:19530`` adds the server; its collections are dropped afterwards.
+``MILVUS_TEST_URI=http://127.0.0.1:19530`` adds the server; its collections are dropped afterwards.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from semmem.backends.milvus_lite import MilvusLiteProcess
 from semmem.ports import Store
 from tests.backends.memories import DIMENSION
 
-SERVER_URI = os.environ.get("SEMMEM_TEST_MILVUS_URI", "")
+SERVER_URI = os.environ.get("MILVUS_TEST_URI", "")
 STORES = ["in_process", "milvus_lite"] + (["milvus_server"] if SERVER_URI else [])
 
 

@@ -49,7 +49,7 @@ ODD_BODIES: dict[str, OddBody] = {
         f'{{"messages": [{_message("Hi")}], "messages": [{_message(QUESTION)}]}}'.encode(), ("malformed",)
     ),
     "body with lone surrogates": OddBody(
-        f'{{"messages": [{_message(QUESTION + " \\ud83d")}], "user": "\\udc00"}}'.encode(), ("injected",)
+        b'{"messages": [' + _message(QUESTION + r" \ud83d").encode() + rb'], "user": "\udc00"}', ("injected",)
     ),
     "body not UTF-8": OddBody(b'{"messages": [' + _message("gr\xfc\xdf").encode("latin-1") + b"]}", ("malformed",)),
     "body empty": OddBody(b"", ("malformed",)),
@@ -88,7 +88,9 @@ def client_gone_in_search(house: House, sse: bool) -> Trial:
         time.sleep(0.6)
     if house.upstream.of(trial) is not None:
         raise NotProven("the model was asked before the client left")
-    proof = proven(lambda: house.sidecar.semmem.metric("semmem_extproc_streams", role="mutate") == 0, "no stream is left")
+    proof = proven(
+        lambda: house.sidecar.semmem.metric("semmem_extproc_streams", role="mutate") == 0, "no stream is left"
+    )
     house.recovered()
     return Trial(house.ask(sse, plain=True), house.ask(sse), f"the model was never asked, {proof}")
 
@@ -99,7 +101,9 @@ def client_gone_in_its_body(house: House, sse: bool) -> Trial:
     time.sleep(0.3)
     if house.upstream.of(trial) is not None:
         raise NotProven("the model was asked for half a request")
-    proof = proven(lambda: house.sidecar.semmem.metric("semmem_extproc_streams", role="mutate") == 0, "no stream is left")
+    proof = proven(
+        lambda: house.sidecar.semmem.metric("semmem_extproc_streams", role="mutate") == 0, "no stream is left"
+    )
     return Trial(house.ask(sse, plain=True), house.ask(sse), f"the model was never asked, {proof}")
 
 

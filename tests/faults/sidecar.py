@@ -82,9 +82,7 @@ class Sidecar:
         except BaseException:
             child.wait(0)
             raise
-        self._running = SemmemProcess(
-            child, self.data_dir, int(ready[1]), f"http://{ready[2]}", f"http://{ready[3]}"
-        )
+        self._running = SemmemProcess(child, self.data_dir, int(ready[1]), f"http://{ready[2]}", f"http://{ready[3]}")
 
     def end(self, signum: signal.Signals = signal.SIGTERM, grace_s: float = 30.0) -> int | None:
         """End it by a signal; its exit status. Nothing of it is left, its store's process included."""

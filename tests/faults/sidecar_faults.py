@@ -37,7 +37,9 @@ def down(house: House, sse: bool) -> Trial:
     house.sidecar.kill()
     house.front.wait_healthy(False)
     faulted = house.ask(sse)
-    proof = proven(lambda: house.front.envoy.stat("cluster.semmem.membership_healthy") == 0, "Envoy: membership_healthy 0")
+    proof = proven(
+        lambda: house.front.envoy.stat("cluster.semmem.membership_healthy") == 0, "Envoy: membership_healthy 0"
+    )
     house.sidecar.start()
     house.recovered()
     return Trial(plain, faulted, proof + _without_outcome(faulted))
@@ -169,7 +171,9 @@ def _in_mid_stream(house: House, sse: bool, script: Script, signum: signal.Signa
         raise NotProven("the signal did not come in mid-stream")
     gone = "stopped" if signum == signal.SIGSTOP else "killed"
     waits = f"longest wait {faulted.gap_s * 1000:.0f} ms (without semmem {plain.gap_s * 1000:.0f} ms)"
-    trial = Trial(plain, faulted, f"{gone} after piece {len(plain.arrivals) - left[0]} of {len(plain.arrivals)}, {waits}")
+    trial = Trial(
+        plain, faulted, f"{gone} after piece {len(plain.arrivals) - left[0]} of {len(plain.arrivals)}, {waits}"
+    )
     _heal(house, signum)
     return trial
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
 from tests.e2e.harness import eventually
-from tests.faults.house import House, NotProven, Trial, proven
+from tests.faults.house import House, NotProven, Trial, proven, question
 from tests.faults.proxy import Proxy
 from tests.faults.sidecar import stopped, switched
 
@@ -67,7 +67,7 @@ def behaving(house: House, proxy: Proxy, mode: str) -> Iterator[None]:
         house.loop.run(proxy.behave("pass"))
 
 
-def store_behind(proxy: Proxy, mode: str, *words: str) -> object:
+def store_behind(proxy: Proxy, mode: str, *words: str) -> Callable[[House, bool], Trial]:
     """A fault of the way to the store."""
 
     def run(house: House, sse: bool) -> Trial:
@@ -84,7 +84,7 @@ def store_behind(proxy: Proxy, mode: str, *words: str) -> object:
     return run
 
 
-def store_down_at_start(proxy: Proxy) -> object:
+def store_down_at_start(proxy: Proxy) -> Callable[[House, bool], Trial]:
     def run(house: House, sse: bool) -> Trial:
         plain = house.ask(sse, plain=True)
         house.sidecar.end()
@@ -167,12 +167,6 @@ def journal_full(house: House, sse: bool) -> Trial:
     for _ in range(20):
         if house.sidecar.semmem.metric(metric, status="error"):
             break
-        house.ask(False, body=_long_question(text))
+        house.ask(False, body=question(text + os.urandom(4).hex()))
     trial = Trial(plain, house.ask(sse), fired() + ", no room")
     return trial
-
-
-def _long_question(text: str) -> bytes:
-    from tests.faults.house import question
-
-    return question(text + os.urandom(4).hex())

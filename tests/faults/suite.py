@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from tests.faults.upstream import Upstream, upstream
 from tests.scripted_llm import Reply
 
 Run = Callable[[House, bool], Trial]
+Opening = AbstractContextManager[tuple[House, Mapping[str, Run]]]
 
 QUICK: dict[str, Any] = {
     "memory": {"extraction": {"session_idle_s": 0.2, "poll_interval_s": 0.1}},
@@ -112,9 +113,7 @@ def extraction_faults(model: Extraction, way: Proxy) -> dict[str, Run]:
         "extraction LLM down": model.unreachable(way),
         "extraction LLM slow": model.fails(Reply(hang=True), "postponed", "ModelUnavailable"),
         "extraction LLM talks garbage": model.fails("As a large language model", "extraction_failed", "ok"),
-        "extraction LLM answers no JSON": model.fails(
-            Reply(raw=b"<html>"), "extraction_failed", "ModelRefused"
-        ),
+        "extraction LLM answers no JSON": model.fails(Reply(raw=b"<html>"), "extraction_failed", "ModelRefused"),
         "extraction LLM answers 429": model.fails(Reply(status=429), "postponed", "ModelUnavailable"),
         "extraction LLM answers 500": model.fails(Reply(status=500), "postponed", "ModelUnavailable"),
         "extraction LLM answers 401": model.fails(Reply(status=401), "extraction_failed", "ModelRefused"),
@@ -164,7 +163,7 @@ def _connects(port: int) -> bool:
 
 
 @contextmanager
-def _remote(loop: LoopThread, model: Upstream, folder: Path) -> Iterator[tuple[House, dict[str, Run]]]:
+def _remote(loop: LoopThread, model: Upstream, folder: Path) -> Iterator[tuple[House, Mapping[str, Run]]]:
     with _lite(folder / "lite") as port, proxy(loop, port) as way:
         override = {**QUICK, "memory": {**QUICK["memory"], "milvus": {"address": f"127.0.0.1:{way.port}"}}}
         with house(loop, model, folder, override) as running:
@@ -173,7 +172,7 @@ def _remote(loop: LoopThread, model: Upstream, folder: Path) -> Iterator[tuple[H
 
 
 @contextmanager
-def _extracting(loop: LoopThread, model: Upstream, folder: Path) -> Iterator[tuple[House, dict[str, Run]]]:
+def _extracting(loop: LoopThread, model: Upstream, folder: Path) -> Iterator[tuple[House, Mapping[str, Run]]]:
     llm = Extraction()
     loop.run(llm.server.__aenter__())
     try:
@@ -206,30 +205,29 @@ def _plain(
         yield running, faults
 
 
-def houses(loop: LoopThread, model: Upstream, folder: Path) -> list[Any]:
-    """One context manager per house, each giving the house and its faults."""
+def houses(loop: LoopThread, model: Upstream, folder: Path) -> Iterator[tuple[Iterable[str], Opening]]:
+    """Each house: the names of its faults, and the context manager that opens it."""
     crowded = {**QUICK, "limits": {"mutate_streams_max": 2}}
-    return [
-        _plain(loop, model, folder / "embedded", EMBEDDED, QUICK),
-        _plain(loop, model, folder / "crowded", CROWDED, crowded),
-        _plain(loop, model, folder / "full", FULL, QUICK, "--journal-bytes-max", str(JOURNAL_BYTES_MAX)),
-        _remote(loop, model, folder / "remote"),
-        _extracting(loop, model, folder / "extracting"),
-    ]
+    yield EMBEDDED, _plain(loop, model, folder / "embedded", EMBEDDED, QUICK)
+    yield CROWDED, _plain(loop, model, folder / "crowded", CROWDED, crowded)
+    small = ("--journal-bytes-max", str(JOURNAL_BYTES_MAX))
+    yield FULL, _plain(loop, model, folder / "full", FULL, QUICK, *small)
+    yield remote_faults(Proxy(0)), _remote(loop, model, folder / "remote")
+    yield extraction_faults(Extraction(), Proxy(0)), _extracting(loop, model, folder / "extracting")
 
 
 def run(folder: Path, wanted: Callable[[str], bool], say: Callable[[Cell], None]) -> list[Cell]:
     """Every wanted fault, with JSON and with SSE."""
-    cells = []
+    cells: list[Cell] = []
     with loop_thread() as loop, upstream(loop) as model:
-        for opening in houses(loop, model, folder):
-            with ExitStack() as stack:
-                running, faults = stack.enter_context(opening)
-                for fault, trying in faults.items():
-                    for sse in (False, True) if wanted(fault) else ():
-                        cell = try_out(fault, trying, running, sse)
-                        cells.append(cell)
-                        say(cell)
+        for names, opening in houses(loop, model, folder):
+            if not any(map(wanted, names)):
+                continue
+            with opening as (running, faults):
+                for fault in filter(wanted, faults):
+                    for sse in (False, True):
+                        cells.append(try_out(fault, faults[fault], running, sse))
+                        say(cells[-1])
     return cells
 
 
