@@ -107,7 +107,7 @@ class Exchange:
 
     # --- request -----------------------------------------------------------------------------------------------------
 
-    def refuses(self, head: RequestHead) -> RequestResult | None:
+    def refuses(self, head: RequestHead, *, body_follows: bool = True) -> RequestResult | None:
         """What can be said from the headers alone: None when the body is wanted."""
         if head.method != "POST" or dialect_for(head.path) is None:
             return RequestResult(Outcome.OTHER_PATH)
@@ -116,7 +116,7 @@ class Exchange:
         length = head.header("content-length") or ""
         if length.isdigit() and int(length) > self._limits.request_body_bytes_max:
             return RequestResult(Outcome.OVERSIZE)
-        return None
+        return None if body_follows else RequestResult(Outcome.MALFORMED)
 
     def own_headers(self, head: RequestHead) -> list[str]:
         """semmem's own request headers: read here, never seen by the model."""

@@ -64,10 +64,15 @@ def claim_batch(conn: Connection, rules: BatchRules, now: float, turns_max: int)
 
 
 def finish_batch(conn: Connection, batch_id: str, status: str, now: float) -> None:
-    """The first status stays. What was extracted is content that nobody needs any more."""
+    """The first status stays. What was extracted is content that nobody needs any more.
+
+    A refused turn leaves the batch, so that it can be in another one when it is asked again and answered.
+    """
     this = and_(batches.c.id == batch_id, LIVE)
     conn.execute(update(batches).where(this).values(status=status, finished_at=now, facts=None))
-    conn.execute(update(turns).where(turns.c.batch_id == batch_id, IN_BATCH).values(done_at=now))
+    learnt = case((turns.c.closing == REFUSED, None), else_=turns.c.batch_id)
+    mine = and_(turns.c.batch_id == batch_id, IN_BATCH)
+    conn.execute(update(turns).where(mine).values(done_at=now, batch_id=learnt))
 
 
 # --- a batch that exists ---------------------------------------------------------------------------------------------

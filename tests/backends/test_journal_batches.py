@@ -328,6 +328,15 @@ async def test_a_finished_batch_that_was_refused_meanwhile_is_done(journal: Jour
     assert (await journal.counts())["refused"] == 1
 
 
+async def test_a_turn_refused_in_a_batch_and_answered_later_is_learnt_then(journal: Journal) -> None:
+    await add(journal, 3, close=lost)
+    batch = await claim(journal, now=110.0)
+    await journal.record([], [refused("t0", at=111.0)])
+    await journal.finish(batch.id, "done", now=112.0)
+    await journal.record([], [answered("t0", at=120.0)])
+    assert [ids(each.turns) for each in await learn_all(journal)] == [["t0"]]
+
+
 async def test_an_unknown_batch_is_nobodys(journal: Journal) -> None:
     await add(journal, 3)
     await journal.save_facts("none", [TEA])

@@ -134,10 +134,9 @@ def test_ratios_divide_by_the_floor() -> None:
     }
     assert found["cpu_sidecar"] == pytest.approx(3.0)
     assert found["cpu_envoy"] == pytest.approx(3.0)
-    assert (
-        ratios(_row([[0.004]], 600.0), _row([[0.002]], 0.0000001) | {"cpu_us_per_request": _IDLE})["cpu_sidecar"]
-        is None
-    )
+    idle = _row([[0.002]], 0.0)
+    idle["cpu_us_per_request"]["envoy"] = 1.0
+    assert ratios(_row([[0.004]], 600.0), idle)["cpu_sidecar"] is None
 
 
 def test_the_table_has_a_row_for_every_case() -> None:

@@ -107,6 +107,11 @@ def client_gone_in_its_body(house: House, sse: bool) -> Trial:
     return Trial(house.ask(sse, plain=True), house.ask(sse), f"the model was never asked, {proof}")
 
 
+def _no_stream_is_left(house: House) -> str:
+    streams = "semmem_extproc_streams"
+    return proven(lambda: house.sidecar.semmem.metric(streams, role="mutate") == 0, "no stream is left")
+
+
 def client_gone_during(house: House, sse: bool) -> Trial:
     """It leaves in mid-answer; what it had until then is the same, and the turn's answer is not kept."""
     script = Script(tokens=60, token_ms=20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import socket
 import time
@@ -49,7 +50,7 @@ class Seen:
     def gap_s(self) -> float:
         """The longest wait between two pieces of the answer."""
         times = [moment for moment, _ in self.arrivals]
-        return max((after - before for before, after in zip(times, times[1:], strict=False)), default=0.0)
+        return max((after - before for before, after in itertools.pairwise(times)), default=0.0)
 
     @property
     def transit_s(self) -> float:

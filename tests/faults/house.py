@@ -167,7 +167,8 @@ class House:
     def remember(self) -> None:
         """Give the user the memory that the usual question finds."""
         self.front.wait_healthy()
-        self.sidecar.semmem.remember(self.user, FACT)
+        created = {"user_id": self.user, "content": FACT}
+        proven(lambda: self.sidecar.semmem.api("POST", "/v1/memory", json=created), "the memory is stored", 40)
         self.recovered()
 
     def recovered(self) -> None:

@@ -168,5 +168,4 @@ def journal_full(house: House, sse: bool) -> Trial:
         if house.sidecar.semmem.metric(metric, status="error"):
             break
         house.ask(False, body=question(text + os.urandom(4).hex()))
-    trial = Trial(plain, house.ask(sse), fired() + ", no room")
-    return trial
+    return Trial(plain, house.ask(sse), fired() + ", no room")

@@ -1,6 +1,6 @@
 """A model server whose every answer carries a nonce of its own, and which fails on request.
 
-What it does is said by the request's header ``x-stand-in``, a list like ``sse, tokens=40, token_ms=10``. What it
+What it does is said by the request's header ``x-stand-in``, a list like ``sse=1, tokens=40, token_ms=10``. What it
 received and sent, and when, is kept for whoever asked (header ``x-trial``).
 """
 
@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.faults.loops import LoopThread
 
@@ -43,7 +44,8 @@ class Script:
     @classmethod
     def read(cls, text: str) -> Script:
         pairs = [part.strip().partition("=") for part in text.split(",") if part.strip()]
-        return cls(**{name: int(value) if value else True for name, _, value in pairs})
+        said: dict[str, Any] = {name: int(value) for name, _, value in pairs}
+        return cls(**said)
 
     def write(self) -> str:
         plain = Script()
