@@ -8,11 +8,12 @@ is complete only when its proper end was seen and nothing on the way was lost.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from semmem.dialects import AnswerReader, Malformed
+from semmem.dialects.bounded import BoundedBody, TextTail
 from semmem.dialects.json_splice import (
     UNREADABLE,
     JsonObject,
@@ -23,15 +24,10 @@ from semmem.dialects.json_splice import (
     reason,
     splice,
 )
-from semmem.dialects.sse import EventStream, TextTail
-from semmem.memory import Answer, Controls, Conversation, Injection, MemoryType, Message, Role
+from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, STRING, controls, field_of, name_of, object_of
+from semmem.dialects.sse import EventStream
+from semmem.memory import Answer, Conversation, Injection, Message, Role
 
-T = TypeVar("T")
-
-LIMIT_MAX = 50
-"""The most memories a request may ask for."""
-
-_OWN_MEMBERS = ("memory_config", "memory_context")
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 _TOOL_ROLES = ("tool", "function")
 _SYSTEM_ROLES = ("system", "developer")
@@ -42,7 +38,6 @@ _ROLES = {
     "assistant": Role.ASSISTANT,
 }
 _OTHER = Role.TOOL  # whoever that is, it is not the user
-_MEMORY_TYPES = {kind.value: kind for kind in MemoryType}
 
 
 class _Part(msgspec.Struct, gc=False):
@@ -56,12 +51,6 @@ class _Message(msgspec.Struct):
 
 
 _messages = msgspec.json.Decoder(list[_Message])
-_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_array = msgspec.json.Decoder(list[Any])
-_string = msgspec.json.Decoder(str)
-_boolean = msgspec.json.Decoder(bool)
-_integer = msgspec.json.Decoder(int)
-_number = msgspec.json.Decoder(float)
 
 
 class ChatCompletions:
@@ -77,10 +66,10 @@ class ChatCompletions:
         roles = [message.role for message in messages]
         conversation = Conversation(
             messages=tuple([Message(_ROLES.get(m.role, _OTHER), _text(m.content, "\n")) for m in messages]),
-            model=_said(top, "model", _string) or "",
-            stream=_said(top, "stream", _boolean) or False,
+            model=field_of(top, "model", STRING) or "",
+            stream=field_of(top, "stream", BOOLEAN) or False,
             tool_turn=_awaits_tool_result(roles) or _names_a_tool(top),
-            controls=_controls(top),
+            controls=controls(top),
         )
         return ChatRequest(source, roles, conversation)
 
@@ -110,7 +99,7 @@ class ChatRequest:
 
         None when that changes nothing. Raises ValueError for a position that does not exist.
         """
-        edits = cut_members(self._source, _OWN_MEMBERS)
+        edits = cut_members(self._source, OWN_MEMBERS)
         if injection is not None:
             index = _index(self._roles, injection.position)
             edits.append(insert_element(self._source.members["messages"], index, _message_json(injection)))
@@ -153,50 +142,9 @@ def _names_a_tool(top: Mapping[str, bytes]) -> bool:
     """``tool_choice`` {"type": "function", "function": {"name": ...}} ("custom" likewise), or the older
     ``function_call`` {"name": ...}. The words "auto", "none" and "required" name nothing.
     """
-    choice = _nested(top, "tool_choice")
-    named = (choice, _nested(choice, "function"), _nested(choice, "custom"), _nested(top, "function_call"))
-    return any(_name(fields, "name") for fields in named)
-
-
-def _controls(top: Mapping[str, bytes]) -> Controls:
-    config, context = _nested(top, "memory_config"), _nested(top, "memory_context")
-    limit = _said(config, "retrieval_limit", _integer)
-    threshold = _said(config, "similarity_threshold", _number)
-    types = _said(config, "memory_types", _array)
-    return Controls(
-        enabled=_said(config, "enabled", _boolean),
-        auto_store=_said(config, "auto_store", _boolean),
-        types=None if types is None else tuple(dict.fromkeys(_known_types(types))),
-        limit=None if limit is None else min(max(limit, 0), LIMIT_MAX),
-        threshold=None if threshold is None else min(max(threshold, 0.0), 1.0),
-        project=_name(context, "project_id"),
-        claimed_user=_name(context, "user_id") or _name(_nested(top, "metadata"), "user_id") or _name(top, "user"),
-    )
-
-
-def _known_types(names: list[Any]) -> list[MemoryType]:
-    return [_MEMORY_TYPES[name] for name in names if isinstance(name, str) and name in _MEMORY_TYPES]
-
-
-def _nested(fields: Mapping[str, msgspec.Raw] | Mapping[str, bytes], name: str) -> dict[str, msgspec.Raw]:
-    return _said(fields, name, _fields) or {}
-
-
-def _name(fields: Mapping[str, msgspec.Raw] | Mapping[str, bytes], name: str) -> str | None:
-    return _said(fields, name, _string) or None
-
-
-def _said(
-    fields: Mapping[str, msgspec.Raw] | Mapping[str, bytes], name: str, decoder: msgspec.json.Decoder[T]
-) -> T | None:
-    """A field's value, or None when it is absent or of another type, which both mean that nothing was said."""
-    raw = fields.get(name)
-    if raw is None:
-        return None
-    try:
-        return decoder.decode(raw)
-    except UNREADABLE:
-        return None
+    choice = object_of(top, "tool_choice")
+    named = (choice, object_of(choice, "function"), object_of(choice, "custom"), object_of(top, "function_call"))
+    return any(name_of(fields, "name") for fields in named)
 
 
 # --- rewriting it ----------------------------------------------------------------------------------------------------
@@ -290,23 +238,17 @@ def _answer(text: str, complete: bool, finish_reason: str | None, usage: _Usage 
 class _JsonReader:
     """A whole body. Refusals, reasoning and tool calls are not text: such an answer is complete and empty."""
 
-    __slots__ = ("_body", "_body_bytes_max", "_oversize", "_tail")
+    __slots__ = ("_body", "_tail")
 
     def __init__(self, answer_bytes_max: int, body_bytes_max: int) -> None:
         self._tail = TextTail(bytes_max=answer_bytes_max)
-        self._body = bytearray()
-        self._body_bytes_max = body_bytes_max
-        self._oversize = False
+        self._body = BoundedBody(bytes_max=body_bytes_max)
 
     def feed(self, chunk: bytes) -> None:
-        if self._oversize or len(self._body) + len(chunk) > self._body_bytes_max:
-            self._oversize = True
-            self._body.clear()
-            return
-        self._body += chunk
+        self._body.append(chunk)
 
     def end(self) -> Answer:
-        reply = _read_reply(bytes(self._body)) or _Reply()
+        reply = _read_reply(self._body.whole()) or _Reply()
         if not reply.choices:
             return _answer("", False, None, reply.usage)
         first = reply.choices[0]

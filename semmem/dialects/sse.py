@@ -113,25 +113,3 @@ class EventStream:
         self._name = ""
         self._event_bytes = 0
         self._dropping = False
-
-
-class TextTail:
-    """The last ``bytes_max`` UTF-8 bytes of a text that comes in pieces; half a character at the cut is left out."""
-
-    __slots__ = ("_bytes_max", "_kept")
-
-    def __init__(self, *, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self._kept = bytearray()
-
-    def append(self, piece: str) -> None:
-        self._kept += piece.encode("utf-8", "replace")
-        if len(self._kept) > 2 * self._bytes_max:  # twice, so that the moving is paid for by as many bytes
-            self._trim()
-
-    def text(self) -> str:
-        self._trim()
-        return self._kept.decode("utf-8", "ignore")
-
-    def _trim(self) -> None:
-        del self._kept[: max(0, len(self._kept) - self._bytes_max)]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.dialects.sse import EventStream, TextTail
+from semmem.dialects.bounded import TextTail
+from semmem.dialects.sse import EventStream
 
 Events = list[tuple[str, str]]
 
