@@ -89,7 +89,8 @@ class Conversation:
     """A request, whatever its dialect: every message in order, oldest first.
 
     ``tool_turn``: the model is asked to go on from a tool's result, or told to call one named tool. The mere presence
-    of tools is not a tool turn.
+    of tools is not a tool turn. ``conversation_id`` is the API's own name for the conversation, ``previous_id`` the
+    name of the answer that this request goes on from, where the API keeps the history itself.
     """
 
     messages: tuple[Message, ...]
@@ -97,6 +98,8 @@ class Conversation:
     stream: bool = False
     tool_turn: bool = False
     controls: Controls = Controls()
+    conversation_id: str | None = None
+    previous_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,8 @@ class Answer:
     """What a model answered. ``complete`` only when it was seen to its proper end.
 
     ``text`` is the visible text of the first choice, or only its tail when it was longer than the reader's limit.
-    ``filtered``: the provider withheld the answer. Token counts are None when the provider did not say.
+    ``filtered``: the provider withheld the answer. Token counts are None when the provider did not say. ``answer_id``
+    is the API's own name for the answer, by which a later request may go on from it.
     """
 
     text: str
@@ -122,6 +126,7 @@ class Answer:
     filtered: bool = False
     input_tokens: int | None = None
     output_tokens: int | None = None
+    answer_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ _MEMORY_TYPES = {kind.value: kind for kind in MemoryType}
 
 
 def controls(top: Mapping[str, bytes]) -> Controls:
-    """What a request's top-level members ask of memory: ``memory_config``, ``memory_context``, and who it says it is."""
+    """What a request's members ask of memory: ``memory_config``, ``memory_context``, and who it says it is."""
     config, context = object_of(top, "memory_config"), object_of(top, "memory_context")
     limit = field_of(config, "retrieval_limit", INTEGER)
     threshold = field_of(config, "similarity_threshold", NUMBER)
