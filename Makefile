@@ -15,7 +15,7 @@ export TOKENIZERS_PARALLELISM ?= false
 .PHONY: help run demo test check unit e2e deploy-check proto format clean setup
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
 run: setup ## the main job on embedded defaults: Envoy, semmem, a stand-in model, two conversations; stays up
 	@$(BIN)/semmem demo --stay $(if $(UPSTREAM),--upstream $(UPSTREAM)) --data-dir $(or $(DATA_DIR),.run) --envoy $(ENVOY_VENV)/bin/envoy

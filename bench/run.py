@@ -18,6 +18,8 @@ REQUEST_TIMEOUT_S = 30.0
 SETTLE_S = 0.1
 """After a block, before its CPU is read: the journal's commit and the end of observe streams belong to it."""
 IDLE_S = 1.0
+STREAM_STAGGER_S = 0.103
+"""Between the starts of two streams: not a multiple of the tokens' interval, else all tokens would come at once."""
 
 Series = list[list[float]]
 """Samples by round."""
@@ -30,7 +32,7 @@ class Plan:
     seconds_max: float = 150.0
     requests: int = 300
     rounds: int = 10
-    concurrency: int = 8
+    concurrency: int = 4
     streams: int = 8
     tokens: int = 50
     token_interval_ms: float = 20.0
@@ -133,7 +135,11 @@ async def _block(
     stages = await asyncio.to_thread(road.stage_sums, case.outcome) if case.outcome else {}
     before = road.cpu_s()
     async with asyncio.TaskGroup() as workers:
-        tasks = [workers.create_task(_work(connection, requests)) for connection in connections]
+        delays_s = [number * STREAM_STAGGER_S if case.stream else 0.0 for number in range(len(connections))]
+        tasks = [
+            workers.create_task(_work(connection, requests, delay_s))
+            for connection, delay_s in zip(connections, delays_s, strict=True)
+        ]
     await asyncio.sleep(SETTLE_S)
     tally.cpu_s.update(_spent(before, road.cpu_s()))
     tally.add([reply for task in tasks for reply in task.result()])
@@ -144,7 +150,8 @@ async def _block(
             tally.stages[stage] = (was[0] + seconds - stages[stage][0], was[1] + times - stages[stage][1])
 
 
-async def _work(connection: Connection, requests: Iterator[bytes]) -> list[Reply]:
+async def _work(connection: Connection, requests: Iterator[bytes], delay_s: float) -> list[Reply]:
+    await asyncio.sleep(delay_s)
     return [await connection.ask(request, REQUEST_TIMEOUT_S) for request in requests]
 
 
