@@ -23,7 +23,8 @@ from semmem.demo.stack import HOME
 
 SCHEMA = 1
 MEANT_MIN = 0.95
-"""Least share of requests that must have ended as their case means, else the figures are of something else."""
+"""Share of requests that must have ended as their case means, else the figures are of something else: one at a time
+this is a failure of the run; with more at a time it may say that the machine was too slow for so many."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -50,10 +51,10 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.out:
         arguments.out.write_text(json.dumps(report, indent=1) + "\n")
     print(_head(report), table(report["cases"], plan), sep="\n")
-    strays = astray(report["cases"])
-    for stray in strays:
-        print(f"bench: {stray}", file=sys.stderr)
-    return 1 if strays else 0
+    notes, broken = astray(report["cases"])
+    for note in [*notes, *broken]:
+        print(f"bench: {note}", file=sys.stderr)
+    return 1 if broken else 0
 
 
 def measure(plan: Plan, envoy: Path) -> dict[str, Any]:
@@ -85,22 +86,28 @@ def _idle(result: Result) -> dict[str, float]:
     return {name: seconds / result.idle_s * 1e6 for name, seconds in result.idle_cpu_s.items()}
 
 
-def astray(cases: dict[str, Any]) -> list[str]:
-    """The cases that did not measure what they mean, in words."""
-    return [
-        f"{name} {level}: {row['as_meant']:.1%} as meant, outcomes {row['outcomes']}, statuses {row['statuses']}"
-        for name, levels in cases.items()
-        for level, row in levels.items()
-        if row["as_meant"] < MEANT_MIN or set(row["statuses"]) != {"200"}
-    ]
+def astray(cases: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Cases that did not measure what they mean, in words: where the machine was too slow, and where it is wrong."""
+    notes: list[str] = []
+    broken: list[str] = []
+    for name, levels in cases.items():
+        for level, row in levels.items():
+            line = f"{name} {level}: {row['as_meant']:.1%} as meant, {row['outcomes']}, statuses {row['statuses']}"
+            if set(row["statuses"]) != {"200"} or (level == "c1" and row["as_meant"] < MEANT_MIN):
+                broken.append(line)
+            elif row["as_meant"] < MEANT_MIN:
+                notes.append(line)
+    return notes, broken
 
 
 def _head(report: dict[str, Any]) -> str:
     on, load = report["machine"], report["machine"]["load_average"][0]
     software = ", ".join(f"{name} {found}" for name, found in report["versions"].items())
+    idle = ", ".join(f"{name} {microseconds / 1000:.1f}" for name, microseconds in report["idle_cpu_us_per_s"].items())
     return (
         f"{report['started']}  {on['cores']} cores ({on['processor']}), load average {load:.1f} before,"
-        f" {on['load_average_after'][0]:.1f} after; {report['rounds']} rounds in {report['seconds']:.0f} s\n{software}"
+        f" {on['load_average_after'][0]:.1f} after; {report['rounds']} rounds in {report['seconds']:.0f} s"
+        f"\n{software}\nCPU while idle, ms per second: {idle}"
     )
 
 

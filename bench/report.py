@@ -67,9 +67,13 @@ def spread(series: Series) -> Json:
 
 
 def _stages(tally: Tally, count: int) -> Json:
-    """Mean milliseconds per request by semmem's own timers; ``outside`` is Envoy, gRPC, upstream and client."""
+    """Mean milliseconds per request by semmem's own timers; ``outside`` is Envoy, gRPC, upstream and client.
+
+    Requests that Envoy gave up on are in ``whole`` and in no other.
+    """
     whole = sum(map(sum, tally.seconds)) / count * 1000
-    parts = {stage: seconds / count * 1000 for stage, (seconds, _) in tally.stages.items()}
+    asked = tally.stages["request"][1] or 1.0
+    parts = {stage: seconds / asked * 1000 for stage, (seconds, _) in tally.stages.items()}
     rest = parts["request"] - parts["embed"] - parts["store"]
     return {"whole": whole, "outside": whole - parts["request"], **parts, "rest_of_semmem": rest}
 

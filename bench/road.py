@@ -51,17 +51,22 @@ class Road:
         """CPU seconds that each process has used so far, user and system, all of its threads."""
         return {name: cpu_seconds(pid) for name, pid in self.pids.items()}
 
-    def stage_sums(self, outcome: str) -> Sums:
-        """semmem's timers: requests of this outcome, all embeddings, searches of the store."""
-        sums = dict.fromkeys(STAGES, (0.0, 0.0))
-        wanted = {"request": {"outcome": outcome}, "embed": {"status": "ok"}, "store": {"operation": "search"}}
+    def stage_sums(self) -> Sums:
+        """semmem's timers so far, whatever the outcome."""
         families = text_string_to_metric_families(self.http.get(f"{self.health_url}/metrics").text)
-        samples = [sample for family in families for sample in family.samples]
-        for stage, metric in STAGES.items():
-            mine = [s for s in samples if wanted[stage].items() <= s.labels.items()]
-            total = sum(s.value for s in mine if s.name == f"{metric}_sum")
-            sums[stage] = (total, sum(s.value for s in mine if s.name == f"{metric}_count"))
-        return sums
+        samples = [sample for family in families for sample in family.samples if _on_the_way(sample.labels)]
+        return {
+            stage: (
+                sum(sample.value for sample in samples if sample.name == f"{metric}_sum"),
+                sum(sample.value for sample in samples if sample.name == f"{metric}_count"),
+            )
+            for stage, metric in STAGES.items()
+        }
+
+
+def _on_the_way(labels: dict[str, str]) -> bool:
+    """Of the store's calls only what a request does: search, and list when there is no embedding in time."""
+    return labels.get("operation", "search") in ("search", "list")
 
 
 def cpu_seconds(pid: int) -> float:

@@ -131,13 +131,10 @@ def exchange(
 ) -> Exchange:
     memory, limits = settings.memory, settings.limits
 
-    async def began(user: str, key: str, seen_since: float) -> float | None:
-        return await backends.journal.session_start(user, key, seen_since=seen_since)
-
     return Exchange(
         identity=identity(settings),
         permissions=PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store),
-        sessions=Sessions(began, idle_s=settings.identity.session_idle_s),
+        sessions=Sessions(backends.journal, idle_s=settings.identity.session_idle_s),
         recall=Recall(backends.store, backends.embedder, recall_rules(settings), on_search=on_search),
         journal=writer,
         limits=ExchangeLimits(

@@ -151,22 +151,32 @@ class Exchange:
         return replace(result, body=parsed.rewrite(injection), injected=len(recalled.hits), tokens=recalled.tokens)
 
     async def _open_turn(self, head: RequestHead, parsed: ParsedRequest, scope: Scope, dialect: str) -> Ticket | None:
-        said = _user_messages(parsed.conversation)
+        conversation, now = parsed.conversation, self._clock()
+        said = _user_messages(conversation)
         text = strip_block(said[-1].text).strip() if said else ""
         if not text:
-            return None
-        now = self._clock()
-        session = scope.session or await self._sessions.name(scope, parsed.conversation, now)
-        scope = replace(scope, session=session)
+            return await self._continued_turn(conversation, scope, dialect)
+        scope = replace(scope, session=await self._sessions.name(scope, conversation, now))
         turn = Turn(
-            id=turn_id(scope, len(said), text),
+            id=turn_id(scope, len(said), text, after=conversation.previous_id or ""),
             scope=scope,
             ordinal=len(said),
             user_text=_storable(text, self._limits.turn_chars_max),
             opened_at=now,
             request_id=head.header("x-request-id") or "",
         )
+        self._sessions.opened(turn.id, scope)
         return Ticket(turn.id, dialect) if self._journal.offer(turn) else None
+
+    async def _continued_turn(self, conversation: Conversation, scope: Scope, dialect: str) -> Ticket | None:
+        """A request without words of the user's own (a tool's result) extends the turn whose answer it goes on from."""
+        if not conversation.previous_id:
+            return None
+        before = await self._sessions.answered(scope.user, conversation.previous_id)
+        if before is None:
+            return None
+        self._sessions.opened(before.turn_id, replace(scope, session=before.session))
+        return Ticket(before.turn_id, dialect)
 
     async def _remember(
         self, head: RequestHead, conversation: Conversation, scope: Scope, allowed: Permission, deadline: float
@@ -207,7 +217,24 @@ class Exchange:
                 answer_bytes_max=self._limits.answer_bytes_max,
                 body_bytes_max=self._limits.response_body_bytes_max,
             )
-        return Observation(ticket, status, reader, self._journal, self._clock)
+        return Observation(ticket, status, reader, self._close_turn)
+
+    def _close_turn(self, ticket: Ticket, status: str, answer: Answer | None) -> None:
+        name = answer.answer_id if answer is not None else None
+        if name:
+            self._sessions.closed(ticket.turn_id, name)
+        if status == "continues" and not name:
+            return
+        self._journal.offer(
+            TurnClosed(
+                turn_id=ticket.turn_id,
+                status=status,
+                closed_at=self._clock(),
+                answer=_storable(answer.text) if answer is not None and status == "answered" else None,
+                finish_reason=answer.finish_reason if answer is not None else None,
+                answer_id=name,
+            )
+        )
 
 
 class Observation:
@@ -218,14 +245,12 @@ class Observation:
         ticket: Ticket,
         status: int,
         reader: AnswerReader | None,
-        journal: TurnJournal,
-        clock: Callable[[], float],
+        close: Callable[[Ticket, str, Answer | None], None],
     ) -> None:
         self._ticket = ticket
         self._status = status
         self._reader = reader
-        self._journal = journal
-        self._clock = clock
+        self._close = close
 
     @property
     def wants_body(self) -> bool:
@@ -239,16 +264,7 @@ class Observation:
         """Close the turn; how it ended, in one word."""
         answer = self._reader.end() if self._reader is not None else None
         status = self._ended(answer)
-        if status != "continues":
-            self._journal.offer(
-                TurnClosed(
-                    turn_id=self._ticket.turn_id,
-                    status=status,
-                    closed_at=self._clock(),
-                    answer=_storable(answer.text) if answer is not None and status == "answered" else None,
-                    finish_reason=answer.finish_reason if answer is not None else None,
-                )
-            )
+        self._close(self._ticket, status, answer)
         return status
 
     def _ended(self, answer: Answer | None) -> str:

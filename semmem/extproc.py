@@ -88,10 +88,9 @@ class ExternalProcessor:
             return
         started = time.perf_counter()
         head = request_head(first)
-        refusal = self._exchange.refuses(head)
-        if refusal is not None or first.request_headers.end_of_stream:
-            if refusal is not None:
-                self._count(refusal, started)
+        refusal = self._exchange.refuses(head, body_follows=not first.request_headers.end_of_stream)
+        if refusal is not None:
+            self._count(refusal, started)
             await stream.write(headers_reply(head, self._exchange, refusal))
             return
         await stream.write(headers_reply(head, self._exchange, None))

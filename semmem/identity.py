@@ -12,12 +12,14 @@ import hashlib
 import hmac
 import math
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from semmem.memory import Controls, Conversation, Role, Scope
 from semmem.ports import JournalError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +115,12 @@ def session_key(scope: Scope, conversation: Conversation) -> str:
     return "s_" + digest(scope.user, scope.project or "", system, first)
 
 
-def turn_id(scope: Scope, ordinal: int, user_text: str) -> str:
-    """The same for a retry, a regeneration or a tool-call continuation; another for an edited history."""
-    return "t_" + digest(scope.user, scope.session or "", str(ordinal), user_text)
+def turn_id(scope: Scope, ordinal: int, user_text: str, after: str = "") -> str:
+    """The same for a retry, a regeneration or a tool-call continuation; another for an edited history.
+
+    ``after`` is the answer that this request goes on from, where the API keeps the history and ``ordinal`` says little.
+    """
+    return "t_" + digest(scope.user, scope.session or "", str(ordinal), user_text, *([after] if after else []))
 
 
 def digest(*parts: str) -> str:
@@ -128,43 +133,105 @@ def digest(*parts: str) -> str:
     return state.hexdigest()[:32]
 
 
-class Sessions:
-    """Names derived sessions: ``<key>.<start>``, a new start after ``idle_s`` seconds of silence.
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The turn that an answer belongs to."""
 
-    Remembers the most recent ``sessions_max`` in process; beyond that, after a restart and on another replica
-    ``lookup`` (user, key, seen since) asks the journal when the session began. A journal that does not say within
-    ``lookup_timeout_s`` makes it a new session: no turn is lost for the want of a name.
+    turn_id: str
+    session: str
+
+
+class SessionRecords(Protocol):
+    """What the journal knows of sessions."""
+
+    async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None: ...
+
+    async def turn_of_answer(self, user: str, answer_id: str) -> tuple[str, str] | None: ...
+
+
+class Sessions:
+    """Names the session of a conversation.
+
+    A header names it; else the API's own conversation; else the answer that the request goes on from leads to it; else
+    it is derived from its words, as ``<key>.<start>`` with a new start after ``idle_s`` seconds of silence.
+
+    The most recent ``sessions_max`` of each kind are remembered in process; beyond that, after a restart and on another
+    replica the journal is asked. A journal that does not say within ``lookup_timeout_s`` makes it a new session: no
+    turn is lost for the want of a name.
     """
 
     def __init__(
         self,
-        lookup: Callable[[str, str, float], Awaitable[float | None]],
+        records: SessionRecords,
         *,
         idle_s: float = 1800.0,
         lookup_timeout_s: float = 0.1,
         sessions_max: int = 10_000,
     ) -> None:
-        self._lookup = lookup
-        self._lookup_timeout_s = lookup_timeout_s
+        self._records = records
         self._idle_s = idle_s
-        self._sessions_max = sessions_max
-        self._seen: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._lookup_timeout_s = lookup_timeout_s
+        self._seen = Recent[tuple[float, float]](sessions_max)
+        self._turns = Recent[tuple[str, str]](sessions_max)
+        self._answers = Recent[Answered](sessions_max)
 
     async def name(self, scope: Scope, conversation: Conversation, now: float) -> str:
         """The session's name. Never raises."""
+        if named := scope.session or conversation.conversation_id:
+            return named
+        if conversation.previous_id:
+            before = await self.answered(scope.user, conversation.previous_id)
+            return before.session if before else "r_" + digest(scope.user, conversation.previous_id)
         key = session_key(scope, conversation)
-        start, last = self._seen.pop(key, (0.0, -math.inf))
+        start, last = self._seen.get(key) or (0.0, -math.inf)
         if now - last > self._idle_s:
-            start = await self._began(scope.user, key, now)
-        self._seen[key] = (start, now)
-        while len(self._seen) > self._sessions_max:
-            self._seen.popitem(last=False)
+            lookup = self._records.session_start(scope.user, key, seen_since=now - self._idle_s)
+            found = await self._within(lookup)
+            start = now if found is None else found
+        self._seen.put(key, (start, now))
         return f"{key}.{int(start)}"
 
-    async def _began(self, user: str, key: str, now: float) -> float:
+    async def answered(self, user: str, answer_id: str) -> Answered | None:
+        """The user's turn that was answered under this name. Never raises."""
+        known = self._answers.get(digest(user, answer_id))
+        if known is not None:
+            return known
+        found = await self._within(self._records.turn_of_answer(user, answer_id))
+        return Answered(*found) if found is not None else None
+
+    def opened(self, turn_id: str, scope: Scope) -> None:
+        """A turn began; its answer may be asked for before the journal has it."""
+        self._turns.put(turn_id, (scope.user, scope.session or ""))
+
+    def closed(self, turn_id: str, answer_id: str) -> None:
+        """A turn was answered under this name."""
+        if (turn := self._turns.get(turn_id)) is not None:
+            user, session = turn
+            self._answers.put(digest(user, answer_id), Answered(turn_id, session))
+
+    async def _within(self, lookup: Awaitable[T | None]) -> T | None:
         try:
             async with asyncio.timeout(self._lookup_timeout_s):
-                found = await self._lookup(user, key, now - self._idle_s)
+                return await lookup
         except (TimeoutError, JournalError):
-            return now
-        return now if found is None else found
+            return None
+
+
+class Recent(Generic[T]):
+    """The ``entries_max`` values that were last put or got, by name."""
+
+    def __init__(self, entries_max: int) -> None:
+        self._entries_max = entries_max
+        self._entries: OrderedDict[str, T] = OrderedDict()
+
+    def get(self, name: str) -> T | None:
+        if name not in self._entries:
+            return None
+        self._entries.move_to_end(name)
+        return self._entries[name]
+
+    def put(self, name: str, value: T) -> None:
+        self._entries[name] = value
+        self._entries.move_to_end(name)
+        while len(self._entries) > self._entries_max:
+            self._entries.popitem(last=False)

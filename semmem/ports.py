@@ -151,7 +151,8 @@ class TurnClosed:
     """The second half of a turn: how the answer ended.
 
     ``status`` is ``answered``, ``answer_lost`` (incomplete, not 2xx, unreadable), or ``refused`` (4xx or filtered:
-    nothing may be learnt from this turn). ``answer`` is given only with ``answered``.
+    nothing may be learnt from this turn), or ``continues`` (an answer that only calls a tool: the turn stays open).
+    ``answer`` is given only with ``answered``. ``answer_id`` is the API's name for the answer, if it has one.
     """
 
     turn_id: str
@@ -159,6 +160,7 @@ class TurnClosed:
     closed_at: float
     answer: str | None = None
     finish_reason: str | None = None
+    answer_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +219,9 @@ class Journal(Protocol):
 
         Sessions derived from words are named ``<session_key>.<start as integer seconds>``.
         """
+
+    async def turn_of_answer(self, user: str, answer_id: str) -> tuple[str, str] | None:
+        """Turn id and session of the user's turn that was answered under this name."""
 
     async def claim(self, rules: BatchRules, *, now: float) -> Batch | None:
         """Lease the next due batch. A user with a leased batch is passed over, so one user's batches never overlap.

@@ -17,6 +17,7 @@ from semmem.memory import Hit, Memory, MemoryType, Scope, Turn, Vector
 from semmem.permission import PermissionRules
 from semmem.ports import EmbedderError, StoreTimeout, StoreUnavailable, TurnClosed
 from semmem.retrieval.recall import Recall, RecallRules
+from tests.extraction.fakes import InMemoryJournal
 from tests.fakes import HashEmbedder
 
 NOW = 1_800_000_000.0
@@ -79,13 +80,10 @@ class World:
         self.journal = Halves()
         self.rules = RecallRules(threshold=0.2)
 
-        async def began(user: str, key: str, seen_since: float) -> float | None:
-            return None
-
         self.exchange = Exchange(
             identity=IdentityRules(trusted_headers=("x-user-id",)),
             permissions=permissions,
-            sessions=Sessions(began),
+            sessions=Sessions(InMemoryJournal()),
             recall=Recall(self.store, self.embedder, self.rules),
             journal=self.journal,
             limits=ExchangeLimits(**{"phase_s": 0.2} | limits),

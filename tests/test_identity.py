@@ -115,21 +115,28 @@ def test_different_parts_never_share_a_digest(one: list[str], other: list[str]) 
     assert (digest(*one) == digest(*other)) == (one == other)
 
 
-class Began:
-    """A journal that knows when one session began, or fails."""
+class Records:
+    """A journal that knows when one session records and one answer, or fails."""
 
     def __init__(self, start: float | None = None, fails: bool = False) -> None:
         self.start, self.fails, self.asked = start, fails, 0
+        self.answers: dict[tuple[str, str], tuple[str, str]] = {}
 
-    async def __call__(self, user: str, key: str, seen_since: float) -> float | None:
+    async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None:
         self.asked += 1
         if self.fails:
             raise JournalError("locked")
         return self.start
 
+    async def turn_of_answer(self, user: str, answer_id: str) -> tuple[str, str] | None:
+        self.asked += 1
+        if self.fails:
+            raise JournalError("locked")
+        return self.answers.get((user, answer_id))
+
 
 async def test_the_same_words_tomorrow_are_another_session() -> None:
-    sessions = Sessions(Began(), idle_s=1800)
+    sessions = Sessions(Records(), idle_s=1800)
     first = await sessions.name(Scope("u"), talk("hi"), now=1000.0)
     assert await sessions.name(Scope("u"), talk("hi", "more"), now=2700.0) == first
     assert await sessions.name(Scope("u"), talk("hi", "more", "again"), now=4400.0) == first
@@ -137,20 +144,65 @@ async def test_the_same_words_tomorrow_are_another_session() -> None:
 
 
 async def test_a_restart_finds_the_session_in_the_journal() -> None:
-    before = await Sessions(Began(), idle_s=1800).name(Scope("u"), talk("hi"), now=1000.0)
-    assert await Sessions(Began(start=1000.0), idle_s=1800).name(Scope("u"), talk("hi"), now=1500.0) == before
+    before = await Sessions(Records(), idle_s=1800).name(Scope("u"), talk("hi"), now=1000.0)
+    assert await Sessions(Records(start=1000.0), idle_s=1800).name(Scope("u"), talk("hi"), now=1500.0) == before
 
 
 async def test_a_journal_that_fails_makes_a_new_session_and_loses_nothing() -> None:
-    name = await Sessions(Began(fails=True)).name(Scope("u"), talk("hi"), now=1000.0)
+    name = await Sessions(Records(fails=True)).name(Scope("u"), talk("hi"), now=1000.0)
     assert name.endswith(".1000")
 
 
 async def test_only_the_most_recent_sessions_are_remembered() -> None:
-    began = Began()
-    sessions = Sessions(began, sessions_max=2)
+    records = Records()
+    sessions = Sessions(records, sessions_max=2)
     for text in ("a", "b", "c", "a"):
         await sessions.name(Scope("u"), talk(text), now=1000.0)
-    assert began.asked == 4
+    assert records.asked == 4
     await sessions.name(Scope("u"), talk("a"), now=1001.0)
-    assert began.asked == 4
+    assert records.asked == 4
+
+
+def going_on(previous_id: str) -> Conversation:
+    return Conversation((Message(Role.USER, "and then?"),), previous_id=previous_id)
+
+
+async def test_a_header_names_the_session_then_the_apis_own_conversation() -> None:
+    sessions = Sessions(Records())
+    named = Conversation((Message(Role.USER, "hi"),), conversation_id="conv_1")
+    assert await sessions.name(Scope("u", session="s"), named, now=1.0) == "s"
+    assert await sessions.name(Scope("u"), named, now=1.0) == "conv_1"
+
+
+async def test_a_chain_of_answers_stays_in_one_session_before_the_journal_has_them() -> None:
+    records = Records()
+    sessions = Sessions(records)
+    first = await sessions.name(Scope("u"), talk("hi"), now=1.0)
+    sessions.opened("t1", Scope("u", session=first))
+    sessions.closed("t1", "resp_1")
+    records.asked = 0
+    assert await sessions.name(Scope("u"), going_on("resp_1"), now=2.0) == first
+    assert records.asked == 0
+
+
+async def test_a_chain_is_found_in_the_journal_and_only_by_its_own_user() -> None:
+    records = Records()
+    records.answers["u", "resp_1"] = ("t1", "s1")
+    sessions = Sessions(records)
+    assert await sessions.name(Scope("u"), going_on("resp_1"), now=2.0) == "s1"
+    assert await sessions.name(Scope("v"), going_on("resp_1"), now=2.0) != "s1"
+
+
+async def test_the_chain_of_one_user_is_never_anothers() -> None:
+    sessions = Sessions(Records())
+    sessions.opened("t1", Scope("u", session="s1"))
+    sessions.closed("t1", "resp_1")
+    assert await sessions.answered("v", "resp_1") is None
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_an_unknown_answer_begins_a_session_of_its_own(fails: bool) -> None:
+    sessions = Sessions(Records(fails=fails))
+    one = await sessions.name(Scope("u"), going_on("resp_1"), now=2.0)
+    assert one == await sessions.name(Scope("u"), going_on("resp_1"), now=9000.0)
+    assert one != await sessions.name(Scope("u"), going_on("resp_2"), now=2.0)

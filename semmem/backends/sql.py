@@ -105,6 +105,10 @@ class SqlJournal:
         """As in the port. Of several sessions with this key, the one with the newest turn."""
         return await self._file.read(lambda conn: sql_turns.session_start(conn, user, session_key, seen_since))
 
+    async def turn_of_answer(self, user: str, answer_id: str) -> tuple[str, str] | None:
+        """As in the port."""
+        return await self._file.read(lambda conn: sql_turns.turn_of_answer(conn, user, answer_id))
+
     async def end_session(self, user: str, session: str, *, now: float) -> int:
         """As in the port. Turns opened after ``now`` are not affected, those that arrive late are."""
         return await self._file.write(lambda conn: sql_turns.end_session(conn, user, session, now))

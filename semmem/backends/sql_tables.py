@@ -125,6 +125,15 @@ batches = Table(
     Column("finished_at", Double),
 )
 
+answers = Table(
+    "answers",
+    metadata,
+    Column("id", AnyText, primary_key=True),
+    Column("turn_id", AnyText, primary_key=True),
+    Column("answered_at", Double, nullable=False),
+)
+"""The API's names of answers. Whose they are, their turn knows: the same name under two users is two answers."""
+
 session_ends = Table(
     "session_ends",
     metadata,
@@ -169,6 +178,7 @@ Index("turns_session", turns.c.user_id, turns.c.session, turns.c.opened_at)
 # The promise that one user's batches never overlap is kept by the database itself.
 _index("batches_live", batches.c.user_id, where=LIVE, unique=True)
 _index("batches_claimable", batches.c.claimable_at, where=LIVE)
+Index("answers_turn", answers.c.turn_id)
 _index("batches_finished", batches.c.finished_at, where=batches.c.status.is_not(None))
 
 
@@ -217,6 +227,10 @@ def closed_row(closed: TurnClosed) -> dict[str, Any]:
         "finish_reason": closed.finish_reason,
         "done_at": closed.closed_at if closing == REFUSED else None,
     }
+
+
+def answer_row(closed: TurnClosed) -> dict[str, Any]:
+    return {"id": closed.answer_id, "turn_id": closed.turn_id, "answered_at": closed.closed_at}
 
 
 def row_turn(row: Row[Any]) -> Turn:

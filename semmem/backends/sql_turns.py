@@ -25,6 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from semmem.backends.sql_tables import (
+    CLOSING,
     CLOSING_ORDER,
     ERASED,
     IN_BATCH,
@@ -32,6 +33,8 @@ from semmem.backends.sql_tables import (
     OPEN,
     REFUSED,
     WAITING,
+    answer_row,
+    answers,
     batches,
     closed_row,
     opened_row,
@@ -59,7 +62,10 @@ def record_opened(conn: Connection, opened: Sequence[Turn]) -> None:
 
 
 def record_closed(conn: Connection, closed: Sequence[TurnClosed]) -> None:
-    conn.execute(_closed_upsert(conn.dialect.name), [closed_row(half) for half in closed])
+    if ended := [closed_row(half) for half in closed if half.status in CLOSING]:
+        conn.execute(_closed_upsert(conn.dialect.name), ended)
+    if named := [answer_row(half) for half in closed if half.answer_id]:
+        conn.execute(upsert_into(conn.dialect.name, answers).on_conflict_do_nothing(), named)
 
 
 @cache
@@ -130,6 +136,20 @@ def session_start(conn: Connection, user: str, session_key: str, seen_since: flo
     return None if session is None else float(session.rpartition(".")[2])
 
 
+_ANSWERED_TURN = (
+    select(turns.c.id, turns.c.session)
+    .join(answers, answers.c.turn_id == turns.c.id)
+    .where(answers.c.id == bindparam("answer"), turns.c.user_id == bindparam("user"))
+    .order_by(answers.c.answered_at.desc())
+    .limit(1)
+)
+
+
+def turn_of_answer(conn: Connection, user: str, answer_id: str) -> tuple[str, str] | None:
+    row = conn.execute(_ANSWERED_TURN, {"answer": answer_id, "user": user}).first()
+    return None if row is None else (row.id, row.session)
+
+
 def end_session(conn: Connection, user: str, session: str, now: float) -> int:
     """The mark outlives this call, for turns that were opened before it and are still on their way here."""
     statement = upsert_into(conn.dialect.name, session_ends)
@@ -148,6 +168,7 @@ def end_session(conn: Connection, user: str, session: str, now: float) -> int:
 def forget_turns(conn: Connection, scope: Scope) -> int:
     mine = within(turns, scope)
     number = _count(conn, mine)
+    conn.execute(delete(answers).where(answers.c.turn_id.in_(select(turns.c.id).where(mine))))
     conn.execute(update(turns).where(mine, turns.c.closing == OPEN).values(_bare_id()))
     for table in (turns, batches, versions):
         conn.execute(delete(table).where(within(table, scope)))
@@ -176,7 +197,9 @@ def prune(conn: Connection, done_before: float, rows_max: int) -> int:
 
 
 def prune_marks(conn: Connection, done_before: float) -> None:
-    """Finished batches, and the ends of sessions of which nothing waits any more."""
+    """Finished batches, names of answers whose turn is gone, and ends of sessions of which nothing waits any more."""
+    gone = ~select(turns.c.id).where(turns.c.id == answers.c.turn_id).exists()
+    conn.execute(delete(answers).where(answers.c.answered_at < done_before, gone))
     conn.execute(delete(batches).where(batches.c.status.is_not(None), batches.c.finished_at < done_before))
     ends = session_ends.c
     needed = select(turns.c.id).where(WAITING, turns.c.user_id == ends.user_id, turns.c.session == ends.session)

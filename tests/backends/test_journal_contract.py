@@ -231,6 +231,50 @@ async def test_session_keys_are_not_patterns(journal: Journal) -> None:
     assert await journal.session_start("ada", "%", seen_since=0.0) is None
 
 
+# --- answers by name -------------------------------------------------------------------------------------------------
+
+
+def named(turn_id: str, answer_id: str, status: str = "answered", at: float = 101.0) -> TurnClosed:
+    return TurnClosed(turn_id, status, at, "Noted." if status == "answered" else None, answer_id=answer_id)
+
+
+@pytest.mark.parametrize("opened_first", [True, False])
+async def test_a_turn_is_found_by_the_name_of_its_answer(journal: Journal, opened_first: bool) -> None:
+    mine, end = turn("t", Scope("ada", session="s1")), named("t", "resp_1")
+    for halves in [([mine], []), ([], [end])] if opened_first else [([], [end]), ([mine], [])]:
+        await journal.record(*halves)
+    assert await journal.turn_of_answer("ada", "resp_1") == ("t", "s1")
+    assert await journal.turn_of_answer("eve", "resp_1") is None
+    assert await journal.turn_of_answer("ada", "resp_") is None
+
+
+async def test_two_users_may_have_answers_of_one_name(journal: Journal) -> None:
+    await journal.record([turn("a", Scope("ada", session="s1")), turn("e", Scope("eve", session="s2"))], [])
+    await journal.record([], [named("a", "resp_1"), named("e", "resp_1")])
+    assert await journal.turn_of_answer("ada", "resp_1") == ("a", "s1")
+    assert await journal.turn_of_answer("eve", "resp_1") == ("e", "s2")
+
+
+async def test_an_answer_that_calls_a_tool_names_its_turn_and_leaves_it_open(journal: Journal) -> None:
+    await journal.record([turn("t", Scope("ada", session="s1"))], [named("t", "resp_1", "continues")])
+    assert (await journal.counts())["open"] == 1
+    assert await journal.turn_of_answer("ada", "resp_1") == ("t", "s1")
+    await journal.record([], [named("t", "resp_2")])
+    assert await journal.turn_of_answer("ada", "resp_2") == ("t", "s1")
+    assert await learnt(journal) == {"t": "Noted."}
+
+
+async def test_names_of_answers_go_with_their_turns(journal: Journal) -> None:
+    await journal.record([turn("t", Scope("ada", session="s1"))], [named("t", "resp_1")])
+    await journal.record([turn("e", Scope("eve", session="s2"))], [named("e", "resp_2")])
+    await journal.forget_turns(Scope("ada"))
+    assert await journal.turn_of_answer("ada", "resp_1") is None
+    assert await journal.turn_of_answer("eve", "resp_2") == ("e", "s2")
+    await learn_all(journal)
+    await journal.prune(done_before=5000.0)
+    assert await journal.turn_of_answer("eve", "resp_2") is None
+
+
 # --- who is who ------------------------------------------------------------------------------------------------------
 
 

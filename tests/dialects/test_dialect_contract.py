@@ -62,6 +62,36 @@ SAMPLES = {
         unfinished=b'data: {"choices":[{"delta":{"content":"Rex"}}]}\n\ndata: {"choices":[{"finish_reason":"stop"}]}',
         malformed=b'{"messages":[{"role":"user","content":{"s3cret":"s3cret"}}]}',
     ),
+    "messages": Sample(
+        request=b"""{"system" : [ {"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}} ], %s,
+  "messages": [
+    {"role":"user","content":[{"type":"text","text":"My dog is Rex."}]},
+    {"role": "assistant", "content": "Hi Rex!"} ,
+    {"role":"user","content": [ {"type":"tool_result","tool_use_id":"t","content":"42"},
+      {"text":"What is \\u0068is name?","type":"text"}]}
+  ],%s, "stream":true}\n"""
+        % (SPELLINGS, OWN),
+        user_texts=("My dog is Rex.", "What is his name?"),
+        controls=CONTROLS,
+        answers={
+            JSON: (
+                '{"type":"message","content":[{"type":"thinking","thinking":"Hm."},'
+                '{"type":"text","text":"Rex 🐕."}],"stop_reason":"end_turn"}'
+            ).encode(),
+            SSE: (
+                'event: content_block_delta\r\ndata: {"delta":{"type":"text_delta","text":"Rex "}}\r\n\r\n'
+                'data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"🐕."}}\r\n\r\n'
+                'event: message_delta\r\ndata: {"delta":{"stop_reason":"end_turn"}}\r\n\r\n'
+                'event: message_stop\r\ndata: {"type":"message_stop"}\r\n\r\n'
+            ).encode(),
+        },
+        text="Rex 🐕.",
+        unfinished=(
+            b'event: content_block_delta\ndata: {"delta":{"type":"text_delta","text":"Rex"}}\n\n'
+            b'event: message_stop\ndata: {"type":"message_stop"}'
+        ),
+        malformed=b'{"messages":[{"role":"user","content":{"s3cret":"s3cret"}}]}',
+    ),
 }
 
 NAMES = sorted(SAMPLES)

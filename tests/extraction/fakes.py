@@ -38,6 +38,7 @@ class InMemoryJournal:
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
         self._early: dict[str, TurnClosed] = {}
+        self._answers: dict[str, str] = {}
         self._leases: dict[str, _Lease] = {}
         self._ended: set[tuple[str, str]] = set()
         self._versions: dict[tuple[str, str], dict[int, Memory]] = {}
@@ -56,11 +57,21 @@ class InMemoryJournal:
         for turn in opened:
             self._entries.setdefault(turn.id, _Entry(turn, self._early.pop(turn.id, None)))
         for end in closed:
+            if end.answer_id:
+                self._answers[end.answer_id] = end.turn_id
+            if end.status == "continues":
+                continue
             entry = self._entries.get(end.turn_id)
             if entry is None:
                 self._early[end.turn_id] = end
-            elif entry.closed is None or end.status == "refused":
+            elif entry.closed is None or (end.status == "answered" and entry.closed.status != "answered"):
                 entry.closed = end
+
+    async def turn_of_answer(self, user: str, answer_id: str) -> tuple[str, str] | None:
+        entry = self._entries.get(self._answers.get(answer_id, ""))
+        if entry is None or entry.turn.scope.user != user:
+            return None
+        return entry.turn.id, entry.turn.scope.session or ""
 
     async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None:
         starts = [

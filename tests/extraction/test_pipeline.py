@@ -109,9 +109,7 @@ async def test_a_mistake_of_ours_postpones_the_batch_until_it_is_given_up() -> N
         raise TypeError("something the user said")
 
     world = await World().open()
-    results = []
-    for _ in range(3):
-        results.append(await world.learn(broken, attempts_max=3, backoff_s=1.0))
+    results = [await world.learn(broken, attempts_max=3, backoff_s=1.0) for _ in range(3)]
     assert [(result.status, result.cause) for result in results] == [
         ("postponed", "TypeError"),
         ("postponed", "TypeError"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -12,12 +13,14 @@ from tests.faults import suite
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
-    parser.add_argument("--only", default="", help="faults whose name contains this")
+    parser.add_argument("--only", default="", help="faults whose name matches this regular expression")
     parser.add_argument("--keep", type=Path, default=None, help="an empty folder for logs and data")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="semmem-faults-") as temporary:
         folder = (options.keep or Path(temporary)).resolve()
-        cells = suite.run(folder, lambda fault: options.only in fault, lambda cell: print(cell, flush=True))
+        cells = suite.run(
+            folder, lambda fault: re.search(options.only, fault) is not None, lambda cell: print(cell, flush=True)
+        )
     differ = sum(bool(cell.different) for cell in cells)
     print(f"faults: {len(cells)} cells, {differ} differ")
     return 1 if differ or not cells else 0

@@ -38,9 +38,13 @@ class Seen:
 
     @property
     def normal(self) -> bytes:
-        """The body with the nonce of its own exchange taken out."""
-        nonce = self.exchange.nonce.encode() if self.exchange is not None else b"-"
-        return self.body.replace(nonce, b"NONCE")
+        """The body with the nonce of its own exchange blanked, also where the body breaks off amid one."""
+        if self.exchange is None:
+            return self.body
+        planned = self.exchange.planned
+        whole = planned if planned.startswith(self.body) else self.body
+        nonce = self.exchange.nonce.encode()
+        return whole.replace(nonce, b"*" * len(nonce))[: len(self.body)]
 
     @property
     def shown_headers(self) -> dict[str, str]:

@@ -107,7 +107,7 @@ def embedder_raises(house: House, sse: bool) -> Trial:
 
 
 def embedder_slow(house: House, sse: bool) -> Trial:
-    return _embedder(house, sse, "slow", "timeout")
+    return _embedder(house, sse, "slow", "degraded", "timeout")
 
 
 def embedder_breaks(house: House, sse: bool) -> Trial:
@@ -122,16 +122,16 @@ def embedder_breaks(house: House, sse: bool) -> Trial:
 
 def embedder_and_store_down(house: House, sse: bool) -> Trial:
     plain = house.ask(sse, plain=True)
-    fired = house.outcome(*STORE_WORDS)
+    fired = house.outcome(*STORE_WORDS, "timeout")
     with stopped(house.sidecar.store_pid()), switched(house.sidecar, "raises"):
         trial = Trial(plain, house.ask(sse), fired())
     house.recovered()
     return trial
 
 
-def _embedder(house: House, sse: bool, word: str, outcome: str) -> Trial:
+def _embedder(house: House, sse: bool, word: str, *outcomes: str) -> Trial:
     plain = house.ask(sse, plain=True)
-    fired = house.outcome(outcome)
+    fired = house.outcome(*outcomes)
     with switched(house.sidecar, word):
         trial = Trial(plain, house.ask(sse), fired())
     house.recovered()

@@ -55,7 +55,9 @@ class Script:
 
 @dataclass(slots=True)
 class Exchange:
-    """One request as it came, and its answer as it went. ``sent``: (monotonic time, bytes so far) of each piece."""
+    """One request as it came, and its answer: all that was ``planned``, and what went (``answer``, and ``sent`` with
+    the monotonic time and the bytes so far of each piece).
+    """
 
     nonce: str
     trial: str
@@ -64,6 +66,7 @@ class Exchange:
     headers: list[tuple[str, str]]
     body: bytes = b""
     whole: bool = False
+    planned: bytes = b""
     answer: bytes = b""
     sent: list[tuple[float, int]] = field(default_factory=list)
     cut: bool = False
@@ -140,6 +143,7 @@ class Upstream:
         if script.drop:
             return False
         pieces = _pieces(exchange.nonce, script)
+        exchange.planned = b"".join(pieces)
         length = None if script.sse and script.status == 200 else sum(map(len, pieces))
         writer.write(_answer_head(exchange.nonce, script, length))
         for number, piece in enumerate(pieces):

@@ -1,0 +1,442 @@
+"""The Anthropic Messages API: ``POST /v1/messages``, as Anthropic, LiteLLM, vLLM and others speak it.
+
+What is particular about it: instructions stand outside the messages, in ``system``; a tool's result comes back inside
+a user message, so the role alone does not say who speaks; and roles alternate, so memory is added as a text block and
+never as a message. A request is read leniently, an answer is judged strictly: it is complete only when its proper end
+was seen and nothing on the way was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from semmem.dialects import AnswerReader, Malformed
+from semmem.dialects.bounded import BoundedBody, TextTail
+from semmem.dialects.json_splice import (
+    UNREADABLE,
+    Edit,
+    JsonObject,
+    Member,
+    cut_members,
+    decode_repaired,
+    insert_element,
+    insert_member,
+    read_elements,
+    read_object,
+    reason,
+    splice,
+)
+from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, STRING, controls, field_of, name_of, object_of
+from semmem.dialects.sse import EventStream
+from semmem.memory import Answer, Conversation, Injection, Message, Role
+
+T = TypeVar("T")
+
+_ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
+_OTHER = Role.TOOL  # whoever that is, it is not the user
+_POSITIONS = ("first", "after_system", "before_last_user")
+
+
+class _Block(msgspec.Struct):
+    type: str = ""
+    text: Any = None  # a string in a text block; what other blocks call text is theirs
+    content: msgspec.Raw = msgspec.Raw()  # looked into only in a tool's result: there may be megabytes of images
+
+    @property
+    def is_result(self) -> bool:
+        return self.type == "tool_result" or self.type.endswith("_tool_result")
+
+
+_Content = str | list[_Block | str] | None
+
+
+class _Message(msgspec.Struct):
+    role: str = ""
+    content: _Content = None
+
+
+_messages = msgspec.json.Decoder(list[_Message])
+_content: msgspec.json.Decoder[_Content] = msgspec.json.Decoder(_Content)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """Where the user's own words begin: a message, and the block behind its last tool result."""
+
+    message: int
+    block: int
+
+
+class AnthropicMessages:
+    """The dialect."""
+
+    name = "messages"
+
+    def parse(self, body: bytes) -> MessagesRequest:
+        """Raises Malformed."""
+        source = read_object(body)
+        top = {name: member.value for name, member in source.members.items()}
+        messages = _decoded(_messages, top.get("messages"), "messages")
+        if not messages:
+            raise Malformed(f"messages: {'missing' if messages is None else 'empty'}")
+        system = _decoded(_content, top.get("system"), "system")
+        instructions = () if system is None else (Message(Role.SYSTEM, _text(system)),)
+        conversation = Conversation(
+            messages=(*instructions, *[said for message in messages for said in _said(message)]),
+            model=field_of(top, "model", STRING) or "",
+            stream=field_of(top, "stream", BOOLEAN) or False,
+            tool_turn=_awaits_tool_result(messages) or name_of(object_of(top, "tool_choice"), "name") is not None,
+            controls=controls(top),
+        )
+        return MessagesRequest(source, len(_blocks(system)), _spot(messages), conversation)
+
+    def reader(self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int) -> AnswerReader | None:
+        """A reader of JSON or SSE answers, or None for another content type (its parameters are ignored)."""
+        match content_type.partition(";")[0].strip().lower():
+            case "application/json":
+                return _JsonReader(answer_bytes_max, body_bytes_max)
+            case "text/event-stream":
+                return _StreamReader(answer_bytes_max, body_bytes_max)
+            case _:
+                return None
+
+
+class MessagesRequest:
+    """One request: what it says, and the bytes it came in."""
+
+    __slots__ = ("_source", "_spot", "_system_blocks", "conversation")
+
+    def __init__(self, source: JsonObject, system_blocks: int, spot: _Spot | None, conversation: Conversation) -> None:
+        self._source = source
+        self._system_blocks = system_blocks
+        self._spot = spot
+        self.conversation = conversation
+
+    def rewrite(self, injection: Injection | None) -> bytes | None:
+        """The body without ``memory_config`` and ``memory_context``, and with the injection as one more text block.
+
+        Role ``system`` or ``developer``: in front of the other blocks of ``system`` (position ``first``) or behind them
+        (``after_system``). Providers cache prompts by their beginning, in the order tools, system, messages: a block
+        behind the client's own, and behind its ``cache_control``, leaves the cached part as it was; one in front makes
+        the provider read everything anew whenever the memories change.
+
+        Position ``before_last_user``, or role ``user`` at any position: in front of the user's last own words, in the
+        same message, behind the results of tools, which must come first there. In front of ``system`` or behind it, as
+        above, when no user speaks.
+
+        None when that changes nothing. Raises ValueError for a position that does not exist.
+        """
+        edits = cut_members(self._source, OWN_MEMBERS)
+        if injection is not None:
+            if injection.position not in _POSITIONS:
+                raise ValueError(f"no such position: {injection.position!r}")
+            text = injection.text.encode("utf-8", "replace").decode()  # half an emoji must not cost the injection
+            as_user = injection.role == "user" or injection.position == "before_last_user"
+            beside_user = self._beside_user(text) if as_user else []
+            edits += beside_user or self._beside_system(text, injection.position)
+        return splice(self._source.body, edits) if edits else None
+
+    def _beside_user(self, text: str) -> list[Edit]:
+        """Nothing when no user speaks, or when a message names its content twice: no reader would read it alike."""
+        if self._spot is None:
+            return []
+        try:
+            start, end = read_elements(self._source.members["messages"])[self._spot.message]
+            content = read_object(self._source.body[start:end]).members["content"]
+        except Malformed:
+            return []
+        placed = Member(start + content.start, start + content.value_start, start + content.end, content.value)
+        return _add_text(placed, self._spot.block, text)
+
+    def _beside_system(self, text: str, position: str) -> list[Edit]:
+        system = self._source.members.get("system")
+        if system is None:
+            return [insert_member(self._source, "system", msgspec.json.encode(text), cutting=OWN_MEMBERS)]
+        return _add_text(system, 0 if position == "first" else self._system_blocks, text)
+
+
+# --- reading a request -----------------------------------------------------------------------------------------------
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], raw: bytes | None, name: str) -> T | None:
+    if raw is None:
+        return None
+    try:
+        return decoder.decode(raw)
+    except UNREADABLE as error:
+        why, _, place = reason(error).partition(" - at `$")
+        raise Malformed(f"{name}{place.rstrip('`')}: {why}") from None
+
+
+def _said(message: _Message) -> Iterator[Message]:
+    """A user message apart: what tools say in it, then what the user does."""
+    if message.role != "user":
+        answered = message.role == "assistant"
+        yield Message(_ROLES.get(message.role, _OTHER), (_spoken if answered else _text)(message.content))
+        return
+    results, own = _results(message), _text(message.content)
+    yield from (Message(Role.TOOL, _result_text(result)) for result in results)
+    if not results or own.strip():
+        yield Message(Role.USER, own)
+
+
+def _blocks(content: _Content) -> Sequence[_Block | str]:
+    return content if isinstance(content, list) else () if content is None else (content,)
+
+
+def _results(message: _Message) -> list[_Block]:
+    return [block for block in _blocks(message.content) if isinstance(block, _Block) and block.is_result]
+
+
+def _is_text(block: _Block) -> bool:
+    return block.type == "text" and isinstance(block.text, str)
+
+
+def _text(content: _Content) -> str:
+    blocks = _blocks(content)
+    return "\n".join([b if isinstance(b, str) else b.text for b in blocks if isinstance(b, str) or _is_text(b)])
+
+
+def _spoken(content: _Content) -> str:
+    """The assistant's earlier words, joined like those of an answer."""
+    voice = _Voice()
+    blocks = (_Block("text", b) if isinstance(b, str) else b for b in _blocks(content))
+    return "".join([voice.block(block.type, block.text if _is_text(block) else "") for block in blocks])
+
+
+def _result_text(result: _Block) -> str:
+    try:
+        return _text(_content.decode(result.content))
+    except UNREADABLE:
+        return ""  # of a shape yet unknown
+
+
+def _awaits_tool_result(messages: Sequence[_Message]) -> bool:
+    """Whether the last thing that happened, apart from instructions and the model's own words, is a tool's result."""
+    last = next((message for message in reversed(messages) if message.role == "user"), _Message())
+    return bool(_results(last)) and not _text(last.content).strip()
+
+
+def _spot(messages: Sequence[_Message]) -> _Spot | None:
+    for index in reversed(range(len(messages))):
+        message = messages[index]
+        if message.role != "user" or message.content is None:
+            continue
+        ends = [at + 1 for at, b in enumerate(_blocks(message.content)) if isinstance(b, _Block) and b.is_result]
+        if not ends or _text(message.content).strip():
+            return _Spot(index, ends[-1] if ends else 0)
+    return None
+
+
+# --- rewriting it ----------------------------------------------------------------------------------------------------
+
+
+def _add_text(content: Member, index: int, text: str) -> list[Edit]:
+    """Edits that make ``text`` the block at ``index`` of an array of blocks, or of a string, which is one block.
+
+    The string's token keeps its bytes and becomes the text of a block. A blank one takes the text in, because the API
+    refuses blank blocks, and a null (of an older client) is replaced: the only bytes that are ever lost.
+    """
+    block, start, end = msgspec.json.encode({"type": "text", "text": text}), content.value_start, content.end
+    if content.value.startswith(b"["):
+        return [insert_element(content, index, block)]
+    if content.value == b"null":
+        return [Edit(start, end, msgspec.json.encode(text))]
+    if not STRING.decode(content.value).strip():
+        return [Edit(start + 1, start + 1, msgspec.json.encode(text)[1:-1])]
+    before, after = (block + b",", b"") if index == 0 else (b"", b"," + block)
+    return [Edit(start, start, b"[" + before + b'{"type":"text","text":'), Edit(end, end, b"}" + after + b"]")]
+
+
+# --- reading an answer -----------------------------------------------------------------------------------------------
+
+
+class _Piece(msgspec.Struct):
+    """A block of an answer, or what a stream adds to one."""
+
+    type: str = ""
+    text: Any = None
+    stop_reason: str | None = None
+
+    @property
+    def is_hole(self) -> bool:
+        return self.type in ("text", "text_delta") and not isinstance(self.text, str)
+
+
+class _Usage(msgspec.Struct, gc=False):
+    """Input that was read from the provider's cache, or written to it, is not in ``input_tokens``."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class _Reply(msgspec.Struct):
+    """A whole answer, or the beginning of a streamed one."""
+
+    id: Any = None
+    type: Any = None
+    content: list[_Piece] | None = None
+    stop_reason: str | None = None
+    usage: _Usage | None = None
+    error: Any = None
+
+
+class _Event(msgspec.Struct):
+    """One event of a stream; which members it has depends on its type."""
+
+    type: str = ""
+    message: _Reply | None = None
+    content_block: _Piece | None = None
+    delta: _Piece | None = None
+    usage: _Usage | None = None
+    error: Any = None
+
+
+_reply = msgspec.json.Decoder(_Reply)
+_event = msgspec.json.Decoder(_Event)
+
+
+def _read(decoder: msgspec.json.Decoder[T], text: bytes) -> T | None:
+    try:
+        return decode_repaired(decoder, text)[0]
+    except UNREADABLE:
+        return None
+
+
+class _Voice:
+    """Joins text blocks. Neighbours are one text, cut where a citation begins; after anything else a line begins."""
+
+    __slots__ = ("_apart", "_spoke")
+
+    def __init__(self) -> None:
+        self._spoke = False
+        self._apart = False
+
+    def block(self, kind: str, text: str) -> str:
+        """A block begins: what to add to the text."""
+        self._apart |= kind != "text"
+        return self.say(text)
+
+    def say(self, text: str) -> str:
+        """The block goes on: what to add to the text."""
+        if not text:
+            return ""
+        line_end = "\n" if self._apart and self._spoke else ""
+        self._apart, self._spoke = False, True
+        return line_end + text
+
+
+@dataclass(slots=True)
+class _Ending:
+    """What is known of an answer besides its text."""
+
+    id: Any = None
+    stop_reason: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+    def count(self, usage: _Usage | None) -> None:
+        """Counts are running totals, and an event says only those that changed."""
+        if usage is not None:
+            self.input_tokens = self.input_tokens if usage.input_tokens is None else usage.input_tokens
+            self.output_tokens = self.output_tokens if usage.output_tokens is None else usage.output_tokens
+
+    def answer(self, text: str, complete: bool) -> Answer:
+        return Answer(
+            text=text,
+            complete=complete,
+            finish_reason=self.stop_reason,
+            filtered=self.stop_reason == "refusal",
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            answer_id=self.id if isinstance(self.id, str) and self.id else None,
+        )
+
+
+class _JsonReader:
+    """A whole body. Thinking and calls of tools are not text: such an answer is complete and empty."""
+
+    __slots__ = ("_body", "_tail")
+
+    def __init__(self, answer_bytes_max: int, body_bytes_max: int) -> None:
+        self._tail = TextTail(bytes_max=answer_bytes_max)
+        self._body = BoundedBody(bytes_max=body_bytes_max)
+
+    def feed(self, chunk: bytes) -> None:
+        self._body.append(chunk)
+
+    def end(self) -> Answer:
+        reply = _read(_reply, self._body.whole()) or _Reply()
+        ending = _Ending(reply.id, reply.stop_reason)
+        ending.count(reply.usage)
+        voice = _Voice()
+        for piece in reply.content or ():
+            text = piece.text if piece.type == "text" and not piece.is_hole else ""
+            self._tail.append(voice.block(piece.type, text))
+        failed = reply.error is not None or reply.type == "error" or reply.content is None
+        whole = not failed and not any(piece.is_hole for piece in reply.content or ())
+        return ending.answer(self._tail.text(), whole)
+
+
+class _StreamReader:
+    """A stream of events, by the type in their data or else by their name: gateways drop the one or the other.
+
+    Finished when it says why it stopped, or that it did. An event that cannot be read before that is a hole in the
+    text: not complete. Events of types yet unknown are none of our business, as the API's contract asks of clients.
+    """
+
+    __slots__ = ("_done", "_ending", "_events", "_lost", "_tail", "_voice")
+
+    def __init__(self, answer_bytes_max: int, event_bytes_max: int) -> None:
+        self._tail = TextTail(bytes_max=answer_bytes_max)
+        self._events = EventStream(event_bytes_max=event_bytes_max)
+        self._voice = _Voice()
+        self._ending = _Ending()
+        self._done = False
+        self._lost = False
+
+    def feed(self, chunk: bytes) -> None:
+        for name, data in self._events.feed(chunk):
+            self._take(name, data.strip())
+
+    def end(self) -> Answer:
+        for name, data in self._events.end():
+            self._take(name, data.strip())
+        finished = self._done or self._ending.stop_reason is not None
+        return self._ending.answer(self._tail.text(), finished and not self._lost and not self._events.oversize)
+
+    def _take(self, name: str, data: str) -> None:
+        if self._done or not data:
+            return
+        event = _read(_event, data.encode())
+        if event is None:
+            self._lost |= self._ending.stop_reason is None or name == "error"
+            return
+        kind = event.type or name
+        self._lost |= "error" in (kind, name) or event.error is not None
+        match kind:
+            case "message_start" if event.message is not None:
+                self._ending.id = event.message.id
+                self._ending.count(event.message.usage)
+            case "content_block_start" if event.content_block is not None:
+                self._block(event.content_block)
+            case "content_block_delta" if event.delta is not None:
+                self._delta(event.delta)
+            case "message_delta":
+                self._ending.count(event.usage)
+                self._ending.stop_reason = (event.delta and event.delta.stop_reason) or self._ending.stop_reason
+            case "message_stop":
+                self._done = True
+
+    def _block(self, block: _Piece) -> None:
+        text = block.text if block.type == "text" and isinstance(block.text, str) else ""
+        self._tail.append(self._voice.block(block.type, text))
+
+    def _delta(self, delta: _Piece) -> None:
+        self._lost |= delta.is_hole
+        if delta.type == "text_delta" and not delta.is_hole:
+            self._tail.append(self._voice.say(delta.text))
