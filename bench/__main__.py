@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def measure(plan: Plan, envoy: Path) -> dict[str, Any]:
     """Start everything, measure, end everything. Raises Failed."""
-    started, before = datetime.now(UTC), machine()
+    started, before, software = datetime.now(UTC), machine(), versions(envoy, HOME)
     with (
         tempfile.TemporaryDirectory(prefix="semmem-bench-") as folder,
         road(Path(folder), CASES, envoy=envoy, tokens=plan.tokens, token_interval_ms=plan.token_interval_ms) as here,
@@ -72,7 +72,7 @@ def measure(plan: Plan, envoy: Path) -> dict[str, Any]:
         "schema": SCHEMA,
         "started": started.isoformat(timespec="seconds"),
         "command": ["python", "-m", "bench", *sys.argv[1:]],
-        "versions": versions(envoy, HOME),
+        "versions": software,
         "machine": {**before, "load_average_after": list(os.getloadavg()), "load_by_round": result.loads},
         "plan": {name: getattr(plan, name) for name in Plan.__slots__},
         "rounds": result.rounds,

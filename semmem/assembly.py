@@ -141,6 +141,7 @@ def exchange(
             request_body_bytes_max=limits.request_body_bytes_max,
             answer_bytes_max=limits.answer_bytes_max,
             response_body_bytes_max=limits.response_body_bytes_max,
+            decoded_bytes_max=limits.decoded_bytes_max,
             phase_s=settings.deadlines.phase_ms / 1000,
         ),
         clock=time.time,

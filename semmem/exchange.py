@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from semmem.dialects import BY_NAME, AnswerReader, Malformed, ParsedRequest, dialect_for
+from semmem.encodings import Decoder, Undecodable, decoder_for
 from semmem.identity import IdentityRules, RequestHead, Sessions, identify, turn_id
 from semmem.memory import Answer, Conversation, Injection, Message, Role, Scope, Turn
 from semmem.permission import OWN_HEADER_PREFIX, Permission, PermissionRules, permission
@@ -73,6 +74,7 @@ class ExchangeLimits:
     request_body_bytes_max: int = 16 * 1024 * 1024
     answer_bytes_max: int = 64 * 1024
     response_body_bytes_max: int = 4 * 1024 * 1024
+    decoded_bytes_max: int = 64 * 1024 * 1024
     turn_chars_max: int = 64 * 1024
     phase_s: float = 0.35
 
@@ -209,15 +211,16 @@ class Exchange:
 
     def response(self, ticket: Ticket, *, status: int, content_type: str, content_encoding: str) -> Observation:
         """Begin to observe an answer."""
-        reader = None
         dialect = BY_NAME.get(ticket.dialect)
-        if 200 <= status < 300 and dialect is not None and content_encoding.lower() in ("", "identity"):
+        decoder = decoder_for(content_encoding, decoded_bytes_max=self._limits.decoded_bytes_max)
+        reader = None
+        if 200 <= status < 300 and dialect is not None and decoder is not None:
             reader = dialect.reader(
                 content_type=content_type,
                 answer_bytes_max=self._limits.answer_bytes_max,
                 body_bytes_max=self._limits.response_body_bytes_max,
             )
-        return Observation(ticket, status, reader, self._close_turn)
+        return Observation(ticket, status, decoder, reader, self._close_turn)
 
     def _close_turn(self, ticket: Ticket, status: str, answer: Answer | None) -> None:
         name = answer.answer_id if answer is not None else None
@@ -225,6 +228,8 @@ class Exchange:
             self._sessions.closed(ticket.turn_id, name)
         if status == "continues" and not name:
             return
+        if status == "unknown_encoding":  # a word of its own for the operator; for the journal the answer is lost
+            status = "answer_lost"
         self._journal.offer(
             TurnClosed(
                 turn_id=ticket.turn_id,
@@ -244,11 +249,13 @@ class Observation:
         self,
         ticket: Ticket,
         status: int,
+        decoder: Decoder | None,
         reader: AnswerReader | None,
         close: Callable[[Ticket, str, Answer | None], None],
     ) -> None:
         self._ticket = ticket
         self._status = status
+        self._decoder = decoder
         self._reader = reader
         self._close = close
 
@@ -257,8 +264,13 @@ class Observation:
         return self._reader is not None
 
     def feed(self, chunk: bytes) -> None:
-        if self._reader is not None:
-            self._reader.feed(chunk)
+        if self._reader is None or self._decoder is None:
+            return
+        try:
+            for piece in self._decoder.feed(chunk):
+                self._reader.feed(piece)
+        except Undecodable:
+            self._reader = None
 
     def end(self) -> str:
         """Close the turn; how it ended, in one word."""
@@ -270,6 +282,8 @@ class Observation:
     def _ended(self, answer: Answer | None) -> str:
         if 400 <= self._status < 500:
             return "refused"
+        if self._decoder is None and 200 <= self._status < 300:
+            return "unknown_encoding"
         if answer is None or not answer.complete:
             return "answer_lost"
         if answer.filtered:

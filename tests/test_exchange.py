@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -355,6 +356,19 @@ async def test_a_whole_answer_closes_the_turn() -> None:
     assert list(world.journal) == [TurnClosed("t1", "answered", NOW, "It is $10,000.", "stop")]
 
 
+async def test_a_compressed_answer_closes_the_turn() -> None:
+    world = World()
+    packed = gzip.compress(reply("It is $10,000.")[0])
+    assert observe(world, [packed[:7], packed[7:]], encoding="gzip") == "answered"
+    assert [half.answer for half in world.journal if isinstance(half, TurnClosed)] == ["It is $10,000."]
+
+
+async def test_an_answer_in_an_unknown_encoding_has_a_word_of_its_own_and_is_lost() -> None:
+    world = World()
+    assert observe(world, reply("x"), encoding="snappy") == "unknown_encoding"
+    assert [half.status for half in world.journal if isinstance(half, TurnClosed)] == ["answer_lost"]
+
+
 async def test_a_streamed_answer_closes_the_turn() -> None:
     world = World()
     events = [b'data: {"choices":[{"index":0,"delta":{"content":"It is "}}]}\n\n']
@@ -382,7 +396,8 @@ async def test_a_filtered_answer_is_not_learnt_from() -> None:
         (reply("x"), 302, "", "application/json"),
         ([b"{"], 200, "", "application/json"),
         ([], 200, "", "application/json"),
-        (reply("x"), 200, "zstd", "application/json"),
+        (reply("x"), 200, "gzip", "application/json"),
+        ([gzip.compress(reply("x")[0])[:-20]], 200, "gzip", "application/json"),
         (reply("x"), 200, "", "text/html"),
         (reply("x"), 0, "", "application/json"),
     ],

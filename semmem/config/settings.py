@@ -208,6 +208,9 @@ class Limits(Section):
     answer_bytes_max: int = Field(
         default=64 * 1024, ge=256, le=16 * 1024**2, description="text kept of an answer: its tail"
     )
+    decoded_bytes_max: int = Field(
+        default=64 * 1024**2, ge=1024, le=1024**3, description="what one compressed answer may unpack to"
+    )
     query_chars_max: int = Field(default=2000, ge=16, le=32_000, description="text of a question that is searched for")
     mutate_streams_max: int = Field(
         default=256, ge=1, le=100_000, description="requests worked on at once; more pass without memory"

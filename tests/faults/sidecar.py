@@ -56,8 +56,8 @@ class Sidecar:
     def pid(self) -> int:
         return self.semmem.child.pid
 
-    def launch(self, override: Mapping[str, Any] | None = None) -> Child:
-        """The process, not waited for."""
+    def launch(self, override: Mapping[str, Any] | None = None, *extra: str) -> Child:
+        """The process, not waited for. ``extra`` are further arguments of broken_semmem."""
         self._starts += 1
         config = self.folder / f"config-{self._starts}.yaml"
         addresses = {
@@ -70,13 +70,13 @@ class Sidecar:
         whole = merged(merged(self._override, addresses), override or {})
         config.write_text(yaml.safe_dump(semmem_config(self.data_dir, whole)))
         argv = [sys.executable, "-m", "tests.faults.broken_semmem", "--config", str(config)]
-        argv += ["--switch", str(self.switch), *self._extra]
+        argv += ["--switch", str(self.switch), *self._extra, *extra]
         log = self.folder / f"semmem-{self._starts}.log"
         return Child("semmem", argv, log=log, cwd=HOME, environ=os.environ | {"HF_HUB_OFFLINE": "1"})
 
-    def start(self, override: Mapping[str, Any] | None = None) -> None:
+    def start(self, override: Mapping[str, Any] | None = None, *extra: str) -> None:
         """Start and wait until it is ready."""
-        child = self.launch(override)
+        child = self.launch(override, *extra)
         try:
             ready = child.wait_for(READY, timeout_s=START_S)
         except BaseException:

@@ -1,0 +1,452 @@
+"""The OpenAI Responses API: ``POST /v1/responses``, as OpenAI, Azure, vLLM and others speak it.
+
+A request is a list of items (messages, calls of tools, their outputs, reasoning) and perhaps ``instructions``. The API
+does not carry instructions over to the next response of a chain, so every request gets the injection of its own.
+Items that we do not know are no reason to go without memory, but what cannot be spliced with certainty is Malformed.
+Answers are complete only when their proper end was seen and nothing on the way was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from semmem.dialects import AnswerReader, Malformed
+from semmem.dialects.bounded import BoundedBody, TextTail
+from semmem.dialects.json_splice import (
+    UNREADABLE,
+    Edit,
+    JsonObject,
+    cut_members,
+    decode_repaired,
+    insert_element,
+    insert_member,
+    read_object,
+    reason,
+    splice,
+)
+from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, STRING, controls, field_of, name_of, object_of
+from semmem.dialects.sse import EventStream
+from semmem.memory import Answer, Conversation, Injection, Message, Role
+
+T = TypeVar("T")
+
+_POSITIONS = ("first", "after_system", "before_last_user")
+_SYSTEM_ROLES = ("system", "developer")
+_ROLES = {
+    "system": Role.SYSTEM,
+    "developer": Role.SYSTEM,
+    "user": Role.USER,
+    "assistant": Role.ASSISTANT,
+}
+_OTHER = Role.TOOL  # whoever that is, it is not the user
+_TEXT_PARTS = frozenset({"input_text", "output_text", "text"})
+_CHOOSES_FREELY = frozenset({"allowed_tools", "auto", "none", "required"})
+_NULL = msgspec.Raw(b"null")
+
+
+class _Part(msgspec.Struct, gc=False):
+    type: str = ""
+    text: Any = None  # a string in a text part; what other parts call text is theirs
+
+
+class _Item(msgspec.Struct):
+    """One item of ``input`` or ``output``. What an item means by content depends on its type, so it stays unread."""
+
+    type: str | None = None
+    role: str | None = None
+    id: Any = None
+    call_id: Any = None
+    approval_request_id: Any = None
+    content: msgspec.Raw = _NULL
+    output: msgspec.Raw = _NULL
+
+    @property
+    def is_message(self) -> bool:
+        """A message need not say that it is one."""
+        return self.type == "message" or (not self.type and self.role is not None)
+
+    @property
+    def is_output(self) -> bool:
+        return self.type is not None and (self.type.endswith("_output") or self.type == "mcp_approval_response")
+
+    @property
+    def is_call(self) -> bool:
+        return self.type is not None and (self.type.endswith("_call") or self.type == "mcp_approval_request")
+
+    @property
+    def is_reference(self) -> bool:
+        return self.type == "item_reference" or (not self.type and self.role is None)
+
+    @property
+    def call(self) -> str:
+        """What a call and its output have in common."""
+        names = (self.call_id, self.approval_request_id, self.id)
+        return next((name for name in names if isinstance(name, str) and name), "")
+
+
+_Content = str | list[_Part | str] | None
+_items = msgspec.json.Decoder(list[_Item])
+_content: msgspec.json.Decoder[_Content] = msgspec.json.Decoder(_Content)
+_instructions: msgspec.json.Decoder[str | None] = msgspec.json.Decoder(str | None)
+
+
+class Responses:
+    """The dialect."""
+
+    name = "responses"
+
+    def parse(self, body: bytes) -> ResponsesRequest:
+        """Raises Malformed. A request without ``input`` (a stored prompt has its own) has no user message."""
+        source = read_object(body)
+        top = {name: member.value for name, member in source.members.items()}
+        instructions = _read(_instructions, top.get("instructions", b"null"), "instructions")
+        items = _read_input(top.get("input", b"null"))
+        conversation = Conversation(
+            messages=tuple(_messages(instructions, items)),
+            model=field_of(top, "model", STRING) or "",
+            stream=field_of(top, "stream", BOOLEAN) or False,
+            tool_turn=_awaits_output(items) or _names_a_tool(top),
+            controls=controls(top),
+            conversation_id=name_of(top, "conversation") or name_of(object_of(top, "conversation"), "id"),
+            previous_id=name_of(top, "previous_response_id"),
+        )
+        return ResponsesRequest(source, items, conversation)
+
+    def reader(self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int) -> AnswerReader | None:
+        """A reader of JSON or SSE answers, or None for another content type (its parameters are ignored)."""
+        match content_type.partition(";")[0].strip().lower():
+            case "application/json":
+                return _JsonReader(answer_bytes_max, body_bytes_max)
+            case "text/event-stream":
+                return _StreamReader(answer_bytes_max, body_bytes_max)
+            case _:
+                return None
+
+
+class ResponsesRequest:
+    """One request: what it says, and the bytes it came in."""
+
+    __slots__ = ("_items", "_source", "conversation")
+
+    def __init__(self, source: JsonObject, items: Sequence[_Item], conversation: Conversation) -> None:
+        self._source = source
+        self._items = items
+        self.conversation = conversation
+
+    def rewrite(self, injection: Injection | None) -> bytes | None:
+        """The body without ``memory_config`` and ``memory_context``, and with the injection.
+
+        System and developer texts go into ``instructions``, before the client's own words (``first``) or behind them;
+        before the last user message, and whatever is said as the user, stands as an item of ``input``. None when that
+        changes nothing. Raises ValueError for a position that does not exist.
+        """
+        edits = cut_members(self._source, OWN_MEMBERS)
+        if injection is not None:
+            edits += self._added(injection)
+        return splice(self._source.body, edits) if edits else None
+
+    def _added(self, injection: Injection) -> list[Edit]:
+        if injection.position not in _POSITIONS:
+            raise ValueError(f"no such position: {injection.position!r}")
+        last_user = max((i for i, item in enumerate(self._items) if _speaks(item, "user")), default=None)
+        if injection.position == "before_last_user" and last_user is not None:
+            return _insert_item(self._source, self._items, last_user, injection)
+        if injection.role == "user" and self._items:
+            index = 0 if injection.position == "first" else _after_system(self._items)
+            return _insert_item(self._source, self._items, index, injection)
+        return [_instruct(self._source, injection)]
+
+
+# --- reading a request -----------------------------------------------------------------------------------------------
+
+
+def _read(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw, place: str) -> T:
+    try:
+        return decoder.decode(raw)
+    except UNREADABLE as error:
+        why, _, inner = reason(error).partition(" - at `$")
+        raise Malformed(f"{place}{inner.rstrip('`')}: {why}") from None
+
+
+def _read_input(raw: bytes) -> list[_Item]:
+    """The items of ``input``. A string is short for one user message."""
+    if raw == b"null":
+        return []
+    if raw.startswith(b'"'):
+        return [_Item(role="user", content=msgspec.Raw(raw))]
+    return _read(_items, raw, "input")
+
+
+def _messages(instructions: str | None, items: Sequence[_Item]) -> Iterator[Message]:
+    if instructions:
+        yield Message(Role.SYSTEM, instructions)
+    for index, item in enumerate(items):
+        if item.is_message:
+            content = _read(_content, item.content, f"input[{index}].content")
+            yield Message(_ROLES.get(item.role or "", _OTHER), "\n".join(_texts(content)))
+        elif item.is_output:
+            yield Message(Role.TOOL, _output_text(item))
+
+
+def _texts(content: _Content) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
+        return
+    for part in content or ():
+        if isinstance(part, str):
+            yield part
+        elif part.type in _TEXT_PARTS and isinstance(part.text, str):
+            yield part.text
+
+
+def _output_text(item: _Item) -> str:
+    """What a tool said, when it said it in text; screenshots and the like have other shapes."""
+    try:
+        return "\n".join(_texts(_content.decode(item.output)))
+    except UNREADABLE:
+        return ""
+
+
+def _speaks(item: _Item, *roles: str) -> bool:
+    return item.is_message and item.role in roles
+
+
+def _awaits_output(items: Sequence[_Item]) -> bool:
+    """Whether the last thing that happened, apart from instructions and the model's own items, is a tool's output."""
+    return next((item.is_output for item in reversed(items) if item.is_output or _speaks(item, "user")), False)
+
+
+def _names_a_tool(top: Mapping[str, bytes]) -> bool:
+    """``tool_choice`` {"type": "function", "name": ...}, or a hosted tool by its type: {"type": "file_search"}."""
+    kind = name_of(object_of(top, "tool_choice"), "type")
+    return kind is not None and kind not in _CHOOSES_FREELY
+
+
+# --- rewriting it ----------------------------------------------------------------------------------------------------
+
+
+def _string(text: str) -> bytes:
+    return msgspec.json.encode(text.encode("utf-8", "replace").decode())  # half an emoji must not cost all of it
+
+
+def _instruct(source: JsonObject, injection: Injection) -> Edit:
+    """Into the client's own string token, whose bytes stay; or a whole one where the client has none."""
+    text = _string(injection.text)
+    member = source.members.get("instructions")
+    if member is None:
+        return insert_member(source, "instructions", text, cutting=OWN_MEMBERS)
+    if member.value == b"null":
+        return Edit(member.value_start, member.end, text)
+    gap = b"" if member.value == b'""' else rb"\n\n"
+    if injection.position == "first":
+        at = member.value_start + 1
+        return Edit(at, at, text[1:-1] + gap)
+    at = member.end - 1
+    return Edit(at, at, gap + text[1:-1])
+
+
+def _insert_item(source: JsonObject, items: Sequence[_Item], index: int, injection: Injection) -> list[Edit]:
+    member = source.members["input"]
+    item = b'{"role":' + _string(injection.role) + b',"content":' + _string(injection.text) + b"}"
+    if member.value.startswith(b'"'):
+        before = b"[" + item + b',{"role":"user","content":'
+        return [Edit(member.value_start, member.value_start, before), Edit(member.end, member.end, b"}]")]
+    return [insert_element(member, _nearest_seam(items, index), item)]
+
+
+def _after_system(items: Sequence[_Item]) -> int:
+    return next((index for index, item in enumerate(items) if not _speaks(item, *_SYSTEM_ROLES)), len(items))
+
+
+def _nearest_seam(items: Sequence[_Item], index: int) -> int:
+    """Where an item may stand: at ``index`` or, where that would part what belongs together, as little before as
+    possible; behind it only when the first items go on from calls of an earlier response.
+    """
+    seams = _seams(items)
+    before = next((place for place in range(index, -1, -1) if seams[place]), None)
+    return before if before is not None else seams.index(True, index)
+
+
+def _seams(items: Sequence[_Item]) -> list[bool]:
+    """For every place in the list, the end included: whether it parts neither a call from its output nor reasoning
+    from the item that it led to (either is refused with 400). An item given by reference may be any call.
+    """
+    seams = [True] * (len(items) + 1)
+    open_outputs: set[str] = set()
+    for index in range(len(items) - 1, -1, -1):
+        item = items[index]
+        if item.is_output:
+            open_outputs.add(item.call)
+        elif item.is_call:
+            open_outputs.discard(item.call)
+        elif item.is_reference:
+            open_outputs.clear()
+        seams[index] = not open_outputs and (index == 0 or items[index - 1].type != "reasoning")
+    return seams
+
+
+# --- reading an answer -----------------------------------------------------------------------------------------------
+
+_PROPER_ENDS = frozenset({"completed", "max_output_tokens", "content_filter"})
+_REFUSALS = frozenset({"content_filter", "invalid_prompt", "image_content_policy_violation"})
+_FINAL = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
+
+
+class _Details(msgspec.Struct, gc=False):
+    reason: str | None = None
+
+
+class _Usage(msgspec.Struct, gc=False):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class _Response(msgspec.Struct):
+    id: str | None = None
+    status: str | None = None
+    error: Any = None
+    incomplete_details: _Details | None = None
+    output: list[_Item] | None = None
+    usage: _Usage | None = None
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why it ended, as precisely as it says."""
+        code = self.error.get("code") if isinstance(self.error, dict) else None
+        why = self.incomplete_details.reason if self.incomplete_details else None
+        return (code if isinstance(code, str) else None) or why or self.status
+
+    def text(self) -> str | None:
+        """The visible text of all messages, a line end between two parts; None when there is no readable output."""
+        if not self.output:
+            return None
+        try:
+            parts = [part for item in self.output if item.is_message for part in _texts(_content.decode(item.content))]
+        except UNREADABLE:
+            return None
+        return "\n".join(part for part in parts if part)
+
+
+class _Event(msgspec.Struct):
+    type: str = ""
+    response: _Response | None = None
+    output_index: int | None = None
+    content_index: int | None = None
+    delta: Any = None  # a string in a delta of text
+    text: Any = None
+    code: Any = None
+    error: Any = None
+
+
+_response = msgspec.json.Decoder(_Response)
+_event = msgspec.json.Decoder(_Event)
+
+
+def _readable(decoder: msgspec.json.Decoder[T], text: bytes) -> T | None:
+    try:
+        return decode_repaired(decoder, text)[0]
+    except UNREADABLE:
+        return None
+
+
+def _answer(response: _Response, text: str, *, whole: bool) -> Answer:
+    finish_reason, usage = response.finish_reason, response.usage
+    return Answer(
+        text=text,
+        complete=whole and response.error is None and finish_reason in _PROPER_ENDS,
+        finish_reason=finish_reason,
+        filtered=finish_reason in _REFUSALS,
+        input_tokens=usage.input_tokens if usage else None,
+        output_tokens=usage.output_tokens if usage else None,
+        answer_id=response.id or None,
+    )
+
+
+class _JsonReader:
+    """A whole body. Refusals, reasoning and calls are not text: such an answer is complete and empty."""
+
+    __slots__ = ("_body", "_tail")
+
+    def __init__(self, answer_bytes_max: int, body_bytes_max: int) -> None:
+        self._tail = TextTail(bytes_max=answer_bytes_max)
+        self._body = BoundedBody(bytes_max=body_bytes_max)
+
+    def feed(self, chunk: bytes) -> None:
+        self._body.append(chunk)
+
+    def end(self) -> Answer:
+        response = _readable(_response, self._body.whole()) or _Response()
+        text = response.text()
+        self._tail.append(text or "")
+        return _answer(response, self._tail.text(), whole=text is not None or response.output == [])
+
+
+class _StreamReader:
+    """A stream of events, up to the one that ends the response.
+
+    That one repeats the whole output. Where it does, its word counts and no hole in the deltas matters; where it does
+    not, an event that cannot be read before it makes the answer incomplete.
+    """
+
+    __slots__ = ("_answer_bytes_max", "_events", "_final", "_id", "_lost", "_part", "_tail")
+
+    def __init__(self, answer_bytes_max: int, event_bytes_max: int) -> None:
+        self._answer_bytes_max = answer_bytes_max
+        self._tail = TextTail(bytes_max=answer_bytes_max)
+        self._events = EventStream(event_bytes_max=event_bytes_max)
+        self._final: _Response | None = None
+        self._id: str | None = None
+        self._part: tuple[int | None, int | None] | None = None
+        self._lost = False
+
+    def feed(self, chunk: bytes) -> None:
+        for name, data in self._events.feed(chunk):
+            self._take(name, data.strip())
+
+    def end(self) -> Answer:
+        for name, data in self._events.end():
+            self._take(name, data.strip())
+        final = self._final or _Response()
+        final.id = final.id or self._id
+        text = final.text()
+        if text:
+            self._tail = TextTail(bytes_max=self._answer_bytes_max)
+            self._tail.append(text)
+        intact = not (self._lost or self._events.oversize)
+        return _answer(final, self._tail.text(), whole=intact or text is not None)
+
+    def _take(self, name: str, data: str) -> None:
+        if self._final is not None or not data or data == "[DONE]":
+            return
+        event = _readable(_event, data.encode())
+        if event is None:
+            self._lost = True
+            event = _Event()
+        self._event(event, event.type or name)
+
+    def _event(self, event: _Event, kind: str) -> None:
+        if event.response is not None:
+            self._id = event.response.id or self._id
+        if kind == "error" or event.error is not None:
+            self._final = _Response(error=event.error or {"code": event.code})
+        elif kind == "response.output_text.delta":
+            self._append(event, event.delta)
+        elif kind == "response.output_text.done" and self._part != (event.output_index, event.content_index):
+            self._append(event, event.text)  # a server that streams whole parts
+        elif kind in _FINAL:
+            self._final = event.response or _Response()
+            self._final.status = self._final.status or kind.removeprefix("response.")
+
+    def _append(self, event: _Event, piece: Any) -> None:
+        if not isinstance(piece, str):
+            self._lost = True
+            return
+        part = (event.output_index, event.content_index)
+        if piece and self._part not in (None, part):
+            self._tail.append("\n")
+        if piece:
+            self._part = part
+        self._tail.append(piece)
