@@ -84,7 +84,7 @@ class App:
                 ("open store", self._open_store(backends.store)),
                 ("open embedder", self._open_embedder(backends.embedder)),
                 ("journal writer", writer.run()),
-                ("learner", learner.run()),
+                ("learner", learner.run(lambda: self._up["store"])),
                 ("housekeeping", self._housekeeping(backends, writer)),
             ):
                 self._tasks.spawn(name, work)
@@ -197,6 +197,7 @@ class App:
             ExternalProcessor(exchange, self.metrics, limits),
             address=assembly.grpc_address(settings),
             message_bytes_max=limits.message_bytes_max,
+            credentials=assembly.grpc_credentials(settings),
         )
         grpc = await server.start()
         stack.push_async_callback(server.stop, 0.0)

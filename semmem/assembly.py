@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from semmem.backends.cached_embedder import CachedEmbedder
 from semmem.backends.milvus import MilvusStore
@@ -19,6 +20,7 @@ from semmem.config.memory_section import Milvus
 from semmem.config.settings import Settings
 from semmem.exchange import Exchange, ExchangeLimits
 from semmem.extproc import DoorLimits
+from semmem.extproc_tls import TlsFiles, server_credentials
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.llm import LlmExtractor
 from semmem.extraction.pipeline import Learning, choose_extractor
@@ -268,6 +270,15 @@ def door_limits(settings: Settings) -> DoorLimits:
 def grpc_address(settings: Settings) -> str:
     grpc = settings.listeners.grpc
     return f"unix:{grpc.unix_socket}" if grpc.unix_socket else grpc.address
+
+
+def grpc_credentials(settings: Settings) -> Any:
+    """None for plain text. Raises OSError naming a file that cannot be read."""
+    tls = settings.listeners.grpc.tls
+    if not tls.cert_file:
+        return None
+    client_ca = Path(tls.client_ca_file) if tls.client_ca_file else None
+    return server_credentials(TlsFiles(Path(tls.cert_file), Path(tls.key_file), client_ca))
 
 
 def memories(settings: Settings, backends: Backends) -> Memories:

@@ -157,10 +157,13 @@ class Learner:
         """Look now: somebody knows that a batch is due."""
         self._nudged.set()
 
-    async def run(self) -> None:
-        """Learn until cancelled; running batches go on until ``drained`` or ``cancel``."""
+    async def run(self, can_learn: Callable[[], bool] = lambda: True) -> None:
+        """Learn until cancelled; running batches go on until ``drained``.
+
+        Nothing is claimed unless ``can_learn``: a batch that is claimed in vain has used up one of its tries.
+        """
         while True:
-            if not await self._claim_one():
+            if not can_learn() or not await self._claim_one():
                 await self._pause()
 
     async def _claim_one(self) -> bool:

@@ -253,24 +253,35 @@ def _where(error: BaseException) -> str:
 
 
 class ExtProcServer:
-    """The gRPC listener: a TCP address or ``unix:PATH``; health by service name; drains on stop."""
+    """The gRPC listener: a TCP address or ``unix:PATH``; health by service name; drains on stop.
 
-    def __init__(self, processor: ExternalProcessor, *, address: str, message_bytes_max: int) -> None:
+    Without ``credentials`` it speaks plain text: for loopback, a unix socket, or a network that is trusted.
+    """
+
+    def __init__(
+        self, processor: ExternalProcessor, *, address: str, message_bytes_max: int, credentials: Any = None
+    ) -> None:
         self._server = grpc.aio.server(options=server_options(message_bytes_max))
         self._server.add_generic_rpc_handlers((_handlers(processor),))
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         self._address = address
+        self._credentials = credentials
 
     async def start(self) -> str:
         """Bind and serve, not yet healthy; the address with the port that was chosen. Raises OSError naming it."""
         try:
-            port = self._server.add_insecure_port(self._address)
+            port = self._bind()
         except RuntimeError:
             raise OSError(f"cannot listen for gRPC on {self._address}: is it in use?") from None
         await self.set_serving(False)
         await self._server.start()
         return self._address if self._address.startswith("unix:") else f"{self._address.rpartition(':')[0]}:{port}"
+
+    def _bind(self) -> int:
+        if self._credentials is None:
+            return int(self._server.add_insecure_port(self._address))
+        return int(self._server.add_secure_port(self._address, self._credentials))
 
     async def set_serving(self, serving: bool) -> None:
         status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING

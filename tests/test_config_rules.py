@@ -98,6 +98,16 @@ CONFLICTS = [
         "contradicts the http:// in memory.milvus.address; write https://",
     ),
     (
+        "listeners: {grpc: {tls: {cert_file: c.pem}}}",
+        "listeners.grpc.tls.cert_file = 'c.pem'",
+        "and key_file are only useful together; give both, or neither",
+    ),
+    (
+        "listeners: {grpc: {tls: {client_ca_file: ca.pem}}}",
+        "listeners.grpc.tls.client_ca_file = 'ca.pem'",
+        "asks for certificates over plain text; give cert_file too",
+    ),
+    (
         "memory: {milvus: {address: 'milvus:19530', tls: {enabled: true, cert_file: c.pem}}}",
         "memory.milvus.tls.cert_file = 'c.pem'",
         "and key_file are only useful together; give both, or neither",

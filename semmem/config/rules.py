@@ -167,6 +167,18 @@ def milvus_tls_is_consistent(settings: Settings) -> Iterator[Finding]:
         )
 
 
+def grpc_tls_is_consistent(settings: Settings) -> Iterator[Finding]:
+    tls, at = settings.listeners.grpc.tls, ("listeners", "grpc", "tls")
+    if bool(tls.cert_file) != bool(tls.key_file):
+        yield Finding(
+            (*at, "cert_file"), tls.cert_file, "and key_file are only useful together", "give both, or neither"
+        )
+    if tls.client_ca_file and not tls.cert_file:
+        yield Finding(
+            (*at, "client_ca_file"), tls.client_ca_file, "asks for certificates over plain text", "give cert_file too"
+        )
+
+
 def token_needs_a_server(settings: Settings) -> Iterator[Finding]:
     milvus = settings.memory.milvus
     if milvus.token.get_secret_value() and not milvus.address:
@@ -231,6 +243,7 @@ RULES: tuple[Rule, ...] = (
     listeners_are_apart,
     replicas_share_a_store,
     milvus_tls_is_consistent,
+    grpc_tls_is_consistent,
     token_needs_a_server,
     api_key_identity_has_a_secret,
     metadata_has_a_claim,

@@ -155,11 +155,22 @@ class Listener(Section):
         return host_and_port(self.address)[1]
 
 
+class GrpcTls(Section):
+    """``listeners.grpc.tls``: encryption between Envoy and semmem. The files are read again when they change."""
+
+    cert_file: Line = Field(default="", description="PEM file of semmem's certificate chain; empty: plain text")
+    key_file: Line = Field(default="", description="PEM file of that certificate's key")
+    client_ca_file: Line = Field(
+        default="", description="PEM file of the authorities that Envoy's certificate must come from; empty: any client"
+    )
+
+
 class GrpcListener(Listener):
     """``listeners.grpc``: where Envoy speaks ext_proc."""
 
     address: Address = Field(default="127.0.0.1:50051", description="host:port for Envoy")
     unix_socket: UnixSocket = Field(default="", description="path of a Unix socket for Envoy, instead of address")
+    tls: GrpcTls = GrpcTls()
 
 
 class ApiListener(Listener):

@@ -23,6 +23,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from semmem.demo.model_messages import MessagesEndpoint
+
 MODEL = "stand-in"
 REFUSE = "!refuse"
 """A message of this text makes the model answer 400."""
@@ -98,6 +100,11 @@ class StandIn:
         return Starlette(
             routes=[
                 Route("/v1/chat/completions", self._chat, methods=["POST"]),
+                Route(
+                    "/v1/messages",
+                    MessagesEndpoint(self, keep=self._keep, answer_to=answer_to).answer,
+                    methods=["POST"],
+                ),
                 Route("/v1/models", self._models),
                 Route("/requests", self._requests),
                 Route("/{path:path}", self._echo, methods=["GET", "POST", "PUT", "DELETE"]),

@@ -62,7 +62,8 @@ def test_envoy_accepts_its_commented_examples(tmp_path: Path) -> None:
     routes = manager(yaml.safe_load(switched_on))["route_config"]["virtual_hosts"][0]["routes"]
     assert filters.index("semmem.strip_identity") < filters.index("envoy.filters.http.jwt_authn")
     assert filters.index("envoy.filters.http.jwt_authn") < filters.index("semmem.mutate")
-    assert [route["match"].get("path") for route in routes] == ["/v1/chat/completions", "/v1/responses", None]
+    paths = [route["match"].get("path") for route in routes]
+    assert paths == ["/v1/chat/completions", "/v1/responses", "/v1/messages", None]
     validate(config)
 
 
@@ -104,7 +105,7 @@ def test_a_hosted_model_is_reached_by_name_over_verified_tls() -> None:
         {"san_type": "DNS", "matcher": {"exact": "models.example.com"}}
     ]
     assert cluster(config, "llm")["type"] == "LOGICAL_DNS"
-    chat, rest = manager(config)["route_config"]["virtual_hosts"][0]["routes"]
+    chat, *_, rest = manager(config)["route_config"]["virtual_hosts"][0]["routes"]
     assert chat["route"]["prefix_rewrite"] == "/api/v1/chat/completions"
     assert rest["route"]["prefix_rewrite"] == "/api/"
     for route in (chat, rest):
