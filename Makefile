@@ -12,7 +12,7 @@ export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check unit e2e deploy-check proto format clean setup
+.PHONY: help run demo test check unit e2e faults crashes deploy-check proto format clean setup
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -36,6 +36,12 @@ unit: setup ## tests without Envoy
 
 e2e: setup ## tests through a real Envoy
 	$(BIN)/python -m pytest tests/e2e
+
+faults: setup ## every fault on a real Envoy, with JSON and with SSE: no answer may differ (ONLY=pattern)
+	$(BIN)/python -m tests.faults $(if $(ONLY),--only "$(ONLY)")
+
+crashes: setup ## kill semmem at random moments (N=50): nothing accepted may be lost or learnt twice
+	$(BIN)/python -m tests.faults.crashes $(or $(N),50) $(if $(SEED),--seed $(SEED))
 
 deploy-check: setup $(DEPLOY_VENV)/.ready ## deploy/: Dockerfile, manifests and configurations, by their readers' own tools
 	$(BIN)/python -m pytest tests/deploy

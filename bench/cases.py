@@ -76,6 +76,11 @@ class Case:
     new_session: bool = False
     stream: bool = False
 
+    @property
+    def sidecar(self) -> str:
+        """Who is asked: noop, semmem, or nobody (empty)."""
+        return self.filters[0].partition(".")[0] if self.filters else ""
+
     def request(self, number: int) -> bytes:
         """The whole HTTP request of a number; the same number asks the same."""
         session = f"number {number}" if self.new_session else f"session {number % SESSIONS}"

@@ -31,7 +31,7 @@ def versions(envoy: Path, home: Path) -> dict[str, str]:
 
 
 def commit(home: Path) -> str:
-    """The commit, with ``+changes`` when semmem/ or bench/ differ from it; ``unknown`` outside a clone."""
+    """The commit, with ``+changes`` when what is measured differs from it; ``unknown`` outside a clone."""
 
     def git(*arguments: str) -> str:
         done = subprocess.run(
@@ -40,7 +40,7 @@ def commit(home: Path) -> str:
         return done.stdout.strip()
 
     try:
-        changed = git("status", "--porcelain", "--", "semmem", "bench")
+        changed = git("status", "--porcelain", "--", "semmem", "deploy/envoy.yaml")
         return git("rev-parse", "--short", "HEAD") + ("+changes" if changed else "")
     except (OSError, subprocess.SubprocessError):
         return "unknown"

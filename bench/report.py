@@ -35,6 +35,7 @@ def _case(case: Case, tally: Tally, plan: Plan) -> Json:
     count = sum(tally.statuses.values())
     row: Json = {
         "requests": count,
+        "sidecar": case.sidecar,
         "as_meant": sum(n for word, n in tally.outcomes.items() if word == case.outcome) / count,
         "outcomes": dict(tally.outcomes),
         "statuses": {str(status): n for status, n in tally.statuses.items()},
@@ -96,9 +97,8 @@ def ratios(mine: Json, floor: Json) -> Json:
 
 
 def sidecar_us(row: Json) -> float:
-    """CPU of the sidecar that the case used, microseconds per request; the Milvus Lite child is not in it."""
-    cpu = row["cpu_us_per_request"]
-    return float(max(cpu["noop"], cpu["semmem"]))
+    """CPU of the sidecar that the case asks, microseconds per request; the Milvus Lite child is not in it."""
+    return float(row["cpu_us_per_request"].get(row["sidecar"], 0.0))
 
 
 def _quotient(one: float, other: float) -> float | None:
@@ -132,8 +132,8 @@ def _json_rows(found: Json, concurrency: int) -> Iterable[list[str]]:
             case.title,
             *(f"{latency[key]:.2f}" for key in ("p50", "p99", "p50_best_round")),
             f"{ratio['latency_ms']['p50']:.2f}x {case.floors[0]}" if ratio else "",
-            f"{sidecar_us(row):.0f}" if case.filters else "",
-            _times(ratio["cpu_sidecar"]) if ratio and case.floors[0] != "none" else "",
+            f"{sidecar_us(row):.0f}" if case.sidecar else "",
+            _times(ratio["cpu_sidecar"]) if ratio else "",
             f"{cpu['milvus_lite']:.0f}" if case.outcome == "injected" else "",
             f"{cpu['envoy']:.0f}",
             f"{row['as_meant']:.1%}",
@@ -152,7 +152,7 @@ def _stream_rows(found: Json, plan: Plan) -> Iterable[list[str]]:
             *(f"{part[key]:.2f}" for part in (first, transit) for key in ("p50", "p99")),
             _times(none["token_transit_ms"]["p50"]) if none else "",
             _times(both["token_transit_ms"]["p50"]) if both else "",
-            f"{max(cpu['noop'], cpu['semmem']):.0f}" if case.filters else "",
+            f"{cpu[case.sidecar]:.0f}" if case.sidecar else "",
             f"{cpu['envoy']:.0f}",
         ]
 

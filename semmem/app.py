@@ -194,7 +194,7 @@ class App:
         limits = assembly.door_limits(settings)
         exchange = assembly.exchange(settings, backends, writer, self._searched)
         server = ExtProcServer(
-            ExternalProcessor(exchange, self.metrics, limits),
+            ExternalProcessor(exchange, self.metrics, limits, single_filter=settings.capture.mode == "single_filter"),
             address=assembly.grpc_address(settings),
             message_bytes_max=limits.message_bytes_max,
             credentials=assembly.grpc_credentials(settings),
@@ -306,4 +306,8 @@ class App:
             self.metrics.fact_actions.labels(action).inc(count)
         for reason, count in result.rejected.items():
             self.metrics.facts_rejected.labels(reason).inc(count)
-        log.info("batch %s: %s, %d facts stored", batch.id, result.status, sum(result.stored.values()))
+        stored = sum(result.stored.values())
+        if result.cause:
+            log.warning("batch %s: %s (%s), %d facts stored", batch.id, result.status, result.cause, stored)
+        else:
+            log.info("batch %s: %s, %d facts stored", batch.id, result.status, stored)

@@ -147,6 +147,7 @@ def exchange(
             phase_s=settings.deadlines.phase_ms / 1000,
         ),
         clock=time.time,
+        capture=settings.capture.mode,
     )
 
 
@@ -191,7 +192,7 @@ def learner(settings: Settings, backends: Backends, learn: Callable[[Batch], Awa
         size=settings.memory.extraction_batch_size,
         context_turns=extraction.context_turns,
         idle_s=extraction.session_idle_s,
-        answer_wait_s=extraction.answer_wait_s,
+        answer_wait_s=0.0 if settings.capture.mode == "off" else extraction.answer_wait_s,
         lease_s=extraction.lease_s,
     )
     return Learner(

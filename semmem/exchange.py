@@ -79,6 +79,10 @@ class ExchangeLimits:
     phase_s: float = 0.35
 
 
+OBSERVING = ("observe", "single_filter")
+"""Ways of capturing answers that need a ticket; ``history`` takes them from the next request, ``off`` does without."""
+
+
 class TurnJournal(Protocol):
     """Takes halves of turns without waiting."""
 
@@ -98,6 +102,7 @@ class Exchange:
         journal: TurnJournal,
         limits: ExchangeLimits,
         clock: Callable[[], float],
+        capture: str = "observe",
     ) -> None:
         self._identity = identity
         self._permissions = permissions
@@ -106,6 +111,7 @@ class Exchange:
         self._journal = journal
         self._limits = limits
         self._clock = clock
+        self._capture = capture
 
     # --- request -----------------------------------------------------------------------------------------------------
 
@@ -168,14 +174,30 @@ class Exchange:
             request_id=head.header("x-request-id") or "",
         )
         self._sessions.opened(turn.id, scope)
-        return Ticket(turn.id, dialect) if self._journal.offer(turn) else None
+        accepted = self._journal.offer(turn)
+        if self._capture == "history":
+            self._close_from_history(conversation, scope, now)
+        return Ticket(turn.id, dialect) if accepted and self._capture in OBSERVING else None
+
+    def _close_from_history(self, conversation: Conversation, scope: Scope, now: float) -> None:
+        """The client resends what was answered before: the newest answer closes the turn before this one."""
+        places = [i for i, message in enumerate(conversation.messages) if message.role is Role.USER]
+        if len(places) < 2:
+            return
+        before, last = places[-2:]
+        answer = "\n".join(m.text for m in conversation.messages[before:last] if m.role is Role.ASSISTANT and m.text)
+        said = strip_block(conversation.messages[before].text).strip()
+        if answer and said:
+            closed = turn_id(scope, len(places) - 1, said)
+            tail = _storable(answer[-self._limits.answer_bytes_max :])
+            self._journal.offer(TurnClosed(closed, "answered", now, answer=tail))
 
     async def _continued_turn(self, conversation: Conversation, scope: Scope, dialect: str) -> Ticket | None:
         """A request without words of the user's own (a tool's result) extends the turn whose answer it goes on from."""
         if not conversation.previous_id:
             return None
         before = await self._sessions.answered(scope.user, conversation.previous_id)
-        if before is None:
+        if before is None or self._capture not in OBSERVING:
             return None
         self._sessions.opened(before.turn_id, replace(scope, session=before.session))
         return Ticket(before.turn_id, dialect)

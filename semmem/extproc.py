@@ -22,7 +22,7 @@ from google.protobuf import struct_pb2
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
-from semmem.exchange import Exchange, RequestResult, Ticket
+from semmem.exchange import Exchange, Observation, RequestResult, Ticket
 from semmem.identity import RequestHead
 from semmem.metrics import Metrics
 
@@ -41,6 +41,15 @@ CONTINUE = {
     "response_trailers": pb.ProcessingResponse(response_trailers=pb.TrailersResponse()),
 }
 
+RESPONSE_WANTED = pb.ProcessingResponse(
+    response_headers=pb.HeadersResponse(),
+    # Both body modes, always: an override has no "unchanged" for them. Never BUFFERED: an answer beyond Envoy's buffer
+    # would become an error, and a stream would arrive in one piece.
+    mode_override=pb.ProcessingMode(
+        request_body_mode=pb.ProcessingMode.BUFFERED, response_body_mode=pb.ProcessingMode.STREAMED
+    ),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class DoorLimits:
@@ -52,10 +61,17 @@ class DoorLimits:
 
 
 class ExternalProcessor:
-    """The ext_proc service."""
+    """The ext_proc service.
 
-    def __init__(self, exchange: Exchange, metrics: Metrics, limits: DoorLimits) -> None:
+    ``single_filter``: one filter does both, for gateways that cannot have two. Each chunk of an answer then waits for
+    semmem, and a stream lives as long as its answer.
+    """
+
+    def __init__(
+        self, exchange: Exchange, metrics: Metrics, limits: DoorLimits, *, single_filter: bool = False
+    ) -> None:
         self._exchange = exchange
+        self._single_filter = single_filter
         self._metrics = metrics
         self._limits = {"mutate": limits.mutate_streams_max, "observe": limits.observe_streams_max}
         self._streams = {"mutate": 0, "observe": 0}
@@ -104,8 +120,11 @@ class ExternalProcessor:
         result = await self._exchange.request(head, message.request_body.body)
         self._count(result, started)  # before the last word: Envoy may end the stream with it
         await stream.write(body_reply(result))
+        if self._single_filter and result.ticket is not None:
+            await self._follow(result.ticket, stream)
 
     def _count(self, result: RequestResult, started: float) -> None:
+        log.debug("request: %s", result.outcome)
         self._metrics.outcomes.labels(result.outcome).inc()
         self._metrics.request_seconds.labels(result.outcome).observe(time.perf_counter() - started)
         if result.injected:
@@ -115,26 +134,55 @@ class ExternalProcessor:
     # --- response ----------------------------------------------------------------------------------------------------
 
     async def _observe(self, first: pb.ProcessingRequest, stream: Any) -> None:
+        """Listen to an answer; nothing that is said here reaches Envoy."""
         ticket = read_ticket(first)
         if ticket is None or first.WhichOneof("request") != "response_headers":
             return
-        headers = header_values(first.response_headers.headers)
-        observation = self._exchange.response(
+        observation = self._begin(ticket, first)
+        if observation.wants_body and not first.response_headers.end_of_stream:
+            while not _is_last(message := await stream.read()):
+                observation.feed(message.response_body.body)
+            _feed_last(observation, message)
+        self._metrics.turns.labels(observation.end()).inc()
+
+    async def _follow(self, ticket: Ticket, stream: Any) -> None:
+        """The response phase of the only filter: every message is answered at once, and read after that."""
+        first = await stream.read()
+        if first is grpc.aio.EOF:
+            return
+        if first.WhichOneof("request") != "response_headers":
+            await _continue(first, stream)
+            return
+        observation = self._begin(ticket, first)
+        wanted = observation.wants_body and not first.response_headers.end_of_stream
+        await stream.write(RESPONSE_WANTED if wanted else CONTINUE["response_headers"])
+        if wanted:
+            while not _is_last(message := await stream.read()):
+                await _continue(message, stream)
+                observation.feed(message.response_body.body)
+            if message is not grpc.aio.EOF:
+                await _continue(message, stream)
+            _feed_last(observation, message)
+        self._metrics.turns.labels(observation.end()).inc()
+
+    def _begin(self, ticket: Ticket, message: pb.ProcessingRequest) -> Observation:
+        headers = header_values(message.response_headers.headers)
+        return self._exchange.response(
             ticket,
             status=int(headers.get(":status", ("0",))[0]),
             content_type=headers.get("content-type", ("",))[0],
             content_encoding=headers.get("content-encoding", ("",))[0],
         )
-        if observation.wants_body and not first.response_headers.end_of_stream:
-            while (message := await stream.read()) is not grpc.aio.EOF:
-                kind = message.WhichOneof("request")
-                if kind == "response_body":
-                    observation.feed(message.response_body.body)
-                    if message.response_body.end_of_stream:
-                        break
-                elif kind == "response_trailers":
-                    break
-        self._metrics.turns.labels(observation.end()).inc()
+
+
+def _is_last(message: Any) -> bool:
+    """The end of a body: the last chunk, the trailers, or the stream's end."""
+    return message is grpc.aio.EOF or not message.HasField("response_body") or message.response_body.end_of_stream
+
+
+def _feed_last(observation: Observation, message: Any) -> None:
+    if message is not grpc.aio.EOF and message.HasField("response_body"):
+        observation.feed(message.response_body.body)
 
 
 async def _continue(message: pb.ProcessingRequest, stream: Any) -> None:

@@ -148,6 +148,26 @@ async def test_a_locked_journal_is_asked_again_and_a_nudge_does_not_wait_for_the
         await asyncio.wait_for(learnt.wait(), 2.0)
 
 
+async def test_nothing_is_claimed_while_nothing_can_be_learnt() -> None:
+    learnt = asyncio.Event()
+    able = False
+
+    async def learn(one: Batch) -> None:
+        learnt.set()
+
+    journal = Recording([batch("b")])
+    learner = Learner(cast(Journal, journal), learn, rules=BatchRules(), concurrency=1, poll_interval_s=0.01)
+    tasks = Tasks()
+    tasks.spawn("learner", learner.run(lambda: able))
+    try:
+        await asyncio.sleep(0.05)
+        assert [one.id for one in journal.batches] == ["b"]
+        able = True
+        await asyncio.wait_for(learnt.wait(), 2.0)
+    finally:
+        await tasks.cancel()
+
+
 async def test_draining_waits_for_running_batches_and_cancels_what_takes_too_long() -> None:
     ended: list[str] = []
 

@@ -16,7 +16,7 @@ from semmem.exchange import Exchange, ExchangeLimits, Outcome, RequestResult, Ti
 from semmem.identity import IdentityRules, RequestHead, Sessions
 from semmem.memory import Hit, Memory, MemoryType, Scope, Turn, Vector
 from semmem.permission import PermissionRules
-from semmem.ports import EmbedderError, StoreTimeout, StoreUnavailable, TurnClosed
+from semmem.ports import BatchRules, EmbedderError, StoreTimeout, StoreUnavailable, TurnClosed
 from semmem.retrieval.recall import Recall, RecallRules
 from tests.extraction.fakes import InMemoryJournal
 from tests.fakes import HashEmbedder
@@ -75,7 +75,9 @@ class FailingEmbedder(HashEmbedder):
 class World:
     """An exchange with everything around it in reach."""
 
-    def __init__(self, permissions: PermissionRules = PermissionRules(), **limits: Any) -> None:
+    def __init__(
+        self, permissions: PermissionRules = PermissionRules(), *, capture: str = "observe", **limits: Any
+    ) -> None:
         self.store = Failing()
         self.embedder = FailingEmbedder()
         self.journal = Halves()
@@ -89,6 +91,7 @@ class World:
             journal=self.journal,
             limits=ExchangeLimits(**{"phase_s": 0.2} | limits),
             clock=lambda: NOW,
+            capture=capture,
         )
 
     async def knows(self, content: str, user: str = "alice", **fields: Any) -> None:
@@ -412,3 +415,46 @@ async def test_a_call_of_a_tool_leaves_the_turn_open() -> None:
     world = World()
     assert observe(world, reply(None, "tool_calls")) == "continues"
     assert list(world.journal) == []
+
+
+# --- other ways to capture it ----------------------------------------------------------------------------------------
+
+
+def history(*said: str) -> dict[str, Any]:
+    """User and assistant in turn."""
+    return {"messages": [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(said)]}
+
+
+async def test_from_history_the_next_request_closes_the_turn_before_it() -> None:
+    world = World(capture="history")
+    first = await world.ask(history("I like tea"))
+    second = await world.ask(history("I like tea", "Noted.", "And milk"))
+    assert (first.ticket, second.ticket) == (None, None)
+    assert [turn.user_text for turn in world.turns] == ["I like tea", "And milk"]
+    [closed] = [half for half in world.journal if isinstance(half, TurnClosed)]
+    assert (closed.turn_id, closed.status, closed.answer) == (world.turns[0].id, "answered", "Noted.")
+
+
+async def test_a_turn_captured_in_two_ways_is_one_turn() -> None:
+    journal = InMemoryJournal()
+    for capture in ("history", "observe"):
+        world = World(capture=capture)
+        await world.ask(history("I like tea"), x_session_id="s")
+        await world.ask(history("I like tea", "Noted.", "And milk"), x_session_id="s")
+        if capture == "observe":
+            observed = world.exchange.response(
+                Ticket(world.turns[0].id, "chat"), status=200, content_type="application/json", content_encoding=""
+            )
+            observed.feed(reply("Noted.")[0])
+            observed.end()
+        await journal.record(world.turns, [half for half in world.journal if isinstance(half, TurnClosed)])
+    await journal.end_session("alice", "s", now=NOW)
+    batch = await journal.claim(BatchRules(), now=NOW)
+    assert batch is not None
+    assert [(turn.user_text, turn.answer) for turn in batch.turns] == [("I like tea", "Noted."), ("And milk", None)]
+
+
+async def test_without_capture_the_users_words_are_journalled_all_the_same() -> None:
+    world = World(capture="off")
+    assert (await world.ask(history("I like tea", "Noted.", "And milk"))).ticket is None
+    assert [type(half) for half in world.journal] == [Turn]

@@ -73,10 +73,10 @@ async def written(call: Any, message: pb.ProcessingRequest) -> bool:
 
 
 @asynccontextmanager
-async def door(world: World | None = None, **limits: int) -> AsyncIterator[Door]:
+async def door(world: World | None = None, *, single_filter: bool = False, **limits: int) -> AsyncIterator[Door]:
     world = world or World()
     metrics = Metrics()
-    processor = ExternalProcessor(world.exchange, metrics, DoorLimits(**limits))
+    processor = ExternalProcessor(world.exchange, metrics, DoorLimits(**limits), single_filter=single_filter)
     server = ExtProcServer(processor, address="127.0.0.1:0", message_bytes_max=2**24)
     address = await server.start()
     await server.set_serving(True)
@@ -283,6 +283,50 @@ async def test_an_error_answer_is_closed_without_reading_it() -> None:
     async with door() as d:
         await asyncio.wait_for(d.observe(response_headers(TICKET, status=429)), 2.0)
         assert [half.status for half in closed(d)] == ["refused"]
+
+
+# --- one filter for both ---------------------------------------------------------------------------------------------
+
+
+async def test_a_single_filter_answers_every_message_and_reads_the_answer() -> None:
+    async with door(single_filter=True) as d:
+        request = [headers(), body(as_body(QUESTION))]
+        answer = [response_headers(None), response_body(ANSWER[:9], False), response_body(ANSWER[9:], True)]
+        replies = await d.send(*request, *answer)
+        assert [reply.WhichOneof("response") for reply in replies] == [
+            "request_headers",
+            "request_body",
+            "response_headers",
+            "response_body",
+            "response_body",
+        ]
+        assert replies[2].mode_override.request_body_mode == pb.ProcessingMode.BUFFERED
+        assert replies[2].mode_override.response_body_mode == pb.ProcessingMode.STREAMED
+        assert all(not reply.response_body.HasField("response") for reply in replies[3:])
+        assert [half.answer for half in closed(d)] == ["Ten."]
+        assert [half.turn_id for half in closed(d)] == [turn.id for turn in d.world.turns]
+
+
+async def test_a_single_filter_wants_no_body_it_will_not_read() -> None:
+    async with door(single_filter=True) as d:
+        *_, reply = await d.send(headers(), body(as_body(QUESTION)), response_headers(None, status=429))
+        assert reply == pb.ProcessingResponse(response_headers=pb.HeadersResponse())
+        assert [half.status for half in closed(d)] == ["refused"]
+
+
+async def test_a_single_filter_ends_with_the_request_when_nothing_is_stored() -> None:
+    async with door(single_filter=True) as d:
+        call = d.call()
+        for message in (headers(x_semmem_memory="read"), body(as_body(QUESTION))):
+            await call.write(message)
+            await call.read()
+        assert await asyncio.wait_for(call.read(), 1.0) is grpc.aio.EOF
+
+
+async def test_a_single_filters_answer_that_breaks_off_is_lost() -> None:
+    async with door(single_filter=True) as d:
+        await d.send(headers(), body(as_body(QUESTION)), response_headers(None), response_body(ANSWER[:9], False))
+        assert [half.status for half in closed(d)] == ["answer_lost"]
 
 
 async def test_health_follows_serving_for_both_names() -> None:

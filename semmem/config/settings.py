@@ -89,6 +89,16 @@ class Signals(Section):
     )
 
 
+class Capture(Section):
+    """``capture``: how answers are learnt of. What users say is journalled in every mode."""
+
+    mode: Literal["observe", "single_filter", "history", "off"] = Field(
+        default="observe",
+        description="observe: a second filter listens; single_filter: one filter does both, at a cost per token;"
+        " history: from the next request, which resends it; off: not at all",
+    )
+
+
 class ModelEndpoint(Section):
     """``external_models.N.llm_endpoint``: give a url, or an address and what differs from the defaults."""
 
@@ -252,6 +262,7 @@ class Settings(Section):
     memory: Memory = Memory()
     identity: Identity = Identity()
     signals: Signals = Signals()
+    capture: Capture = Capture()
     external_models: ListOf[ExternalModel] = Field(default=(), max_length=2, description="language models, by role")
     journal: Journal = Journal()
     listeners: Listeners = Listeners()

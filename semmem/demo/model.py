@@ -24,6 +24,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from semmem.demo.model_messages import MessagesEndpoint
+from semmem.demo.model_responses import ResponsesEndpoint
 
 MODEL = "stand-in"
 REFUSE = "!refuse"
@@ -103,6 +104,11 @@ class StandIn:
                 Route(
                     "/v1/messages",
                     MessagesEndpoint(self, keep=self._keep, answer_to=answer_to).answer,
+                    methods=["POST"],
+                ),
+                Route(
+                    "/v1/responses",
+                    ResponsesEndpoint(self, keep=self._keep, answer_to=answer_to).answer,
                     methods=["POST"],
                 ),
                 Route("/v1/models", self._models),

@@ -72,7 +72,9 @@ class MessagesEndpoint:
 
 
 def plain(body: Json) -> list[Json]:
-    """A request as messages of plain text; a tool's result is a message of its own."""
+    """A request as messages of plain text; a tool's result is a message of its own. Raises ValueError without any."""
+    if not body["messages"]:
+        raise ValueError("no messages")
     messages = [{"role": "system", "content": _text(body.get("system"))}]
     for message in body["messages"]:
         content = message["content"]

@@ -63,9 +63,11 @@ def dialect_for(path: str) -> Dialect | None:
 
 from semmem.dialects.chat import ChatCompletions  # noqa: E402  (the table needs the protocols above)
 from semmem.dialects.messages import AnthropicMessages  # noqa: E402
+from semmem.dialects.responses import Responses  # noqa: E402
 
 DIALECTS: Mapping[str, Dialect] = {
     "/v1/chat/completions": ChatCompletions(),
     "/v1/messages": AnthropicMessages(),
+    "/v1/responses": Responses(),
 }
 BY_NAME: Mapping[str, Dialect] = {dialect.name: dialect for dialect in DIALECTS.values()}

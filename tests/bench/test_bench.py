@@ -119,6 +119,7 @@ def test_a_spread_is_in_milliseconds_over_all_rounds_and_by_round() -> None:
 
 def _row(rounds: list[list[float]], cpu_us: float) -> dict[str, Any]:
     return {
+        "sidecar": "semmem",
         "latency_ms": spread(rounds),
         "cpu_us_per_request": {"envoy": 2 * cpu_us, "noop": 0.0, "semmem": cpu_us, "milvus_lite": 5.0},
     }
@@ -134,9 +135,11 @@ def test_ratios_divide_by_the_floor() -> None:
     }
     assert found["cpu_sidecar"] == pytest.approx(3.0)
     assert found["cpu_envoy"] == pytest.approx(3.0)
-    idle = _row([[0.002]], 0.0)
-    idle["cpu_us_per_request"]["envoy"] = 1.0
-    assert ratios(_row([[0.004]], 600.0), idle)["cpu_sidecar"] is None
+
+
+def test_nothing_is_divided_by_the_cpu_of_a_sidecar_that_was_not_asked() -> None:
+    nobody = _row([[0.002]], 200.0) | {"sidecar": ""}
+    assert ratios(_row([[0.004]], 600.0), nobody)["cpu_sidecar"] is None
 
 
 def test_the_table_has_a_row_for_every_case() -> None:

@@ -92,6 +92,34 @@ SAMPLES = {
         ),
         malformed=b'{"messages":[{"role":"user","content":{"s3cret":"s3cret"}}]}',
     ),
+    "responses": Sample(
+        request=b"""{"instructions" : "Be brief.", %s,
+  "input": [
+    {"role":"user","content":[{"type":"input_text","text":"My dog is Rex."}]},
+    {"type":"message","role": "assistant", "content": [{"type":"output_text","text":"Hi Rex!"}]} ,
+    {"type":"function_call_output","call_id":"c","output":"42"}, {"role":"user","content":"What is \\u0068is name?"}
+  ],%s, "stream":true}\n"""
+        % (SPELLINGS, OWN),
+        user_texts=("My dog is Rex.", "What is his name?"),
+        controls=CONTROLS,
+        answers={
+            JSON: (
+                '{"id":"r","status":"completed","output":[{"type":"reasoning","summary":[]},'
+                '{"type":"message","content":[{"type":"output_text","text":"Rex 🐕."}]}]}'
+            ).encode(),
+            SSE: (
+                'event: response.output_text.delta\r\ndata: {"delta":"Rex "}\r\n\r\n'
+                'data: {"type":"response.output_text.delta","delta":"🐕."}\r\n\r\n'
+                'data: {"type":"response.completed","response":{"id":"r"}}\r\n\r\n'
+            ).encode(),
+        },
+        text="Rex 🐕.",
+        unfinished=(
+            b'data: {"type":"response.output_text.delta","delta":"Rex"}\n\n'
+            b'data: {"type":"response.completed","response":{"id":"r","status":"completed"}}'
+        ),
+        malformed=b'{"input":[{"role":"user","content":{"s3cret":"s3cret"}}]}',
+    ),
 }
 
 NAMES = sorted(SAMPLES)

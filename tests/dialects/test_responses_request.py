@@ -309,7 +309,7 @@ def test_a_body_with_nothing_to_change_is_not_rewritten() -> None:
         ("first", r'"instructions": null', r'"instructions": "\"F\"é"'),
     ],
 )  # fmt: skip
-def test_the_clients_own_instructions_keep_their_bytes(role: str, position: str, before: bytes, after: bytes) -> None:
+def test_the_clients_own_instructions_keep_their_bytes(role: str, position: str, before: str, after: str) -> None:
     body = f'{{{before}, "input":"Hello", "memory_config":{{}} }}'
     rewritten = Responses().parse(body.encode()).rewrite(Injection('"F"é', role, position))
     assert rewritten == f'{{{after}, "input":"Hello" }}'.encode()

@@ -21,6 +21,8 @@ def main() -> int:
         cells = suite.run(
             folder, lambda fault: re.search(options.only, fault) is not None, lambda cell: print(cell, flush=True)
         )
+        if not options.only:
+            print(suite.envoys_own_413(folder), flush=True)
     differ = sum(bool(cell.different) for cell in cells)
     print(f"faults: {len(cells)} cells, {differ} differ")
     return 1 if differ or not cells else 0

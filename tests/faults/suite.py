@@ -16,7 +16,7 @@ from semmem.demo.stack import HOME
 from tests.e2e.harness import eventually
 from tests.faults import body_faults, sidecar_faults, store_faults
 from tests.faults.client import differences
-from tests.faults.house import House, NotProven, Trial, house
+from tests.faults.house import House, NotProven, Trial, house, question
 from tests.faults.loops import LoopThread, loop_thread
 from tests.faults.model_faults import Extraction
 from tests.faults.proxy import Proxy, proxy
@@ -229,6 +229,19 @@ def run(folder: Path, wanted: Callable[[str], bool], say: Callable[[Cell], None]
                         cells.append(try_out(fault, faults[fault], running, sse))
                         say(cells[-1])
     return cells
+
+
+def envoys_own_413(folder: Path) -> str:
+    """What only Envoy does: to read a body it must be held whole, so a chunked one beyond its buffer is refused."""
+    body = question(padding="x" * (17 * 1024 * 1024))
+    with loop_thread() as loop, upstream(loop) as model, house(loop, model, folder / "apart", QUICK) as running:
+        refused = running.ask(False, body=body, chunked=True)
+        announced = running.ask(False, body=body)
+        plain = running.ask(False, plain=True, body=body, chunked=True)
+    return (
+        f"apart: a body of 17 MiB, beyond Envoy's buffer of 16 MiB: {refused.status} when chunked (Envoy's own), "
+        f"{announced.status} when its length is announced, {plain.status} on a route without semmem's filters"
+    )
 
 
 def run_short(folder: Path) -> list[Cell]:
