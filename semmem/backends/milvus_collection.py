@@ -7,13 +7,12 @@ from contextlib import aclosing
 from itertools import islice
 from typing import Any, Literal, TypeVar
 
-import numpy as np
-
 from semmem.backends.milvus_connection import MilvusConnection
 from semmem.backends.milvus_rows import FOUND_FIELDS, VECTOR_FIELD, VERSION_FIELDS, Row, newest, rows_filter
 from semmem.memory import Vector
 
 WINDOW_MAX = 16_384
+SPARE_ROWS = 4
 """Milvus refuses more rows than this in one search or query."""
 DELETE_BATCH = 500
 SCAN_BATCH = 1000
@@ -38,12 +37,13 @@ class MilvusCollection:
     ) -> list[Row]:
         """Rows of the nearest ``limit`` memories with their ``cosine``.
 
-        More rows are asked for, since a memory may have several, and yet more while that was not enough.
+        A few more rows are asked for, since a memory that is being replaced has several, and many more while that was
+        not enough: each row costs, some 0.15 ms on Lite.
         """
-        asked = min(2 * limit, WINDOW_MAX)
+        asked = min(limit + SPARE_ROWS, WINDOW_MAX)
         while True:
             hits = await self._search(query, filter, asked, timeout_s, level)
-            rows = newest({**hit["entity"], "cosine": float(np.clip(hit["distance"], -1.0, 1.0))} for hit in hits)
+            rows = newest({**hit["entity"], "cosine": max(-1.0, min(1.0, float(hit["distance"])))} for hit in hits)
             if len(rows) >= limit or len(hits) < asked or asked == WINDOW_MAX:
                 return rows
             asked = min(4 * asked, WINDOW_MAX)

@@ -155,7 +155,7 @@ class MessagesRequest:
     def _beside_system(self, text: str, position: str) -> list[Edit]:
         system = self._source.members.get("system")
         if system is None:
-            return [insert_member(self._source, "system", msgspec.json.encode(text), cutting=OWN_MEMBERS)]
+            return [insert_member(self._source, "system", msgspec.json.encode(text))]
         return _add_text(system, 0 if position == "first" else self._system_blocks, text)
 
 

@@ -72,20 +72,20 @@ def rank(
     is compared with the cosine, never with the score: being new or important makes nothing relevant. ``said`` are the
     texts of this request, oldest first.
 
-    Reasons in the order in which they are tried: ``not_active``, ``expired``, ``below_threshold``, ``already_said``,
-    ``near_duplicate`` (of a better one that was kept), ``limit``.
+    Reasons in the order in which they are tried: ``not_active``, ``expired``, ``below_threshold``, ``limit``,
+    ``already_said``, ``near_duplicate`` (of a better one that was kept).
     """
     scored = (replace(hit, score=_score(hit, now, half_life_s)) for hit in hits)
     spoken = list(_statements(said))
     kept: list[_Content] = []
     verdicts: list[Ranked] = []
     for hit in sorted(scored, key=lambda hit: (-hit.score, hit.memory.id)):
-        content = _Content.of(hit)
-        reason = _unfit(hit, now, threshold) or _needless(content, spoken, kept)
-        if not reason and len(kept) >= limit:
-            reason = "limit"
-        if not reason:
-            kept.append(content)
+        reason = _unfit(hit, now, threshold) or ("limit" if len(kept) >= limit else "")
+        if not reason:  # comparing contents is the dear part, and only for what could still be kept
+            content = _Content.of(hit)
+            reason = _needless(content, spoken, kept)
+            if not reason:
+                kept.append(content)
         verdicts.append(Ranked(hit, not reason, reason or "kept"))
     return verdicts
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from semmem.memory import Hit, MemoryType, Scope
 from semmem.ports import Embedder, EmbedderError, Store, StoreTimeout
 
-OVERFETCH = 4
+OVERFETCH = 2
 """Hits asked of the store for each memory wanted, since ranking drops duplicates and what was already said."""
 FETCH_MAX = 200
 

@@ -21,6 +21,8 @@ from bench.run import Plan, Result, Tally
 from bench.upstream import Upstream
 from semmem.demo.stack import HOME
 
+pytestmark = pytest.mark.timeout(300)  # a whole road is started: seconds on a quiet machine
+
 COUNTS = ["--requests", "2", "--rounds", "2", "--concurrency", "2", "--streams", "2", "--tokens", "3"]
 
 
@@ -29,7 +31,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """One run with tiny counts, as ``make bench`` runs it."""
     out = tmp_path_factory.mktemp("bench") / "out.json"
     argv = [sys.executable, "-m", "bench", "--out", str(out), "--token-interval-ms", "5", *COUNTS]
-    done = subprocess.run(argv, cwd=HOME, capture_output=True, text=True, timeout=110, check=False)
+    done = subprocess.run(argv, cwd=HOME, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, Any] = json.loads(out.read_text())
     found["stdout"] = done.stdout

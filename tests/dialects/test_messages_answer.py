@@ -252,6 +252,7 @@ def test_a_stream_is_complete_when_it_was_finished(events: list[Any], words: str
         [delta("a"), stopped(), {"type": "error"}, STOP],
         [delta("a"), stopped(), {"error": "overloaded"}],
         [delta("a"), 'event: error\ndata: {"message":"overloaded"}', STOP],
+        [delta("a"), 'event: error\ndata: {"type":"overloaded_error"}', STOP],
         [delta("a"), stopped(), "event: error\ndata: overloaded", STOP],
     ],
 )

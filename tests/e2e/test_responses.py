@@ -43,7 +43,7 @@ class Caller:
         """One request. ``members`` are further body members; those the client does not know travel in extra_body."""
         asked: Json = {"model": "stand-in", "input": given, "extra_headers": self.headers(session), **members}
         if not stream:
-            return cast(Response, self.client.responses.create(**asked))
+            return self.client.responses.create(**asked)
         with self.client.responses.stream(**asked) as events:
             return events.get_final_response()
 
@@ -80,6 +80,14 @@ def answers(house: House, user: str, count: int = 1, session: str = "%") -> list
         what=f"{count} answers are journalled",
     )
     return cast(list[str], found)
+
+
+def sessions(house: House, user: str) -> int:
+    """How many sessions the user's turns are in."""
+
+    with closing(sqlite3.connect(f"file:{house.semmem.data_dir / 'journal.db'}?mode=ro", uri=True)) as journal:
+        (count,) = journal.execute("select count(distinct session) from turns where user_id = ?", (user,)).fetchone()
+    return int(count)
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["json", "sse"])
@@ -183,14 +191,6 @@ def test_a_conversation_by_name_is_one_session(home: House, alice: str) -> None:
     assert len(answers(home, alice, 2, session=f"conv_{alice}")) == 2
 
 
-def sessions(house: House, user: str) -> int:
-    """How many sessions the user's turns are in: no part of the names is guessed, they are asked of the journal."""
-
-    with closing(sqlite3.connect(f"file:{house.semmem.data_dir / 'journal.db'}?mode=ro", uri=True)) as journal:
-        (count,) = journal.execute("select count(distinct session) from turns where user_id = ?", (user,)).fetchone()
-    return int(count)
-
-
 @pytest.mark.parametrize("stream", [False, True], ids=["json", "sse"])
 @pytest.mark.parametrize("chained", [False, True], ids=["resent", "chained"])
 def test_a_tools_round_trip_is_one_turn_and_teaches_only_what_the_user_said(
@@ -261,8 +261,9 @@ def test_a_body_that_is_no_request_passes_as_it_came(home: House, alice: str) ->
 
 
 def test_an_error_reaches_the_official_client_as_its_own(home: House, alice: str) -> None:
-    with caller(home, alice) as client, pytest.raises(BadRequestError, match="previous_response_not_found"):
+    with caller(home, alice) as client, pytest.raises(BadRequestError) as refused:
         client.ask("Hello there, my friend.", previous_response_id="resp_unknown")
+    assert refused.value.code == "previous_response_not_found"
 
 
 @pytest.mark.parametrize("path", [f"{PATH}/compact", f"{PATH}/input_tokens", f"{PATH}/resp_1/cancel"])

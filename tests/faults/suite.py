@@ -121,18 +121,16 @@ def extraction_faults(model: Extraction, way: Proxy) -> dict[str, Run]:
 
 
 SHORT = (
-    "semmem just died",
     "semmem stopped",
     "semmem stopped in mid-stream",
     "semmem killed in mid-stream",
     "Milvus Lite killed",
     "Milvus Lite stopped",
     "embedder raises",
-    "embedder slow",
     "journal locked",
     "body with a key twice",
     "body over the cap",
-    "client gone during the answer",
+    "model answers 429",
     "model resets in mid-stream",
 )
 """The faults of the short form: all on one house, one of each kind."""
