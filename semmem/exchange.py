@@ -166,7 +166,7 @@ class Exchange:
             return await self._continued_turn(conversation, scope, dialect)
         scope = replace(scope, session=await self._sessions.name(scope, conversation, now))
         turn = Turn(
-            id=turn_id(scope, len(said), text, after=conversation.previous_id or ""),
+            id=turn_id(scope, len(said), text, after=self._after(conversation, scope)),
             scope=scope,
             ordinal=len(said),
             user_text=_storable(text, self._limits.turn_chars_max),
@@ -178,6 +178,13 @@ class Exchange:
         if self._capture == "history":
             self._close_from_history(conversation, scope, now)
         return Ticket(turn.id, dialect) if accepted and self._capture in OBSERVING else None
+
+    def _after(self, conversation: Conversation, scope: Scope) -> str:
+        """The answer that a request goes on from, where the API keeps the history: it tells the same words apart."""
+        if conversation.conversation_id is None:
+            return conversation.previous_id or ""
+        latest = self._sessions.latest(scope)
+        return conversation.previous_id or (latest.answer_id if latest else "")
 
     def _close_from_history(self, conversation: Conversation, scope: Scope, now: float) -> None:
         """The client resends what was answered before: the newest answer closes the turn before this one."""
@@ -194,9 +201,10 @@ class Exchange:
 
     async def _continued_turn(self, conversation: Conversation, scope: Scope, dialect: str) -> Ticket | None:
         """A request without words of the user's own (a tool's result) extends the turn whose answer it goes on from."""
-        if not conversation.previous_id:
-            return None
-        before = await self._sessions.answered(scope.user, conversation.previous_id)
+        if conversation.previous_id:
+            before = await self._sessions.answered(scope.user, conversation.previous_id)
+        else:
+            before = self._sessions.latest(replace(scope, session=scope.session or conversation.conversation_id))
         if before is None or self._capture not in OBSERVING:
             return None
         self._sessions.opened(before.turn_id, replace(scope, session=before.session))
@@ -306,12 +314,12 @@ class Observation:
             return "refused"
         if self._decoder is None and 200 <= self._status < 300:
             return "unknown_encoding"
+        if answer is not None and answer.filtered:
+            return "refused"
         if answer is None or not answer.complete:
             return "answer_lost"
-        if answer.filtered:
-            return "refused"
         # a call of a tool is not yet the answer: the same turn goes on in the client's next request
-        return "answered" if answer.text else "continues"
+        return "answered" if answer.text and not answer.calls_tool else "continues"
 
 
 def _user_messages(conversation: Conversation) -> list[Message]:

@@ -83,7 +83,7 @@ def _user(rules: IdentityRules, head: RequestHead, controls: Controls) -> str | 
     for name in rules.trusted_headers:
         if name in head.headers:
             return _usable(rules, head.header(name))
-    if rules.api_key_secret is not None and (key := _bearer(head)):
+    if rules.api_key_secret is not None and (key := _api_key(head)):
         return "key_" + hmac.new(rules.api_key_secret, key.encode(), hashlib.sha256).hexdigest()[:40]
     return _usable(rules, controls.claimed_user) if rules.allow_untrusted_body else None
 
@@ -96,9 +96,10 @@ def _claim(node: Any, path: tuple[str, ...]) -> str | None:
     return node if isinstance(node, str) and node else None
 
 
-def _bearer(head: RequestHead) -> str | None:
+def _api_key(head: RequestHead) -> str | None:
+    """The bearer token, or what Anthropic's clients send instead."""
     scheme, _, token = (head.header("authorization") or "").partition(" ")
-    return token.strip() or None if scheme.lower() == "bearer" else None
+    return (token.strip() if scheme.lower() == "bearer" else "") or head.header("x-api-key")
 
 
 def _usable(rules: IdentityRules, name: str | None) -> str | None:
@@ -135,10 +136,11 @@ def digest(*parts: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The turn that an answer belongs to."""
+    """The turn that an answer belongs to, and the API's name for the answer."""
 
     turn_id: str
     session: str
+    answer_id: str
 
 
 class SessionRecords(Protocol):
@@ -174,6 +176,7 @@ class Sessions:
         self._seen = Recent[tuple[float, float]](sessions_max)
         self._turns = Recent[tuple[str, str]](sessions_max)
         self._answers = Recent[Answered](sessions_max)
+        self._latest = Recent[Answered](sessions_max)
 
     async def name(self, scope: Scope, conversation: Conversation, now: float) -> str:
         """The session's name. Never raises."""
@@ -197,7 +200,7 @@ class Sessions:
         if known is not None:
             return known
         found = await self._within(self._records.turn_of_answer(user, answer_id))
-        return Answered(*found) if found is not None else None
+        return Answered(*found, answer_id) if found is not None else None
 
     def opened(self, turn_id: str, scope: Scope) -> None:
         """A turn began; its answer may be asked for before the journal has it."""
@@ -207,7 +210,13 @@ class Sessions:
         """A turn was answered under this name."""
         if (turn := self._turns.get(turn_id)) is not None:
             user, session = turn
-            self._answers.put(digest(user, answer_id), Answered(turn_id, session))
+            answered = Answered(turn_id, session, answer_id)
+            self._answers.put(digest(user, answer_id), answered)
+            self._latest.put(digest(user, session), answered)
+
+    def latest(self, scope: Scope) -> Answered | None:
+        """The newest answer of a session, as far as this process saw it."""
+        return self._latest.get(digest(scope.user, scope.session)) if scope.session else None
 
     async def _within(self, lookup: Awaitable[T | None]) -> T | None:
         try:

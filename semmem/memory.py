@@ -116,7 +116,8 @@ class Answer:
     """What a model answered. ``complete`` only when it was seen to its proper end.
 
     ``text`` is the visible text of the first choice, or only its tail when it was longer than the reader's limit.
-    ``filtered``: the provider withheld the answer. Token counts are None when the provider did not say. ``answer_id``
+    ``filtered``: the provider withheld the answer. ``calls_tool``: the model waits for a tool; this is not yet the
+    answer, whatever it said on the way. Token counts are None when the provider did not say. ``answer_id``
     is the API's own name for the answer, by which a later request may go on from it.
     """
 
@@ -127,6 +128,7 @@ class Answer:
     input_tokens: int | None = None
     output_tokens: int | None = None
     answer_id: str | None = None
+    calls_tool: bool = False
 
 
 @dataclass(frozen=True, slots=True)

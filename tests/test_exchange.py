@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.exchange import Exchange, ExchangeLimits, Outcome, RequestResult, Ticket
+from semmem.encodings import decoder_for
+from semmem.exchange import Exchange, ExchangeLimits, Observation, Outcome, RequestResult, Ticket
 from semmem.identity import IdentityRules, RequestHead, Sessions
-from semmem.memory import Hit, Memory, MemoryType, Scope, Turn, Vector
+from semmem.memory import Answer, Hit, Memory, MemoryType, Scope, Turn, Vector
 from semmem.permission import PermissionRules
 from semmem.ports import BatchRules, EmbedderError, StoreTimeout, StoreUnavailable, TurnClosed
 from semmem.retrieval.recall import Recall, RecallRules
@@ -415,6 +416,82 @@ async def test_a_call_of_a_tool_leaves_the_turn_open() -> None:
     world = World()
     assert observe(world, reply(None, "tool_calls")) == "continues"
     assert list(world.journal) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "calls_tool", "filtered", "complete"),
+    [
+        ("continues", "Let me look.", True, False, True),
+        ("refused", "", False, True, False),
+        ("answered", "Ten.", False, False, True),
+        ("answer_lost", "Te", False, False, False),
+    ],
+)
+async def test_how_an_answer_ended_is_one_word(
+    status: str, text: str, calls_tool: bool, filtered: bool, complete: bool
+) -> None:
+    class Reader:
+        def feed(self, chunk: bytes) -> None: ...
+
+        def end(self) -> Answer:
+            return Answer(text=text, complete=complete, filtered=filtered, calls_tool=calls_tool)
+
+    ended: list[str] = []
+    decoder = decoder_for("", decoded_bytes_max=1)
+    observation = Observation(Ticket("t", "chat"), 200, decoder, Reader(), lambda _t, word, _a: ended.append(word))
+    assert observation.end() == status
+    assert ended == [status]
+
+
+# --- conversations that the API keeps --------------------------------------------------------------------------------
+
+
+async def respond(world: World, ticket: Ticket | None, answer_id: str, **output: Any) -> None:
+    assert ticket is not None
+    item = {"type": "message", "content": [{"type": "output_text", "text": "Yes."}]} | output
+    body = {"id": answer_id, "status": "completed", "output": [item]}
+    observation = world.exchange.response(ticket, status=200, content_type="application/json", content_encoding="")
+    observation.feed(json.dumps(body).encode())
+    observation.end()
+
+
+async def ask_on(world: World, **members: Any) -> RequestResult:
+    head = RequestHead("POST", "/v1/responses", {"x-user-id": ("alice",)})
+    return await world.exchange.request(head, json.dumps({"model": "m"} | members).encode())
+
+
+async def test_a_chain_of_responses_is_one_session_and_the_same_words_are_another_turn() -> None:
+    world = World()
+    first = await ask_on(world, input="yes")
+    await respond(world, first.ticket, "resp_1")
+    second = await ask_on(world, input="yes", previous_response_id="resp_1")
+    await respond(world, second.ticket, "resp_2")
+    retried = await ask_on(world, input="yes", previous_response_id="resp_1")
+    assert first.ticket != second.ticket
+    assert second.ticket == retried.ticket
+    assert len({turn.scope.session for turn in world.turns}) == 1
+
+
+async def test_the_same_words_in_a_named_conversation_are_a_retry_only_until_they_are_answered() -> None:
+    world = World()
+    first = await ask_on(world, input="yes", conversation="conv_1")
+    retried = await ask_on(world, input="yes", conversation="conv_1")
+    await respond(world, first.ticket, "resp_1")
+    second = await ask_on(world, input="yes", conversation="conv_1")
+    assert first.ticket == retried.ticket
+    assert second.ticket != first.ticket
+    assert {turn.scope.session for turn in world.turns} == {"conv_1"}
+
+
+@pytest.mark.parametrize("chain", [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}])
+async def test_a_tools_result_extends_the_turn_it_answers(chain: dict[str, str]) -> None:
+    world = World()
+    named = {"conversation": chain["conversation"]} if "conversation" in chain else {}
+    first = await ask_on(world, input="How warm is it?", **named)
+    await respond(world, first.ticket, "resp_1", type="function_call", name="f", call_id="c", arguments="{}")
+    output = [{"type": "function_call_output", "call_id": "c", "output": "20 degrees"}]
+    assert (await ask_on(world, input=output, **chain)).ticket == Ticket(world.turns[0].id, "responses")
+    assert len(world.turns) == 1
 
 
 # --- other ways to capture it ----------------------------------------------------------------------------------------

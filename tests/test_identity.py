@@ -69,6 +69,8 @@ def test_an_api_key_becomes_a_user_without_revealing_itself() -> None:
     assert one != user(rules, head({"authorization": ("Bearer sk-two",)}))
     assert user(rules, head({"authorization": ("Basic sk-one",)})) is None
     assert user(IdentityRules(), head({"authorization": ("Bearer sk-one",)})) is None
+    assert user(rules, head({"x-api-key": ("sk-one",)})) == one
+    assert user(IdentityRules(), head({"x-api-key": ("sk-one",)})) is None
 
 
 def test_project_agent_and_session_come_from_headers_then_body() -> None:
@@ -206,3 +208,17 @@ async def test_an_unknown_answer_begins_a_session_of_its_own(fails: bool) -> Non
     one = await sessions.name(Scope("u"), going_on("resp_1"), now=2.0)
     assert one == await sessions.name(Scope("u"), going_on("resp_1"), now=9000.0)
     assert one != await sessions.name(Scope("u"), going_on("resp_2"), now=2.0)
+
+
+async def test_the_newest_answer_of_a_session_is_known() -> None:
+    sessions = Sessions(Records())
+    scope = Scope("u", session="conv_1")
+    assert sessions.latest(scope) is None
+    sessions.opened("t1", scope)
+    sessions.closed("t1", "resp_1")
+    sessions.closed("t1", "resp_2")
+    newest = sessions.latest(scope)
+    assert newest is not None
+    assert (newest.turn_id, newest.answer_id) == ("t1", "resp_2")
+    assert sessions.latest(Scope("v", session="conv_1")) is None
+    assert sessions.latest(Scope("u")) is None

@@ -37,6 +37,7 @@ _ROLES = {
     "user": Role.USER,
     "assistant": Role.ASSISTANT,
 }
+_CALLS_TOOL = ("tool_calls", "function_call")
 _OTHER = Role.TOOL  # whoever that is, it is not the user
 
 
@@ -230,6 +231,7 @@ def _answer(text: str, complete: bool, finish_reason: str | None, usage: _Usage 
         complete=complete,
         finish_reason=finish_reason,
         filtered=finish_reason == "content_filter",
+        calls_tool=finish_reason in _CALLS_TOOL,
         input_tokens=usage.prompt_tokens if usage else None,
         output_tokens=usage.completion_tokens if usage else None,
     )

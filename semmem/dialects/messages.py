@@ -351,10 +351,15 @@ class _Ending:
             complete=complete,
             finish_reason=self.stop_reason,
             filtered=self.stop_reason == "refusal",
+            calls_tool=self.stop_reason in _GOES_ON,
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
             answer_id=self.id if isinstance(self.id, str) and self.id else None,
         )
+
+
+_GOES_ON = ("tool_use", "pause_turn")
+"""Stop reasons after which the client comes back with the same turn."""
 
 
 class _JsonReader:

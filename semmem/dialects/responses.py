@@ -292,6 +292,10 @@ def _seams(items: Sequence[_Item]) -> list[bool]:
 
 _PROPER_ENDS = frozenset({"completed", "max_output_tokens", "content_filter"})
 _REFUSALS = frozenset({"content_filter", "invalid_prompt", "image_content_policy_violation"})
+_CLIENTS_CALLS = frozenset(
+    {"function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call"}
+    | {"mcp_approval_request"}
+)
 _FINAL = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
 
 
@@ -318,6 +322,11 @@ class _Response(msgspec.Struct):
         code = self.error.get("code") if isinstance(self.error, dict) else None
         why = self.incomplete_details.reason if self.incomplete_details else None
         return (code if isinstance(code, str) else None) or why or self.status
+
+    @property
+    def calls_tool(self) -> bool:
+        """Whether the client has to do something; tools that the provider runs itself are done by now."""
+        return any(item.type in _CLIENTS_CALLS for item in self.output or ())
 
     def text(self) -> str | None:
         """The visible text of all messages, a line end between two parts; None when there is no readable output."""
@@ -362,6 +371,7 @@ def _answer(response: _Response, text: str, *, whole: bool) -> Answer:
         input_tokens=usage.input_tokens if usage else None,
         output_tokens=usage.output_tokens if usage else None,
         answer_id=response.id or None,
+        calls_tool=response.calls_tool,
     )
 
 

@@ -154,7 +154,7 @@ SAMPLES = {
     "azure": Answer("I see", True, "content_filter", True),
     "several_choices": Answer("ABC", True, "stop"),
     "reasoning": Answer("Yes.", True, "stop"),
-    "tool_calls": Answer("", True, "tool_calls"),
+    "tool_calls": Answer("", True, "tool_calls", calls_tool=True),
     "without_done": Answer("Bye", True, "stop"),
     "error": Answer("Half an", False),
     "lone_surrogates": Answer("a\ufffd\ufffdb", True, "stop"),

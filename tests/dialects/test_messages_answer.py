@@ -105,15 +105,23 @@ def test_an_answer_may_have_no_name(id_: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "filtered"),
-    [("refusal", True), ("end_turn", False), ("max_tokens", False), ("tool_use", False), ("pause_turn", False)],
+    ("reason", "filtered", "calls_tool"),
+    [
+        ("refusal", True, False),
+        ("end_turn", False, False),
+        ("max_tokens", False, False),
+        ("tool_use", False, True),
+        ("pause_turn", False, True),
+    ],
 )
-def test_only_a_refusal_is_filtered(reason: str, filtered: bool) -> None:
+def test_the_stop_reason_says_whether_it_was_refused_or_goes_on(reason: str, filtered: bool, calls_tool: bool) -> None:
     whole, streamed = (
         read_json({"content": [text("a")], "stop_reason": reason}),
         read_stream(delta("a"), stopped(reason)),
     )
-    assert whole == streamed == Answer("a", complete=True, finish_reason=reason, filtered=filtered)
+    assert (
+        whole == streamed == Answer("a", complete=True, finish_reason=reason, filtered=filtered, calls_tool=calls_tool)
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,7 +176,7 @@ BOXERS = "I look it up.\nBoxers have a short coat, so weekly."
 SAMPLES = {
     "anthropic": Answer("Your budget is 2 000 € – “fine” 🏨.", True, "end_turn", False, 31, 15, "msg_01Rex"),
     "thinking": Answer("Yes.", True, "end_turn", False, 40, 88, "msg_01Rex"),
-    "tool_use": Answer("", True, "tool_use", False, 31, 41, "msg_01Rex"),
+    "tool_use": Answer("", True, "tool_use", False, 31, 41, "msg_01Rex", calls_tool=True),
     "web_search": Answer(BOXERS, True, "end_turn", False, 2679, 510, "msg_01Rex"),
     "refusal": Answer("I ca", True, "refusal", True, 31, 4, "msg_01Rex"),
     "nameless": Answer("Rex is a boxer.", True, "max_tokens", False, 31, 7, "msg_gw"),

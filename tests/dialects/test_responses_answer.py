@@ -105,7 +105,13 @@ def test_other_content_types_have_none(content_type: str) -> None:
 def test_a_json_answer_is_the_text_of_its_messages(output: list[dict[str, Any]], text: str) -> None:
     usage = {"input_tokens": 3, "output_tokens": 5, "total_tokens": 8}
     expected = Answer(
-        text, complete=True, finish_reason="completed", input_tokens=3, output_tokens=5, answer_id="resp_1"
+        text,
+        complete=True,
+        finish_reason="completed",
+        input_tokens=3,
+        output_tokens=5,
+        answer_id="resp_1",
+        calls_tool=CALL in output,
     )
     assert read_json(response(*output, usage=usage, error=None)) == expected
 
@@ -184,7 +190,7 @@ def test_of_a_long_answer_the_tail_is_kept(limit: int, kept: str) -> None:
 
 SAMPLES = {
     "openai": Answer("Your budget is 2 000 € – “fine” 🏨.", True, "completed", False, 31, 9, "resp_01"),
-    "tool_calls": Answer("", True, "completed", False, 40, 12, "resp_02"),
+    "tool_calls": Answer("", True, "completed", False, 40, 12, "resp_02", calls_tool=True),
     "reasoning": Answer("Yes.", True, "completed", False, 5, 7, "resp_03"),
     "two_messages": Answer("Let me look.\nIt is Rex.", True, "completed", answer_id="resp_04"),
     "vllm": Answer("Rex is a boxer.", True, "completed", False, 12, 5, "resp_05"),
