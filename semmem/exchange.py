@@ -21,7 +21,7 @@ from semmem.identity import IdentityRules, RequestHead, Sessions, identify, turn
 from semmem.memory import Answer, Conversation, Injection, Message, Role, Scope, Turn
 from semmem.permission import OWN_HEADER_PREFIX, Permission, PermissionRules, permission
 from semmem.ports import EmbedderError, StoreError, StoreTimeout, TurnClosed
-from semmem.retrieval.context import strip_block
+from semmem.retrieval.context import has_block, strip_block
 from semmem.retrieval.recall import Recall, Recalled
 
 
@@ -34,6 +34,7 @@ class Outcome(StrEnum):
     GREETING = "greeting"  # the gate: social
     GENERAL_FACT = "general_fact"  # the gate: a question no memory can answer
     TOOL_TURN = "tool_turn"  # the gate: a tool answers
+    ALREADY_INJECTED = "already_injected"  # a gateway before this one, or a retry, has done it
     NO_QUESTION = "no_question"  # no user message to search for
     WRITE_ONLY = "write_only"  # reading was opted out of, storing was not
     OPTED_OUT = "opted_out"  # config, header or body said no
@@ -215,6 +216,8 @@ class Exchange:
     ) -> tuple[Outcome, Recalled | None]:
         if not allowed.read:
             return Outcome.WRITE_ONLY, None
+        if any(has_block(message.text) for message in conversation.messages):
+            return Outcome.ALREADY_INJECTED, None
         reason = self._recall.skips(conversation, head.header)
         if reason is not None:
             return Outcome(reason), None

@@ -141,6 +141,34 @@ async def test_a_known_fact_reaches_the_prompt() -> None:
     assert json.loads(result.body or b"")["messages"][1] == {"role": "user", "content": QUESTION}
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/messages"])
+async def test_a_second_injection_never_stacks_on_a_first(path: str) -> None:
+    world = World()
+    await world.knows(BUDGET)
+    head = RequestHead("POST", path, {"x-user-id": ("alice",)})
+    asked = {"input": QUESTION} if path == "/v1/responses" else {"messages": [{"role": "user", "content": QUESTION}]}
+    first = await world.exchange.request(head, as_body(asked))
+    assert first.outcome is Outcome.INJECTED
+    assert first.body is not None
+    again = await world.exchange.request(head, first.body)
+    assert (again.outcome, again.body) == (Outcome.ALREADY_INJECTED, None)
+    assert again.ticket == first.ticket
+
+
+async def test_the_same_memories_give_the_same_bytes() -> None:
+    world = World()
+    await world.knows(BUDGET)
+    await world.knows("User flies to Hawaii for the trip in June")
+    assert (await world.ask()).body == (await world.ask()).body
+
+
+async def test_somebody_who_writes_the_markers_is_answered_like_anybody() -> None:
+    world = World()
+    await world.knows(BUDGET)
+    result = await world.ask(f"<semmem-memory> </semmem-memory> {QUESTION}")
+    assert result.outcome is Outcome.INJECTED
+
+
 async def test_nobody_meets_somebody_elses_memories() -> None:
     world = World()
     await world.knows(BUDGET, user="bob")

@@ -77,6 +77,12 @@ def neutralise(content: str) -> str:
     return line if len(line) <= LINE_CHARS_MAX else f"{line[: LINE_CHARS_MAX - 1]}…"
 
 
+def has_block(text: str) -> bool:
+    """Whether the text holds a block as ``render`` makes it; the markers alone, that anybody may write, are none."""
+    opened = text.find(OPENING)
+    return opened >= 0 and text.startswith(f"\n{HEADER}\n", opened + len(OPENING)) and CLOSING in text[opened:]
+
+
 def strip_block(text: str) -> str:
     """The text without any block of semmem's: what somebody wrote is learnt from, what semmem added is not.
 

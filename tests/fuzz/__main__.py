@@ -32,7 +32,7 @@ class Search(NamedTuple):
 def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     if options.target:
-        _search_here(options.target, options.flags)
+        _search_here(options.target, Path(options.folder), options.flags)
     names = options.only.split(",") if options.only else NAMES
     folder = Path(tempfile.mkdtemp(prefix="semmem-fuzz-"))
     print(f"{'target':<12}{'inputs':>10}{'seconds':>9}  finding")
@@ -48,13 +48,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", default="", help=f"targets, comma between them: {', '.join(NAMES)}")
     parser.add_argument("--seed", dest="jobs_seed", type=int, default=0, help="of libFuzzer; 0 is a new one each time")
     parser.add_argument("--target", choices=NAMES, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", help=argparse.SUPPRESS)
     parser.add_argument("flags", nargs="*", help=argparse.SUPPRESS)
     return parser
 
 
 def _search(name: str, seconds: int, folder: Path, seed: int) -> Search:
-    found = folder / name
-    found.mkdir()
+    found, kept = folder / name / "findings", folder / name / "corpus"
+    found.mkdir(parents=True)
+    kept.mkdir()
     flags = [
         f"-max_total_time={seconds}",
         f"-seed={seed}",
@@ -63,7 +65,7 @@ def _search(name: str, seconds: int, folder: Path, seed: int) -> Search:
         f"-artifact_prefix={found}/",
         "-print_final_stats=1",
     ]
-    command = [sys.executable, "-m", "tests.fuzz", "--target", name, "--", *flags]
+    command = [sys.executable, "-m", "tests.fuzz", "--target", name, "--folder", str(folder / name), "--", *flags]
     started = time.monotonic()
     ended = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     said = ended.stdout + ended.stderr
@@ -81,15 +83,16 @@ def _print(name: str, search: Search) -> None:
     print(f"{name:<12}{search.inputs:>10}{search.seconds:>9.0f}  {search.finding or '-'}", flush=True)
 
 
-def _search_here(name: str, flags: Sequence[str]) -> None:
+def _search_here(name: str, folder: Path, flags: Sequence[str]) -> None:
     """Never returns."""
     atheris = importlib.import_module("atheris")  # not for every Python, so nothing else may need it
     with atheris.instrument_imports(include=["semmem"]):
         targets = importlib.import_module("tests.fuzz.targets")
-    target, seeds = targets.TARGETS[name], targets.CORPUS / name
-    words = Path(tempfile.mkdtemp(prefix="semmem-fuzz-words-")) / "words"
+    target, words = targets.TARGETS[name], folder / "words"
     words.write_text("\n".join(_quoted(word) for word in target.words))
-    atheris.Setup([sys.argv[0], f"-dict={words}", f"-max_len={target.bytes_max}", *flags, str(seeds)], target.check)
+    limits = [f"-dict={words}", f"-max_len={target.bytes_max}"]
+    folders = [str(folder / "corpus"), str(targets.CORPUS / name)]  # new inputs go into the first
+    atheris.Setup([sys.argv[0], *limits, *flags, *folders], target.check)
     atheris.Fuzz()
 
 

@@ -1,4 +1,4 @@
-"""Answers: read without an error however they are damaged, alike however they are split, and never kept beyond limits."""
+"""Answers: read without an error however damaged, alike however split, and never kept beyond limits."""
 
 from __future__ import annotations
 

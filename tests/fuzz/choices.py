@@ -1,7 +1,8 @@
-"""Bytes read as decisions, so that every input means something and a small change of it is a small change of meaning."""
+"""Bytes read as decisions, so that every input means something, and a small change of it a little else."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -63,4 +64,4 @@ class Choices:
 def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
     """The data in pieces, some of them perhaps empty."""
     bounds = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
-    return [data[start:end] for start, end in zip(bounds, bounds[1:], strict=False)]
+    return [data[start:end] for start, end in itertools.pairwise(bounds)]

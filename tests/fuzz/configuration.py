@@ -54,11 +54,9 @@ def config(data: bytes) -> None:
     environ = {_variable(choices): choices.text() for _ in range(choices.below(3))}
     _file().write_bytes(choices.rest() if choices.below(2) == 0 else choices.joined(FRAGMENTS))
     try:
-        settings = load(_file(), environ)
+        effective(load(_file(), environ))
     except ConfigError as error:
-        assert str(error)
-        return
-    effective(settings)
+        error.add_note(str(error))  # it can be printed
 
 
 def _variable(choices: Choices) -> str:

@@ -27,7 +27,7 @@ def encoded_answer(data: bytes) -> None:
 
 
 def damaged(choices: Choices, name: str) -> bytes:
-    """A text that the data chooses, properly encoded, perhaps several times in a row, perhaps with a few bytes changed."""
+    """A text of the data, properly encoded, perhaps several times in a row, perhaps with a few bytes changed."""
     times, changes = 1 + choices.below(4), [choices.take(3) for _ in range(choices.below(4))]
     body = bytearray(encode(name, choices.rest() * (1 + 997 * choices.below(2))) * times)
     for change in changes:
