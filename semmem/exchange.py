@@ -160,9 +160,9 @@ class Exchange:
         return replace(result, body=parsed.rewrite(injection), injected=len(recalled.hits), tokens=recalled.tokens)
 
     async def _open_turn(self, head: RequestHead, parsed: ParsedRequest, scope: Scope, dialect: str) -> Ticket | None:
-        conversation, now = parsed.conversation, self._clock()
+        conversation, now = _without_blocks(parsed.conversation), self._clock()
         said = _user_messages(conversation)
-        text = strip_block(said[-1].text).strip() if said else ""
+        text = said[-1].text.strip() if said else ""
         if not text:
             return await self._continued_turn(conversation, scope, dialect)
         scope = replace(scope, session=await self._sessions.name(scope, conversation, now))
@@ -194,7 +194,7 @@ class Exchange:
             return
         before, last = places[-2:]
         answer = "\n".join(m.text for m in conversation.messages[before:last] if m.role is Role.ASSISTANT and m.text)
-        said = strip_block(conversation.messages[before].text).strip()
+        said = conversation.messages[before].text.strip()
         if answer and said:
             closed = turn_id(scope, len(places) - 1, said)
             tail = _storable(answer[-self._limits.answer_bytes_max :])
@@ -323,6 +323,13 @@ class Observation:
             return "answer_lost"
         # a call of a tool is not yet the answer: the same turn goes on in the client's next request
         return "answered" if answer.text and not answer.calls_tool else "continues"
+
+
+def _without_blocks(conversation: Conversation) -> Conversation:
+    """What was said, without what semmem added to it somewhere before."""
+    if not any(has_block(message.text) for message in conversation.messages):
+        return conversation
+    return replace(conversation, messages=tuple(replace(m, text=strip_block(m.text)) for m in conversation.messages))
 
 
 def _user_messages(conversation: Conversation) -> list[Message]:

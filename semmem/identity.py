@@ -111,7 +111,7 @@ def session_key(scope: Scope, conversation: Conversation) -> str:
 
     The same words at another time are another session: see Sessions.
     """
-    system = next((m.text for m in conversation.messages if m.role is Role.SYSTEM), "")
+    system = next((m.text.strip() for m in conversation.messages if m.role is Role.SYSTEM and m.text.strip()), "")
     first = next((m.text for m in conversation.messages if m.role is Role.USER), "")
     return "s_" + digest(scope.user, scope.project or "", system, first)
 

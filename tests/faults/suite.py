@@ -161,12 +161,19 @@ def _connects(port: int) -> bool:
 
 
 @contextmanager
-def _remote(loop: LoopThread, model: Upstream, folder: Path) -> Iterator[tuple[House, Mapping[str, Run]]]:
+def remote(loop: LoopThread, model: Upstream, folder: Path) -> Iterator[tuple[House, Proxy, Mapping[str, Run]]]:
+    """A house whose store is at an address, its way there, and what can be tried on them."""
     with _lite(folder / "lite") as port, proxy(loop, port) as way:
         override = {**QUICK, "memory": {**QUICK["memory"], "milvus": {"address": f"127.0.0.1:{way.port}"}}}
         with house(loop, model, folder, override) as running:
             running.remember()
-            yield running, remote_faults(way)
+            yield running, way, remote_faults(way)
+
+
+@contextmanager
+def _remote(loop: LoopThread, model: Upstream, folder: Path) -> Iterator[tuple[House, Mapping[str, Run]]]:
+    with remote(loop, model, folder) as (running, _, faults):
+        yield running, faults
 
 
 @contextmanager

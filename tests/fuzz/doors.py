@@ -14,6 +14,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
+from semmem.dialects import dialect_for
 from semmem.exchange import Outcome, Ticket
 from semmem.extproc import DoorLimits, ExternalProcessor
 from semmem.identity import RequestHead
@@ -56,9 +57,10 @@ def exchange(data: bytes) -> None:
     choices = Choices(data)
     world = _world(choices.one_of(CAPTURES))
     head = _head(choices)
-    dialect = next((name for path, name in zip(PATHS, DIALECTS, strict=False) if path == head.path), "chat")
-    answer = choices.take(choices.below(64))
-    ticket = _ask(world, head, requests.body_of(choices, dialect)) or Ticket("t_0", choices.one_of(DIALECTS))
+    dialect = dialect_for(head.path)
+    answer, other = choices.take(choices.below(64)), choices.one_of(DIALECTS)
+    body = requests.body_of(choices, dialect.name if dialect else "chat")
+    ticket = _ask(world, head, body) or Ticket("t_0", other)
     _answered(world, ticket, Choices(answer))
     world.journal.clear()
 
