@@ -82,7 +82,7 @@ class World:
         self.store = Failing()
         self.embedder = FailingEmbedder()
         self.journal = Halves()
-        self.rules = RecallRules(threshold=0.2)
+        self.rules = RecallRules(threshold=0.2, user_role_models=("o1", "*/o1-*"))
 
         self.exchange = Exchange(
             identity=IdentityRules(trusted_headers=("x-user-id",)),
@@ -160,6 +160,14 @@ async def test_the_same_memories_give_the_same_bytes() -> None:
     await world.knows(BUDGET)
     await world.knows("User flies to Hawaii for the trip in June")
     assert (await world.ask()).body == (await world.ask()).body
+
+
+@pytest.mark.parametrize(("model", "role"), [("o1", "user"), ("vendor/O1-mini", "user"), ("o10", "system")])
+async def test_a_model_that_refuses_a_system_message_gets_role_user(model: str, role: str) -> None:
+    world = World()
+    await world.knows(BUDGET)
+    result = await world.ask({"model": model, "messages": [{"role": "user", "content": QUESTION}]})
+    assert json.loads(result.body or b"")["messages"][0]["role"] == role
 
 
 async def test_somebody_who_writes_the_markers_is_answered_like_anybody() -> None:
@@ -316,6 +324,9 @@ async def test_without_an_embedder_the_newest_memories_stand_in() -> None:
     result = await world.ask("Anything new?")
     assert result.outcome is Outcome.DEGRADED
     assert BUDGET in prompt(result)
+    for config in ({"retrieval_limit": 0}, {"memory_types": ["no such type"]}):
+        asked = {"messages": [{"role": "user", "content": "Anything new?"}], "memory_config": config}
+        assert (await world.ask(asked)).outcome is Outcome.EMBEDDER_DOWN
 
 
 @pytest.mark.parametrize(

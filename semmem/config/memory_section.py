@@ -112,7 +112,7 @@ class Injection(Section):
     user_role_models: ListOf[NonEmptyLine] = Field(
         default=("o1", "o1-mini", "o1-preview", "glm", "glmt", "glm-cn", "zai", "qianfan"),
         max_length=200,
-        description="models that refuse a system message and get role user",
+        description="models (names, or patterns like */o1-*) that refuse a system message and get role user",
     )
 
 

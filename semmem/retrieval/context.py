@@ -28,11 +28,13 @@ LINE_CHARS_MAX = 600
 # and no spelling that a list forgot.
 _BRACKETS = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "﹤": "‹", "﹥": "›"})
 _BRACKET_TAG = re.compile(r"\[(/?[A-Z][A-Z_]{2,30})\]")  # [INST], [/INST], [TOOL_CALLS]
-_ROLE_LABEL = re.compile(
-    r"((?:^|[.!?;:\n\r\u2028\u2029\x85\x0b\x0c])\W*)\b(system|assistant|developer|user|human|tool|ai|instructions?)\s*[:：]",
-    re.IGNORECASE,
-)
-_MARKDOWN = re.compile(r"`{3,}|(?:^|(?<=[\n\r]))\s*#+\s+|-{3,}|={3,}")
+_BREAK = r".!?;:\n\r\u2028\u2029\x85\x0b\x0c"  # where somebody's turn may begin
+_LABEL = r"(system|assistant|developer|user|human|tool|ai|instructions?)\s*[:：]"
+_ROLE_LABEL = re.compile(_LABEL, re.IGNORECASE)
+# Labels at the text's start, or behind a gap with a break in it. Each gap is read once, from the word before it, so that
+# a long one costs no more than its length.
+_TURNS = re.compile(rf"((?:^|(?<=\w)[^\w{_BREAK}]*+[{_BREAK}])\W*+)((?:{_LABEL}\W*+)+)", re.IGNORECASE)
+_MARKDOWN = re.compile(r"`{3,}|(?:^|(?<=[\n\r]))[^\S\n\r]*+#++\s++|-{3,}|={3,}")
 
 
 def render(hits: Sequence[Hit], *, tokens_max: int) -> tuple[str | None, list[Hit], int]:
@@ -70,10 +72,10 @@ def estimate_tokens(text: str) -> int:
 def neutralise(content: str) -> str:
     """One line of text that cannot be taken for markup, a fence or somebody's turn."""
     text = _BRACKET_TAG.sub(r"(\1)", content.translate(_BRACKETS))
-    text = _ROLE_LABEL.sub(r"\1\2 -", _MARKDOWN.sub(" ", text))
+    text = _TURNS.sub(_unlabelled, _MARKDOWN.sub(" ", text))
     line = " ".join("".join(map(_printable, text)).split())
     # Once more: what stood between a mark and a label may have been invisible.
-    line = _ROLE_LABEL.sub(r"\1\2 -", _BRACKET_TAG.sub(r"(\1)", line))
+    line = _TURNS.sub(_unlabelled, _BRACKET_TAG.sub(r"(\1)", line))
     return line if len(line) <= LINE_CHARS_MAX else f"{line[: LINE_CHARS_MAX - 1]}…"
 
 
@@ -113,6 +115,10 @@ def _begins_as_block(rest: str) -> bool:
 def _line(memory: Memory) -> str:
     when = memory.occurred_at if memory.occurred_at is not None else memory.updated_at
     return f"- [{memory.type}, {_date(when)}] {neutralise(memory.content)}"
+
+
+def _unlabelled(turns: re.Match[str]) -> str:
+    return turns[1] + _ROLE_LABEL.sub(r"\1 -", turns[2])
 
 
 def _date(seconds: float) -> str:

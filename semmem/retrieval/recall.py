@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from semmem.memory import Conversation, Hit, Role, Scope
 from semmem.ports import Embedder, Store
@@ -22,7 +23,8 @@ NO_QUESTION = "no_question"
 
 @dataclass(frozen=True, slots=True)
 class RecallRules:
-    """How memories are chosen and shown. ``threshold`` is a cosine; ``user_role_models`` refuse a system message.
+    """How memories are chosen and shown. ``threshold`` is a cosine; ``user_role_models`` (names or patterns like
+    ``*/o1-*``) refuse a system message.
 
     The two timeouts together are the request phase's: the store keeps its own time however long embedding took.
 
@@ -115,6 +117,8 @@ class Recall:
         """The newest memories, for when no query can be embedded. Raises StoreError."""
         controls = conversation.controls
         limit = self._rules.limit if controls.limit is None else controls.limit
+        if limit == 0 or controls.types == ():
+            return None
         memories = await self._store.list(_reading(scope), types=controls.types or (), limit=RECENT_MAX)
         return self._rendered(conversation, [Hit(memory, 0.0, 0.0) for memory in memories], limit, now)
 
@@ -124,14 +128,16 @@ class Recall:
         text, shown, tokens = render(kept, tokens_max=self._rules.tokens_max)
         if text is None:
             return None
-        refuses_system = conversation.model in self._rules.user_role_models
         return Recalled(
             text=text,
-            role="user" if refuses_system and self._rules.role != "user" else self._rules.role,
+            role="user" if self._refuses_system(conversation.model) else self._rules.role,
             position=self._rules.position,
             hits=tuple(shown),
             tokens=tokens,
         )
+
+    def _refuses_system(self, model: str) -> bool:
+        return any(fnmatchcase(model.lower(), pattern.lower()) for pattern in self._rules.user_role_models)
 
 
 def _reading(scope: Scope) -> Scope:
