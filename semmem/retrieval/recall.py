@@ -117,8 +117,6 @@ class Recall:
         """The newest memories, for when no query can be embedded. Raises StoreError."""
         controls = conversation.controls
         limit = self._rules.limit if controls.limit is None else controls.limit
-        if limit == 0 or controls.types == ():
-            return None
         memories = await self._store.list(_reading(scope), types=controls.types or (), limit=RECENT_MAX)
         return self._rendered(conversation, [Hit(memory, 0.0, 0.0) for memory in memories], limit, now)
 
