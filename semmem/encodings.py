@@ -19,6 +19,9 @@ else:
 
 PIECE_BYTES = 64 * 1024
 """About how much one piece of output has at most."""
+SLICE_BYTES = 8 * 1024
+"""How much input is decoded at once. What is left behind a frame is copied, so that many frames in a row (an empty one
+has 8 bytes) would cost the square of what comes at once."""
 
 
 class Undecodable(ValueError):
@@ -58,13 +61,17 @@ class _Bounded:
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         try:
-            for piece in self._decoder.feed(data):
-                self._room -= len(piece)
-                if self._room < 0:
-                    raise Undecodable("unpacks to more than is allowed")
-                yield piece
+            for start in range(0, len(data), SLICE_BYTES):
+                yield from self._within_room(data[start : start + SLICE_BYTES])
         except (zlib.error, brotli.error, zstd.ZstdError, EOFError) as error:
             raise Undecodable(type(error).__name__) from None
+
+    def _within_room(self, data: bytes) -> Iterator[bytes]:
+        for piece in self._decoder.feed(data):
+            self._room -= len(piece)
+            if self._room < 0:
+                raise Undecodable("unpacks to more than is allowed")
+            yield piece
 
 
 class _Identity:

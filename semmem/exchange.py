@@ -225,7 +225,9 @@ class Exchange:
         try:
             async with asyncio.timeout_at(deadline):
                 try:
-                    recalled = await self._recall.search(conversation, scope, now)
+                    recalled = await self._recall.search(conversation, scope, now, head.header)
+                    if isinstance(recalled, str):
+                        return Outcome(recalled), None
                     found = Outcome.INJECTED
                 except EmbedderError:
                     recalled = await self._recall.recent(conversation, scope, now)

@@ -89,6 +89,8 @@ class ExternalProcessor:
         self._metrics.streams.labels(role).inc()
         try:
             await (self._observe(first, stream) if role == "observe" else self._mutate(first, stream))
+        except grpc.aio.InternalError:  # reset while we wrote: the client left, or Envoy waited no longer
+            log.debug("%s stream was reset", role)
         except Exception as error:  # the one last resort: the client's request must go on
             self._metrics.door_errors.labels(role).inc()
             log.error("%s stream failed: %s in %s", role, type(error).__name__, _where(error))

@@ -232,6 +232,27 @@ async def test_an_exception_of_ours_closes_the_stream_cleanly_and_is_counted(cap
     assert "the user said" not in caplog.text
 
 
+class ResetStream:
+    """A stream as the server sees it when Envoy resets it between a message and the answer to it."""
+
+    def __init__(self, *messages: pb.ProcessingRequest) -> None:
+        self._messages = list(messages)
+
+    async def read(self) -> pb.ProcessingRequest:
+        return self._messages.pop(0)
+
+    async def write(self, _message: pb.ProcessingResponse) -> None:
+        raise grpc.aio.InternalError('Failed "execute_batch"')
+
+
+async def test_a_stream_that_is_reset_while_it_is_answered_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
+    metrics = Metrics()
+    await ExternalProcessor(World().exchange, metrics, DoorLimits()).process(None, ResetStream(headers()))
+    assert not metrics.registry.get_sample_value("semmem_extproc_errors_total", {"role": "mutate"})
+    assert metrics.registry.get_sample_value("semmem_extproc_streams", {"role": "mutate"}) == 0
+    assert "failed" not in caplog.text
+
+
 async def test_streams_beyond_the_limit_are_closed_cleanly_and_observing_never_starves_mutating() -> None:
     async with door(mutate_streams_max=1, observe_streams_max=1) as d:
         waiting = d.call()

@@ -39,6 +39,10 @@ _GRPC_OPTIONS = {
 }
 
 
+RELOAD_TIMEOUT_S = 5.0
+"""A load that a dying server took with it is not waited for: every call waits with it, and the next one tries anew."""
+
+
 class MilvusConnection:
     """``client_options`` is what both pymilvus clients take: uri, token, db_name and the TLS options."""
 
@@ -151,7 +155,8 @@ class MilvusConnection:
 
     async def _load(self) -> None:
         if self._client is not None:
-            await self._client.load_collection(self._collection, timeout=self._open_timeout_s)
+            timeout_s = min(self._open_timeout_s, RELOAD_TIMEOUT_S)
+            await self._client.load_collection(self._collection, timeout=timeout_s)
 
     # --- in a thread -------------------------------------------------------------------------------------------------
 

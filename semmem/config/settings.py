@@ -80,7 +80,10 @@ class Identity(Section):
 class Signals(Section):
     """``signals``: how semmem decides whether a request needs memories."""
 
-    engine: Literal["rules"] = Field(default="rules", description="semmem's own classifier")
+    engine: Literal["rules", "classifier"] = Field(
+        default="classifier",
+        description="rules: the words alone; classifier: the rules, then the question's vector, for all-MiniLM-L6-v2",
+    )
     fact_header: HeaderOrNone = Field(
         default="", description="header in which an earlier filter says whether this is a general question"
     )

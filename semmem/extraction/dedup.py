@@ -1,9 +1,12 @@
 """New, changed or known already? Compare a fact with what is stored, and write it so that a crash cannot double it.
 
-Cosines above ``update_threshold`` mean the same statement with, perhaps, another value ("budget is $10k" and "$15k"
-are 0.95 apart from 1, "is" and "is not" 0.98): the newest wins, and the version it replaces is in the history before
-the store is touched. What replaces a memory without resembling it ("lives in Boston", "moved to Seattle": 0.61) only
-a contradiction check can tell; it plugs in as one function, asked about the grey zone below the threshold.
+With a judge, each of the nearest memories is the same (nothing is written), contradicted (the newest wins) or
+something else (both stay), whatever the cosine: budgets of $10k and $15k are 0.95 apart from 1, "is" and "is not"
+0.98, a daughter Emma and a sister Emma 0.90, "lives in Boston" and "moved to Seattle" 0.61. What is contradicted
+above ``update_threshold`` becomes a new version of the same memory, below it is superseded by a memory of its own:
+dated, kept, no longer retrieved. Without a judge, cosines above ``update_threshold`` are updates.
+
+``contradicts`` is the place for a model: asked about what is left of the grey zone below the threshold.
 """
 
 from __future__ import annotations
@@ -14,12 +17,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from semmem.extraction.contradiction import Verdict
 from semmem.extraction.screen import same_text
 from semmem.memory import Fact, Hit, Memory, MemoryStatus, Scope, Source, Turn, Vector
 from semmem.ports import History, Store
 
 Contradicts = Callable[[Fact, Memory], Awaitable[bool]]
 """Whether a fact makes a stored memory untrue. Raises ModelUnavailable when that is worth asking again later."""
+
+Judge = Callable[[str, str, float], Verdict]
+"""What a new text is to an old one, given the cosine of the two. Pure and fast: it runs on the event loop."""
 
 
 class Action(StrEnum):
@@ -54,6 +61,7 @@ class Dedup:
     """Puts facts into the store of a user, one after another.
 
     ``update_threshold`` and ``grey_threshold`` are cosines; with the grey one above, there is no grey zone.
+    ``judge_cosine_min`` is the cosine from which the judge is asked: what replaces a memory may hardly resemble it.
     ``neighbours_max`` memories of the same user and type are compared; more than the few that matter, because those
     of other projects are sorted out only afterwards.
     """
@@ -67,8 +75,10 @@ class Dedup:
         grey_threshold: float = 0.55,
         neighbours_max: int = 20,
         contradicts: Contradicts | None = None,
+        judge: Judge | None = None,
+        judge_cosine_min: float = 0.25,
     ) -> None:
-        if not (0 < grey_threshold <= 1 and 0 < update_threshold <= 1):
+        if not all(0 < cosine <= 1 for cosine in (update_threshold, grey_threshold, judge_cosine_min)):
             raise ValueError("thresholds must be cosines above 0")
         self._store = store
         self._history = history
@@ -76,18 +86,27 @@ class Dedup:
         self._grey_threshold = grey_threshold
         self._neighbours_max = neighbours_max
         self._contradicts = contradicts
+        self._judge = judge
+        self._judge_cosine_min = judge_cosine_min
 
     async def put(self, new: Candidate) -> Action:
         """Store one fact. Safe to repeat after a crash anywhere in it. Raises StoreError, JournalError, ModelError."""
         neighbours = await self._neighbours(new)
         if any(same_text(hit.memory.content) == same_text(new.fact.content) for hit in neighbours):
             return Action.UNCHANGED
-        if neighbours and neighbours[0].cosine > self._update_threshold:
-            await self._replace(neighbours[0].memory, _updated(neighbours[0].memory, new))
-            return Action.UPDATED
-        superseded = await self._supersede(new, neighbours)
+        verdicts = self._verdicts(new, neighbours)
+        if Verdict.SAME in verdicts:
+            return Action.UNCHANGED
+        contradicted = [
+            hit for hit, verdict in zip(neighbours, verdicts, strict=True) if verdict is Verdict.CONTRADICTION
+        ]
+        if contradicted and contradicted[0].cosine > self._update_threshold:
+            return await self._update(new, contradicted)
+        if not contradicted:
+            contradicted = await self._contradicted(new, neighbours)
+        await self._supersede(contradicted, new, by=new.id)
         await self._store.put(_owner(new), created(new))
-        return Action.SUPERSEDED if superseded else Action.CREATED
+        return Action.SUPERSEDED if contradicted else Action.CREATED
 
     async def quarantine(self, new: Candidate) -> Action:
         """Keep a suspicious fact where an operator sees it and no search does."""
@@ -106,16 +125,47 @@ class Dedup:
         )
         return [hit for hit in hits if (hit.memory.project or None) == scope.project]
 
-    async def _supersede(self, new: Candidate, neighbours: list[Hit]) -> bool:
-        """Retire the nearest memory that the fact makes untrue. Before the fact is created: a second try, finding
-        the fact already there, would never come back to it."""
+    def _verdicts(self, new: Candidate, neighbours: list[Hit]) -> list[Verdict]:
+        """What the fact is to each neighbour. Without a judge only the nearest one may be meant by it."""
+        if self._judge is not None:
+            return [self._verdict(self._judge, new, hit) for hit in neighbours]
+        nearest = [hit.cosine > self._update_threshold for hit in neighbours[:1]]
+        return [
+            Verdict.CONTRADICTION if same else Verdict.DIFFERENT for same in nearest + [False] * (len(neighbours) - 1)
+        ]
+
+    def _verdict(self, judge: Judge, new: Candidate, hit: Hit) -> Verdict:
+        if hit.cosine < self._judge_cosine_min:
+            return Verdict.DIFFERENT
+        return judge(hit.memory.content, new.fact.content, hit.cosine)
+
+    async def _contradicted(self, new: Candidate, neighbours: list[Hit]) -> list[Hit]:
+        """The nearest memory of the grey zone that the fact makes untrue, if there is a check and one is."""
         for hit in neighbours:
             if self._contradicts is None or hit.cosine < self._grey_threshold:
-                return False
-            if await self._contradicts(new.fact, hit.memory):
-                await self._replace(hit.memory, _superseded(hit.memory, new))
-                return True
-        return False
+                break
+            if hit.cosine <= self._update_threshold and await self._contradicts(new.fact, hit.memory):
+                return [hit]
+        return []
+
+    async def _update(self, new: Candidate, contradicted: list[Hit]) -> Action:
+        """A new version of the nearest; the others go first, because a second try finds the new version and stops."""
+        nearest, *others = contradicted
+        await self._supersede(others, new, by=nearest.memory.id)
+        await self._replace(nearest.memory, _updated(nearest.memory, new))
+        return Action.UPDATED
+
+    async def _supersede(self, hits: list[Hit], new: Candidate, *, by: str) -> None:
+        """Retire what the fact makes untrue. Before the fact is written: a second try, finding the fact already
+        there, would never come back to it."""
+        for hit in hits:
+            old = await self._with_vector(hit.memory)
+            if old is not None and old.status is MemoryStatus.ACTIVE:
+                await self._replace(old, _superseded(old, new, by))
+
+    async def _with_vector(self, found: Memory) -> Memory | None:
+        """A store may leave the vectors out of what it finds; a version written without would have lost its own."""
+        return found if found.embedding is not None else await self._store.get(Scope(found.user), found.id)
 
     async def _replace(self, old: Memory, new: Memory) -> None:
         await self._history.keep_version(old)
@@ -159,13 +209,13 @@ def _updated(old: Memory, new: Candidate) -> Memory:
     )
 
 
-def _superseded(old: Memory, new: Candidate) -> Memory:
+def _superseded(old: Memory, new: Candidate, by: str) -> Memory:
     return replace(
         old,
         version=old.version + 1,
         status=MemoryStatus.SUPERSEDED,
         updated_at=new.now,
-        metadata={**old.metadata, "superseded_by": new.id},
+        metadata={**old.metadata, "superseded_by": by},
     )
 
 

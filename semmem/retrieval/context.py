@@ -31,8 +31,8 @@ _BRACKET_TAG = re.compile(r"\[(/?[A-Z][A-Z_]{2,30})\]")  # [INST], [/INST], [TOO
 _BREAK = r".!?;:\n\r\u2028\u2029\x85\x0b\x0c"  # where somebody's turn may begin
 _LABEL = r"(system|assistant|developer|user|human|tool|ai|instructions?)\s*[:：]"
 _ROLE_LABEL = re.compile(_LABEL, re.IGNORECASE)
-# Labels at the text's start, or behind a gap with a break in it. Each gap is read once, from the word before it, so that
-# a long one costs no more than its length.
+# Labels at the text's start, or behind a gap with a break in it. A gap is read once, from the word before it, so that a
+# long one costs no more than its length.
 _TURNS = re.compile(rf"((?:^|(?<=\w)[^\w{_BREAK}]*+[{_BREAK}])\W*+)((?:{_LABEL}\W*+)+)", re.IGNORECASE)
 _MARKDOWN = re.compile(r"`{3,}|(?:^|(?<=[\n\r]))[^\S\n\r]*+#++\s++|-{3,}|={3,}")
 

@@ -7,18 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from semmem.memory import Conversation, Hit, Role, Scope
+from semmem.memory import Conversation, Hit, Role, Scope, Vector
 from semmem.ports import Embedder, Store
 from semmem.retrieval.context import render
 from semmem.retrieval.query import build_query
 from semmem.retrieval.rank import rank
-from semmem.retrieval.search import retrieve
+from semmem.retrieval.search import embed_query, nearest
 from semmem.retrieval.signals import SEARCH, decide
 
 RECENT_MAX = 100
 """How many of the newest memories are looked at when there is no embedder."""
 
 NO_QUESTION = "no_question"
+SEARCH_STATUSES = ("hit", "miss", "error")
+"""How a search can end. A request that the gate kept from searching is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,9 @@ class Recalled:
 class Recall:
     """Finds what is worth telling the model. Holds no state of any request.
 
-    ``on_search`` is told of every search: hit, miss or error, the hits that passed the cut, and seconds.
+    ``gate`` judges a question by its text and its vector: a reason not to search, in one word, or SEARCH. Without
+    it only the rules decide. ``on_search`` is told of every search: hit, miss or error, the hits that passed the cut,
+    and seconds.
     """
 
     def __init__(
@@ -67,11 +71,13 @@ class Recall:
         embedder: Embedder,
         rules: RecallRules,
         *,
+        gate: Callable[[str, Vector], str] | None = None,
         on_search: Callable[[str, list[Hit], float], None] = lambda _status, _hits, _seconds: None,
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._rules = rules
+        self._gate = gate
         self._on_search = on_search
 
     def skips(self, conversation: Conversation, header: Callable[[str], str | None]) -> str | None:
@@ -85,33 +91,57 @@ class Recall:
         )
         return None if reason == SEARCH else reason
 
-    async def search(self, conversation: Conversation, scope: Scope, now: float) -> Recalled | None:
-        """The relevant memories, or None. Raises EmbedderError and StoreError."""
+    async def search(
+        self,
+        conversation: Conversation,
+        scope: Scope,
+        now: float,
+        header: Callable[[str], str | None] = lambda _name: None,
+    ) -> Recalled | str | None:
+        """The relevant memories, None, or the gate's reason not to search. Raises EmbedderError and StoreError."""
         controls = conversation.controls
         limit = self._rules.limit if controls.limit is None else controls.limit
         if limit == 0 or controls.types == ():
             return None
         query = build_query(conversation, chars_max=self._rules.query_chars_max)
+        if not query:
+            return None
         started = time.perf_counter()
         hits: list[Hit] = []
         status = "error"
         try:
-            hits = await retrieve(
+            vector = await embed_query(self._embedder, query, timeout_s=self._rules.embed_timeout_s)
+            reason = self._judged(conversation, query, vector, header)
+            if reason != SEARCH:
+                status = reason
+                return reason
+            hits = await nearest(
                 self._store,
-                self._embedder,
                 _reading(scope),
-                query,
+                vector,
                 limit=limit,
                 threshold=self._rules.threshold if controls.threshold is None else controls.threshold,
                 types=controls.types or (),
                 now=now,
-                embed_timeout_s=self._rules.embed_timeout_s,
-                store_timeout_s=self._rules.store_timeout_s,
+                timeout_s=self._rules.store_timeout_s,
             )
             status = "hit" if hits else "miss"
         finally:
-            self._on_search(status, hits, time.perf_counter() - started)
+            if status in SEARCH_STATUSES:
+                self._on_search(status, hits, time.perf_counter() - started)
         return self._rendered(conversation, hits, limit, now)
+
+    def _judged(
+        self, conversation: Conversation, query: str, vector: Vector, header: Callable[[str], str | None]
+    ) -> str:
+        """The gate's word. It knows single questions: not one that was given terms of what came before."""
+        said = next(message.text for message in reversed(conversation.messages) if message.role is Role.USER)
+        if self._gate is None or query != said.strip():
+            return SEARCH
+        reason = self._gate(query, vector)
+        if reason == "general_fact" and _verdict(header, self._rules.fact_header) is False:
+            return SEARCH  # an earlier filter has said that it is not
+        return reason
 
     async def recent(self, conversation: Conversation, scope: Scope, now: float) -> Recalled | None:
         """The newest memories, for when no query can be embedded. Raises StoreError."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from semmem.memory import Hit, MemoryType, Scope
+from semmem.memory import Hit, MemoryType, Scope, Vector
 from semmem.ports import Embedder, EmbedderError, Store, StoreTimeout
 
 OVERFETCH = 2
@@ -33,14 +33,36 @@ async def retrieve(
     """
     if limit < 1 or not query:
         return []
+    vector = await embed_query(embedder, query, timeout_s=embed_timeout_s)
+    return await nearest(
+        store, scope, vector, limit=limit, threshold=threshold, types=types, now=now, timeout_s=store_timeout_s
+    )
+
+
+async def embed_query(embedder: Embedder, query: str, *, timeout_s: float = 0.2) -> Vector:
+    """The query's vector. Raises EmbedderError, also when it is too late."""
     try:
-        async with asyncio.timeout(embed_timeout_s):
-            vector = await embedder.embed(query)
+        async with asyncio.timeout(timeout_s):
+            return await embedder.embed(query)
     except TimeoutError as late:
-        raise EmbedderError(f"no vector within {embed_timeout_s} s") from late
+        raise EmbedderError(f"no vector within {timeout_s} s") from late
+
+
+async def nearest(
+    store: Store,
+    scope: Scope,
+    vector: Vector,
+    *,
+    limit: int,
+    threshold: float,
+    types: Sequence[MemoryType] = (),
+    now: float,
+    timeout_s: float = 0.2,
+) -> list[Hit]:
+    """``retrieve`` for a query that is a vector already. Raises StoreError, StoreTimeout when it is too late."""
     try:
-        async with asyncio.timeout(store_timeout_s):
+        async with asyncio.timeout(timeout_s):
             hits = await store.search(scope, vector, limit=min(OVERFETCH * limit, FETCH_MAX), now=now, types=types)
     except TimeoutError as late:
-        raise StoreTimeout(f"no hits within {store_timeout_s} s") from late
+        raise StoreTimeout(f"no hits within {timeout_s} s") from late
     return [hit for hit in hits if hit.cosine >= threshold]

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quality.extraction_score import score
+from quality.folder import read_rows
 from semmem.extraction.rules import RulesExtractor, facts_in
 from semmem.extraction.rules.grammar import third_person, third_singular
 from semmem.memory import MemoryType, Scope, Turn
 from semmem.ports import Batch
-from tests.extraction.scoring import read_rows, score
 
 SENTENCES = Path(__file__).with_name("rules_sentences.jsonl")
 

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from semmem.demo.processes import signals_raise
 from tests.faults import suite
 
 
@@ -16,7 +17,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="faults whose name matches this regular expression")
     parser.add_argument("--keep", type=Path, default=None, help="an empty folder for logs and data")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="semmem-faults-") as temporary:
+    with signals_raise(), tempfile.TemporaryDirectory(prefix="semmem-faults-") as temporary:
         folder = (options.keep or Path(temporary)).resolve()
         cells = suite.run(
             folder, lambda fault: re.search(options.only, fault) is not None, lambda cell: print(cell, flush=True)

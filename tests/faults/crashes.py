@@ -15,11 +15,13 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from semmem.demo.processes import signals_raise
 from tests.faults.client import Seen
 from tests.faults.house import House, house, proven, question
 from tests.faults.journal_files import NAME, AcceptedTurn, accepted_turns, copy_journal, survives_a_tear
@@ -66,6 +68,8 @@ class Tally:
 
     accepted: dict[str, AcceptedTurn] = field(default_factory=dict)
     torn_off: set[str] = field(default_factory=set)
+    states: Counter[str] = field(default_factory=Counter)
+    """Where the turns of a round stood when it was killed."""
     answers_missing: int = 0
     kills: int = 0
     tears: int = 0
@@ -184,6 +188,7 @@ class Rounds:
         for one in said:
             tally.wrong += self._answer_is_wrong(one)
             turn = by_text.get((one.user, one.text))
+            tally.states["not accepted" if turn is None else turn.state] += 1
             settled = 0 < one.ended_at < killed_at - SETTLED_S and one.seen is not None and one.seen.outcome is not None
             if turn is None and settled and not torn and not full:
                 tally.lost.append(f"{one.text!r}: answered long before the kill, and not accepted")
@@ -242,7 +247,7 @@ def main() -> int:
     options = parser.parse_args()
     seed = random.SystemRandom().randrange(10**6) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
-    with tempfile.TemporaryDirectory(prefix="semmem-crashes-") as temporary:
+    with signals_raise(), tempfile.TemporaryDirectory(prefix="semmem-crashes-") as temporary:
         tally = crash(options.kills, seed, options.keep or Path(temporary), lambda text: print(text, flush=True))
     for text in (
         *tally.wrong,
@@ -250,6 +255,7 @@ def main() -> int:
         *(f"doubled: {text}" for text in tally.doubled),
     ):
         print(text)
+    print(f"turns when semmem was killed: {', '.join(f'{n} {state}' for state, n in sorted(tally.states.items()))}")
     print(
         f"{tally.answers_missing} answers missing, each in flight when semmem was killed; "
         f"{tally.tears} torn logs read back; {len(tally.torn_off)} turns torn off"

@@ -19,12 +19,13 @@ FRAME_HEADER_BYTES = 24
 
 @dataclass(frozen=True, slots=True)
 class AcceptedTurn:
-    """A turn whose user text is in the file."""
+    """A turn whose user text is in the file. ``state``: ``waiting``, ``in a batch`` or ``done``."""
 
     id: str
     user: str
     text: str
     answer: str | None
+    state: str
 
 
 def copy_journal(data_dir: Path, to: Path, *, wal_bytes: int | None = None) -> Path:
@@ -42,7 +43,14 @@ def accepted_turns(folder: Path) -> dict[str, AcceptedTurn]:
     with closing(sqlite3.connect(folder / NAME)) as journal:
         (verdict,) = journal.execute("PRAGMA integrity_check").fetchone()
         assert verdict == "ok", verdict
-        rows = journal.execute("select id, user_id, user_text, answer from turns where user_id <> ''").fetchall()
+        rows = journal.execute(
+            """
+            select id, user_id, user_text, answer,
+                case when done_at is not null then 'done' when batch_id is not null then 'in a batch'
+                else 'waiting' end
+            from turns where user_id <> ''
+            """
+        ).fetchall()
     return {row[0]: AcceptedTurn(*row) for row in rows}
 
 

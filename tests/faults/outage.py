@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from semmem.demo.processes import signals_raise
 from tests.faults.client import Seen, differences
 from tests.faults.house import House
 from tests.faults.loops import loop_thread
@@ -96,7 +97,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.outage")
     parser.add_argument("seconds", type=float, nargs="?", default=60.0)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="semmem-outage-") as temporary:
+    with signals_raise(), tempfile.TemporaryDirectory(prefix="semmem-outage-") as temporary:
         problems = outage(options.seconds, Path(temporary) / "house", lambda text: print(text, flush=True))
     for problem in problems:
         print(problem)

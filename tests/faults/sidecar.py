@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from semmem.demo.processes import Child
+from semmem.demo.processes import Child, Failed
 from semmem.demo.stack import HOME
 from tests.e2e.harness import START_S, SemmemProcess, eventually, merged, semmem_config
 
@@ -79,6 +79,9 @@ class Sidecar:
         child = self.launch(override, *extra)
         try:
             ready = child.wait_for(READY, timeout_s=START_S)
+        except Failed as failure:
+            child.wait(0)
+            raise AssertionError(f"{failure}\n{child.printed()[-4000:]}") from failure
         except BaseException:
             child.wait(0)
             raise

@@ -88,7 +88,8 @@ def _ask(world: World, head: RequestHead, body: bytes) -> Ticket | None:
     assert result.outcome is not Outcome.INJECTED or (result.injected and result.body is not None)
     if result.body is not None:
         assert not requests.json_value(result.body).keys() & set(requests.OWN)
-    return result.ticket
+    ticket: Ticket | None = result.ticket
+    return ticket
 
 
 def _answered(world: World, ticket: Ticket, choices: Choices) -> None:
@@ -171,7 +172,11 @@ def _built(choices: Choices) -> Iterator[pb.ProcessingRequest]:
         message = _message(choices)
         message.observability_mode = observed
         if choices.below(2) == 1:
-            fields = {"turn": "t_0", "store": choices.below(4) != 3, "dialect": choices.one_of(DIALECTS)}
+            fields: dict[str, Any] = {
+                "turn": "t_0",
+                "store": choices.below(4) != 3,
+                "dialect": choices.one_of(DIALECTS),
+            }
             message.metadata_context.filter_metadata["semmem"].update(fields)
         yield message
 

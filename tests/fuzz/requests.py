@@ -130,7 +130,9 @@ _ABSENT = object()
 
 def check_injected(before: Any, after: Any, role: str) -> None:
     """There is one difference, and it is that the text was added."""
-    [(old, new)] = _differences(before, after)
+    differences = list(_differences(before, after))
+    assert len(differences) == 1
+    old, new = differences[0]
     if old is _ABSENT or old is None:
         assert new == TEXT
     elif isinstance(old, str) and isinstance(new, str):
@@ -157,8 +159,9 @@ def _differences(before: Any, after: Any) -> Iterator[tuple[Any, Any]]:
 
 def _without_text(elements: list[Any], role: str) -> list[Any]:
     added = ({"role": role, "content": TEXT}, {"type": "text", "text": TEXT})
-    [place] = [index for index, element in enumerate(elements) if element in added]
-    return elements[:place] + elements[place + 1 :]
+    places = [index for index, element in enumerate(elements) if element in added]
+    assert len(places) == 1
+    return elements[: places[0]] + elements[places[0] + 1 :]
 
 
 # --- bodies after the grammar ----------------------------------------------------------------------------------------

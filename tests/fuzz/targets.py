@@ -12,20 +12,20 @@ CORPUS = Path(__file__).parent / "corpus"
 
 
 class Target(NamedTuple):
+    """``words`` are put into inputs, which have at most ``bytes_max`` bytes."""
+
     check: Callable[[bytes], None]
     words: tuple[bytes, ...] = ()
-    bytes_max: int = 2048
-
-    def seeds(self, name: str) -> list[Path]:
-        return sorted((CORPUS / name).iterdir())
+    bytes_max: int = 1024
 
 
 TARGETS: Mapping[str, Target] = {
     "requests": Target(requests.request, requests.WORDS),
     "answers": Target(answers.answer, answers.FRAGMENTS),
     "encodings": Target(encodings.encoded_answer),
-    "texts": Target(texts.text, texts.FRAGMENTS),
+    "texts": Target(texts.text, texts.FRAGMENTS, 128),
+    "long_texts": Target(texts.long_text, texts.FRAGMENTS, 64),
     "exchange": Target(doors.exchange, requests.WORDS),
     "extproc": Target(doors.extproc, requests.WORDS),
-    "config": Target(configuration.config, configuration.FRAGMENTS, 1024),
+    "config": Target(configuration.config, configuration.FRAGMENTS, 512),
 }

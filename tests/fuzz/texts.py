@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 
 from semmem.dialects.bounded import TextTail
-from semmem.extraction.rules import TEXT_CHARS_MAX, facts_in
+from semmem.extraction.rules import facts_in
 from semmem.memory import Conversation, Message, Role
 from semmem.retrieval.context import CLOSING, HEADER, LINE_CHARS_MAX, OPENING, neutralise, strip_block
 from semmem.retrieval.query import build_query
 from semmem.retrieval.signals import decide
 from tests.fuzz.choices import Choices
 
+LONG_CHARS = 8000
 CPU_S_MAX = 1.0
-"""For one input of at most TEXT_CHARS_MAX characters, instrumented: fifty times what it takes."""
+"""For one input of LONG_CHARS characters, instrumented: a few times what it takes."""
 
 FRAGMENTS = tuple(
     fragment.encode()
@@ -115,24 +116,30 @@ FRAGMENTS = tuple(
 
 def text(data: bytes) -> None:
     """The target."""
-    said = text_of(Choices(data))
+    check_in_time(_said(Choices(data)))
+
+
+def long_text(data: bytes) -> None:
+    """The target: a piece of the text stands in its place very many times, so that what is not linear shows."""
+    choices = Choices(data)
+    start, length = choices.below(16), 1 + choices.below(16)
+    said = _said(choices)[:LONG_CHARS]
+    piece = said[start : start + length] or " "
+    times = (LONG_CHARS - len(said)) // len(piece)
+    check_in_time(said[:start] + piece * times + said[start:])
+
+
+def _said(choices: Choices) -> str:
+    """A text as it stands in the data, or one of fragments."""
+    raw = choices.rest() if choices.below(2) == 0 else choices.joined(FRAGMENTS)
+    return raw.decode("utf-8", "replace")
+
+
+def check_in_time(said: str) -> None:
     started = time.process_time()
     check(said)
     took = time.process_time() - started
     assert took <= CPU_S_MAX, f"{took:.1f} s for {len(said)} characters"
-
-
-def text_of(choices: Choices) -> str:
-    """A text as it stands in the data, or of fragments; one in eight is long, with a piece many times in its middle."""
-    long, place, built = choices.below(8) == 7, choices.below(256), choices.below(2) == 1
-    raw = choices.joined(FRAGMENTS) if built else choices.rest()
-    said = raw.decode("utf-8", "replace")
-    if not long:
-        return said
-    head, piece = said[: place // 16], said[place // 16 : place // 16 + 1 + place % 16]
-    tail = said[len(head) + len(piece) :]
-    times = max(0, TEXT_CHARS_MAX - len(head) - len(tail)) // max(1, len(piece))
-    return head + piece * times + tail
 
 
 def check(said: str) -> None:

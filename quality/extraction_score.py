@@ -8,17 +8,15 @@ message with facts do not count.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+
+from quality.folder import Row
 
 CONTENT_CHARS_MAX = 200
 _FIRST_PERSON = re.compile(r"\b(?:I|I'm|my|me|myself)\b", re.IGNORECASE)
 
-Row = dict[str, Any]
 Produced = Sequence[tuple[str, str]]
 """(type, content) of each fact."""
 
@@ -51,10 +49,6 @@ class Score:
             f"precision {self.precision:.3f} ({self.right} right, {len(self.wrong)} wrong), "
             f"recall {self.recall:.3f} ({self.matched}/{self.gold}), types {self.type_accuracy:.3f}"
         )
-
-
-def read_rows(path: Path) -> list[Row]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
 def score(rows: Iterable[Row], extract: Callable[[str], Produced]) -> Score:

@@ -1,0 +1,96 @@
+"""Measure a folder: every figure, and what it is made of."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from quality.folder import Folder
+from quality.gate import gate, personal_questions
+from quality.learning import attacks, bipia, extraction, pairs
+from quality.recall import bfcl, first_person, locomo, spoken, unrelated
+from quality.report import TARGETS
+from quality.scores import Json
+from quality.wiring import Semmem, semmem
+from semmem.ports import Embedder
+
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Measured:
+    """Percent by key (None: the folder has no such set), how each came about, remarks, seconds by part."""
+
+    figures: dict[str, float | None] = field(default_factory=lambda: dict.fromkeys(TARGETS))
+    sets: Json = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+async def measure(folder: Folder, *, cache: Path | None, say: Say, model: Embedder | None = None) -> Measured:
+    """``cache``: folder for vectors, None for none. ``model`` replaces the default embedder in tests."""
+    measured = Measured()
+    with tempfile.TemporaryDirectory(prefix="semmem-quality-") as scratch:
+        async with semmem(Path(scratch), cache=cache, model=model) as parts:
+            clock = _Clock(measured.seconds, say)
+            await parts.embedder.prefetch(texts(folder, parts), lambda n, all_: say(f"embedded {n} of {all_} texts"))
+            clock.done("embedding")
+            for name, part in _PARTS.items():
+                figures, details = await part(folder, parts)
+                measured.figures |= figures
+                measured.sets[name] = details
+                clock.done(name)
+    measured.figures["hot_cold_equal"], measured.notes["hot_cold_equal"] = hot_and_cold()
+    measured.sets["hot_cold"] = {"paths": 1, "note": measured.notes["hot_cold_equal"]}
+    return measured
+
+
+_PARTS = {
+    "gate": gate,
+    "recall": first_person,
+    "bfcl": bfcl,
+    "locomo": locomo,
+    "extraction": extraction,
+    "attacks": attacks,
+    "bipia": bipia,
+    "pairs": pairs,
+}
+
+
+def hot_and_cold() -> tuple[float, str]:
+    """There is nothing to compare as long as every search is the store's own."""
+    return 100.0, "one path: nothing is compared"
+
+
+def texts(folder: Folder, parts: Semmem) -> Iterator[str]:
+    """Everything whose vector is known to be needed. What is forgotten here is embedded later, one at a time."""
+    for name, column in (
+        ("first_person_facts", "text"),
+        ("bfcl_turns", "text"),
+        ("memory_guard", "value"),
+        ("pairs", "old"),
+        ("pairs", "new"),
+    ):
+        yield from (row[column] for row in folder.rows(name))
+    yield from map(spoken, folder.rows("locomo_turns"))
+    for name in ("first_person_questions", "locomo_questions", "bfcl_questions"):
+        yield from (parts.query(row["question"]) for row in folder.rows(name))
+    for kinds in (unrelated(folder), personal_questions(folder)):
+        for messages in kinds.values():
+            yield from (parts.query(text) for text in messages if not parts.skips_unread(text))
+
+
+class _Clock:
+    def __init__(self, seconds: dict[str, float], say: Say) -> None:
+        self._seconds = seconds
+        self._say = say
+        self._since = time.perf_counter()
+
+    def done(self, part: str) -> None:
+        now = time.perf_counter()
+        self._seconds[part] = round(now - self._since, 1)
+        self._say(f"{part}: {self._seconds[part]} s")
+        self._since = now

@@ -1,0 +1,182 @@
+"""semmem's own parts at their default settings, wired by ``semmem.assembly``; store and journal vanish afterwards."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+
+from quality.vectors import PrefetchedEmbedder
+from semmem import assembly
+from semmem.backends.in_process import InProcessStore
+from semmem.backends.sentence_transformers import SentenceTransformersEmbedder
+from semmem.backends.sql import SqlJournal
+from semmem.background import JournalWriter
+from semmem.config import Settings
+from semmem.extraction.pipeline import BatchResult, Learning
+from semmem.memory import (
+    Controls,
+    Conversation,
+    Fact,
+    Hit,
+    Memory,
+    MemoryStatus,
+    MemoryType,
+    Message,
+    Role,
+    Scope,
+    Turn,
+)
+from semmem.ports import BatchRules, Embedder, TurnClosed
+from semmem.retrieval.query import build_query
+from semmem.retrieval.recall import Recall, Recalled
+
+NOW = 1_800_000_000.0
+"""When everything is asked and learnt, so that two runs give the same figures."""
+DAY_S = 86_400.0
+RANKING_LIMIT = 50
+BATCH_MAX = 64
+QUEUE_MAX = 100_000
+NOBODY = "nobody"
+"""A user without memories, for asking the gate alone."""
+ALL_MAX = 10_000
+"""More memories than any user here has."""
+AT_ONCE = BatchRules(size=1, answer_wait_s=0.0, lease_s=DAY_S)
+"""A turn is learnt from as soon as it is there."""
+
+
+@dataclass(slots=True)
+class Semmem:
+    """``recall`` as a request has it. ``ranking`` is the same without the gate, the cut and the budget."""
+
+    embedder: PrefetchedEmbedder
+    store: InProcessStore
+    journal: SqlJournal
+    recall: Recall
+    ranking: Recall
+    learning: Learning
+    query_chars_max: int
+    _turns: count[int] = field(default_factory=count)
+
+    def skips_unread(self, text: str) -> bool:
+        """Whether the message's words alone are enough for the gate, so that it is never embedded."""
+        return self.recall.skips(asked(text), _no_header) is not None
+
+    def query(self, text: str) -> str:
+        """The text that would be embedded for this message."""
+        return build_query(asked(text), chars_max=self.query_chars_max)
+
+    async def skips(self, text: str) -> str | None:
+        """Why the gate would not search for this message, or None."""
+        reason, _ = await self.request(text, NOBODY)
+        return reason
+
+    async def request(self, text: str, user: str, now: float = NOW) -> tuple[str | None, list[Hit]]:
+        """The whole request path: the gate's reason not to search, or None and what would be injected."""
+        if reason := self.recall.skips(asked(text), _no_header):
+            return reason, []
+        found = await self.recall.search(asked(text), Scope(user), now)
+        return (found, []) if isinstance(found, str) else (None, _hits(found))
+
+    async def ranked(self, text: str, user: str, now: float = NOW) -> list[Hit]:
+        """The user's memories, best first, whatever the gate and the cut say."""
+        conversation = replace(asked(text), controls=Controls(limit=RANKING_LIMIT, threshold=-1.0))
+        found = await self.ranking.search(conversation, Scope(user), now)
+        if isinstance(found, str):
+            raise RuntimeError("the gate has a say in the ranking")
+        return _hits(found)
+
+    async def remember(self, user: str, memory_id: str, text: str, *, at: float) -> None:
+        """Put a memory straight into the store, as if it had been learnt at that time."""
+        vector = await self.embedder.embed(text)
+        memory = Memory(memory_id, 1, MemoryType.SEMANTIC, text, user, created_at=at, updated_at=at, embedding=vector)
+        await self.store.put(Scope(user), memory)
+
+    async def learn(self, user: str, text: str, facts: Sequence[str] | None = None) -> BatchResult:
+        """Let a user say something and learn from it: by the rules, or as if these facts had been extracted."""
+        number = next(self._turns)
+        turn = Turn(f"turn-{number}", Scope(user, session=f"session-{user}"), number, text, NOW + number)
+        await self.journal.record([turn], [TurnClosed(turn.id, "answered", NOW + number, "")])
+        batch = await self.journal.claim(AT_ONCE, now=NOW + number)
+        if batch is None or batch.scope.user != user:
+            raise RuntimeError("the journal did not give the turn that was just recorded")
+        if facts is not None:
+            batch = replace(batch, facts=tuple(Fact(MemoryType.SEMANTIC, fact, turn.id) for fact in facts))
+        result = await self.learning.learn(batch)
+        if result.cause:
+            raise RuntimeError(f"learning failed: {result.cause}")
+        return result
+
+    async def retrievable(self, user: str) -> list[Memory]:
+        """Every memory of the user that a search may find."""
+        memories = await self.store.list(Scope(user), limit=ALL_MAX)
+        return [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
+
+
+def asked(text: str) -> Conversation:
+    """A conversation that begins with this message."""
+    return Conversation((Message(Role.USER, text),))
+
+
+@asynccontextmanager
+async def semmem(folder: Path, *, cache: Path | None, model: Embedder | None = None) -> AsyncIterator[Semmem]:
+    """semmem with its journal in ``folder``. ``model`` instead of the default embedder is for tests."""
+    settings = patient(Settings())
+    embedder = PrefetchedEmbedder(model or _embedder(settings), cache=cache)
+    store, journal = InProcessStore(), SqlJournal(folder / "journal.db")
+    backends = assembly.Backends(store, embedder, journal, {})
+    for part in (embedder, store, journal):
+        await part.open()
+    try:
+        yield Semmem(
+            embedder,
+            store,
+            journal,
+            recall=_recall(settings, backends),
+            ranking=_recall(uncut(settings), backends),
+            learning=assembly.learning(settings, backends),
+            query_chars_max=settings.limits.query_chars_max,
+        )
+    finally:
+        for closing in (journal, store, embedder):
+            await closing.close()
+
+
+def patient(settings: Settings) -> Settings:
+    """Without deadlines: how fast this machine is shall not change a figure."""
+    deadlines = settings.deadlines.model_copy(update={"phase_ms": 1_200_000, "store_ms": 600_000})
+    return settings.model_copy(update={"deadlines": deadlines})
+
+
+def uncut(settings: Settings) -> Settings:
+    """Only the words of a message decide whether it is searched for, which the ranking does not ask; and everything
+    that is found has room."""
+    signals = settings.signals.model_copy(update={"engine": "rules"})
+    injection = settings.memory.injection.model_copy(update={"max_inject_tokens": 1_000_000})
+    memory = settings.memory.model_copy(update={"injection": injection})
+    return settings.model_copy(update={"signals": signals, "memory": memory})
+
+
+def _recall(settings: Settings, backends: assembly.Backends) -> Recall:
+    """The one that an exchange is given, taken out of it: whatever it is made of, nothing is left out here."""
+    exchange = assembly.exchange(settings, backends, JournalWriter(backends.journal), lambda *_: None)
+    return exchange._recall
+
+
+def _embedder(settings: Settings) -> Embedder:
+    rules = settings.memory.embedding
+    cores = len(os.sched_getaffinity(0))
+    return SentenceTransformersEmbedder(
+        rules.model, dimension=rules.dimension, workers=cores, batch_max=BATCH_MAX, queue_max=QUEUE_MAX
+    )
+
+
+def _no_header(_name: str) -> None:
+    return None
+
+
+def _hits(found: Recalled | None) -> list[Hit]:
+    return [] if found is None else list(found.hits)

@@ -1,0 +1,253 @@
+"""Numbers, units, dates and times of a sentence, in units that can be compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+TEENS = "seventeen eighteen nineteen"
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth"
+NUMBERS = {word: value for value, word in enumerate(f"{ONES} {TEENS}".split())}
+NUMBERS |= {word: 10 * value for value, word in enumerate(TENS.split(), 2)}
+NUMBERS |= {f"{word[:-1]}ieth": 10 * value for value, word in enumerate(TENS.split(), 2)}
+NUMBERS |= {word: value for value, word in enumerate(ORDINALS.split(), 1) if value > 3}
+NUMBERS |= {"dozen": 12}
+SCALES = {"k": 1e3, "m": 1e6, "hundred": 1e2, "thousand": 1e3, "million": 1e6, "grand": 1e3}
+
+MONTHS = "january february march april may june july august september october november december".split()
+WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+HOLIDAYS = {
+    "christmas eve": (12, 24),
+    "christmas day": (12, 25),
+    "christmas": (12, 25),
+    "boxing day": (12, 26),
+    "new year's eve": (12, 31),
+    "new years eve": (12, 31),
+    "new year's day": (1, 1),
+    "new years day": (1, 1),
+    "valentine's day": (2, 14),
+    "valentines day": (2, 14),
+    "halloween": (10, 31),
+    "st patrick's day": (3, 17),
+    "independence day": (7, 4),
+    "the fourth of july": (7, 4),
+    "leap day": (2, 29),
+    "april fools' day": (4, 1),
+    "april fool's day": (4, 1),
+    "may day": (5, 1),
+}
+UNITS = {
+    "length": "mm 0.001 cm 0.01 "
+    "centimetre 0.01 centimeter 0.01 m 1 metre 1 meter 1 km 1000 kilometre 1000 kilometer 1000 "
+    "mile 1609.34 mi 1609.34 foot 0.3048 feet 0.3048 ft 0.3048 inch 0.0254 inches 0.0254 yard 0.9144",
+    "mass": "g 0.001 gram 0.001 kg 1 kilo 1 kilogram 1 kilogramme 1 "
+    "lb 0.4536 pound 0.4536 stone 6.35 ounce 0.02835 oz 0.02835 "
+    "tonne 1000 ton 1000",
+    "volume": "ml 0.001 millilitre 0.001 cl 0.01 l 1 litre 1 liter 1 gallon 3.785 pint 0.5 quart 0.946",
+    "area": "sqft 0.0929 sqm 1 acre 4046.86 hectare 10000",
+    "duration": "second 0.0167 sec 0.0167 minute 1 min 1 mins 1 "
+    "hour 60 hr 60 hrs 60 day 1440 night 1440 week 10080 fortnight 20160",
+    "months": "month 1 year 12 yr 12 decade 120",
+    "data": "mb 1 megabyte 1 gb 1000 gigabyte 1000 gig 1000 tb 1000000 terabyte 1000000",
+}
+UNIT: dict[str, tuple[str, float]] = {}
+for _dimension, _listed in UNITS.items():
+    _parts = _listed.split()
+    for _name, _factor in zip(_parts[::2], _parts[1::2], strict=True):
+        UNIT[_name] = UNIT[_name + "s"] = (_dimension, float(_factor))
+MONEY = {
+    "$": "$",
+    "dollar": "$",
+    "usd": "$",
+    "buck": "$",
+    "€": "€",
+    "euro": "€",
+    "eur": "€",
+    "£": "£",
+    "quid": "£",
+    "gbp": "£",
+}
+MONEY |= {name + "s": sign for name, sign in MONEY.items() if len(name) > 1}
+
+Value = tuple[str, object]
+"""What kind of thing it is (``day``, ``length``, ...), and its value; numbers come with the unit as it was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """``amount`` in the dimension's own unit; two that were written in the ``same`` unit must agree exactly."""
+
+    amount: float
+    unit: str
+
+    def agrees(self, other: Number) -> bool:
+        if self.unit == other.unit:
+            return self.amount == other.amount
+        return abs(self.amount - other.amount) <= 0.04 * max(abs(self.amount), abs(other.amount))
+
+
+_WORDS = "|".join(NUMBERS)
+_MONTH = "|".join(f"{month}|{month[:3]}" for month in MONTHS if month != "may") + "|may"
+_SAID = (
+    (re.compile(r"\b(an|one|1) hour and a half\b"), " 90 minutes "),
+    (re.compile(r"\b(\d+|two|three|four|five) and a half (?=hour|year|mile|kilo)"), r" \1.5 "),
+    (re.compile(r"\bhalf (an |a |of an )?hour\b"), " 30 minutes "),
+    (re.compile(r"\b(a )?quarter of an hour\b"), " 15 minutes "),
+    (re.compile(r"\bthree quarters of an hour\b"), " 45 minutes "),
+    (re.compile(r"\b(an|one) hour\b"), " 1 hour "),
+    (re.compile(r"\bhalf (a |of a )?(kilo|litre|liter|mile|pound|year)\b"), r" 0.5 \2 "),
+    (re.compile(r"\b(a pair of|a couple of|a couple|a pair|twins|both|twice)\b"), " 2 "),
+    (re.compile(r"\b(half a dozen)\b"), " 6 "),
+    (re.compile(r"\b(a dozen)\b"), " 12 "),
+    (re.compile(r"\ba fortnight\b"), " 14 days "),
+    (re.compile(r"\b(a single|just one|only one)\b"), " 1 "),
+    (re.compile(r"\b(square|sq\.?) ?(feet|foot|ft)\b"), "sqft"),
+    (re.compile(r"\b(square|sq\.?) ?(metres?|meters?|m)\b|\bm²|\bm2\b"), "sqm"),
+    (re.compile(r"(?<=\d)m²"), " sqm"),
+    (re.compile(r"\bnoon\b|\bmidday\b"), " 12:00 "),
+    (re.compile(r"\bmidnight\b"), " 00:00 "),
+)
+_TENS = re.compile(rf"\b({'|'.join(TENS.split())})[ -](one|two|three|four|five|six|seven|eight|nine)\b")
+_NUMBER_WORD = re.compile(rf"\b({_WORDS})\b")
+_HALF_PAST = re.compile(r"\b(half|quarter) (past|to) (\d+)\b")
+
+
+def spelled_as_digits(text: str) -> str:
+    """Lower-case text with number words, halves and dozens as digits."""
+    for pattern, digits in _SAID:
+        text = pattern.sub(digits, text)
+    text = _TENS.sub(lambda found: str(NUMBERS[found[1]] + NUMBERS[found[2]]), text)
+    text = _NUMBER_WORD.sub(lambda found: str(NUMBERS[found[1]]), text)
+    return _HALF_PAST.sub(_clock_phrase, text)
+
+
+def _clock_phrase(found: re.Match[str]) -> str:
+    minutes = (30 if found[1] == "half" else 15) * (1 if found[2] == "past" else -1)
+    total = int(found[3]) * 60 + minutes
+    return f"{total // 60}:{total % 60:02d}"
+
+
+def _day(month: str, day: str) -> Value:
+    return "day", (month_number(month), int(day))
+
+
+def month_number(name: str) -> int:
+    return next(number for number, month in enumerate(MONTHS, 1) if month[:3] == name[:3])
+
+
+def _clock(hour: str, minute: str | None, half: str | None) -> Value:
+    hours = int(hour) % 12 if half else int(hour)
+    if half and half.startswith("p"):
+        hours += 12
+    return "time", hours * 60 + int(minute or 0)
+
+
+def _amount(found: re.Match[str]) -> Value | None:
+    sign, digits, word = found["sign"], found["digits"].rstrip("."), (found["word"] or "")
+    amount = float(digits.replace(",", ""))
+    if word in SCALES and word != "m":
+        amount, word = amount * SCALES[word], found["after"] or ""
+    if sign or word in MONEY:
+        return "money", Number(amount, MONEY[sign or word])
+    if word in UNIT and found["after"] not in ("old", "age"):
+        dimension, factor = UNIT[word]
+        return dimension, Number(round(amount * factor, 4), word.rstrip("s"))
+    if word in ("degree", "degrees", "celsius", "fahrenheit", "c", "f", "°c", "°f"):
+        return _temperature(amount, word, found["after"] or "")
+    return "count", Number(amount, "")
+
+
+def _temperature(amount: float, word: str, after: str) -> Value:
+    if "fahrenheit" in (word, after) or word in ("f", "°f"):
+        return "temperature", Number(round((amount - 32) / 1.8, 1), "F")
+    return "temperature", Number(amount, "C")
+
+
+_HOLIDAY = re.compile(r"\b(" + "|".join(sorted(HOLIDAYS, key=len, reverse=True)) + r")\b")
+_FREQUENCIES = {"daily": "day", "weekly": "week", "monthly": "month", "yearly": "year", "annually": "year"}
+_FREQUENCIES |= {"hourly": "hour", "fortnightly": "fortnight", "nightly": "day", "quarterly": "quarter"}
+
+_READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Value | None]], ...] = (
+    (_HOLIDAY, lambda found: ("day", HOLIDAYS[found[1]])),
+    (
+        re.compile(r"\b\d{4}-(\d\d)-(\d\d)\b"),
+        lambda found: ("day", (int(found[1]), int(found[2]))),
+    ),
+    (
+        re.compile(rf"\b(?:the )?(\d\d?)(?:st|nd|rd|th)? (?:of )?({_MONTH})\b\.?"),
+        lambda found: _day(found[2], found[1]),
+    ),
+    (re.compile(rf"\b({_MONTH})\.? (?:the )?(\d\d?)(?:st|nd|rd|th)?\b(?! *:)"), lambda found: _day(found[1], found[2])),
+    (re.compile(r"\b(0?[1-9]|1[0-2])/((?:19|20)\d\d)\b"), lambda found: ("month", int(found[1]))),
+    (
+        re.compile(rf"\b(?:in|until|to|of|for|since|every|by|this|next|last) ({_MONTH})\b"),
+        lambda found: ("month", month_number(found[1])),
+    ),
+    (re.compile(r"\b(\d\d?)(?::(\d\d))? ?([ap])\.?m\b\.?"), lambda found: _clock(found[1], found[2], found[3])),
+    (re.compile(r"\b(\d\d?):(\d\d)\b"), lambda found: _clock(found[1], found[2], None)),
+    (re.compile(r"\b(\d\d?) o'?clock\b"), lambda found: _clock(found[1], None, None)),
+    (re.compile(rf"\b({'|'.join(WEEKDAYS)})s?\b"), lambda found: ("weekday", found[1])),
+    (
+        re.compile(r"\b(daily|weekly|monthly|yearly|annually|hourly|fortnightly|nightly|quarterly)\b"),
+        lambda found: ("frequency", _FREQUENCIES[found[1]]),
+    ),
+    (
+        re.compile(r"\b(?:every|each|once a|once per|once every|a|per) (day|week|month|year|hour|quarter|fortnight)\b"),
+        lambda found: ("frequency", found[1]),
+    ),
+    (re.compile(r"\b(?:every|each) (morning|evening|night|afternoon)\b"), lambda _: ("frequency", "day")),
+    (re.compile(r"\b(?:in |since |until |of )?((?:19|20)\d\d)\b(?![.,-]?\d)"), lambda found: ("year", int(found[1]))),
+    (re.compile(r"[\w.+]+@[\w.]+"), lambda found: ("code", found[0])),
+    (
+        re.compile(
+            r"(?<![\w.,])\+?(?:0\d+|\d+(?:[ -]\d{2,})+|\d+-\d+|\d+\.\d+\.\d+|[a-z]+\d\d+\w*|\d+[a-z]+\d\w*)(?![\w])"
+        ),
+        lambda found: ("code", found[0]),
+    ),
+    (
+        re.compile(
+            r"(?P<sign>[$€£])? ?(?<![a-z\d.])(?P<digits>\d[\d,]*\.?\d*)(?:st|nd|rd|th)?"
+            r"(?:[ -]?(?P<word>[a-z°]+))?(?:[ -](?P<after>[a-z]+))?"
+        ),
+        _amount,
+    ),
+)
+_WORD_READERS = tuple(row for row in _READERS if r"\d" not in row[0].pattern)
+_KEPT = frozenset(UNIT) | frozenset(MONEY) | frozenset(SCALES) | frozenset("degree degrees celsius fahrenheit".split())
+
+
+_CUES = frozenset(NUMBERS) | frozenset(SCALES) | frozenset(WEEKDAYS) | frozenset(f"{day}s" for day in WEEKDAYS)
+_CUES |= frozenset(MONTHS) | frozenset(month[:3] for month in MONTHS) | frozenset(_FREQUENCIES)
+_CUES |= frozenset(word for holiday in HOLIDAYS for word in holiday.split() if word not in ("the", "of"))
+_CUES |= frozenset(
+    "half quarter quarters pair couple twins both twice hour fortnight single noon midday midnight".split()
+)
+_CUES |= frozenset("day week month year every each once only just".split())
+_DIGIT = re.compile(r"\d")
+
+
+def take_quantities(text: str) -> tuple[frozenset[Value], str]:
+    """The quantities of a lower-case text, and the text without them."""
+    if not (_DIGIT.search(text) or "@" in text or not _CUES.isdisjoint(re.split(r"[\s.,;!?-]+", text))):
+        return frozenset(), text
+    text = spelled_as_digits(text)
+    digits = _DIGIT.search(text) is not None
+    values: set[Value] = set()
+    for pattern, reader in _READERS if digits else _WORD_READERS:
+        text = pattern.sub(lambda found, reader=reader: _taken(found, reader, values), text)  # type: ignore[misc]
+    return frozenset(values), text
+
+
+def _taken(found: re.Match[str], reader: Callable[[re.Match[str]], Value | None], values: set[Value]) -> str:
+    value = reader(found)
+    if value is None:
+        return found[0]
+    values.add(value)
+    if "word" not in found.re.groupindex:
+        return " "
+    if found["after"] in ("old", "age"):
+        return " year old "
+    return " " + " ".join(word for word in (found["word"], found["after"]) if word and word not in _KEPT) + " "
