@@ -83,12 +83,13 @@ class World:
         self.embedder = FailingEmbedder()
         self.journal = Halves()
         self.rules = RecallRules(threshold=0.2, user_role_models=("o1", "*/o1-*"))
+        self.judged = "search"
 
         self.exchange = Exchange(
             identity=IdentityRules(trusted_headers=("x-user-id",)),
             permissions=permissions,
             sessions=Sessions(InMemoryJournal()),
-            recall=Recall(self.store, self.embedder, self.rules),
+            recall=Recall(self.store, self.embedder, self.rules, gate=lambda _text, _vector: self.judged),
             journal=self.journal,
             limits=ExchangeLimits(**{"phase_s": 0.2} | limits),
             clock=lambda: NOW,
@@ -232,6 +233,16 @@ async def test_a_greeting_is_not_searched_for_but_journalled() -> None:
     result = await world.ask("Hello!")
     assert result.outcome is Outcome.GREETING
     assert result.body is None
+    assert len(world.turns) == 1
+
+
+@pytest.mark.parametrize("outcome", [Outcome.GREETING, Outcome.GENERAL_FACT])
+async def test_what_the_vector_says_is_an_outcome_and_the_turn_is_still_learnt_from(outcome: Outcome) -> None:
+    world = World()
+    await world.knows(BUDGET)
+    world.judged = outcome.value
+    result = await world.ask()
+    assert (result.outcome, result.body, result.injected) == (outcome, None, 0)
     assert len(world.turns) == 1
 
 

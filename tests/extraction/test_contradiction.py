@@ -140,3 +140,12 @@ def test_a_comparison_is_cheap() -> None:
     for pair in PAIRS:
         judge(pair["old"], pair["new"], pair["cosine"])
     assert (time.process_time() - started) * 1000 / len(PAIRS) < MILLISECONDS_A_PAIR_MAX
+
+
+@pytest.mark.parametrize(("cosine", "expected"), [(0.95, Verdict.CONTRADICTION), (0.85, Verdict.DIFFERENT)])
+def test_a_script_that_the_rules_cannot_read_is_judged_by_nearness_alone(cosine: float, expected: Verdict) -> None:
+    assert judge("用户的预算是一万美元", "用户的预算是两万美元", cosine) is expected
+
+
+def test_what_may_be_another_thing_of_its_kind_is_not_taken_for_a_paraphrase() -> None:
+    assert judge("User owns a boat", "User owns a canoe", 0.83) is Verdict.DIFFERENT

@@ -277,10 +277,12 @@ bookworm: avid reader | bookworm | read a lot
 shop: shopping | groceries shop
 """
 
-OCCUPATIONS = """accountant actor architect attorney baker barber barista bartender biologist bricklayer butcher carpenter
-cashier chef chemist clerk consultant dentist designer doctor economist electrician engineer farmer firefighter
-florist gardener geologist hairdresser joiner journalist judge lawyer lecturer librarian locksmith mechanic midwife
-miner notary nurse optician paramedic pharmacist physician physicist pilot plumber postman programmer psychologist
-realtor receptionist roofer secretary solicitor surgeon surveyor tailor teacher translator undertaker vet veterinarian
-waiter waitress welder zoologist"""
+OCCUPATIONS = """
+accountant actor architect attorney baker barber barista bartender biologist bricklayer butcher carpenter
+cashier chef chemist clerk consultant dentist designer doctor economist electrician engineer farmer
+firefighter florist gardener geologist hairdresser joiner journalist judge lawyer lecturer librarian locksmith
+mechanic midwife miner notary nurse optician paramedic pharmacist physician physicist pilot plumber postman
+programmer psychologist realtor receptionist roofer secretary solicitor surgeon surveyor tailor teacher
+translator undertaker vet veterinarian waiter waitress welder zoologist
+"""
 """``is a ...`` gives the occupation."""
