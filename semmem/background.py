@@ -109,9 +109,10 @@ class JournalWriter:
                 [half for half in halves if isinstance(half, Turn)],
                 [half for half in halves if isinstance(half, TurnClosed)],
             )
-        except JournalError as error:
+        except Exception as error:  # whatever it is: a writer that dies would take every later turn with it
             self._on_commit("error", len(halves), time.perf_counter() - started)
-            log.error("journal write failed, %d halves wait: %s", len(self._queue), error)
+            why = error if isinstance(error, JournalError) else type(error).__name__
+            log.error("journal write failed, %d halves wait: %s", len(self._queue), why)
             return False
         for _ in halves:  # only now: a commit that was cancelled or failed keeps them
             self._queue.popleft()

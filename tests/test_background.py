@@ -24,9 +24,12 @@ class Recording:
     def __init__(self, batches: Sequence[Batch] = ()) -> None:
         self.commits: list[list[str]] = []
         self.failing = False
+        self.mistaken = False
         self.batches = list(batches)
 
     async def record(self, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
+        if self.mistaken:
+            raise TypeError("something the user said")
         if self.failing:
             raise JournalError("disk full")
         self.commits.append([*(half.id for half in opened), *(half.turn_id for half in closed)])
@@ -74,6 +77,20 @@ async def test_a_failing_journal_is_tried_again_and_nothing_is_lost() -> None:
         journal.failing = False
         assert await writer.drained(1.0)
     assert [name for commit in journal.commits for name in commit] == ["a", "b"]
+
+
+async def test_a_mistake_of_ours_does_not_end_the_writer_and_shows_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    journal = Recording()
+    journal.mistaken = True
+    writer = writer_for(journal)
+    async with running(writer):
+        writer.offer(turn("a"))
+        assert not await writer.drained(0.05)
+        journal.mistaken = False
+        assert await writer.drained(1.0)
+    assert journal.commits == [["a"]]
+    assert "TypeError" in caplog.text
+    assert "the user said" not in caplog.text
 
 
 async def test_a_full_queue_drops_and_counts() -> None:
