@@ -46,9 +46,10 @@ OWN = re.compile(
       | girlfriends? | boyfriends? | fianc\w+ | spouse | roommates? | flatmates? | housemates? | babysitter\w*
       | co-?workers? | colleagues? | subordinates? | supervisors? | mentors? | landlord | relatives | acquaintances?
       | clients? | prospects? | vendor | decision-makers? | invoices? | proposals? | deadlines? | appointments?
-      | to-?dos? | standup | contact | e-?mail\ address | phone\ numbers? | licen[cs]e\ plate | bookings? | reservations?
-      | itinerary | honeymoon | anniversary | vacation | dentist | therapist | physio | vet | lease | spreadsheet | crm | quota
-      | weekend | tonight | yesterday | tomorrow | (?:this|next|last)\ (?:week|month|morning|weekend) | hobb(?:y|ies)
+      | to-?dos? | standup | contact | e-?mail\ address | phone\ numbers? | licen[cs]e\ plate | bookings?
+      | reservations? | itinerary | honeymoon | anniversary | vacation | dentist | therapist | physio | vet | lease
+      | spreadsheet | crm | quota | weekend | tonight | yesterday | tomorrow
+      | (?:this|next|last)\ (?:week|month|morning|weekend) | hobb(?:y|ies)
       | birthdays? | hometown | job\ title | workplace | work\ location | thesis | dorm | gym | workout
       | event | how\ many\ (?:events|individuals|people\ (?:come|live|work|are|do|does|have|celebrate))
       | activit(?:y|ies) | gatherings? | get-togethers? | workshops? | attendees? | attendance | turnout

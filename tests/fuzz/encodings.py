@@ -34,7 +34,8 @@ def _encoded(choices: Choices, name: str) -> tuple[bytes, bytes | None]:
     """A text of the data, properly encoded, perhaps several times in a row; None for the text of a damaged body."""
     times = 1 if name == "br" else 1 + choices.below(4)
     changes = [choices.take(3) for _ in range(choices.below(4))]
-    text = choices.rest() * (1 + 997 * choices.below(2))
+    repeated = 1 + 299 * choices.below(2)
+    text = choices.rest() * repeated
     whole = encode(name, text) * times
     body = bytearray(whole)
     for change in changes:
