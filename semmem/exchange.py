@@ -10,6 +10,7 @@ assertion. Whatever semmem depends on may fail; the request then goes on as it c
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -80,6 +81,9 @@ class ExchangeLimits:
     phase_s: float = 0.35
 
 
+LENGTH_DIGITS_MAX = 18
+"""More digits than any body has; a header may have thousands."""
+
 OBSERVING = ("observe", "single_filter")
 """Ways of capturing answers that need a ticket; ``history`` takes them from the next request, ``off`` does without."""
 
@@ -122,8 +126,7 @@ class Exchange:
             return RequestResult(Outcome.OTHER_PATH)
         if (head.header("content-encoding") or "identity").lower() != "identity":
             return RequestResult(Outcome.COMPRESSED)
-        length = head.header("content-length") or ""
-        if length.isdigit() and int(length) > self._limits.request_body_bytes_max:
+        if _announced(head) > self._limits.request_body_bytes_max:
             return RequestResult(Outcome.OVERSIZE)
         return None if body_follows else RequestResult(Outcome.MALFORMED)
 
@@ -325,6 +328,14 @@ class Observation:
             return "answer_lost"
         # a call of a tool is not yet the answer: the same turn goes on in the client's next request
         return "answered" if answer.text and not answer.calls_tool else "continues"
+
+
+def _announced(head: RequestHead) -> float:
+    """The body's announced length in bytes; 0 when nothing sensible is announced, infinite when it has no end."""
+    length = head.header("content-length") or ""
+    if not (length.isascii() and length.isdigit()):
+        return 0
+    return int(length) if len(length) <= LENGTH_DIGITS_MAX else math.inf
 
 
 def _without_blocks(conversation: Conversation) -> Conversation:

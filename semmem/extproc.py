@@ -171,10 +171,15 @@ class ExternalProcessor:
         headers = header_values(message.response_headers.headers)
         return self._exchange.response(
             ticket,
-            status=int(headers.get(":status", ("0",))[0]),
+            status=_status(headers.get(":status", ("",))[0]),
             content_type=headers.get("content-type", ("",))[0],
             content_encoding=headers.get("content-encoding", ("",))[0],
         )
+
+
+def _status(text: str) -> int:
+    """An HTTP status; 0 for what is none."""
+    return int(text) if len(text) == 3 and text.isascii() and text.isdigit() else 0
 
 
 def _is_last(message: Any) -> bool:

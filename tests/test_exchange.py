@@ -364,6 +364,9 @@ def test_headers_alone_can_refuse_a_request() -> None:
     assert outcome(path="/v1/chat/completions?x=1") is None
     assert outcome(content_length="1000") is None
     assert outcome(content_length="1001") is Outcome.OVERSIZE
+    assert outcome(content_length="9" * 5000) is Outcome.OVERSIZE
+    assert outcome(content_length="²") is None
+    assert outcome(content_length="-5") is None
     assert outcome(content_encoding="gzip") is Outcome.COMPRESSED
     assert outcome(path="/v1/embeddings") is Outcome.OTHER_PATH
     assert outcome(method="GET") is Outcome.OTHER_PATH

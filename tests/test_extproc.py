@@ -350,6 +350,15 @@ async def test_a_single_filters_answer_that_breaks_off_is_lost() -> None:
         assert [half.status for half in closed(d)] == ["answer_lost"]
 
 
+async def test_a_status_that_is_none_is_an_answer_lost_and_no_failure() -> None:
+    async with door() as d:
+        strange = response_headers(TICKET)
+        strange.response_headers.headers.headers[0].raw_value = "²00".encode()
+        await d.observe(strange)
+        assert [half.status for half in closed(d)] == ["answer_lost"]
+        assert d.metric("semmem_extproc_errors_total", role="observe") == 0
+
+
 async def test_health_follows_serving_for_both_names() -> None:
     async with door() as d:
         stub = health_pb2_grpc.HealthStub(d.channel)
