@@ -8,7 +8,6 @@ from typing import Literal
 from pydantic import Field, SecretStr
 
 from semmem.config.memory_section import Memory
-from semmem.config.memory_section import Milvus as Milvus
 from semmem.config.values import (
     Address,
     Days,
