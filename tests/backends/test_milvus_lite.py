@@ -78,6 +78,7 @@ def open_to_others(directory: Path) -> list[Path]:
 async def test_it_listens_on_loopback_and_its_files_are_private(process: MilvusLiteProcess, shared_dir: Path) -> None:
     assert process.uri.startswith("http://127.0.0.1:")
     assert int(process.uri.rpartition(":")[2]) in PORTS
+    await until(lambda: "listening" in (shared_dir / LOG_NAME).read_text())  # it says so a moment after it does
     assert (shared_dir / LOG_NAME).read_text().count("listening") == 1
     assert open_to_others(shared_dir) == []
 
