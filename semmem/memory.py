@@ -202,8 +202,12 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A memory found for a query. ``cosine`` is in [-1, 1]; ``score`` orders hits, higher is better."""
+    """A memory found for a query. ``cosine`` is in [-1, 1]; ``score`` orders hits, higher is better.
+
+    ``keyword`` is the BM25 score of the query's words, 0 or more, and 0 where no words were compared.
+    """
 
     memory: Memory
     cosine: float
     score: float
+    keyword: float = 0.0
