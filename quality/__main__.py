@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     measured = asyncio.run(measure(folder, cache=cache, say=_say))
     if arguments.out:
         arguments.out.write_text(json.dumps(report(measured, folder, started), indent=1, ensure_ascii=False) + "\n")
-    sys.stdout.write(table(measured.figures, measured.notes) + "\n")
+    sys.stdout.write(table(measured.figures) + "\n")
     return 0
 
 
@@ -49,7 +49,6 @@ def report(measured: Measured, folder: Folder, started: datetime) -> Json:
         **rounded,
         "met": {key: met(key, value) for key, value in measured.figures.items()},
         "targets": {key: str(target) for key, target in TARGETS.items()},
-        "notes": measured.notes,
         "sets": measured.sets,
         "about": {
             "schema": SCHEMA,

@@ -20,6 +20,8 @@ UTILITIES = (
 """Intents of CLINC150 that a tool or nobody's memory answers."""
 
 Figures = dict[str, float | None]
+FIRST_PERSON = "first-person"
+"""What the users of that set are called by, before a slash and their name."""
 
 
 @dataclass(slots=True)
@@ -50,7 +52,7 @@ class Library:
 
 async def first_person(folder: Folder, semmem: Semmem) -> tuple[Figures, Json]:
     """Facts about the user, asked for by the user; and noise, since it needs the same stores."""
-    library = Library("first-person")
+    library = Library(FIRST_PERSON)
     for row in folder.rows("first_person_facts"):
         await library.add(semmem, row["user"], row["text"], row["evidence"], NOW - DAY_S)
     ranked: list[tuple[float, float]] = []

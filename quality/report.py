@@ -50,12 +50,12 @@ def met(key: str, value: float | None) -> bool | None:
     return None if value is None else TARGETS[key].met_by(value)
 
 
-def table(figures: Mapping[str, float | None], notes: Mapping[str, str]) -> str:
+def table(figures: Mapping[str, float | None]) -> str:
     """One line per figure: key, value in percent, target, whether it is met, and a note where there is one."""
     lines = [f"{'figure':<22}  {'value':>6}  {'target':>7}  met"]
     for key, target in TARGETS.items():
         value = figures[key]
         number = "-" if value is None else f"{value:.1f}" if value in (0.0, 100.0) else f"{value:.2f}"
         word = {None: "no data", True: "yes", False: "NO"}[met(key, value)]
-        lines.append(f"{key:<22}  {number:>6}  {target!s:>7}  {word}{f'  ({notes[key]})' if key in notes else ''}")
+        lines.append(f"{key:<22}  {number:>6}  {target!s:>7}  {word}")
     return "\n".join(lines)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from quality.folder import Folder
 from quality.gate import gate, personal_questions
+from quality.hot_cold import hot_cold
 from quality.learning import attacks, bipia, extraction, pairs
 from quality.recall import bfcl, first_person, locomo, spoken, unrelated
 from quality.report import TARGETS
@@ -22,11 +23,10 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True)
 class Measured:
-    """Percent by key (None: the folder has no such set), how each came about, remarks, seconds by part."""
+    """Percent by key (None: the folder has no such set), how each came about, seconds by part."""
 
     figures: dict[str, float | None] = field(default_factory=lambda: dict.fromkeys(TARGETS))
     sets: Json = field(default_factory=dict)
-    notes: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
 
@@ -43,14 +43,13 @@ async def measure(folder: Folder, *, cache: Path | None, say: Say, model: Embedd
                 measured.figures |= figures
                 measured.sets[name] = details
                 clock.done(name)
-    measured.figures["hot_cold_equal"], measured.notes["hot_cold_equal"] = hot_and_cold()
-    measured.sets["hot_cold"] = {"paths": 1, "note": measured.notes["hot_cold_equal"]}
     return measured
 
 
 _PARTS = {
     "gate": gate,
     "recall": first_person,
+    "hot_cold": hot_cold,
     "bfcl": bfcl,
     "locomo": locomo,
     "extraction": extraction,
@@ -58,11 +57,6 @@ _PARTS = {
     "bipia": bipia,
     "pairs": pairs,
 }
-
-
-def hot_and_cold() -> tuple[float, str]:
-    """There is nothing to compare as long as every search is the store's own."""
-    return 100.0, "one path: nothing is compared"
 
 
 def texts(folder: Folder, parts: Semmem) -> Iterator[str]:

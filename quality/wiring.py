@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -14,7 +14,7 @@ from semmem import assembly
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.sql import SqlJournal
-from semmem.background import JournalWriter
+from semmem.background import Tasks
 from semmem.config import Settings
 from semmem.extraction.pipeline import BatchResult, Learning
 from semmem.memory import (
@@ -30,7 +30,8 @@ from semmem.memory import (
     Scope,
     Turn,
 )
-from semmem.ports import BatchRules, Embedder, TurnClosed
+from semmem.ports import BatchRules, Embedder, Store, TurnClosed
+from semmem.retrieval.hot_memories import HotMemories
 from semmem.retrieval.query import build_query
 from semmem.retrieval.recall import Recall, Recalled
 
@@ -50,15 +51,17 @@ AT_ONCE = BatchRules(size=1, answer_wait_s=0.0, lease_s=DAY_S)
 
 @dataclass(slots=True)
 class Semmem:
-    """``recall`` as a request has it. ``ranking`` is the same without the gate, the cut and the budget."""
+    """``recall`` as a request has it. ``ranking`` is the same without the gate, the cut and the budget, and
+    ``reading`` the same for another store, every search of which reads all of the user's memories first."""
 
     embedder: PrefetchedEmbedder
-    store: InProcessStore
+    store: HotMemories
     journal: SqlJournal
     recall: Recall
     ranking: Recall
     learning: Learning
     query_chars_max: int
+    reading: Callable[[Store], Recall]
     _turns: count[int] = field(default_factory=count)
 
     def skips_unread(self, text: str) -> bool:
@@ -74,11 +77,14 @@ class Semmem:
         reason, _ = await self.request(text, NOBODY)
         return reason
 
-    async def request(self, text: str, user: str, now: float = NOW) -> tuple[str | None, list[Hit]]:
+    async def request(
+        self, text: str, user: str, now: float = NOW, *, recall: Recall | None = None
+    ) -> tuple[str | None, list[Hit]]:
         """The whole request path: the gate's reason not to search, or None and what would be injected."""
-        if reason := self.recall.skips(asked(text), _no_header):
+        recall = recall or self.recall
+        if reason := recall.skips(asked(text), _no_header):
             return reason, []
-        found = await self.recall.search(asked(text), Scope(user), now)
+        found = await recall.search(asked(text), Scope(user), now)
         return (found, []) if isinstance(found, str) else (None, _hits(found))
 
     async def ranked(self, text: str, user: str, now: float = NOW) -> list[Hit]:
@@ -127,20 +133,25 @@ async def semmem(folder: Path, *, cache: Path | None, model: Embedder | None = N
     settings = patient(Settings())
     embedder = PrefetchedEmbedder(model or _embedder(settings), cache=cache)
     store, journal = InProcessStore(), SqlJournal(folder / "journal.db")
-    backends = assembly.Backends(store, embedder, journal, {})
+    tasks = Tasks()
+    backends = assembly.Backends(assembly.hot_memories(settings, store, tasks.spawn), embedder, journal, {})
     for part in (embedder, store, journal):
         await part.open()
     try:
         yield Semmem(
             embedder,
-            store,
+            backends.store,
             journal,
             recall=_recall(settings, backends),
             ranking=_recall(uncut(settings), backends),
             learning=assembly.learning(settings, backends),
             query_chars_max=settings.limits.query_chars_max,
+            reading=lambda other: _recall(
+                settings, replace(backends, store=HotMemories(other, spawn=tasks.spawn, staleness_s=0.0))
+            ),
         )
     finally:
+        await tasks.cancel()
         for closing in (journal, store, embedder):
             await closing.close()
 
@@ -161,9 +172,8 @@ def uncut(settings: Settings) -> Settings:
 
 
 def _recall(settings: Settings, backends: assembly.Backends) -> Recall:
-    """The one that an exchange is given, taken out of it: whatever it is made of, nothing is left out here."""
-    exchange = assembly.exchange(settings, backends, JournalWriter(backends.journal), lambda *_: None)
-    return exchange._recall
+    """As an exchange is given it: whatever it is made of, nothing is left out here."""
+    return assembly.recall(settings, backends)
 
 
 def _embedder(settings: Settings) -> Embedder:

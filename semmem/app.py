@@ -32,6 +32,7 @@ from semmem.memory import Hit
 from semmem.metering import MeteredEmbedder, MeteredStore
 from semmem.metrics import Metrics
 from semmem.ports import Batch, Embedder, EmbedderError, JournalError, Store, StoreError, StoreUnavailable
+from semmem.retrieval.hot_memories import HotMemories
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +139,9 @@ class App:
         for model in models.values():
             stack.push_async_callback(model.close)
         return Backends(
-            store=MeteredStore(store, self.metrics, settings.memory.backend),
+            store=assembly.hot_memories(
+                settings, MeteredStore(store, self.metrics, settings.memory.backend), self._tasks.spawn
+            ),
             embedder=MeteredEmbedder(embedder, self.metrics),
             journal=journal,
             models=models,
@@ -204,7 +207,7 @@ class App:
         grpc = await server.start()
         stack.push_async_callback(server.stop, 0.0)
         api = create_api(assembly.memories(settings, backends), assembly.access(settings), self.metrics)
-        health = create_health(self.metrics, self._ready, lambda: self._gauges(writer))
+        health = create_health(self.metrics, self._ready, lambda: self._gauges(writer, backends.store))
         return server, Addresses(
             grpc=grpc,
             api=await self._serve("api", api, settings.listeners.api.address, stack),
@@ -287,8 +290,10 @@ class App:
             self._up["journal"] = False
             log.error("journal: %s", error)
 
-    def _gauges(self, writer: JournalWriter) -> None:
+    def _gauges(self, writer: JournalWriter, hot: HotMemories) -> None:
         self.metrics.journal_queue.set(len(writer))
+        self.metrics.hot_users.set(hot.users)
+        self.metrics.hot_memories.set(hot.memories)
         for component, up in self._up.items():
             self.metrics.component_up.labels(component).set(up)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -40,13 +41,17 @@ from semmem.permission import PermissionRules
 from semmem.ports import Batch, BatchRules, Embedder, Extractor, LanguageModel, Store
 from semmem.retrieval import gate
 from semmem.retrieval.context import FENCE_MARKERS, strip_block
+from semmem.retrieval.hot_memories import HotMemories, Spawn
 from semmem.retrieval.recall import Recall, RecallRules
+from semmem.retrieval.search import Strategy
 
 log = logging.getLogger(__name__)
 
 DAY_S = 86_400.0
 ROWS_PER_MEMORY = 5
 """Room for versions that are being replaced while a user's rows are read."""
+REPLICA_STALENESS_S = 5.0
+"""How long what another replica wrote may stay unseen, unless the configuration says otherwise."""
 GRPC_OVERHEAD_BYTES = 1024 * 1024
 """Headers and metadata around a body in one gRPC message."""
 
@@ -55,7 +60,7 @@ GRPC_OVERHEAD_BYTES = 1024 * 1024
 class Backends:
     """The third parties of one semmem, behind their ports."""
 
-    store: Store
+    store: HotMemories
     embedder: Embedder
     journal: SqlJournal
     models: Mapping[str, LanguageModel]
@@ -106,6 +111,24 @@ def milvus(settings: Settings, address: str, signature: str) -> MilvusStore:
     )
 
 
+def hot_memories(settings: Settings, store: Store, spawn: Spawn) -> HotMemories:
+    """The store with active users' memories in front of it."""
+    rules, milvus = settings.memory.hot_cache, settings.memory.milvus
+    staleness_s = rules.staleness_s
+    if staleness_s is None:
+        staleness_s = REPLICA_STALENESS_S if settings.deployment.replicas > 1 else math.inf
+    return HotMemories(
+        store,
+        spawn=spawn,
+        users_max=rules.users_max,
+        memories_max=rules.memories_max,
+        rows_max=ROWS_PER_MEMORY * settings.memory.max_memories_per_user,
+        staleness_s=staleness_s,
+        loads_max=rules.loads_max,
+        load_timeout_s=milvus.call_timeout_s,
+    )
+
+
 def _uri(address: str, rules: Milvus) -> str:
     if "://" in address:
         return address
@@ -142,13 +165,7 @@ def exchange(
         identity=identity(settings),
         permissions=PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store),
         sessions=Sessions(backends.journal, idle_s=settings.identity.session_idle_s),
-        recall=Recall(
-            backends.store,
-            backends.embedder,
-            recall_rules(settings),
-            gate=vector_gate(settings, backends.embedder.signature),
-            on_search=on_search,
-        ),
+        recall=recall(settings, backends, on_search),
         journal=writer,
         limits=ExchangeLimits(
             request_body_bytes_max=limits.request_body_bytes_max,
@@ -159,6 +176,20 @@ def exchange(
         ),
         clock=time.time,
         capture=settings.capture.mode,
+    )
+
+
+def recall(
+    settings: Settings,
+    backends: Backends,
+    on_search: Callable[[str, list[Hit], float], None] = lambda _status, _hits, _seconds: None,
+) -> Recall:
+    return Recall(
+        backends.store,
+        backends.embedder,
+        recall_rules(settings),
+        gate=vector_gate(settings, backends.embedder.signature),
+        on_search=on_search,
     )
 
 
@@ -180,6 +211,7 @@ def recall_rules(settings: Settings) -> RecallRules:
     return RecallRules(
         limit=memory.default_retrieval_limit,
         threshold=memory.default_similarity_threshold,
+        strategy=Strategy(memory.retrieval_strategy),
         tokens_max=memory.injection.max_inject_tokens,
         query_chars_max=settings.limits.query_chars_max,
         embed_timeout_s=(settings.deadlines.phase_ms - settings.deadlines.store_ms) / 1000,
@@ -312,8 +344,8 @@ def memories(settings: Settings, backends: Backends) -> Memories:
         backends.embedder,
         backends.journal,
         quota(settings, backends),
+        recall(settings, backends),
         clock=time.time,
-        threshold=settings.memory.default_similarity_threshold,
         ttl_s=lifetime_s(settings),
     )
 

@@ -1,4 +1,4 @@
-"""The ``semmem`` command: serve, check, demo."""
+"""The ``semmem`` command: serve, check, preview, demo."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ def main(argv: list[str] | None = None) -> int:
         return _serve(arguments.config)
     if command == "check":
         return _check(arguments.config)
+    if command == "preview":
+        return _preview(arguments)
     return _demo(arguments)
 
 
@@ -37,6 +39,13 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--config", type=Path, default=None, help="config.yaml; without it every default applies")
     checked = commands.add_parser("check", help="say what is wrong with a configuration; exit status 2 if anything is")
     checked.add_argument("config", type=Path)
+    preview = commands.add_parser("preview", help="what a running semmem would recall for a question, and why")
+    preview.add_argument("question")
+    preview.add_argument("--user", required=True, help="whose memories")
+    preview.add_argument("--config", type=Path, default=None, help="config.yaml of the running semmem")
+    preview.add_argument("--api", default=None, help="its API's URL, when that is not where the configuration says")
+    preview.add_argument("--strategy", choices=("hybrid", "semantic", "keyword", "recent"), default=None)
+    preview.add_argument("--limit", type=int, default=None, help="most memories, 1 to 50")
     demo = commands.add_parser("demo", help="play two conversations through a real Envoy, with everything it needs")
     demo.add_argument("--stay", action="store_true", help="stay up afterwards, until Ctrl-C")
     demo.add_argument("--upstream", default=None, help="URL of a real model server instead of the stand-in")
@@ -51,6 +60,19 @@ def _check(path: Path) -> int:
         print(problem, file=sys.stderr)
     print(f"{path}: {f'{len(problems)} problem(s)' if problems else 'ok'}")
     return EXIT_BAD_CONFIG if problems else 0
+
+
+def _preview(arguments: argparse.Namespace) -> int:
+    from semmem.management.preview_command import show
+
+    try:
+        api = load(arguments.config, os.environ).listeners.api
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return EXIT_BAD_CONFIG
+    asked = {"query": arguments.question, "user_id": arguments.user}
+    asked |= {name: value for name in ("strategy", "limit") if (value := getattr(arguments, name)) is not None}
+    return show(arguments.api or f"http://{api.address}", api.admin_token.get_secret_value(), asked)
 
 
 def _demo(arguments: argparse.Namespace) -> int:

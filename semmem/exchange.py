@@ -23,14 +23,15 @@ from semmem.memory import Answer, Conversation, Injection, Message, Role, Scope,
 from semmem.permission import OWN_HEADER_PREFIX, Permission, PermissionRules, permission
 from semmem.ports import EmbedderError, StoreError, StoreTimeout, TurnClosed
 from semmem.retrieval.context import has_block, strip_block
-from semmem.retrieval.recall import Recall, Recalled
+from semmem.retrieval.recall import COLD_DENSE, Recall, Recalled
 
 
 class Outcome(StrEnum):
     """How the request phase ended."""
 
     INJECTED = "injected"  # memories are in the prompt
-    DEGRADED = "degraded"  # the embedder failed: the newest memories are in the prompt instead
+    COLD_DENSE = "cold_dense"  # injected, but ranked by the store alone: the user's memories were not loaded in time
+    DEGRADED = "degraded"  # the embedder failed: what shares words with the question, or the newest, is in the prompt
     NO_HITS = "no_hits"  # searched, nothing relevant
     GREETING = "greeting"  # the gate: social
     GENERAL_FACT = "general_fact"  # the gate: a question no memory can answer
@@ -233,7 +234,7 @@ class Exchange:
                         return Outcome(recalled), None
                     found = Outcome.INJECTED
                 except EmbedderError:
-                    recalled = await self._recall.recent(conversation, scope, now)
+                    recalled = await self._recall.without_vector(conversation, scope, now)
                     found = Outcome.DEGRADED
         except StoreTimeout:
             return Outcome.STORE_TIMEOUT, None
@@ -243,7 +244,8 @@ class Exchange:
             return Outcome.TIMEOUT, None
         if recalled is None:
             return (Outcome.NO_HITS if found is Outcome.INJECTED else Outcome.EMBEDDER_DOWN), None
-        return found, recalled
+        cold = found is Outcome.INJECTED and recalled.path == COLD_DENSE
+        return (Outcome.COLD_DENSE if cold else found), recalled
 
     # --- response ----------------------------------------------------------------------------------------------------
 

@@ -62,6 +62,8 @@ class Metrics:
         self.store_seconds = Histogram(
             "semmem_store_seconds", "Store calls, all of them.", ["backend", "operation"], buckets=FAST, registry=r
         )
+        self.hot_users = Gauge("semmem_hot_users", "Users whose memories are in process.", registry=r)
+        self.hot_memories = Gauge("semmem_hot_memories", "Memories in process, of all users.", registry=r)
         self.embedder_seconds = Histogram(
             "semmem_embedder_seconds", "One text to its vector, cache included.", ["status"], buckets=FAST, registry=r
         )

@@ -7,7 +7,15 @@ import re
 
 import numpy as np
 
+from semmem.background import Tasks
 from semmem.memory import Vector
+from semmem.ports import Store
+from semmem.retrieval.hot_memories import HotMemories
+
+
+def hot(store: Store, *, staleness_s: float = 0.0) -> HotMemories:
+    """The store as the search wants it; by default every search reads it anew."""
+    return HotMemories(store, spawn=Tasks().spawn, staleness_s=staleness_s)
 
 
 class HashEmbedder:

@@ -30,7 +30,7 @@ CONFLICTS = [
     (
         "memory: {default_similarity_threshold: 0.96}",
         "memory.default_similarity_threshold = 0.96",
-        "is above 0.95, a cosine that no memory reaches for a question; use 0.25 to 0.40; the default is 0.3",
+        "is above 0.95, a cosine that no memory reaches for a question; use 0.25 to 0.40, or null, the default",
     ),
     (
         "memory: {extraction: {engine: llm}}",

@@ -31,12 +31,12 @@ REFUSED = [
     (
         "memory: {default_similarity_threshold: .nan}",
         "memory.default_similarity_threshold = nan",
-        "is not a number from 0 to 1; the default is 0.3",
+        "is not a number from 0 to 1, or null; the default is null",
     ),
     (
         "memory: {default_similarity_threshold: -0.1}",
         "memory.default_similarity_threshold = -0.1",
-        "is not a number from 0 to 1; the default is 0.3",
+        "is not a number from 0 to 1, or null; the default is null",
     ),
     (
         "memory: {injection: {max_inject_tokens: 16001}}",

@@ -20,7 +20,7 @@ from semmem.permission import PermissionRules
 from semmem.ports import BatchRules, EmbedderError, StoreTimeout, StoreUnavailable, TurnClosed
 from semmem.retrieval.recall import Recall, RecallRules
 from tests.extraction.fakes import InMemoryJournal
-from tests.fakes import HashEmbedder
+from tests.fakes import HashEmbedder, hot
 
 NOW = 1_800_000_000.0
 BUDGET = "User's budget for the Hawaii trip is $10,000"
@@ -47,6 +47,7 @@ class Failing(InProcessStore):
         self._is_open = True
         self.error: Exception | None = None
         self.delay_s = 0.0
+        self.list_delay_s = 0.0
 
     async def search(
         self,
@@ -62,6 +63,14 @@ class Failing(InProcessStore):
         if self.error is not None:
             raise self.error
         return await super().search(scope, vector, limit=limit, now=now, types=types, fresh=fresh)
+
+    async def list(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+    ) -> list[Memory]:
+        await asyncio.sleep(self.list_delay_s)
+        if self.error is not None:
+            raise self.error
+        return await super().list(scope, types=types, limit=limit, offset=offset)
 
 
 class FailingEmbedder(HashEmbedder):
@@ -89,7 +98,7 @@ class World:
             identity=IdentityRules(trusted_headers=("x-user-id",)),
             permissions=permissions,
             sessions=Sessions(InMemoryJournal()),
-            recall=Recall(self.store, self.embedder, self.rules, gate=lambda _text, _vector: self.judged),
+            recall=Recall(hot(self.store), self.embedder, self.rules, gate=lambda _text, _vector: self.judged),
             journal=self.journal,
             limits=ExchangeLimits(**{"phase_s": 0.2} | limits),
             clock=lambda: NOW,
@@ -322,9 +331,19 @@ async def test_a_store_that_fails_costs_the_memories_and_nothing_else(error: Exc
 
 async def test_a_store_that_hangs_costs_the_phase_and_nothing_else() -> None:
     world = World(phase_s=0.02)
-    world.store.delay_s = 60.0
+    world.store.delay_s = world.store.list_delay_s = 60.0
     result = await world.ask()
     assert (result.outcome, result.body) == (Outcome.TIMEOUT, None)
+
+
+async def test_memories_that_are_not_loaded_in_time_are_searched_for_by_the_store() -> None:
+    world = World()
+    await world.knows(BUDGET)
+    world.store.list_delay_s = 60.0
+    result = await world.ask()
+    assert result.outcome is Outcome.COLD_DENSE
+    assert BUDGET in prompt(result)
+    assert (await world.ask("Where does my uncle live?")).outcome is Outcome.NO_HITS
 
 
 async def test_without_an_embedder_the_newest_memories_stand_in() -> None:
@@ -335,6 +354,9 @@ async def test_without_an_embedder_the_newest_memories_stand_in() -> None:
     result = await world.ask("Anything new?")
     assert result.outcome is Outcome.DEGRADED
     assert BUDGET in prompt(result)
+    await world.knows("User has a cat called Turing")
+    assert "Turing" not in prompt(await world.ask("What is my budget for the Hawaii trip?"))
+    assert "Turing" in prompt(await world.ask("Anything new?"))
     for config in ({"retrieval_limit": 0}, {"memory_types": ["no such type"]}):
         asked = {"messages": [{"role": "user", "content": "Anything new?"}], "memory_config": config}
         assert (await world.ask(asked)).outcome is Outcome.NO_HITS

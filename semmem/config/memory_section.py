@@ -74,6 +74,22 @@ class Embedding(Section):
     cache_ttl_s: Seconds = Field(default=300.0, description="how long a vector is kept")
 
 
+class HotCache(Section):
+    """``memory.hot_cache``: active users' memories in process, which is where they are ranked."""
+
+    users_max: int = Field(default=1000, ge=1, le=1_000_000, description="users kept; the least recently active go")
+    memories_max: int = Field(
+        default=20_000, ge=1, le=10_000_000, description="memories kept of all users, about 4 KB each"
+    )
+    staleness_s: float | None = Field(
+        default=None,
+        ge=0,
+        le=86_400,
+        description="age from which they are read again; null: 5 with several replicas, else no limit; 0: keep none",
+    )
+    loads_max: int = Field(default=4, ge=1, le=64, description="users loaded at the same time")
+
+
 class Extraction(Section):
     """``memory.extraction``: how facts are learnt from finished turns."""
 
@@ -141,9 +157,16 @@ class Memory(Section):
     milvus: Milvus = Milvus()
     embedding: Embedding = Embedding()
     default_retrieval_limit: int = Field(default=5, ge=1, le=50, description="most memories injected per request")
-    default_similarity_threshold: Fraction = Field(
-        default=0.30, description="least cosine of a memory that is injected; 0.25 to 0.40 is usual"
+    default_similarity_threshold: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="least cosine of a memory that is injected; null: judged by meaning and words together",
     )
+    retrieval_strategy: Literal["hybrid", "semantic", "keyword", "recent"] = Field(
+        default="hybrid", description="what memories are ordered by: meaning and words, one of the two, or time"
+    )
+    hot_cache: HotCache = HotCache()
     extraction_batch_size: int = Field(default=10, ge=1, le=100, description="new turns of a session that make a batch")
     extraction: Extraction = Extraction()
     injection: Injection = Injection()

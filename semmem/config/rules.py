@@ -44,13 +44,13 @@ def dimensions_agree(settings: Settings) -> Iterator[Finding]:
 
 
 def threshold_is_reachable(settings: Settings) -> Iterator[Finding]:
-    threshold = settings.memory.default_similarity_threshold
+    threshold = settings.memory.default_similarity_threshold or 0.0
     if threshold > THRESHOLD_REACHABLE_MAX:
         yield Finding(
             ("memory", "default_similarity_threshold"),
             threshold,
             f"is above {THRESHOLD_REACHABLE_MAX}, a cosine that no memory reaches for a question",
-            "use 0.25 to 0.40; the default is 0.3",
+            "use 0.25 to 0.40, or null, the default",
         )
 
 

@@ -103,7 +103,7 @@ def describe_field(field: FieldInfo) -> str:
     if "le" not in bounds:
         return words
     low = f"above {bounds['gt']}" if "gt" in bounds else f"from {bounds['ge']}"
-    or_null = ", or null" if field.annotation == int | None else ""
+    or_null = ", or null" if _without_none(field.annotation) != field.annotation else ""
     return f"{words} {low} to {bounds['le']}{or_null}"
 
 
@@ -136,4 +136,8 @@ def _type_words(annotation: Any) -> str:
     if is_section(annotation):
         return "a section"
     kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "text", SecretStr: "text"}
-    return kinds[int if annotation == int | None else annotation]
+    return kinds[_without_none(annotation)]
+
+
+def _without_none(annotation: Any) -> Any:
+    return {int | None: int, float | None: float}.get(annotation, annotation)

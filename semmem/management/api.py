@@ -3,7 +3,6 @@
 Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
 """
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Query, Request
@@ -14,6 +13,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from semmem import __version__
 from semmem.management.access import AccessRules, Denied, user_for
 from semmem.management.memories import Memories
+from semmem.management.retrieval import add_retrieval_routes
+from semmem.management.shown import shown
 from semmem.memory import Memory, MemoryType, Scope
 from semmem.metrics import Metrics
 from semmem.ports import SemmemError
@@ -36,17 +37,6 @@ class NewMemory(BaseModel):
     metadata: dict[str, Any] = Field(default_factory=dict)
     importance: float = Field(default=0.5, ge=0, le=1)
     expires_at: AwareDatetime | None = None
-
-
-class SearchQuery(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    query: str = Field(min_length=1, max_length=2000)
-    user_id: str | None = Field(default=None, max_length=256)
-    project_id: str | None = Field(default=None, max_length=256)
-    types: list[MemoryType] = Field(default_factory=list)
-    limit: int = Field(default=5, ge=1, le=50)
-    threshold: float | None = Field(default=None, ge=-1, le=1)
 
 
 class EndSession(BaseModel):
@@ -98,17 +88,7 @@ def create_api(memories: Memories, access: AccessRules, metrics: Metrics) -> Fas
         deleted = await memories.forget_scope(scope, types or [])
         return {"success": True, "message": f"{deleted} memories deleted", "deleted": deleted}
 
-    @api.post("/v1/memory/search")
-    async def search_memories(request: Request, search: SearchQuery) -> dict[str, Any]:
-        hits = await memories.search(
-            Scope(may(request, search.user_id), project=search.project_id),
-            search.query,
-            types=search.types,
-            limit=search.limit,
-            threshold=search.threshold,
-        )
-        found = [shown(hit.memory) | {"score": round(hit.cosine, 6)} for hit in hits]
-        return {"memories": found, "total": len(found), "limit": search.limit}
+    add_retrieval_routes(api, memories, may)
 
     @api.get("/v1/memory/{memory_id}")
     async def get_memory(scope: Owner, memory_id: str) -> dict[str, Any]:
@@ -131,41 +111,6 @@ def create_api(memories: Memories, access: AccessRules, metrics: Metrics) -> Fas
         return {"success": True, "turns": await memories.end_session(user, session_id)}
 
     return api
-
-
-def shown(memory: Memory) -> dict[str, Any]:
-    """A memory as JSON; times are RFC 3339, UTC."""
-    return {
-        "id": memory.id,
-        "version": memory.version,
-        "type": memory.type,
-        "content": memory.content,
-        "user_id": memory.user,
-        "project_id": memory.project,
-        "agent_id": memory.agent,
-        "session_id": memory.session,
-        "source": {
-            "role": memory.source.role,
-            "session": memory.source.session,
-            "turn": memory.source.turn,
-            "request_id": memory.source.request_id,
-            "time": _time(memory.source.time or None),
-        },
-        "key": memory.key,
-        "metadata": memory.metadata,
-        "importance": memory.importance,
-        "status": memory.status,
-        "created_at": _time(memory.created_at),
-        "updated_at": _time(memory.updated_at),
-        "occurred_at": _time(memory.occurred_at),
-        "expires_at": _time(memory.expires_at),
-    }
-
-
-def _time(seconds: float | None) -> str | None:
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _found(memory: Memory | None) -> Memory:

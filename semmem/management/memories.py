@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from semmem.extraction.quota import Quota
-from semmem.memory import Hit, Memory, MemoryType, Scope, Source
+from semmem.memory import Controls, Conversation, Memory, MemoryType, Message, Role, Scope, Source
 from semmem.ports import Embedder, History, Journal, Store
+from semmem.retrieval.recall import Preview, Recall
+from semmem.retrieval.search import Strategy
 
 
 class Records(Journal, History, Protocol):
@@ -25,9 +27,9 @@ class Memories:
         embedder: Embedder,
         records: Records,
         quota: Quota,
+        recall: Recall,
         *,
         clock: Callable[[], float],
-        threshold: float = 0.3,
         ttl_s: float | None = None,
     ) -> None:
         self._store = store
@@ -35,7 +37,7 @@ class Memories:
         self._records = records
         self._clock = clock
         self._quota = quota
-        self._threshold = threshold
+        self._recall = recall
         self._ttl_s = ttl_s
 
     async def page(
@@ -108,13 +110,15 @@ class Memories:
         return await self._store.forget_scope(scope, types=types)
 
     async def search(
-        self, scope: Scope, query: str, *, types: Sequence[MemoryType], limit: int, threshold: float | None
-    ) -> list[Hit]:
-        """Memories near a query, best first. ``threshold`` None means the configured one."""
-        vector = await self._embedder.embed(query)
-        hits = await self._store.search(scope, vector, limit=limit, now=self._clock(), types=types)
-        floor = self._threshold if threshold is None else threshold
-        return [hit for hit in hits if hit.cosine >= floor]
+        self, scope: Scope, query: str, controls: Controls, *, strategy: Strategy | None = None
+    ) -> Preview:
+        """Memories for a query, each with its scores and why it was kept or cut. Raises StoreError."""
+        asked = Conversation((Message(Role.USER, query),), controls=controls)
+        return await self._recall.preview(asked, scope, self._clock(), strategy=strategy, said=())
+
+    async def preview(self, scope: Scope, conversation: Conversation, *, strategy: Strategy | None = None) -> Preview:
+        """What a request with this conversation would be given, and why. Raises StoreError."""
+        return await self._recall.preview(conversation, scope, self._clock(), strategy=strategy)
 
     async def end_session(self, user: str, session: str) -> int:
         """Learn from a session's waiting turns now; how many wait."""

@@ -47,7 +47,7 @@ def render(hits: Sequence[Hit], *, tokens_max: int) -> tuple[str | None, list[Hi
     room = tokens_max - estimate_tokens(f"{OPENING}\n{HEADER}\n{CLOSING}")
     for hit in hits:
         line = _line(hit.memory)
-        cost = estimate_tokens(f"{line}\n")
+        cost = _cost(line)
         if cost <= room:
             lines.append(line)
             kept.append(hit)
@@ -56,6 +56,11 @@ def render(hits: Sequence[Hit], *, tokens_max: int) -> tuple[str | None, list[Hi
         return None, [], 0
     text = "\n".join([OPENING, HEADER, *lines, CLOSING])
     return text, kept, estimate_tokens(text)
+
+
+def line_tokens(memory: Memory) -> int:
+    """What one memory costs in a block."""
+    return _cost(_line(memory))
 
 
 def estimate_tokens(text: str) -> int:
@@ -115,6 +120,10 @@ def _begins_as_block(rest: str) -> bool:
 def _line(memory: Memory) -> str:
     when = memory.occurred_at if memory.occurred_at is not None else memory.updated_at
     return f"- [{memory.type}, {_date(when)}] {neutralise(memory.content)}"
+
+
+def _cost(line: str) -> int:
+    return estimate_tokens(f"{line}\n")
 
 
 def _unlabelled(turns: re.Match[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +22,7 @@ SAME_VECTORS = 0.95
 and "is not allergic to" are at 0.979, "budget is $10k" and "$15k" at 0.951; hence _told_apart_by."""
 SAID_CHARS_MAX = 20_000
 """Of the request's own words only so many, the newest, are compared; a request may be megabytes long."""
+_NO_CUTS: Mapping[str, str] = {}
 
 _WORD = re.compile(r"[^\W_]+(?:[.,:]\d+)*")
 _NAME = re.compile(r"(?<=\s)[A-Z][^\W_]*")
@@ -65,22 +66,24 @@ def rank(
     now: float,
     half_life_s: float = HALF_LIFE_S,
     threshold: float | None = None,
+    cuts: Mapping[str, str] = _NO_CUTS,
 ) -> list[Ranked]:
     """Every candidate, best first, each with its verdict; at most ``limit`` are kept.
 
-    ``score`` = cosine + 0.03 * 2^(-age / half_life_s) + 0.03 * importance, age since the last update. ``threshold``
-    is compared with the cosine, never with the score: being new or important makes nothing relevant. ``said`` are the
-    texts of this request, oldest first.
+    ``score`` = the hit's own + 0.03 * 2^(-age / half_life_s) + 0.03 * importance, age since the last update.
+    ``threshold`` is compared with the cosine, never with the score: being new or important makes nothing relevant.
+    ``cuts`` are reasons, by memory id, that somebody else has found. ``said`` are the texts of this request, oldest
+    first.
 
-    Reasons in the order in which they are tried: ``not_active``, ``expired``, ``below_threshold``, ``limit``,
-    ``already_said``, ``near_duplicate`` (of a better one that was kept).
+    Reasons in the order in which they are tried: ``not_active``, ``expired``, ``below_threshold``, those of ``cuts``,
+    ``limit``, ``already_said``, ``near_duplicate`` (of a better one that was kept).
     """
     scored = (replace(hit, score=_score(hit, now, half_life_s)) for hit in hits)
     spoken = list(_statements(said))
     kept: list[_Content] = []
     verdicts: list[Ranked] = []
     for hit in sorted(scored, key=lambda hit: (-hit.score, hit.memory.id)):
-        reason = _unfit(hit, now, threshold) or ("limit" if len(kept) >= limit else "")
+        reason = _unfit(hit, now, threshold) or cuts.get(hit.memory.id) or ("limit" if len(kept) >= limit else "")
         if not reason:  # comparing contents is the dear part, and only for what could still be kept
             content = _Content.of(hit)
             reason = _needless(content, spoken, kept)
@@ -112,7 +115,7 @@ def _score(hit: Hit, now: float, half_life_s: float) -> float:
     age_s = max(0.0, now - hit.memory.updated_at)
     importance = min(max(hit.memory.importance, 0.0), 1.0)
     recency = math.pow(2.0, -age_s / half_life_s)
-    return hit.cosine + RECENCY_WEIGHT * recency + IMPORTANCE_WEIGHT * importance
+    return hit.score + RECENCY_WEIGHT * recency + IMPORTANCE_WEIGHT * importance
 
 
 def _unfit(hit: Hit, now: float, threshold: float | None) -> str:

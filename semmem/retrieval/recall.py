@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from semmem.memory import Conversation, Hit, Role, Scope, Vector
-from semmem.ports import Embedder, Store
+from semmem.ports import Embedder, EmbedderError
 from semmem.retrieval.context import render
+from semmem.retrieval.hot_memories import HotMemories
 from semmem.retrieval.query import build_query
-from semmem.retrieval.rank import rank
-from semmem.retrieval.search import embed_query, nearest
+from semmem.retrieval.rank import Ranked, rank
+from semmem.retrieval.search import CANDIDATES_MAX, Candidates, Strategy, best_of, embed_query, nearest, newest
 from semmem.retrieval.signals import SEARCH, decide
-
-RECENT_MAX = 100
-"""How many of the newest memories are looked at when there is no embedder."""
 
 NO_QUESTION = "no_question"
 SEARCH_STATUSES = ("hit", "miss", "error")
 """How a search can end. A request that the gate kept from searching is none."""
+HOT, COLD_DENSE, RECENT = "hot", "cold_dense", "recent"
+"""Where hits came from: the user's index; the store, since the index was not there in time; the newest memories."""
+LOADING_SHARE = 0.6
+"""Of the store's time so much is given to loading the user's index; the rest is for the store's own search."""
+COLD_THRESHOLD = 0.3
+"""Least cosine where nobody set one and there is no index to judge relevance by (docs/quality.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecallRules:
-    """How memories are chosen and shown. ``threshold`` is a cosine; ``user_role_models`` (names or patterns like
-    ``*/o1-*``) refuse a system message.
+    """How memories are chosen and shown. ``threshold`` is a cosine; None: the calibrated rule of relevance.py.
+    ``user_role_models`` (names or patterns like ``*/o1-*``) refuse a system message.
 
     The two timeouts together are the request phase's: the store keeps its own time however long embedding took.
 
@@ -34,7 +38,8 @@ class RecallRules:
     """
 
     limit: int = 5
-    threshold: float = 0.3
+    threshold: float | None = None
+    strategy: Strategy = Strategy.HYBRID
     tokens_max: int = 2000
     query_chars_max: int = 2000
     embed_timeout_s: float = 0.15
@@ -48,13 +53,38 @@ class RecallRules:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What goes into the prompt, as whom and where."""
+    """What goes into the prompt, as whom and where. ``path``: how it was found."""
 
     text: str
     role: str
     position: str
     hits: tuple[Hit, ...]
     tokens: int
+    path: str = HOT
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a question would recall, and why. ``reason``: why it would not be searched for, else ``search``.
+
+    ``strategy`` is the one that was used in the end. ``ranked`` has a verdict for each candidate, best first;
+    ``budget`` where there was no room left. ``text`` is the block, ``tokens`` its size, estimated.
+    """
+
+    query: str
+    reason: str
+    strategy: Strategy
+    path: str
+    ranked: tuple[Ranked, ...]
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    candidates: Candidates
+    path: str
+    threshold: float | None
 
 
 class Recall:
@@ -67,14 +97,14 @@ class Recall:
 
     def __init__(
         self,
-        store: Store,
+        memories: HotMemories,
         embedder: Embedder,
         rules: RecallRules,
         *,
         gate: Callable[[str, Vector], str] | None = None,
         on_search: Callable[[str, list[Hit], float], None] = lambda _status, _hits, _seconds: None,
     ) -> None:
-        self._store = store
+        self._memories = memories
         self._embedder = embedder
         self._rules = rules
         self._gate = gate
@@ -99,37 +129,97 @@ class Recall:
         header: Callable[[str], str | None] = lambda _name: None,
     ) -> Recalled | str | None:
         """The relevant memories, None, or the gate's reason not to search. Raises EmbedderError and StoreError."""
-        controls = conversation.controls
-        limit = self._rules.limit if controls.limit is None else controls.limit
-        if limit == 0 or controls.types == ():
-            return None
+        limit = self._limit(conversation)
         query = build_query(conversation, chars_max=self._rules.query_chars_max)
-        if not query:
+        if limit == 0 or conversation.controls.types == () or not query:
             return None
         started = time.perf_counter()
-        hits: list[Hit] = []
+        kept: list[Hit] = []
+        found: _Found | None = None
         status = "error"
         try:
+            self._memories.warm(scope.user)  # it is read while the question is embedded
             vector = await embed_query(self._embedder, query, timeout_s=self._rules.embed_timeout_s)
             reason = self._judged(conversation, query, vector, header)
             if reason != SEARCH:
                 status = reason
                 return reason
-            hits = await nearest(
-                self._store,
-                _reading(scope),
-                vector,
-                limit=limit,
-                threshold=self._rules.threshold if controls.threshold is None else controls.threshold,
-                types=controls.types or (),
-                now=now,
-                timeout_s=self._rules.store_timeout_s,
-            )
-            status = "hit" if hits else "miss"
+            found = await self._found(conversation, scope, query, vector, self._rules.strategy, now)
+            kept = _kept(self._ranked(conversation, found, limit, now))
+            status = "hit" if kept else "miss"
         finally:
             if status in SEARCH_STATUSES:
-                self._on_search(status, hits, time.perf_counter() - started)
-        return self._rendered(conversation, hits, limit, now)
+                self._on_search(status, kept, time.perf_counter() - started)
+        return self._rendered(conversation, kept, found.path)
+
+    async def without_vector(self, conversation: Conversation, scope: Scope, now: float) -> Recalled | None:
+        """By the question's words, else the newest memories, for when it cannot be embedded. Raises StoreError."""
+        query = build_query(conversation, chars_max=self._rules.query_chars_max)
+        found = await self._found_by_words(conversation, scope, query, now)
+        kept = _kept(self._ranked(conversation, found, self._limit(conversation), now))
+        return self._rendered(conversation, kept, found.path)
+
+    async def preview(
+        self,
+        conversation: Conversation,
+        scope: Scope,
+        now: float,
+        *,
+        strategy: Strategy | None = None,
+        said: Sequence[str] | None = None,
+    ) -> Preview:
+        """What a request with this conversation would recall, by the same path; the gate is asked but not obeyed.
+
+        ``said``: texts that no memory needs to repeat; None: those of the conversation. Raises StoreError.
+        """
+        used, limit = strategy or self._rules.strategy, self._limit(conversation)
+        query = build_query(conversation, chars_max=self._rules.query_chars_max)
+        reason = self.skips(conversation, lambda _name: None)
+        try:
+            vector = await embed_query(self._embedder, query, timeout_s=self._rules.embed_timeout_s)
+            reason = reason or self._judged(conversation, query, vector, lambda _name: None)
+            found = await self._found(conversation, scope, query, vector, used, now)
+        except EmbedderError:
+            used = Strategy.KEYWORD
+            found = await self._found_by_words(conversation, scope, query, now)
+        ranked = self._ranked(conversation, found, limit, now, said)
+        text, shown, tokens = render(_kept(ranked), tokens_max=self._rules.tokens_max)
+        fitting = {hit.memory.id for hit in shown}
+        verdicts = (
+            replace(one, kept=False, reason="budget") if one.kept and one.hit.memory.id not in fitting else one
+            for one in ranked
+        )
+        return Preview(query, reason or SEARCH, used, found.path, tuple(verdicts), text or "", tokens)
+
+    # --- steps -------------------------------------------------------------------------------------------------------
+
+    async def _found(
+        self, conversation: Conversation, scope: Scope, query: str, vector: Vector, strategy: Strategy, now: float
+    ) -> _Found:
+        controls, limit_s = conversation.controls, self._rules.store_timeout_s
+        threshold = self._rules.threshold if controls.threshold is None else controls.threshold
+        reading, types = _reading(scope), controls.types or ()
+        started = time.perf_counter()
+        index = await self._memories.index(scope.user, wait_s=LOADING_SHARE * limit_s)
+        if index is None:
+            left_s = limit_s - (time.perf_counter() - started)
+            hits = await nearest(
+                self._memories, reading, vector, limit=self._limit(conversation), types=types, now=now, timeout_s=left_s
+            )
+            return _Found(Candidates(hits), COLD_DENSE, COLD_THRESHOLD if threshold is None else threshold)
+        best = best_of(index, query, vector, strategy=strategy, scope=reading, types=types, now=now)
+        return _Found(best if threshold is None else replace(best, cuts={}), HOT, threshold)
+
+    async def _found_by_words(self, conversation: Conversation, scope: Scope, query: str, now: float) -> _Found:
+        reading, types = _reading(scope), conversation.controls.types or ()
+        index = await self._memories.index(scope.user, wait_s=self._rules.store_timeout_s)
+        if index is None:
+            memories = await self._memories.list(reading, types=types, limit=CANDIDATES_MAX)
+            return _Found(Candidates([Hit(memory, 0.0, 0.0) for memory in memories]), RECENT, None)
+        best = best_of(index, query, None, strategy=Strategy.KEYWORD, scope=reading, types=types, now=now)
+        if any(hit.memory.id not in best.cuts for hit in best.hits):
+            return _Found(best, HOT, None)
+        return _Found(newest(index, scope=reading, types=types, now=now), RECENT, None)
 
     def _judged(
         self, conversation: Conversation, query: str, vector: Vector, header: Callable[[str], str | None]
@@ -143,16 +233,20 @@ class Recall:
             return SEARCH  # an earlier filter has said that it is not
         return reason
 
-    async def recent(self, conversation: Conversation, scope: Scope, now: float) -> Recalled | None:
-        """The newest memories, for when no query can be embedded. Raises StoreError."""
-        controls = conversation.controls
-        limit = self._rules.limit if controls.limit is None else controls.limit
-        memories = await self._store.list(_reading(scope), types=controls.types or (), limit=RECENT_MAX)
-        return self._rendered(conversation, [Hit(memory, 0.0, 0.0) for memory in memories], limit, now)
+    def _ranked(
+        self,
+        conversation: Conversation,
+        found: _Found,
+        limit: int,
+        now: float,
+        said: Sequence[str] | None = None,
+    ) -> list[Ranked]:
+        candidates = found.candidates
+        if said is None:
+            said = [message.text for message in conversation.messages]
+        return rank(candidates.hits, said=said, limit=limit, now=now, threshold=found.threshold, cuts=candidates.cuts)
 
-    def _rendered(self, conversation: Conversation, hits: Sequence[Hit], limit: int, now: float) -> Recalled | None:
-        said = [message.text for message in conversation.messages]
-        kept = [ranked.hit for ranked in rank(hits, said=said, limit=limit, now=now) if ranked.kept]
+    def _rendered(self, conversation: Conversation, kept: Sequence[Hit], path: str) -> Recalled | None:
         text, shown, tokens = render(kept, tokens_max=self._rules.tokens_max)
         if text is None:
             return None
@@ -162,10 +256,19 @@ class Recall:
             position=self._rules.position,
             hits=tuple(shown),
             tokens=tokens,
+            path=path,
         )
+
+    def _limit(self, conversation: Conversation) -> int:
+        asked = conversation.controls.limit
+        return self._rules.limit if asked is None else asked
 
     def _refuses_system(self, model: str) -> bool:
         return any(fnmatchcase(model.lower(), pattern.lower()) for pattern in self._rules.user_role_models)
+
+
+def _kept(ranked: Sequence[Ranked]) -> list[Hit]:
+    return [one.hit for one in ranked if one.kept]
 
 
 def _reading(scope: Scope) -> Scope:

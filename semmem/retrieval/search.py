@@ -1,42 +1,33 @@
-"""Dense search: the query as a vector, the user's nearest memories, and a cut."""
+"""Candidates for a query: by the user's own index, hot or just loaded, else by the store's dense search."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 
-from semmem.memory import Hit, MemoryType, Scope, Vector
+import numpy as np
+import numpy.typing as npt
+
+from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports import Embedder, EmbedderError, Store, StoreTimeout
+from semmem.retrieval.memory_index import MemoryIndex, Scores
+from semmem.retrieval.relevance import BELOW_RELEVANCE, COVERAGE_LEAST, relevant
 
+CANDIDATES_MAX = 100
+"""Of a user's memories so many of the best are looked at one by one; also the newest, for the strategy ``recent``."""
 OVERFETCH = 2
 """Hits asked of the store for each memory wanted, since ranking drops duplicates and what was already said."""
-FETCH_MAX = 200
 
 
-async def retrieve(
-    store: Store,
-    embedder: Embedder,
-    scope: Scope,
-    query: str,
-    *,
-    limit: int,
-    threshold: float,
-    types: Sequence[MemoryType] = (),
-    now: float,
-    embed_timeout_s: float = 0.2,
-    store_timeout_s: float = 0.2,
-) -> list[Hit]:
-    """The scope's memories whose cosine with the query is at least ``threshold``, best first.
+class Strategy(StrEnum):
+    """What memories are ordered by."""
 
-    Up to OVERFETCH times ``limit`` (a count of memories), at most FETCH_MAX. An empty query finds nothing. Raises
-    EmbedderError and StoreError; too late counts as failed: EmbedderError or StoreTimeout.
-    """
-    if limit < 1 or not query:
-        return []
-    vector = await embed_query(embedder, query, timeout_s=embed_timeout_s)
-    return await nearest(
-        store, scope, vector, limit=limit, threshold=threshold, types=types, now=now, timeout_s=store_timeout_s
-    )
+    HYBRID = "hybrid"  # meaning and words
+    SEMANTIC = "semantic"  # meaning: the cosine
+    KEYWORD = "keyword"  # words: BM25
+    RECENT = "recent"  # time: the newest, whatever is asked
 
 
 async def embed_query(embedder: Embedder, query: str, *, timeout_s: float = 0.2) -> Vector:
@@ -54,15 +45,87 @@ async def nearest(
     vector: Vector,
     *,
     limit: int,
-    threshold: float,
     types: Sequence[MemoryType] = (),
     now: float,
     timeout_s: float = 0.2,
 ) -> list[Hit]:
-    """``retrieve`` for a query that is a vector already. Raises StoreError, StoreTimeout when it is too late."""
+    """The store's own dense search for ``limit`` memories, best first. Raises StoreError, StoreTimeout when too late.
+
+    Up to OVERFETCH times ``limit`` come back, at most CANDIDATES_MAX.
+    """
     try:
         async with asyncio.timeout(timeout_s):
-            hits = await store.search(scope, vector, limit=min(OVERFETCH * limit, FETCH_MAX), now=now, types=types)
+            return await store.search(scope, vector, limit=min(OVERFETCH * limit, CANDIDATES_MAX), now=now, types=types)
     except TimeoutError as late:
         raise StoreTimeout(f"no hits within {timeout_s} s") from late
-    return [hit for hit in hits if hit.cosine >= threshold]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Hits, best first, and of those that have nothing to do with the question why not, by memory id."""
+
+    hits: list[Hit]
+    cuts: Mapping[str, str] = field(default_factory=dict)
+
+
+def best_of(
+    index: MemoryIndex,
+    query: str,
+    vector: Vector | None,
+    *,
+    strategy: Strategy,
+    scope: Scope,
+    types: Sequence[MemoryType] = (),
+    now: float,
+) -> Candidates:
+    """The scope's best memories, at most CANDIDATES_MAX, by ``strategy``; ties by id.
+
+    ``vector`` None: nothing could be embedded, and words alone decide. By words alone, memories without any of them
+    are left out.
+    """
+    members = _members(index, scope, types, now)
+    if not members.any():
+        return Candidates([])
+    if strategy is Strategy.RECENT:
+        return Candidates(_newest(index, members))
+    scores = index.scores(query, vector, members)
+    by_words = vector is None or strategy is Strategy.KEYWORD
+    order = scores.keyword if by_words else scores.cosine if strategy is Strategy.SEMANTIC else scores.fused
+    places = np.flatnonzero(members & (scores.keyword > 0) if by_words else members)
+    if len(places) > CANDIDATES_MAX:
+        places = places[np.argpartition(-order[places], CANDIDATES_MAX)[:CANDIDATES_MAX]]
+    relevance = relevant(query, scores) if vector is not None else scores.coverage >= COVERAGE_LEAST
+    hits = [_hit(index.memories[i], scores, order, int(i)) for i in places]
+    cuts = {index.memories[i].id: BELOW_RELEVANCE for i in places if not relevance[i]}
+    return Candidates(sorted(hits, key=lambda hit: (-hit.score, hit.memory.id)), cuts)
+
+
+def newest(index: MemoryIndex, *, scope: Scope, types: Sequence[MemoryType] = (), now: float) -> Candidates:
+    """The scope's memories that were updated last, newest first, at most CANDIDATES_MAX, without scores."""
+    return Candidates(_newest(index, _members(index, scope, types, now)))
+
+
+def _hit(memory: Memory, scores: Scores, order: npt.NDArray[np.float32], place: int) -> Hit:
+    return Hit(memory, float(scores.cosine[place]), float(order[place]), keyword=float(scores.keyword[place]))
+
+
+def _newest(index: MemoryIndex, members: npt.NDArray[np.bool_]) -> list[Hit]:
+    memories = [index.memories[i] for i in np.flatnonzero(members)]
+    memories.sort(key=lambda memory: (-memory.updated_at, memory.id))
+    return [Hit(memory, 0.0, 0.0) for memory in memories[:CANDIDATES_MAX]]
+
+
+def _members(index: MemoryIndex, scope: Scope, types: Sequence[MemoryType], now: float) -> npt.NDArray[np.bool_]:
+    """Which of the index's memories may be recalled in this scope now."""
+    return np.fromiter(
+        (
+            (memory.expires_at is None or memory.expires_at > now)
+            and (not types or memory.type in types)
+            and (scope.project is None or (memory.project or "") == scope.project)
+            and (scope.agent is None or (memory.agent or "") == scope.agent)
+            and (scope.session is None or (memory.session or "") == scope.session)
+            for memory in index.memories
+        ),
+        dtype=np.bool_,
+        count=len(index.memories),
+    )

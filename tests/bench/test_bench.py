@@ -66,7 +66,7 @@ def test_the_cpu_of_a_case_is_its_own_sidecars(report: dict[str, Any]) -> None:
     cpu = {name: row["c2"]["cpu_us_per_request"] for name, row in report["cases"].items()}
     assert cpu["search"]["semmem"] > cpu["noop"]["semmem"]
     assert cpu["noop_both"]["noop"] > cpu["search"]["noop"]
-    assert cpu["search"]["milvus_lite"] > cpu["skip"]["milvus_lite"]
+    assert cpu["search"]["milvus_lite"] < cpu["search"]["semmem"]  # the user's memories are in process
 
 
 def test_every_token_of_a_stream_is_seen(report: dict[str, Any]) -> None:
@@ -80,7 +80,7 @@ def test_every_token_of_a_stream_is_seen(report: dict[str, Any]) -> None:
 def test_the_stages_of_a_search_lie_within_its_latency(report: dict[str, Any]) -> None:
     stages = report["cases"]["search"]["c1"]["stage_mean_ms"]
     assert stages["embed"] > 0
-    assert stages["store"] > 0
+    assert stages["store"] < stages["request"] / 2  # the user's memories are in process
     assert stages["embed"] + stages["store"] < stages["request"] < stages["whole"]
     assert report["cases"]["skip"]["c1"]["stage_mean_ms"]["store"] == 0
 

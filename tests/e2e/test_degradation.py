@@ -57,9 +57,10 @@ def answers_without_memory(reply: Reply, *, within_s: float) -> None:
     assert reply.seconds < within_s
 
 
-def test_a_store_that_hangs_costs_the_deadline_and_no_more(frail: House, alice: str) -> None:
-    frail.semmem.remember(alice, FACT)
-    assert frail.send(BODY, user=alice).outcome == "injected"
+def test_a_store_that_hangs_costs_the_deadline_and_no_more(frail: House, alice: str, bob: str) -> None:
+    for user in (alice, bob):
+        frail.semmem.remember(user, FACT)
+    assert frail.send(BODY, user=bob).outcome == "injected"
     store = store_process(frail.semmem.child.pid)
     counted = frail.semmem.metric("semmem_requests_total", outcome="store_timeout")
 
@@ -67,6 +68,7 @@ def test_a_store_that_hangs_costs_the_deadline_and_no_more(frail: House, alice: 
     try:
         replies = [frail.send(BODY, user=alice) for _ in range(3)]
         streamed = frail.chat(alice, QUESTION, stream=True)
+        known = frail.send(BODY, user=bob)
     finally:
         os.kill(store, signal.SIGCONT)
 
@@ -75,6 +77,8 @@ def test_a_store_that_hangs_costs_the_deadline_and_no_more(frail: House, alice: 
         assert reply.outcome == "store_timeout"
     assert (streamed.status, streamed.body[-14:]) == (200, b"data: [DONE]\n\n")
     assert frail.semmem.metric("semmem_requests_total", outcome="store_timeout") == counted + 4
+    assert known.outcome == "injected"  # bob's memories are in process
+    assert b"$10,000" in known.prompt
     eventually(lambda: frail.send(BODY, user=alice).outcome == "injected", within_s=15, what="memory is back")
 
 

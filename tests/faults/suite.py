@@ -28,7 +28,10 @@ Run = Callable[[House, bool], Trial]
 Opening = AbstractContextManager[tuple[House, Mapping[str, Run]]]
 
 QUICK: dict[str, Any] = {
-    "memory": {"extraction": {"session_idle_s": 0.2, "poll_interval_s": 0.1}},
+    "memory": {
+        "extraction": {"session_idle_s": 0.2, "poll_interval_s": 0.1},
+        "hot_cache": {"staleness_s": 0},  # every request needs the store, so that its faults are felt
+    },
     "limits": {"request_body_bytes_max": body_faults.BODY_BYTES_MAX},
 }
 """What every semmem here is configured with."""

@@ -18,7 +18,8 @@ from semmem.management.memories import Memories
 from semmem.memory import Memory, Scope, Turn
 from semmem.metrics import Metrics
 from semmem.ports import BatchRules, StoreUnavailable
-from tests.fakes import HashEmbedder
+from semmem.retrieval.recall import Recall, RecallRules
+from tests.fakes import HashEmbedder, hot
 
 ADMIN = {"authorization": "Bearer secret-token"}
 ALICE = {"x-user-id": "alice"}
@@ -42,7 +43,8 @@ class Api:
         self.journal = journal
         self.metrics = Metrics()
         quota = Quota(self.store, journal, memories_max=5)
-        self.memories = Memories(self.store, HashEmbedder(), journal, quota, clock=lambda: NOW, threshold=0.2)
+        recall = Recall(hot(self.store), HashEmbedder(), RecallRules(threshold=0.2))
+        self.memories = Memories(self.store, HashEmbedder(), journal, quota, recall, clock=lambda: NOW)
         access = AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",))
         self.app = create_api(self.memories, access, self.metrics)
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://semmem")
@@ -119,7 +121,66 @@ async def test_search_tells_the_cosine(api: Api) -> None:
     query = {"query": "green tea", "user_id": "alice"}
     found = (await api.client.post("/v1/memory/search", json=query, headers=ADMIN)).json()
     assert [memory["content"] for memory in found["memories"]] == ["User likes green tea"]
-    assert 0.2 <= found["memories"][0]["score"] <= 1
+    [best] = found["memories"]
+    assert 0.2 <= best["cosine"] <= 1
+    assert best["keyword"] > 0
+    assert best["score"] >= best["cosine"]
+    assert (found["strategy"], found["path"]) == ("hybrid", "hot")
+
+
+async def test_a_search_finds_what_says_the_very_same(api: Api) -> None:
+    await api.add("User likes green tea")
+    query = {"query": "User likes green tea", "user_id": "alice"}
+    assert (await api.client.post("/v1/memory/search", json=query, headers=ADMIN)).json()["total"] == 1
+
+
+async def test_a_preview_says_of_each_memory_why_it_was_kept_or_cut(api: Api) -> None:
+    for content in ("User likes green tea", "User drives a truck", "User likes green tea very much"):
+        await api.add(content)
+    asked = {"query": "Which green tea do I like?", "user_id": "alice", "limit": 1}
+    found = (await api.client.post("/v1/memory/preview", json=asked, headers=ADMIN)).json()
+    verdicts = {memory["content"]: memory["reason"] for memory in found["memories"]}
+    assert verdicts == {
+        "User likes green tea": "kept",
+        "User likes green tea very much": "limit",
+        "User drives a truck": "below_threshold",
+    }
+    assert [memory["kept"] for memory in found["memories"]] == [True, False, False]
+    assert "User likes green tea" in found["block"]
+    assert "truck" not in found["block"]
+    assert found["tokens"] > found["memories"][0]["tokens"] > 0
+    assert (found["query"], found["gate"], found["strategy"], found["path"]) == (
+        asked["query"],
+        "search",
+        "hybrid",
+        "hot",
+    )
+
+
+async def test_a_preview_of_a_conversation_knows_what_was_said_and_what_the_gate_would_say(api: Api) -> None:
+    await api.add("User likes green tea")
+    said = [{"role": "user", "content": "I like green tea."}, {"role": "user", "content": "Which green tea do I like?"}]
+    asked = {"messages": said, "user_id": "alice"}
+    found = (await api.client.post("/v1/memory/preview", json=asked, headers=ADMIN)).json()
+    assert [memory["reason"] for memory in found["memories"]] == ["already_said"]
+    assert (found["block"], found["tokens"]) == ("", 0)
+    hello = {"query": "hello", "user_id": "alice", "strategy": "recent"}
+    found = (await api.client.post("/v1/memory/preview", json=hello, headers=ADMIN)).json()
+    assert (found["gate"], found["strategy"], len(found["memories"])) == ("greeting", "recent", 1)
+
+
+@pytest.mark.parametrize("body", [{}, {"query": "tea", "messages": [{"role": "user", "content": "tea"}]}])
+async def test_a_preview_is_of_a_question_or_of_a_conversation(api: Api, body: dict[str, Any]) -> None:
+    answer = await api.client.post("/v1/memory/preview", json={"user_id": "alice", **body}, headers=ADMIN)
+    assert answer.status_code == 400
+    assert "give either query or messages" in answer.json()["error"]["message"]
+
+
+async def test_a_preview_of_somebody_else_is_empty(api: Api) -> None:
+    await api.add("User likes green tea")
+    asked = {"query": "green tea"}
+    found = (await api.client.post("/v1/memory/preview", json=asked, headers={"x-user-id": "bob"})).json()
+    assert (found["memories"], found["block"]) == ([], "")
 
 
 async def test_one_memory_can_be_forgotten(api: Api) -> None:
@@ -176,6 +237,7 @@ def every_call(memory_id: str, user: str | None) -> list[tuple[str, str, dict[st
         ("POST", "/v1/memory", {"json": {"content": "User likes tea", **named}}),
         ("DELETE", "/v1/memory", params),
         ("POST", "/v1/memory/search", {"json": {"query": "tea", **named}}),
+        ("POST", "/v1/memory/preview", {"json": {"query": "tea", **named}}),
         ("GET", f"/v1/memory/{memory_id}", params),
         ("GET", f"/v1/memory/{memory_id}/history", params),
         ("DELETE", f"/v1/memory/{memory_id}", params),

@@ -141,7 +141,7 @@ async def test_each_set_is_reported_apart(tmp_path: Path) -> None:
     assert measured.sets["recall"]["first_person"]["questions_without_evidence_in_store"] == 1
     assert measured.sets["gate"]["personal_skipped"]["first_person_questions"]["total"] == 3
     assert measured.sets["bipia"]["by_wrapper"].keys() == WRAPPERS.keys()
-    assert "one path" in measured.notes["hot_cold_equal"]
+    assert measured.sets["hot_cold"]["total"] == 3
     assert folder.ignored == ("notes.txt",)
 
 
@@ -150,15 +150,15 @@ async def test_a_set_that_is_missing_leaves_its_figures_empty(tmp_path: Path) ->
     measured, folder = await measured_folder(folder_of(tmp_path, only))
 
     known = {key for key, value in measured.figures.items() if value is not None}
-    assert known == {"extraction_precision", "extraction_recall", "hot_cold_equal"}
-    lines = table(measured.figures, measured.notes).splitlines()
+    assert known == {"extraction_precision", "extraction_recall"}
+    lines = table(measured.figures).splitlines()
     assert len(lines) == len(TARGETS) + 1
     assert next(line for line in lines if line.startswith("noise")).split() == ["noise", "-", "<=", "2", "no", "data"]
     written = json.loads(json.dumps(report(measured, folder, datetime.now(UTC))))
     assert written["noise"] is None
     assert written["extraction_recall"] == 100.0
     assert written["met"] == dict.fromkeys(TARGETS) | {
-        "extraction_precision": True, "extraction_recall": True, "hot_cold_equal": True,
+        "extraction_precision": True, "extraction_recall": True,
     }  # fmt: skip
 
 

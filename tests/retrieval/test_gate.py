@@ -16,7 +16,7 @@ from semmem.config import Settings
 from semmem.memory import Conversation, Scope, Vector
 from semmem.retrieval import gate
 from semmem.retrieval.recall import Recall, RecallRules
-from tests.fakes import HashEmbedder
+from tests.fakes import HashEmbedder, hot
 from tests.retrieval.talk import NOW, asked
 
 SURE = dict.fromkeys(gate.CUTS, 0.9)
@@ -149,7 +149,7 @@ class Desk:
     async def search(self, conversation: Conversation, **headers: str) -> object:
         await self.store.open()
         recall = Recall(
-            self.store,
+            hot(self.store),
             HashEmbedder(),
             RecallRules(fact_header="x-fact"),
             gate=self.judge,

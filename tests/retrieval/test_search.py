@@ -1,17 +1,29 @@
-"""The search, on a real store with a real (if simple) embedder."""
+"""Candidates from an index, from the store, and the vector of a question."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from semmem.backends.in_process import InProcessStore
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports import EmbedderError, StoreError, StoreTimeout
-from semmem.retrieval.search import FETCH_MAX, OVERFETCH, retrieve
+from semmem.retrieval.memory_index import MemoryIndex
+from semmem.retrieval.search import (
+    CANDIDATES_MAX,
+    OVERFETCH,
+    Candidates,
+    Strategy,
+    best_of,
+    embed_query,
+    nearest,
+    newest,
+)
 from tests.fakes import HashEmbedder
 from tests.retrieval.talk import NOW
 
@@ -26,6 +38,7 @@ class Recording(InProcessStore):
 
     def __init__(self) -> None:
         super().__init__()
+        self._is_open = True
         self.limits: list[int] = []
 
     async def search(
@@ -45,87 +58,117 @@ class Recording(InProcessStore):
         return await super().search(scope, vector, limit=limit, now=now, types=types, fresh=fresh)
 
 
-class Failing(HashEmbedder):
-    async def embed(self, text: str) -> Vector:
-        raise EmbedderError("no model")
-
-
 class Slow(HashEmbedder):
     async def embed(self, text: str) -> Vector:
         await asyncio.sleep(10)
         return await super().embed(text)
 
 
-@pytest.fixture
-async def store() -> AsyncIterator[Recording]:
-    store, embedder = Recording(), HashEmbedder()
-    await store.open()
-    for number, (user, content, kind) in enumerate(
+async def memory(number: int, content: str, **fields: object) -> Memory:
+    vector = await HashEmbedder().embed(content)
+    given = {"type": MemoryType.SEMANTIC, "user": "ada", "updated_at": NOW - number, "embedding": vector} | fields
+    return Memory(f"mem_{number}", 1, content=content, **given)  # type: ignore[arg-type]
+
+
+async def known() -> MemoryIndex:
+    return MemoryIndex(
         [
-            ("ada", "the budget for Hawaii is 10000", MemoryType.SEMANTIC),
-            ("ada", "the cat is called Turing", MemoryType.SEMANTIC),
-            ("ada", "to file the budget open the portal", MemoryType.PROCEDURAL),
-            ("bob", "the budget for Hawaii is 99", MemoryType.SEMANTIC),
+            await memory(0, "the budget for Hawaii is 10000"),
+            await memory(1, "the cat is called Turing", project="pets"),
+            await memory(2, "to file the budget open the portal", type=MemoryType.PROCEDURAL),
+            await memory(3, "budget for Hawaii", expires_at=NOW),
         ]
-    ):
-        vector = await embedder.embed(content)
-        memory = Memory(f"mem_{number}", 1, kind, content, user, embedding=vector, updated_at=NOW)
-        await store.put(Scope(user), memory)
-    yield store
-    await store.close()
-
-
-async def test_the_users_nearest_memories_above_the_threshold_come_best_first(store: Recording) -> None:
-    hits = await retrieve(store, HashEmbedder(), ADA, "budget for Hawaii", limit=5, threshold=0.1, now=NOW)
-    assert [hit.memory.id for hit in hits] == ["mem_0", "mem_2"]
-    assert [hit.cosine for hit in hits] == sorted((hit.cosine for hit in hits), reverse=True)
-
-
-async def test_the_threshold_itself_is_good_enough(store: Recording) -> None:
-    [best] = await retrieve(store, HashEmbedder(), ADA, "budget for Hawaii", limit=5, threshold=0.6, now=NOW)
-    same = await retrieve(store, HashEmbedder(), ADA, "budget for Hawaii", limit=5, threshold=best.cosine, now=NOW)
-    none = await retrieve(
-        store, HashEmbedder(), ADA, "budget for Hawaii", limit=5, threshold=float(np.nextafter(best.cosine, 2)), now=NOW
     )
-    assert (len(same), len(none)) == (1, 0)
 
 
-async def test_types_narrow_the_search(store: Recording) -> None:
-    hits = await retrieve(
-        store, HashEmbedder(), ADA, "budget", limit=5, threshold=0.1, types=[MemoryType.PROCEDURAL], now=NOW
+async def ask(
+    query: str, strategy: Strategy = Strategy.HYBRID, *, by_words: bool = False, **options: object
+) -> list[str]:
+    vector = None if by_words else await HashEmbedder().embed(query)
+    given = {"scope": ADA, "now": NOW} | options
+    found = best_of(await known(), query, vector, strategy=strategy, **given)  # type: ignore[arg-type]
+    return [hit.memory.id for hit in found.hits if hit.memory.id not in found.cuts]
+
+
+@pytest.mark.parametrize("strategy", [Strategy.HYBRID, Strategy.SEMANTIC, Strategy.KEYWORD])
+async def test_the_best_comes_first_and_what_has_expired_never(strategy: Strategy) -> None:
+    found = await ask("budget for Hawaii", strategy)
+    assert found[0] == "mem_0"
+    assert "mem_3" not in found
+
+
+async def test_types_and_project_narrow_the_search() -> None:
+    assert await ask("budget", types=[MemoryType.PROCEDURAL]) == ["mem_2"]
+    assert await ask("budget", Strategy.RECENT, scope=Scope("ada", project="pets")) == ["mem_1"]
+    assert await ask("budget", scope=Scope("ada", project="none such")) == []
+
+
+async def test_recent_asks_for_nothing_but_time() -> None:
+    assert await ask("budget", Strategy.RECENT) == ["mem_0", "mem_1", "mem_2"]
+    assert [hit.memory.id for hit in newest(await known(), scope=ADA, now=NOW).hits] == ["mem_0", "mem_1", "mem_2"]
+
+
+async def test_by_words_alone_only_what_shares_words_is_found() -> None:
+    assert await ask("Turing", by_words=True) == ["mem_1"]
+    assert await ask("Turing", Strategy.KEYWORD) == ["mem_1"]
+    assert await ask("submarine", by_words=True) == []
+
+
+async def test_what_is_irrelevant_is_named_and_not_lost() -> None:
+    found = best_of(
+        await known(),
+        "Turing",
+        await HashEmbedder().embed("Turing"),
+        strategy=Strategy.HYBRID,
+        scope=ADA,
+        now=NOW,
     )
-    assert [hit.memory.id for hit in hits] == ["mem_2"]
+    assert found.hits[0].memory.id == "mem_1"
+    assert set(found.cuts) == {"mem_0", "mem_2"}
+    assert set(found.cuts.values()) == {"below_relevance"}
+    assert found.hits[0].keyword > 0 < found.hits[0].cosine
 
 
-async def test_more_than_wanted_is_fetched_within_a_bound(store: Recording) -> None:
-    for limit in (1, 5, 50, 100):
-        await retrieve(store, HashEmbedder(), ADA, "budget", limit=limit, threshold=0, now=NOW)
-    assert store.limits == [OVERFETCH, 5 * OVERFETCH, 50 * OVERFETCH, FETCH_MAX]
+@given(st.integers(0, 3 * CANDIDATES_MAX), st.sampled_from(Strategy))
+def test_candidates_are_bounded_and_in_order(count: int, strategy: Strategy) -> None:
+    vectors = np.random.default_rng(count).normal(size=(count, 8)).astype(np.float32)
+    memories = [
+        Memory(f"mem_{i}", 1, MemoryType.SEMANTIC, f"word {i % 7}", "ada", embedding=v / np.linalg.norm(v))
+        for i, v in enumerate(vectors)
+    ]
+    query = np.eye(8, dtype=np.float32)[0]
+    found: Candidates = best_of(MemoryIndex(memories), "word 3", query, strategy=strategy, scope=ADA, now=NOW)
+    scores = [hit.score for hit in found.hits]
+    assert scores == sorted(scores, reverse=True)
+    assert len(found.hits) <= min(count, CANDIDATES_MAX)
+    if strategy is Strategy.SEMANTIC and count:
+        assert scores[0] == pytest.approx(max(float(m.embedding @ query) for m in memories if m.embedding is not None))
 
 
-async def test_nothing_wanted_or_nothing_asked_asks_nobody(store: Recording) -> None:
-    assert await retrieve(store, Failing(), ADA, "budget", limit=0, threshold=0, now=NOW) == []
-    assert await retrieve(store, Failing(), ADA, "", limit=5, threshold=0, now=NOW) == []
-    assert store.limits == []
+async def test_more_than_wanted_is_fetched_of_the_store_within_a_bound() -> None:
+    store, vector = Recording(), await HashEmbedder().embed("budget")
+    for limit in (1, 5, 100):
+        await nearest(store, ADA, vector, limit=limit, now=NOW)
+    assert store.limits == [OVERFETCH, 5 * OVERFETCH, CANDIDATES_MAX]
 
 
-async def test_failures_of_embedder_and_store_come_through(store: Recording) -> None:
-    with pytest.raises(EmbedderError, match="no model"):
-        await retrieve(store, Failing(), ADA, "budget", limit=5, threshold=0, now=NOW)
+async def test_a_failure_of_the_store_comes_through() -> None:
+    store, vector = Recording(), await HashEmbedder().embed("budget")
     store.broken = True
     with pytest.raises(StoreError, match="disk full"):
-        await retrieve(store, HashEmbedder(), ADA, "budget", limit=5, threshold=0, now=NOW)
+        await nearest(store, ADA, vector, limit=5, now=NOW)
 
 
-async def test_who_is_late_has_failed_and_is_named(store: Recording) -> None:
-    with pytest.raises(EmbedderError, match=r"no vector within 0\.01 s"):
-        await retrieve(store, Slow(), ADA, "budget", limit=5, threshold=0, now=NOW, embed_timeout_s=0.01)
+async def test_who_is_late_has_failed_and_is_named() -> None:
+    store, vector = Recording(), await HashEmbedder().embed("budget")
     store.delay_s = 10
     with pytest.raises(StoreTimeout, match=r"no hits within 0\.01 s"):
-        await retrieve(store, HashEmbedder(), ADA, "budget", limit=5, threshold=0, now=NOW, store_timeout_s=0.01)
+        await nearest(store, ADA, vector, limit=5, now=NOW, timeout_s=0.01)
+    with pytest.raises(EmbedderError, match=r"no vector within 0\.01 s"):
+        await embed_query(Slow(), "budget", timeout_s=0.01)
 
 
-async def test_the_callers_own_deadline_is_not_taken_for_a_failure(store: Recording) -> None:
+async def test_the_callers_own_deadline_is_not_taken_for_a_failure() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
-            await retrieve(store, Slow(), ADA, "budget", limit=5, threshold=0, now=NOW, embed_timeout_s=5)
+            await embed_query(Slow(), "budget", timeout_s=5)

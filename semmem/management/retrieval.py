@@ -1,0 +1,121 @@
+"""Search and preview: what would be recalled for a question, and why.
+
+Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from fastapi import FastAPI, Request
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from semmem.management.memories import Memories
+from semmem.management.shown import shown
+from semmem.memory import Controls, Conversation, MemoryType, Message, Role, Scope
+from semmem.retrieval.context import line_tokens
+from semmem.retrieval.rank import Ranked
+from semmem.retrieval.recall import Preview
+from semmem.retrieval.search import Strategy
+
+CONTENT_CHARS_MAX = 32_000
+MESSAGES_MAX = 100
+
+
+class SearchQuery(BaseModel):
+    """``threshold`` is a cosine; without it the configured rule says what is relevant."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: str = Field(min_length=1, max_length=2000)
+    user_id: str | None = Field(default=None, max_length=256)
+    project_id: str | None = Field(default=None, max_length=256)
+    types: list[MemoryType] = Field(default_factory=list)
+    limit: int = Field(default=5, ge=1, le=50)
+    threshold: float | None = Field(default=None, ge=-1, le=1)
+    strategy: Strategy | None = None
+
+
+class Said(BaseModel):
+    """One message of the conversation that is previewed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str = Field(max_length=CONTENT_CHARS_MAX)
+
+
+class PreviewQuery(BaseModel):
+    """A question, or the messages of a conversation whose last user message is one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: str | None = Field(default=None, min_length=1, max_length=CONTENT_CHARS_MAX)
+    messages: list[Said] = Field(default_factory=list, max_length=MESSAGES_MAX)
+    user_id: str | None = Field(default=None, max_length=256)
+    project_id: str | None = Field(default=None, max_length=256)
+    types: list[MemoryType] = Field(default_factory=list)
+    limit: int | None = Field(default=None, ge=1, le=50)
+    threshold: float | None = Field(default=None, ge=-1, le=1)
+    strategy: Strategy | None = None
+    model: str = Field(default="", max_length=256)
+
+    @model_validator(mode="after")
+    def one_of_both(self) -> "PreviewQuery":
+        if (self.query is None) == (not self.messages):
+            raise ValueError("give either query or messages")
+        return self
+
+    def conversation(self) -> Conversation:
+        said = self.messages or [Said(role="user", content=self.query or "")]
+        return Conversation(
+            tuple(Message(Role(message.role), message.content) for message in said),
+            model=self.model,
+            controls=_controls(self.types, self.limit, self.threshold),
+        )
+
+
+def add_retrieval_routes(api: FastAPI, memories: Memories, may: Callable[[Request, str | None], str]) -> None:
+    """``may`` gives the user whose memories a call may read, or raises Denied."""
+
+    @api.post("/v1/memory/search")
+    async def search_memories(request: Request, search: SearchQuery) -> dict[str, Any]:
+        found = await memories.search(
+            Scope(may(request, search.user_id), project=search.project_id),
+            search.query,
+            _controls(search.types, search.limit, search.threshold),
+            strategy=search.strategy,
+        )
+        kept = [scored(one) for one in found.ranked if one.kept or one.reason == "budget"]
+        return {"memories": kept, "total": len(kept), "limit": search.limit, **_resolved(found)}
+
+    @api.post("/v1/memory/preview")
+    async def preview_memories(request: Request, asked: PreviewQuery) -> dict[str, Any]:
+        scope = Scope(may(request, asked.user_id), project=asked.project_id)
+        found = await memories.preview(scope, asked.conversation(), strategy=asked.strategy)
+        return {
+            "query": found.query,
+            "gate": found.reason,
+            **_resolved(found),
+            "memories": [scored(one) | _verdict(one) for one in found.ranked],
+            "block": found.text,
+            "tokens": found.tokens,
+        }
+
+
+def scored(ranked: Ranked) -> dict[str, Any]:
+    """A memory with its cosine, its BM25 score, and the score that orders."""
+    hit = ranked.hit
+    scores = {"score": round(hit.score, 6), "cosine": round(hit.cosine, 6), "keyword": round(hit.keyword, 6)}
+    return shown(hit.memory) | scores
+
+
+def _verdict(ranked: Ranked) -> dict[str, Any]:
+    return {"kept": ranked.kept, "reason": ranked.reason, "tokens": line_tokens(ranked.hit.memory)}
+
+
+def _resolved(found: Preview) -> dict[str, Any]:
+    return {"strategy": found.strategy, "path": found.path}
+
+
+def _controls(types: list[MemoryType], limit: int | None, threshold: float | None) -> Controls:
+    return Controls(types=tuple(types) or None, limit=limit, threshold=threshold)

@@ -1,0 +1,43 @@
+"""Memories as JSON."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from semmem.memory import Memory
+
+
+def shown(memory: Memory) -> dict[str, Any]:
+    """A memory as JSON; times are RFC 3339, UTC."""
+    return {
+        "id": memory.id,
+        "version": memory.version,
+        "type": memory.type,
+        "content": memory.content,
+        "user_id": memory.user,
+        "project_id": memory.project,
+        "agent_id": memory.agent,
+        "session_id": memory.session,
+        "source": {
+            "role": memory.source.role,
+            "session": memory.source.session,
+            "turn": memory.source.turn,
+            "request_id": memory.source.request_id,
+            "time": _time(memory.source.time or None),
+        },
+        "key": memory.key,
+        "metadata": memory.metadata,
+        "importance": memory.importance,
+        "status": memory.status,
+        "created_at": _time(memory.created_at),
+        "updated_at": _time(memory.updated_at),
+        "occurred_at": _time(memory.occurred_at),
+        "expires_at": _time(memory.expires_at),
+    }
+
+
+def _time(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
