@@ -15,9 +15,10 @@ import uvloop
 
 from bench.cases import CASES
 from bench.machine import machine, versions
+from bench.plan import Plan
 from bench.report import figures, table
 from bench.road import road
-from bench.run import Plan, Result, run
+from bench.run import Result, run
 from semmem.demo.processes import Failed, Stopped, signals_raise
 from semmem.demo.stack import HOME
 
@@ -38,6 +39,7 @@ def main(argv: list[str] | None = None) -> int:
         streams=arguments.streams,
         tokens=arguments.tokens,
         token_interval_ms=arguments.token_interval_ms,
+        patience=arguments.patience,
     )
     try:
         with signals_raise():
@@ -62,7 +64,7 @@ def measure(plan: Plan, envoy: Path) -> dict[str, Any]:
     started, before, software = datetime.now(UTC), machine(), versions(envoy, HOME)
     with (
         tempfile.TemporaryDirectory(prefix="semmem-bench-") as folder,
-        road(Path(folder), CASES, envoy=envoy, tokens=plan.tokens, token_interval_ms=plan.token_interval_ms) as here,
+        road(Path(folder), CASES, plan, envoy=envoy) as here,
     ):
         try:
             result = uvloop.run(run(here, plan, lambda line: print(line, file=sys.stderr, flush=True)))
@@ -123,7 +125,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--streams", type=_count, default=plan.streams, help="at a time, per case and round")
     parser.add_argument("--tokens", type=_count, default=plan.tokens, help="per stream")
     parser.add_argument("--token-interval-ms", type=float, default=plan.token_interval_ms)
+    parser.add_argument(
+        "--patience", type=_factor, default=plan.patience, help="deadlines this much longer, for a busy machine"
+    )
     return parser
+
+
+def _factor(text: str) -> float:
+    if not 1 <= (value := float(text)) <= 100:
+        raise argparse.ArgumentTypeError("a number from 1 to 100")
+    return value
 
 
 def _count(text: str) -> int:

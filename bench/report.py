@@ -8,7 +8,8 @@ from statistics import median
 from typing import Any
 
 from bench.cases import CASES, Case
-from bench.run import Plan, Result, Series, Tally
+from bench.plan import Plan
+from bench.run import Result, Series, Tally
 
 Json = dict[str, Any]
 

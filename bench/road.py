@@ -19,6 +19,8 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from bench.cases import CASE_HEADER, MEMORIES, USER, Case
+from bench.plan import Plan
+from semmem.config import Settings
 from semmem.demo.envoy import derive
 from semmem.demo.processes import POLL_S, Children, Failed
 from semmem.demo.stack import HOME, envoy_argv, wait_for_envoy
@@ -75,18 +77,18 @@ def cpu_seconds(pid: int) -> float:
 
 
 @contextmanager
-def road(folder: Path, cases: Sequence[Case], *, envoy: Path, tokens: int, token_interval_ms: float) -> Iterator[Road]:
+def road(folder: Path, cases: Sequence[Case], plan: Plan, *, envoy: Path) -> Iterator[Road]:
     """Start everything, seed the user's memories, and end everything. Raises Failed."""
     children = Children(folder, cwd=HOME)
     environ = os.environ | {"PYTHONUNBUFFERED": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
     http = httpx.Client(timeout=20, trust_env=False)
     try:
-        stream = ["--tokens", str(tokens), "--interval-ms", str(token_interval_ms)]
+        stream = ["--tokens", str(plan.tokens), "--interval-ms", str(plan.token_interval_ms)]
         upstream = children.start("upstream", [sys.executable, "-m", "bench.upstream", *stream], environ)
         noop = children.start("noop", [sys.executable, "-m", "bench.noop"], environ)
         token = secrets.token_urlsafe(24)
         config = folder / "semmem.yaml"
-        config.write_text(yaml.safe_dump(semmem_config(folder / "data", token)))
+        config.write_text(yaml.safe_dump(semmem_config(folder / "data", token, plan.patience)))
         semmem = children.start("semmem", [sys.executable, "-m", "semmem", "serve", "--config", str(config)], environ)
         ready = semmem.wait_for(r"^semmem ready grpc=\S+:(\d+) api=(\S+) health=(\S+)$", timeout_s=START_S)
         routed = envoy_config(
@@ -94,6 +96,7 @@ def road(folder: Path, cases: Sequence[Case], *, envoy: Path, tokens: int, token
             semmem_port=int(ready[1]),
             noop_port=_port(noop.wait_for(r"^noop ready (\d+)$", timeout_s=START_S)[1]),
             upstream_port=_port(upstream.wait_for(r"^upstream ready (\d+)$", timeout_s=START_S)[1]),
+            patience=plan.patience,
         )
         file, admin_file = folder / "envoy.json", folder / "envoy-admin"
         file.write_text(json.dumps(routed))
@@ -113,8 +116,9 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def semmem_config(data_dir: Path, admin_token: str) -> Config:
+def semmem_config(data_dir: Path, admin_token: str, patience: float) -> Config:
     """The shipped defaults on free ports; batches so large that nothing is learnt while it is measured."""
+    shipped = Settings().deadlines.model_dump()
     any_port = {"address": "127.0.0.1:0"}
     return {
         "data_dir": str(data_dir),
@@ -123,11 +127,14 @@ def semmem_config(data_dir: Path, admin_token: str) -> Config:
             "extraction_batch_size": 100,
             "extraction": {"engine": "rules", "session_idle_s": 900},
         },
+        "deadlines": {name: int(milliseconds * patience) for name, milliseconds in shipped.items()},
         "listeners": {"grpc": any_port, "api": {**any_port, "admin_token": admin_token}, "health": any_port},
     }
 
 
-def envoy_config(cases: Sequence[Case], *, semmem_port: int, noop_port: int, upstream_port: int) -> Config:
+def envoy_config(
+    cases: Sequence[Case], *, semmem_port: int, noop_port: int, upstream_port: int, patience: float = 1.0
+) -> Config:
     """The shipped configuration with the no-op's filters beside semmem's, and one route per case."""
     shipped = yaml.safe_load((HOME / "deploy" / "envoy.yaml").read_text(encoding="utf-8"))
     config = derive(
@@ -142,6 +149,10 @@ def envoy_config(cases: Sequence[Case], *, semmem_port: int, noop_port: int, ups
     resources["clusters"].append(_noop_cluster(resources["clusters"], noop_port))
     manager = resources["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
     filters = manager["http_filters"]
+    for entry in filters:
+        if "message_timeout" in entry["typed_config"]:
+            seconds = float(entry["typed_config"]["message_timeout"].removesuffix("s"))
+            entry["typed_config"]["message_timeout"] = f"{seconds * patience:g}s"
     after = next(index for index, entry in enumerate(filters) if entry["name"] == "semmem.observe") + 1
     filters[after:after] = [
         _noop_filter(entry) for entry in filters if entry["name"] in ("semmem.mutate", "semmem.observe")

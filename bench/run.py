@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from bench.cases import JSON_CASES, STREAM_CASES, Case
 from bench.client import Connection, Reply, connect
+from bench.plan import Plan
 from bench.road import Road
 
 REQUEST_TIMEOUT_S = 30.0
@@ -23,23 +24,6 @@ STREAM_STAGGER_S = 0.103
 
 Series = list[list[float]]
 """Samples by round."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Counts and times of a run. ``requests``: per case and concurrency, in ``rounds`` blocks."""
-
-    seconds_max: float = 160.0
-    requests: int = 300
-    rounds: int = 10
-    concurrency: int = 4
-    streams: int = 8
-    tokens: int = 50
-    token_interval_ms: float = 20.0
-
-    @property
-    def block(self) -> int:
-        return max(1, self.requests // self.rounds)
 
 
 @dataclass

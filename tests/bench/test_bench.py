@@ -15,9 +15,10 @@ import pytest
 
 from bench.cases import CASES, JSON_CASES, MEMORIES, STREAM_CASES, cached_question, distinct_question
 from bench.client import Connection, connect
+from bench.plan import Plan
 from bench.report import figures, percentile, ratios, spread, table
 from bench.road import cpu_seconds, envoy_config
-from bench.run import Plan, Result, Tally
+from bench.run import Result, Tally
 from bench.upstream import Upstream
 from semmem.demo.stack import HOME
 
@@ -30,7 +31,7 @@ COUNTS = ["--requests", "2", "--rounds", "2", "--concurrency", "2", "--streams",
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """One run with tiny counts, as ``make bench`` runs it."""
     out = tmp_path_factory.mktemp("bench") / "out.json"
-    argv = [sys.executable, "-m", "bench", "--out", str(out), "--token-interval-ms", "5", *COUNTS]
+    argv = [sys.executable, "-m", "bench", "--out", str(out), "--token-interval-ms", "5", "--patience", "20", *COUNTS]
     done = subprocess.run(argv, cwd=HOME, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, Any] = json.loads(out.read_text())
