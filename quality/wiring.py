@@ -66,7 +66,7 @@ class Semmem:
 
     def skips_unread(self, text: str) -> bool:
         """Whether the message's words alone are enough for the gate, so that it is never embedded."""
-        return self.recall.skips(asked(text), _no_header) is not None
+        return self.recall.skips(asked(text)) is not None
 
     def query(self, text: str) -> str:
         """The text that would be embedded for this message."""
@@ -82,7 +82,7 @@ class Semmem:
     ) -> tuple[str | None, list[Hit]]:
         """The whole request path: the gate's reason not to search, or None and what would be injected."""
         recall = recall or self.recall
-        if reason := recall.skips(asked(text), _no_header):
+        if reason := recall.skips(asked(text)):
             return reason, []
         found = await recall.search(asked(text), Scope(user), now)
         return (found, []) if isinstance(found, str) else (None, _hits(found))
@@ -182,10 +182,6 @@ def _embedder(settings: Settings) -> Embedder:
     return SentenceTransformersEmbedder(
         rules.model, dimension=rules.dimension, workers=cores, batch_max=BATCH_MAX, queue_max=QUEUE_MAX
     )
-
-
-def _no_header(_name: str) -> None:
-    return None
 
 
 def _hits(found: Recalled | None) -> list[Hit]:

@@ -44,6 +44,7 @@ from semmem.retrieval.context import FENCE_MARKERS, strip_block
 from semmem.retrieval.hot_memories import HotMemories, Spawn
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.search import Strategy
+from semmem.verdicts import VerdictRules, VerdictSource
 
 log = logging.getLogger(__name__)
 
@@ -176,6 +177,7 @@ def exchange(
         ),
         clock=time.time,
         capture=settings.capture.mode,
+        upstream=verdict_rules(settings),
     )
 
 
@@ -219,8 +221,16 @@ def recall_rules(settings: Settings) -> RecallRules:
         role=memory.injection.role,
         position=memory.injection.position,
         user_role_models=memory.injection.user_role_models,
-        fact_header=settings.signals.fact_header,
-        tool_header=settings.signals.tool_header,
+    )
+
+
+def verdict_rules(settings: Settings) -> VerdictRules:
+    signals = settings.signals
+    return VerdictRules(
+        fact=VerdictSource(signals.fact_header, signals.fact_metadata),
+        tool=VerdictSource(signals.tool_header, signals.tool_metadata),
+        blocked=VerdictSource(signals.blocked_header, signals.blocked_metadata),
+        pii=VerdictSource(signals.pii_header, signals.pii_metadata),
     )
 
 

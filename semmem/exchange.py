@@ -1,6 +1,6 @@
 """One HTTP exchange, from top to bottom. The order of the steps lives here, and nothing else.
 
-    request:   parse -> identify -> permit -> journal the turn -> decide -> search -> inject
+    request:   parse -> permit -> heed earlier filters -> identify -> journal the turn -> decide -> search -> inject
     response:  read -> journal the answer
 
 Every way out of the request phase is one Outcome word: the metric's label, the access log's field, the test's
@@ -24,6 +24,7 @@ from semmem.permission import OWN_HEADER_PREFIX, Permission, PermissionRules, pe
 from semmem.ports import EmbedderError, StoreError, StoreTimeout, TurnClosed
 from semmem.retrieval.context import has_block, strip_block
 from semmem.retrieval.recall import COLD_DENSE, Recall, Recalled
+from semmem.verdicts import NO_SOURCES, VerdictRules, Verdicts, verdicts
 
 
 class Outcome(StrEnum):
@@ -40,6 +41,8 @@ class Outcome(StrEnum):
     NO_QUESTION = "no_question"  # no user message to search for
     WRITE_ONLY = "write_only"  # reading was opted out of, storing was not
     OPTED_OUT = "opted_out"  # config, header or body said no
+    BLOCKED = "blocked"  # an earlier filter refuses this request
+    PII = "pii"  # an earlier filter found personal data in it
     ANONYMOUS = "anonymous"  # nobody is known to be asking
     TIMEOUT = "timeout"  # the phase's deadline passed
     STORE_DOWN = "store_down"
@@ -109,6 +112,7 @@ class Exchange:
         limits: ExchangeLimits,
         clock: Callable[[], float],
         capture: str = "observe",
+        upstream: VerdictRules = NO_SOURCES,
     ) -> None:
         self._identity = identity
         self._permissions = permissions
@@ -118,6 +122,7 @@ class Exchange:
         self._limits = limits
         self._clock = clock
         self._capture = capture
+        self._upstream = upstream
 
     # --- request -----------------------------------------------------------------------------------------------------
 
@@ -150,13 +155,16 @@ class Exchange:
         allowed = permission(self._permissions, head, parsed.conversation.controls)
         if not (allowed.read or allowed.store):
             return RequestResult(Outcome.OPTED_OUT, parsed.rewrite(None))
+        found = verdicts(self._upstream, head)
+        if found.blocked or found.pii:
+            return RequestResult(Outcome.BLOCKED if found.blocked else Outcome.PII, parsed.rewrite(None))
         scope = identify(self._identity, head, parsed.conversation.controls)
         if scope is None:
             return RequestResult(Outcome.ANONYMOUS, parsed.rewrite(None))
 
         deadline = asyncio.get_running_loop().time() + self._limits.phase_s
         ticket = await self._open_turn(head, parsed, scope, dialect.name) if allowed.store else None
-        outcome, recalled = await self._remember(head, parsed.conversation, scope, allowed, deadline)
+        outcome, recalled = await self._remember(parsed.conversation, scope, allowed, found, deadline)
         result = RequestResult(outcome, ticket=ticket)
         if recalled is None:
             return replace(result, body=parsed.rewrite(None))
@@ -216,20 +224,20 @@ class Exchange:
         return Ticket(before.turn_id, dialect)
 
     async def _remember(
-        self, head: RequestHead, conversation: Conversation, scope: Scope, allowed: Permission, deadline: float
+        self, conversation: Conversation, scope: Scope, allowed: Permission, upstream: Verdicts, deadline: float
     ) -> tuple[Outcome, Recalled | None]:
         if not allowed.read:
             return Outcome.WRITE_ONLY, None
         if any(has_block(message.text) for message in conversation.messages):
             return Outcome.ALREADY_INJECTED, None
-        reason = self._recall.skips(conversation, head.header)
+        reason = self._recall.skips(conversation, fact=upstream.fact, tool=upstream.tool)
         if reason is not None:
             return Outcome(reason), None
         now = self._clock()
         try:
             async with asyncio.timeout_at(deadline):
                 try:
-                    recalled = await self._recall.search(conversation, scope, now, head.header)
+                    recalled = await self._recall.search(conversation, scope, now, fact=upstream.fact)
                     if isinstance(recalled, str):
                         return Outcome(recalled), None
                     found = Outcome.INJECTED

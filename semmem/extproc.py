@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import grpc
@@ -119,6 +119,7 @@ class ExternalProcessor:
             await _continue(message, stream)
             return
         started = time.perf_counter()
+        head = with_metadata(head, message)
         result = await self._exchange.request(head, message.request_body.body)
         self._count(result, started)  # before the last word: Envoy may end the stream with it
         await stream.write(body_reply(result))
@@ -223,8 +224,18 @@ def request_head(message: pb.ProcessingRequest) -> RequestHead:
         method=headers.get(":method", ("",))[0],
         path=headers.get(":path", ("",))[0],
         headers=headers,
-        metadata={name: plain(struct) for name, struct in message.metadata_context.filter_metadata.items()},
+        metadata=_metadata_of(message),
     )
+
+
+def with_metadata(head: RequestHead, message: pb.ProcessingRequest) -> RequestHead:
+    """The head with the metadata of a later message: a filter that judges bodies speaks after the headers passed."""
+    later = _metadata_of(message)
+    return replace(head, metadata={**head.metadata, **later}) if later else head
+
+
+def _metadata_of(message: pb.ProcessingRequest) -> dict[str, dict[str, Any]]:
+    return {name: plain(struct) for name, struct in message.metadata_context.filter_metadata.items()}
 
 
 def plain(struct: struct_pb2.Struct) -> dict[str, Any]:

@@ -43,6 +43,15 @@ class RequestHead:
         """The value of the first of these headers that has one."""
         return next((value for name in names if (value := self.header(name))), None)
 
+    def metadata_at(self, path: tuple[str, ...]) -> Any:
+        """The value at a namespace and the keys below it; None for an empty path and where there is none."""
+        node: Any = self.metadata if path else None
+        for key in path:
+            if not isinstance(node, Mapping):
+                return None
+            node = node.get(key)
+        return node
+
 
 @dataclass(frozen=True, slots=True)
 class IdentityRules:
@@ -77,8 +86,8 @@ def identify(rules: IdentityRules, head: RequestHead, controls: Controls) -> Sco
 
 
 def _user(rules: IdentityRules, head: RequestHead, controls: Controls) -> str | None:
-    claim = _claim(head.metadata.get(rules.metadata_namespace), rules.metadata_claim)
-    if claim is not None:
+    claim = head.metadata_at((rules.metadata_namespace, *rules.metadata_claim))
+    if isinstance(claim, str) and claim:
         return _usable(rules, claim)
     for name in rules.trusted_headers:
         if name in head.headers:
@@ -86,14 +95,6 @@ def _user(rules: IdentityRules, head: RequestHead, controls: Controls) -> str | 
     if rules.api_key_secret is not None and (key := _api_key(head)):
         return "key_" + hmac.new(rules.api_key_secret, key.encode(), hashlib.sha256).hexdigest()[:40]
     return _usable(rules, controls.claimed_user) if rules.allow_untrusted_body else None
-
-
-def _claim(node: Any, path: tuple[str, ...]) -> str | None:
-    for key in path:
-        if not isinstance(node, Mapping):
-            return None
-        node = node.get(key)
-    return node if isinstance(node, str) and node else None
 
 
 def _api_key(head: RequestHead) -> str | None:

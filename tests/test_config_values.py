@@ -143,6 +143,11 @@ REFUSED = [
         "is not a lower-case header name; write for example x-user-id",
     ),
     (
+        "signals: {pii_metadata: [my.filter]}",
+        "signals.pii_metadata = (a list)",
+        "names a namespace and no value in it; write for example [security.filter, blocked], or []",
+    ),
+    (
         "listeners: {api: {admin_token_env: $TOKEN}}",
         "listeners.api.admin_token_env = (secret)",
         "is not the name of an environment variable; write the name alone, without $",

@@ -19,6 +19,7 @@ from semmem.memory import Answer, Hit, Memory, MemoryType, Scope, Turn, Vector
 from semmem.permission import PermissionRules
 from semmem.ports import BatchRules, EmbedderError, StoreTimeout, StoreUnavailable, TurnClosed
 from semmem.retrieval.recall import Recall, RecallRules
+from semmem.verdicts import NO_SOURCES, VerdictRules
 from tests.extraction.fakes import InMemoryJournal
 from tests.fakes import HashEmbedder, hot
 
@@ -86,7 +87,12 @@ class World:
     """An exchange with everything around it in reach."""
 
     def __init__(
-        self, permissions: PermissionRules = PermissionRules(), *, capture: str = "observe", **limits: Any
+        self,
+        permissions: PermissionRules = PermissionRules(),
+        *,
+        capture: str = "observe",
+        upstream: VerdictRules = NO_SOURCES,
+        **limits: Any,
     ) -> None:
         self.store = Failing()
         self.embedder = FailingEmbedder()
@@ -103,6 +109,7 @@ class World:
             limits=ExchangeLimits(**{"phase_s": 0.2} | limits),
             clock=lambda: NOW,
             capture=capture,
+            upstream=upstream,
         )
 
     async def knows(self, content: str, user: str = "alice", **fields: Any) -> None:

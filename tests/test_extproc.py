@@ -17,6 +17,7 @@ from semmem.exchange import RequestResult
 from semmem.extproc import SERVICE, DoorLimits, ExternalProcessor, ExtProcServer, header_values, plain
 from semmem.metrics import Metrics
 from semmem.ports import TurnClosed
+from semmem.verdicts import VerdictRules, VerdictSource
 from tests.test_exchange import BUDGET, QUESTION, World, as_body
 
 
@@ -136,6 +137,31 @@ async def test_an_injected_body_comes_with_its_length_and_its_ticket() -> None:
             "injected": 1.0,
         }
         assert d.metric("semmem_requests_total", outcome="injected") == 1
+
+
+async def test_a_verdict_is_heard_whether_it_comes_with_the_headers_or_with_the_body() -> None:
+    rules = VerdictRules(blocked=VerdictSource(metadata=("guard", "blocked")), pii=VerdictSource("x-pii"))
+    async with door(World(upstream=rules)) as d:
+        await d.world.knows(BUDGET)
+        verdict, said = {"guard": {"blocked": True}}, as_body(QUESTION)
+        late = body(said)
+        late.metadata_context.filter_metadata["guard"].update({"blocked": 1})
+        for sent in ([headers(metadata=verdict), body(said)], [headers(), late], [headers(x_pii="yes"), body(said)]):
+            _, answer = await d.send(*sent)
+            assert not answer.request_body.response.HasField("body_mutation")
+            assert plain(answer.dynamic_metadata)["semmem"]["store"] is False
+        assert d.metric("semmem_requests_total", outcome="blocked") == 2
+        assert d.metric("semmem_requests_total", outcome="pii") == 1
+        assert list(d.world.journal) == []
+
+
+async def test_what_came_with_the_headers_still_counts_when_the_body_brings_more() -> None:
+    rules = VerdictRules(blocked=VerdictSource(metadata=("guard", "blocked")))
+    async with door(World(upstream=rules)) as d:
+        late = body(as_body(QUESTION))
+        late.metadata_context.filter_metadata["other"].update({"a": 1})
+        await d.send(headers(metadata={"guard": {"blocked": True}}), late)
+        assert d.metric("semmem_requests_total", outcome="blocked") == 1
 
 
 async def test_a_body_that_does_not_change_is_not_sent_back() -> None:

@@ -16,6 +16,7 @@ from semmem.config.values import (
     HttpUrl,
     Line,
     ListOf,
+    MetadataPath,
     Milliseconds,
     NonEmptyLine,
     Port,
@@ -76,8 +77,11 @@ class Identity(Section):
     )
 
 
+_METADATA = "namespace, then keys, of the same in Envoy's dynamic metadata; what stands there beats {}"
+
+
 class Signals(Section):
-    """``signals``: how semmem decides whether a request needs memories."""
+    """``signals``: how semmem decides whether a request needs memories, and what earlier filters say of it."""
 
     engine: Literal["rules", "classifier"] = Field(
         default="classifier",
@@ -86,8 +90,22 @@ class Signals(Section):
     fact_header: HeaderOrNone = Field(
         default="", description="header in which an earlier filter says whether this is a general question"
     )
+    fact_metadata: MetadataPath = Field(default=(), max_length=8, description=_METADATA.format("fact_header"))
     tool_header: HeaderOrNone = Field(
         default="", description="header in which an earlier filter says whether this is a tool turn"
+    )
+    tool_metadata: MetadataPath = Field(default=(), max_length=8, description=_METADATA.format("tool_header"))
+    blocked_header: HeaderOrNone = Field(
+        default="", description="header in which an earlier filter says that it refuses: neither read nor store"
+    )
+    blocked_metadata: MetadataPath = Field(
+        default=(), max_length=8, description="the same in Envoy's dynamic metadata; true in one of the two is enough"
+    )
+    pii_header: HeaderOrNone = Field(
+        default="", description="header in which an earlier filter says: personal data; neither read nor store"
+    )
+    pii_metadata: MetadataPath = Field(
+        default=(), max_length=8, description="the same in Envoy's dynamic metadata; true in one of the two is enough"
     )
 
 

@@ -124,6 +124,12 @@ def _header_or_none(name: str) -> str:
     return _header(name) if name else name
 
 
+def _metadata_path(path: tuple[str, ...]) -> tuple[str, ...]:
+    if len(path) == 1:
+        raise refusal("names a namespace and no value in it", "write for example [security.filter, blocked], or []")
+    return path
+
+
 def _unix_socket(path: str) -> str:
     size = len(os.fsencode(_one_line(path)))
     if size > UNIX_SOCKET_BYTES_MAX:
@@ -173,6 +179,7 @@ UrlPath = Annotated[str, Field(max_length=1024), AfterValidator(_url_path)]
 Header = Annotated[str, AfterValidator(_header)]
 TrustedHeader = Annotated[str, AfterValidator(_trusted_header)]
 HeaderOrNone = Annotated[str, AfterValidator(_header_or_none)]
+MetadataPath = Annotated[ListOf[NonEmptyLine], AfterValidator(_metadata_path)]
 UnixSocket = Annotated[str, AfterValidator(_unix_socket)]
 Identifier = Annotated[str, AfterValidator(_identifier)]
 VariableName = Annotated[str, AfterValidator(_variable_name)]

@@ -33,8 +33,6 @@ class RecallRules:
     ``user_role_models`` (names or patterns like ``*/o1-*``) refuse a system message.
 
     The two timeouts together are the request phase's: the store keeps its own time however long embedding took.
-
-    ``fact_header`` and ``tool_header`` carry an earlier filter's verdict (true, false); empty: there is none.
     """
 
     limit: int = 5
@@ -47,8 +45,6 @@ class RecallRules:
     role: str = "system"
     position: str = "first"
     user_role_models: tuple[str, ...] = ()
-    fact_header: str = ""
-    tool_header: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,23 +106,15 @@ class Recall:
         self._gate = gate
         self._on_search = on_search
 
-    def skips(self, conversation: Conversation, header: Callable[[str], str | None]) -> str | None:
-        """The reason not to search, in one word, or None. ``header`` reads one of the request's headers."""
+    def skips(self, conversation: Conversation, *, fact: bool | None = None, tool: bool | None = None) -> str | None:
+        """The reason not to search, in one word, or None. ``fact`` and ``tool``: an earlier filter's verdicts."""
         if not any(message.role is Role.USER and message.text.strip() for message in conversation.messages):
             return NO_QUESTION
-        reason = decide(
-            conversation,
-            fact=_verdict(header, self._rules.fact_header),
-            tool=_verdict(header, self._rules.tool_header),
-        )
+        reason = decide(conversation, fact=fact, tool=tool)
         return None if reason == SEARCH else reason
 
     async def search(
-        self,
-        conversation: Conversation,
-        scope: Scope,
-        now: float,
-        header: Callable[[str], str | None] = lambda _name: None,
+        self, conversation: Conversation, scope: Scope, now: float, *, fact: bool | None = None
     ) -> Recalled | str | None:
         """The relevant memories, None, or the gate's reason not to search. Raises EmbedderError and StoreError."""
         limit = self._limit(conversation)
@@ -140,7 +128,7 @@ class Recall:
         try:
             self._memories.warm(scope.user)  # it is read while the question is embedded
             vector = await embed_query(self._embedder, query, timeout_s=self._rules.embed_timeout_s)
-            reason = self._judged(conversation, query, vector, header)
+            reason = self._judged(conversation, query, vector, fact)
             if reason != SEARCH:
                 status = reason
                 return reason
@@ -174,10 +162,10 @@ class Recall:
         """
         used, limit = strategy or self._rules.strategy, self._limit(conversation)
         query = build_query(conversation, chars_max=self._rules.query_chars_max)
-        reason = self.skips(conversation, lambda _name: None)
+        reason = self.skips(conversation)
         try:
             vector = await embed_query(self._embedder, query, timeout_s=self._rules.embed_timeout_s)
-            reason = reason or self._judged(conversation, query, vector, lambda _name: None)
+            reason = reason or self._judged(conversation, query, vector, None)
             found = await self._found(conversation, scope, query, vector, used, now)
         except EmbedderError:
             used = Strategy.KEYWORD
@@ -221,15 +209,13 @@ class Recall:
             return _Found(best, HOT, None)
         return _Found(newest(index, scope=reading, types=types, now=now), RECENT, None)
 
-    def _judged(
-        self, conversation: Conversation, query: str, vector: Vector, header: Callable[[str], str | None]
-    ) -> str:
+    def _judged(self, conversation: Conversation, query: str, vector: Vector, fact: bool | None) -> str:
         """The gate's word. It knows single questions: not one that was given terms of what came before."""
         said = next(message.text for message in reversed(conversation.messages) if message.role is Role.USER)
         if self._gate is None or query != said.strip():
             return SEARCH
         reason = self._gate(query, vector)
-        if reason == "general_fact" and _verdict(header, self._rules.fact_header) is False:
+        if reason == "general_fact" and fact is False:
             return SEARCH  # an earlier filter has said that it is not
         return reason
 
@@ -274,8 +260,3 @@ def _kept(ranked: Sequence[Ranked]) -> list[Hit]:
 def _reading(scope: Scope) -> Scope:
     """Memories of every session and agent are read; an absent project means all of the user's."""
     return Scope(scope.user, project=scope.project)
-
-
-def _verdict(header: Callable[[str], str | None], name: str) -> bool | None:
-    value = (header(name) or "").lower() if name else ""
-    return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}.get(value)

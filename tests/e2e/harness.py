@@ -202,8 +202,13 @@ class EnvoyProcess:
 
 
 @contextmanager
-def envoy_process(folder: Path, *, semmem_port: int, upstream: str) -> Iterator[EnvoyProcess]:
-    """The shipped configuration with other addresses and the demo's stand-in for authentication."""
+def envoy_process(
+    folder: Path, *, semmem_port: int, upstream: str, adapt: Callable[[Json], None] = lambda _config: None
+) -> Iterator[EnvoyProcess]:
+    """The shipped configuration with other addresses and the demo's stand-in for authentication.
+
+    ``adapt`` changes it further, in place.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     config = derive(
         yaml.safe_load(SHIPPED_ENVOY.read_text()),
@@ -213,6 +218,7 @@ def envoy_process(folder: Path, *, semmem_port: int, upstream: str) -> Iterator[
         upstream=upstream,
         show_outcome=True,
     )
+    adapt(config)
     file, admin_file = folder / "envoy.json", folder / "envoy-admin"
     file.write_text(json.dumps(config))
     admin_file.unlink(missing_ok=True)
@@ -320,11 +326,16 @@ class House:
 
 
 @contextmanager
-def house(folder: Path, model: StandInModel, override: Mapping[str, Any] | None = None) -> Iterator[House]:
-    """A whole house with its own semmem and its own Envoy before a given model."""
+def house(
+    folder: Path,
+    model: StandInModel,
+    override: Mapping[str, Any] | None = None,
+    adapt: Callable[[Json], None] = lambda _config: None,
+) -> Iterator[House]:
+    """A whole house with its own semmem and its own Envoy, each with changes to its configuration, before a model."""
     with (
         semmem_process(folder, override) as semmem,
-        envoy_process(folder, semmem_port=semmem.grpc_port, upstream=model.url) as envoy,
+        envoy_process(folder, semmem_port=semmem.grpc_port, upstream=model.url, adapt=adapt) as envoy,
         httpx.Client(timeout=30, trust_env=False, limits=httpx.Limits(max_connections=200)) as http,
     ):
         yield House(model, semmem, envoy, http)

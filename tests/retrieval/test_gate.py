@@ -146,17 +146,16 @@ class Desk:
         self.searches: list[str] = []
         self.store = InProcessStore()
 
-    async def search(self, conversation: Conversation, **headers: str) -> object:
+    async def search(self, conversation: Conversation, fact: bool | None = None) -> object:
         await self.store.open()
         recall = Recall(
             hot(self.store),
             HashEmbedder(),
-            RecallRules(fact_header="x-fact"),
+            RecallRules(),
             gate=self.judge,
             on_search=lambda status, _hits, _seconds: self.searches.append(status),
         )
-        sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        return await recall.search(conversation, Scope("ada"), NOW, sent.get)
+        return await recall.search(conversation, Scope("ada"), NOW, fact=fact)
 
 
 @pytest.mark.parametrize("word", ["greeting", "general_fact"])
@@ -180,6 +179,6 @@ async def test_a_vague_question_is_not_judged_since_its_vector_is_of_more_than_i
 
 async def test_an_earlier_filters_no_overrules_the_vector() -> None:
     desk = Desk("general_fact")
-    assert await desk.search(asked("Which metal is it?"), x_fact="false") is None
-    assert await desk.search(asked("Which metal is it?"), x_fact="") == "general_fact"
-    assert await Desk("greeting").search(asked("Which metal is it?"), x_fact="false") == "greeting"
+    assert await desk.search(asked("Which metal is it?"), fact=False) is None
+    assert await desk.search(asked("Which metal is it?"), fact=None) == "general_fact"
+    assert await Desk("greeting").search(asked("Which metal is it?"), fact=False) == "greeting"
