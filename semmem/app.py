@@ -21,6 +21,7 @@ from semmem.assembly import DAY_S, Backends
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.milvus import MilvusStore
 from semmem.backends.milvus_lite import MilvusLiteProcess
+from semmem.backends.watched_store import WatchedStore
 from semmem.background import JournalWriter, Learner, Tasks
 from semmem.config.settings import Settings
 from semmem.extproc import ExternalProcessor, ExtProcServer
@@ -58,6 +59,7 @@ class App:
         self._settings = settings
         self.metrics = Metrics()
         self._tasks = Tasks()
+        self._blocks = assembly.blocks(settings)
         self._milvus: MilvusStore | None = None
         self._up = {"journal": False, "embedder": False, "store": False}
         self._embedder_tried = asyncio.Event()
@@ -139,13 +141,15 @@ class App:
         for model in models.values():
             stack.push_async_callback(model.close)
         return Backends(
-            store=assembly.hot_memories(
-                settings, MeteredStore(store, self.metrics, settings.memory.backend), self._tasks.spawn
-            ),
+            store=assembly.hot_memories(settings, self._watched(store), self._tasks.spawn),
             embedder=MeteredEmbedder(embedder, self.metrics),
             journal=journal,
             models=models,
         )
+
+    def _watched(self, store: Store) -> Store:
+        """Below the hot memories: nothing runs between what tool loops are told here and what changes there."""
+        return WatchedStore(MeteredStore(store, self.metrics, self._settings.memory.backend), self._blocks.changed)
 
     async def _make_store(self, stack: AsyncExitStack, signature: str) -> Store:
         memory = self._settings.memory
@@ -197,7 +201,7 @@ class App:
     ) -> tuple[ExtProcServer, Addresses]:
         settings = self._settings
         limits = assembly.door_limits(settings)
-        exchange = assembly.exchange(settings, backends, writer, self._searched)
+        exchange = assembly.exchange(settings, backends, writer, self._searched, self._blocks)
         server = ExtProcServer(
             ExternalProcessor(exchange, self.metrics, limits, single_filter=settings.capture.mode == "single_filter"),
             address=assembly.grpc_address(settings),

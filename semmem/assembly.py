@@ -40,6 +40,7 @@ from semmem.metrics import Metrics
 from semmem.permission import PermissionRules
 from semmem.ports import Batch, BatchRules, Embedder, Extractor, LanguageModel, Store
 from semmem.retrieval import gate
+from semmem.retrieval.blocks import Blocks
 from semmem.retrieval.context import FENCE_MARKERS, strip_block
 from semmem.retrieval.hot_memories import HotMemories, Spawn
 from semmem.retrieval.recall import Recall, RecallRules
@@ -159,6 +160,7 @@ def exchange(
     backends: Backends,
     writer: JournalWriter,
     on_search: Callable[[str, list[Hit], float], None],
+    tool_loops: Blocks,
 ) -> Exchange:
     memory, limits = settings.memory, settings.limits
 
@@ -178,6 +180,7 @@ def exchange(
         clock=time.time,
         capture=settings.capture.mode,
         upstream=verdict_rules(settings),
+        blocks=tool_loops,
     )
 
 
@@ -193,6 +196,13 @@ def recall(
         gate=vector_gate(settings, backends.embedder.signature),
         on_search=on_search,
     )
+
+
+def blocks(settings: Settings) -> Blocks:
+    """None are kept beside other replicas: nobody would tell of what is forgotten there."""
+    injection = settings.memory.injection
+    alone = settings.deployment.replicas == 1
+    return Blocks(entries_max=injection.repeat_entries_max if alone else 0, ttl_s=injection.repeat_ttl_s)
 
 
 def vector_gate(settings: Settings, signature: str) -> Callable[[str, Vector], str] | None:

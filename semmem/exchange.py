@@ -18,10 +18,11 @@ from typing import Protocol
 
 from semmem.dialects import BY_NAME, AnswerReader, Malformed, ParsedRequest, dialect_for
 from semmem.encodings import Decoder, Undecodable, decoder_for
-from semmem.identity import IdentityRules, RequestHead, Sessions, identify, turn_id
-from semmem.memory import Answer, Conversation, Injection, Message, Role, Scope, Turn
+from semmem.identity import Answered, IdentityRules, RequestHead, Sessions, identify, turn_id
+from semmem.memory import Answer, Conversation, Message, Role, Scope, Turn
 from semmem.permission import OWN_HEADER_PREFIX, Permission, PermissionRules, permission
 from semmem.ports import EmbedderError, StoreError, StoreTimeout, TurnClosed
+from semmem.retrieval.blocks import Block, Blocks, block_of, goes_on, loop_of
 from semmem.retrieval.context import has_block, strip_block
 from semmem.retrieval.recall import COLD_DENSE, Recall, Recalled
 from semmem.verdicts import NO_SOURCES, VerdictRules, Verdicts, verdicts
@@ -37,6 +38,7 @@ class Outcome(StrEnum):
     GREETING = "greeting"  # the gate: social
     GENERAL_FACT = "general_fact"  # the gate: a question no memory can answer
     TOOL_TURN = "tool_turn"  # the gate: a tool answers
+    REPEATED = "repeated"  # a tool loop goes on: the memories of its first request, in the same place
     ALREADY_INJECTED = "already_injected"  # a gateway before this one, or a retry, has done it
     NO_QUESTION = "no_question"  # no user message to search for
     WRITE_ONLY = "write_only"  # reading was opted out of, storing was not
@@ -113,6 +115,7 @@ class Exchange:
         clock: Callable[[], float],
         capture: str = "observe",
         upstream: VerdictRules = NO_SOURCES,
+        blocks: Blocks | None = None,
     ) -> None:
         self._identity = identity
         self._permissions = permissions
@@ -123,6 +126,7 @@ class Exchange:
         self._clock = clock
         self._capture = capture
         self._upstream = upstream
+        self._blocks = Blocks(entries_max=0, ttl_s=0.0) if blocks is None else blocks
 
     # --- request -----------------------------------------------------------------------------------------------------
 
@@ -163,22 +167,22 @@ class Exchange:
             return RequestResult(Outcome.ANONYMOUS, parsed.rewrite(None))
 
         deadline = asyncio.get_running_loop().time() + self._limits.phase_s
-        ticket = await self._open_turn(head, parsed, scope, dialect.name) if allowed.store else None
-        outcome, recalled = await self._remember(parsed.conversation, scope, allowed, found, deadline)
-        result = RequestResult(outcome, ticket=ticket)
-        if recalled is None:
-            return replace(result, body=parsed.rewrite(None))
-        injection = Injection(recalled.text, role=recalled.role, position=recalled.position)
-        return replace(result, body=parsed.rewrite(injection), injected=len(recalled.hits), tokens=recalled.tokens)
+        turn = await self._turn(head, parsed, scope)
+        ticket = self._journalled(turn, parsed, scope, dialect.name) if allowed.store and turn is not None else None
+        outcome, block = await self._remember(parsed, scope, turn, allowed, found, deadline)
+        if block is None:
+            return RequestResult(outcome, parsed.rewrite(None), ticket)
+        return RequestResult(outcome, parsed.rewrite(block.injection), ticket, len(block.memories), block.tokens)
 
-    async def _open_turn(self, head: RequestHead, parsed: ParsedRequest, scope: Scope, dialect: str) -> Ticket | None:
+    async def _turn(self, head: RequestHead, parsed: ParsedRequest, scope: Scope) -> Turn | Answered | None:
+        """The turn that the request's own words begin or belong to; without any, the one it goes on from."""
         conversation, now = _without_blocks(parsed.conversation), self._clock()
         said = _user_messages(conversation)
         text = said[-1].text.strip() if said else ""
         if not text:
-            return await self._continued_turn(conversation, scope, dialect)
+            return await self._continued_turn(conversation, scope)
         scope = replace(scope, session=await self._sessions.name(scope, conversation, now))
-        turn = Turn(
+        return Turn(
             id=turn_id(scope, len(said), text, after=self._after(conversation, scope)),
             scope=scope,
             ordinal=len(said),
@@ -186,10 +190,17 @@ class Exchange:
             opened_at=now,
             request_id=head.header("x-request-id") or "",
         )
-        self._sessions.opened(turn.id, scope)
+
+    def _journalled(self, turn: Turn | Answered, parsed: ParsedRequest, scope: Scope, dialect: str) -> Ticket | None:
+        if isinstance(turn, Answered):
+            if self._capture not in OBSERVING:
+                return None
+            self._sessions.opened(turn.turn_id, replace(scope, session=turn.session))
+            return Ticket(turn.turn_id, dialect)
+        self._sessions.opened(turn.id, turn.scope)
         accepted = self._journal.offer(turn)
         if self._capture == "history":
-            self._close_from_history(conversation, scope, now)
+            self._close_from_history(_without_blocks(parsed.conversation), turn.scope, turn.opened_at)
         return Ticket(turn.id, dialect) if accepted and self._capture in OBSERVING else None
 
     def _after(self, conversation: Conversation, scope: Scope) -> str:
@@ -212,24 +223,42 @@ class Exchange:
             tail = _storable(answer[-self._limits.answer_bytes_max :])
             self._journal.offer(TurnClosed(closed, "answered", now, answer=tail))
 
-    async def _continued_turn(self, conversation: Conversation, scope: Scope, dialect: str) -> Ticket | None:
+    async def _continued_turn(self, conversation: Conversation, scope: Scope) -> Answered | None:
         """A request without words of the user's own (a tool's result) extends the turn whose answer it goes on from."""
         if conversation.previous_id:
-            before = await self._sessions.answered(scope.user, conversation.previous_id)
-        else:
-            before = self._sessions.latest(replace(scope, session=scope.session or conversation.conversation_id))
-        if before is None or self._capture not in OBSERVING:
-            return None
-        self._sessions.opened(before.turn_id, replace(scope, session=before.session))
-        return Ticket(before.turn_id, dialect)
+            return await self._sessions.answered(scope.user, conversation.previous_id)
+        return self._sessions.latest(replace(scope, session=scope.session or conversation.conversation_id))
 
     async def _remember(
-        self, conversation: Conversation, scope: Scope, allowed: Permission, upstream: Verdicts, deadline: float
-    ) -> tuple[Outcome, Recalled | None]:
+        self,
+        parsed: ParsedRequest,
+        scope: Scope,
+        turn: Turn | Answered | None,
+        allowed: Permission,
+        upstream: Verdicts,
+        deadline: float,
+    ) -> tuple[Outcome, Block | None]:
+        conversation = parsed.conversation
         if not allowed.read:
             return Outcome.WRITE_ONLY, None
         if any(has_block(message.text) for message in conversation.messages):
             return Outcome.ALREADY_INJECTED, None
+        if turn is None:
+            outcome, recalled = await self._search(conversation, scope, upstream, deadline)
+            return outcome, block_of(recalled)
+        resent = isinstance(turn, Turn)  # the turn's own words are in this request too
+        loop = loop_of(scope, turn.id if isinstance(turn, Turn) else turn.turn_id, conversation)
+        if goes_on(conversation) and (block := self._blocks.get(loop, now=self._clock())) is not None:
+            has_it = not resent and parsed.keeps(block.injection)
+            return (Outcome.ALREADY_INJECTED, None) if has_it else (Outcome.REPEATED, block)
+        mark = self._blocks.mark()
+        outcome, recalled = await self._search(conversation, scope, upstream, deadline)
+        self._blocks.put(loop, block := block_of(recalled), mark=mark, now=self._clock())
+        return outcome, block
+
+    async def _search(
+        self, conversation: Conversation, scope: Scope, upstream: Verdicts, deadline: float
+    ) -> tuple[Outcome, Recalled | None]:
         reason = self._recall.skips(conversation, fact=upstream.fact, tool=upstream.tool)
         if reason is not None:
             return Outcome(reason), None

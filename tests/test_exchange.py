@@ -18,6 +18,7 @@ from semmem.identity import IdentityRules, RequestHead, Sessions
 from semmem.memory import Answer, Hit, Memory, MemoryType, Scope, Turn, Vector
 from semmem.permission import PermissionRules
 from semmem.ports import BatchRules, EmbedderError, StoreTimeout, StoreUnavailable, TurnClosed
+from semmem.retrieval.blocks import Blocks
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.verdicts import NO_SOURCES, VerdictRules
 from tests.extraction.fakes import InMemoryJournal
@@ -26,6 +27,8 @@ from tests.fakes import HashEmbedder, hot
 NOW = 1_800_000_000.0
 BUDGET = "User's budget for the Hawaii trip is $10,000"
 QUESTION = "What's my budget for the Hawaii trip?"
+PATIENT = RecallRules(threshold=0.2, embed_timeout_s=10.0, store_timeout_s=10.0)
+"""For tests in which nothing is late, however busy the machine is."""
 
 
 class Halves(list[Turn | TurnClosed]):
@@ -92,12 +95,15 @@ class World:
         *,
         capture: str = "observe",
         upstream: VerdictRules = NO_SOURCES,
+        blocks: Blocks | None = None,
+        rules: RecallRules = RecallRules(threshold=0.2, user_role_models=("o1", "*/o1-*")),
         **limits: Any,
     ) -> None:
         self.store = Failing()
         self.embedder = FailingEmbedder()
         self.journal = Halves()
-        self.rules = RecallRules(threshold=0.2, user_role_models=("o1", "*/o1-*"))
+        self.rules = rules
+        self.now = NOW
         self.judged = "search"
 
         self.exchange = Exchange(
@@ -107,9 +113,10 @@ class World:
             recall=Recall(hot(self.store), self.embedder, self.rules, gate=lambda _text, _vector: self.judged),
             journal=self.journal,
             limits=ExchangeLimits(**{"phase_s": 0.2} | limits),
-            clock=lambda: NOW,
+            clock=lambda: self.now,
             capture=capture,
             upstream=upstream,
+            blocks=blocks,
         )
 
     async def knows(self, content: str, user: str = "alice", **fields: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 from semmem.exchange import Outcome, RequestResult
 from semmem.identity import RequestHead
 from semmem.verdicts import NO_SOURCES, VerdictRules, Verdicts, VerdictSource, verdicts
-from tests.test_exchange import BUDGET, QUESTION, World, as_body
+from tests.test_exchange import BUDGET, PATIENT, QUESTION, World, as_body
 
 ROUTER, GUARD = "semantic.router", "guard"
 RULES = VerdictRules(
@@ -83,7 +83,7 @@ def test_a_fact_or_tool_header_sent_twice_says_nothing() -> None:
 
 
 async def asked(body: dict[str, Any] = OWN_MEMBERS, **given: Any) -> tuple[World, RequestResult]:
-    world = World(upstream=RULES)
+    world = World(upstream=RULES, rules=PATIENT, phase_s=20.0)
     await world.knows(BUDGET)
     return world, await world.exchange.request(head(**given), as_body(body))
 
@@ -120,7 +120,7 @@ async def test_a_verdict_that_clears_a_request_lets_it_search() -> None:
 
 
 async def test_a_fact_verdict_in_metadata_replaces_the_words_and_the_vector() -> None:
-    world = World(upstream=RULES)
+    world = World(upstream=RULES, rules=PATIENT, phase_s=20.0)
     await world.knows("The capital of Peru is where the user was born")
     world.judged = "general_fact"
 
@@ -134,7 +134,7 @@ async def test_a_fact_verdict_in_metadata_replaces_the_words_and_the_vector() ->
 
 
 async def test_nothing_is_asked_of_the_store_for_a_blocked_request() -> None:
-    world = World(upstream=RULES)
+    world = World(upstream=RULES, rules=PATIENT, phase_s=20.0)
     world.store.delay_s = 60.0
     async with asyncio.timeout(5):
         result = await world.exchange.request(head({"x-blocked": ("1",)}), as_body(QUESTION))

@@ -125,6 +125,15 @@ class Injection(Section):
     max_inject_tokens: int = Field(
         default=2000, ge=0, le=16_000, description="hard cap of the block; 0: inject nothing"
     )
+    repeat_entries_max: int = Field(
+        default=1000,
+        ge=0,
+        le=100_000,
+        description="tool loops that keep their block from request to request; 0, or more than one replica: none does",
+    )
+    repeat_ttl_s: Seconds = Field(
+        default=1800.0, description="how long a tool may take before its loop loses the block"
+    )
     user_role_models: ListOf[NonEmptyLine] = Field(
         default=("o1", "o1-mini", "o1-preview", "glm", "glmt", "glm-cn", "zai", "qianfan"),
         max_length=200,

@@ -30,6 +30,12 @@ class ParsedRequest(Protocol):
         Every other member keeps its place and its bytes.
         """
 
+    def keeps(self, injection: Injection) -> bool:
+        """Whether the API hands on, with the history it keeps, what was injected like this beside the user's words.
+
+        A request that goes on from such an answer, and does not bring those words itself, has the injection already.
+        """
+
 
 class AnswerReader(Protocol):
     """Reads one answer as it passes. Pure: bytes in, an Answer out; never raises on hostile input."""

@@ -106,6 +106,10 @@ class ChatRequest:
             edits.append(insert_element(self._source.members["messages"], index, _message_json(injection)))
         return splice(self._source.body, edits) if edits else None
 
+    def keeps(self, injection: Injection) -> bool:
+        """Never: this API keeps nothing from one request to the next."""
+        return False
+
 
 # --- reading a request -----------------------------------------------------------------------------------------------
 

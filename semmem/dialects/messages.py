@@ -140,6 +140,10 @@ class MessagesRequest:
             edits += beside_user or self._beside_system(text, injection.position)
         return splice(self._source.body, edits) if edits else None
 
+    def keeps(self, injection: Injection) -> bool:
+        """Never: this API keeps nothing from one request to the next."""
+        return False
+
     def _beside_user(self, text: str) -> list[Edit]:
         """Nothing when no user speaks, or when a message names its content twice: no reader would read it alike."""
         if self._spot is None:

@@ -148,6 +148,10 @@ class ResponsesRequest:
             edits += self._added(injection)
         return splice(self._source.body, edits) if edits else None
 
+    def keeps(self, injection: Injection) -> bool:
+        """Items of ``input`` become part of the chain or conversation; ``instructions`` are said anew each time."""
+        return injection.position == "before_last_user" or injection.role == "user"
+
     def _added(self, injection: Injection) -> list[Edit]:
         if injection.position not in _POSITIONS:
             raise ValueError(f"no such position: {injection.position!r}")
