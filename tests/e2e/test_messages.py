@@ -191,7 +191,8 @@ def test_a_tools_round_trip_is_one_turn_and_teaches_only_what_the_user_said(
 
     assert (called.stop_reason, answered.stop_reason) == ("tool_use", "end_turn")
     assert "10,000" in first["system"]
-    assert "system" not in second, "what goes on from a tool's result is no new question"
+    assert second["system"] == first["system"], "a loop keeps its block, and a tool's result is no new question"
+    assert second["messages"][: len(first["messages"])] == first["messages"]
     assert second["messages"][-1]["content"] == [result]
     assert answers(home, alice) == [said(answered)]
     assert [text for text, _ in home.semmem.turns(alice)] == [asked]

@@ -200,13 +200,18 @@ def test_a_tools_round_trip_is_one_turn_and_teaches_only_what_the_user_said(
     asked = "I live in Ghent. Ask weather what is within my budget for the trip?"
     history: list[Any] = [{"role": "user", "content": asked}]
     with caller(home, alice) as client:
+        seen = home.semmem.metric("llm_memory_turns_total", status="continues")
         called = client.ask(history, stream=stream, tools=[WEATHER])
         first = client.prompt
         (call,) = called.output
         assert call.type == "function_call"
         output = {"type": "function_call_output", "call_id": call.call_id, "output": "I live in Rome. It rains."}
         if chained:
-            eventually(lambda: home.semmem.turns(alice), within_s=5, what="the turn is journalled")
+            eventually(
+                lambda: home.semmem.metric("llm_memory_turns_total", status="continues") > seen,
+                within_s=5,
+                what="the call of the tool was observed",
+            )
             answered = client.ask([output], stream=stream, tools=[WEATHER], previous_response_id=called.id)
         else:
             sent_back = {"type": "function_call", "call_id": call.call_id, "name": call.name, "arguments": "{}"}
@@ -214,7 +219,7 @@ def test_a_tools_round_trip_is_one_turn_and_teaches_only_what_the_user_said(
         second = client.prompt
 
     assert "10,000" in first["instructions"]
-    assert "instructions" not in second, "what goes on from a tool's output is no new question"
+    assert second["instructions"] == first["instructions"], "a loop keeps its block; an output is no new question"
     assert second["input"][-1] == output
     assert answers(home, alice) == [answered.output_text]
     assert [text for text, _ in home.semmem.turns(alice)] == [asked]
@@ -239,6 +244,32 @@ def test_a_tools_result_in_chat_is_no_new_question(home: House, alice: str, stre
         assert client.prompt["messages"] == messages
     assert "$7" in said
     assert answers(home, alice) == [said]
+
+
+def test_a_tool_loop_in_chat_has_one_block_in_one_place_until_its_memory_is_forgotten(home: House, alice: str) -> None:
+    memory = home.semmem.remember(alice, FACT)
+    function = {"type": "function", "function": {key: value for key, value in WEATHER.items() if key != "type"}}
+    messages: list[Any] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": QUESTION}]
+    prompts: list[list[Json]] = []
+    with caller(home, alice) as client:
+
+        def ask() -> None:
+            client.chat(messages, tools=[function])
+            prompts.append(client.prompt["messages"])
+
+        ask()
+        for number in range(2):
+            call = {"id": f"call_{number}", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+            messages.append({"role": "assistant", "tool_calls": [call]})
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": "It rains."})
+            ask()
+        home.semmem.api("DELETE", f"/v1/memory/{memory['id']}", params={"user_id": alice})
+        ask()
+
+    first, second, third, after = prompts
+    assert "10,000" in first[0]["content"]
+    assert (second, third) == ([*first, *messages[2:4]], [*first, *messages[2:6]])
+    assert after == messages
 
 
 def test_semmems_own_members_never_reach_the_model(home: House, alice: str) -> None:
