@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.memory import Controls, Conversation, Injection, Message, Role, Scope
-from semmem.retrieval.blocks import Block, Blocks, Loop, goes_on, loop_of
+from semmem.memory import Controls, Conversation, Hit, Injection, Memory, MemoryType, Message, Role, Scope
+from semmem.retrieval.blocks import Block, Blocks, Loop, block_of, goes_on, loop_of
+from semmem.retrieval.recall import Recalled
 
 NOW = 1_800_000_000.0
 BLOCK = Block(Injection("<block>"), ("mem_1", "mem_2"), tokens=7)
@@ -159,3 +160,18 @@ def test_a_loop_is_told_apart_by_all_its_block_depends_on() -> None:
 )
 def test_a_turn_goes_on_when_tools_spoke_last(roles: list[Role], goes: bool) -> None:
     assert goes_on(Conversation(tuple(Message(role, "x") for role in roles))) is goes
+
+
+def found(*expiries: float | None) -> Recalled:
+    memories = [
+        Memory(f"mem_{number}", 1, MemoryType.SEMANTIC, "x", "ada", expires_at=expires_at)
+        for number, expires_at in enumerate(expiries)
+    ]
+    return Recalled("<block>", "user", "after_system", tuple(Hit(memory, 0.5, 0.5) for memory in memories), 9)
+
+
+def test_a_block_is_what_was_found_until_the_first_of_it_expires() -> None:
+    assert block_of(None) is None
+    placed = Injection("<block>", role="user", position="after_system")
+    assert block_of(found(None, NOW + 9, NOW + 3)) == Block(placed, ("mem_0", "mem_1", "mem_2"), 9, NOW + 3)
+    assert block_of(found(None)) == Block(placed, ("mem_0",), 9, None)
