@@ -135,7 +135,7 @@ async def test_a_fact_verdict_in_metadata_replaces_the_words_and_the_vector() ->
 
 async def test_nothing_is_asked_of_the_store_for_a_blocked_request() -> None:
     world = World(upstream=RULES, rules=PATIENT, phase_s=20.0)
-    world.store.delay_s = 60.0
+    world.store.list_delay_s = 60.0
     async with asyncio.timeout(5):
         result = await world.exchange.request(head({"x-blocked": ("1",)}), as_body(QUESTION))
     assert result.outcome is Outcome.BLOCKED
