@@ -119,6 +119,16 @@ class Store(Protocol):
         """One cheap round trip. Raises StoreError when the store does not answer."""
 
 
+class Sweepable(Protocol):
+    """What only housekeeping asks of a store: the calls that look at every user's memories. Raises StoreError."""
+
+    async def expired(self, now: float, *, limit: int) -> list[tuple[str, str]]:
+        """(user, memory id) of memories whose time is over; of some a newer version may live on."""
+
+    async def sweep(self, now: float, *, expired: bool = True) -> int:
+        """Remove rows that no read shows (lower versions and, when asked, expired memories); how many."""
+
+
 # --- embedder --------------------------------------------------------------------------------------------------------
 
 
@@ -266,7 +276,65 @@ class History(Protocol):
         """Earlier versions, oldest first."""
 
     async def forget_versions(self, scope: Scope, memory_id: str) -> int:
-        """Erase the earlier versions of one memory; how many."""
+        """Erase all that is kept beside one memory: earlier versions (how many), statistics.
+
+        A batch of the user that is under way is no longer allowed to write it (``UserWork.allows``).
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """How often a memory was put into a prompt, and when last (seconds; 0: never)."""
+
+    count: int = 0
+    last_at: float = 0.0
+
+
+class AccessStatistics(Protocol):
+    """How memories are used, kept beside them, so that counting never rewrites a vector. Raises JournalError."""
+
+    async def record_uses(self, uses: Sequence[tuple[str, str, Uses]]) -> None:
+        """Add (user, memory id, uses) to what is there; the later ``last_at`` stays."""
+
+    async def uses(self, user: str) -> dict[str, Uses]:
+        """By memory id; memories that were never used are not in it."""
+
+
+class UserWork(Protocol):
+    """One at a time per user: batches, and holds by whoever else changes a user's memories. Raises JournalError."""
+
+    async def hold(self, user: str, *, now: float, lease_s: float) -> str | None:
+        """An id while no batch and no other hold of the user is under way, else None. It ends by itself."""
+
+    async def let_go(self, hold_id: str) -> None:
+        """End a hold. Idempotent."""
+
+    async def allows(self, batch_id: str, memory_id: str) -> bool:
+        """Whether a batch or hold may write this memory: not when it was forgotten since the batch began, nor when
+        the batch itself was erased.
+
+        Asked before a write, it saves the write; asked after it, it decides whether the write may stay. A memory is
+        first marked here and then forgotten in the store, so one of the two sees the other.
+        """
+
+
+class UserList(Protocol):
+    """Who may have memories. Raises JournalError."""
+
+    async def know_user(self, user: str) -> None:
+        """Add a user. Those of batches and of uses are known by themselves."""
+
+    async def users_due(self, *, kept_before: float, limit: int) -> list[str]:
+        """Users whose memories were last gone through before then, longest ago first."""
+
+    async def mark_kept(self, user: str, *, now: float) -> None:
+        """The user's memories were gone through."""
+
+    async def kept_ids(self, user: str) -> set[str]:
+        """Ids of memories with versions or statistics, whether the store still has them or not."""
+
+    async def forget_user(self, user: str) -> None:
+        """Erase versions, statistics and the name of a user who has no memories. Turns stay."""
 
 
 # --- language model --------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, and_, delete, select, update
 
-from semmem.backends import sql_turns
+from semmem.backends import sql_life, sql_turns
 from semmem.backends.sql_batches import claim_batch, finish_batch
 from semmem.backends.sql_file import SqliteFile, Synchronous, sqlite_path
 from semmem.backends.sql_tables import (
@@ -36,11 +36,13 @@ from semmem.backends.sql_tables import (
     within,
 )
 from semmem.memory import Fact, Memory, Scope, Turn
-from semmem.ports import Batch, BatchRules, TurnClosed
+from semmem.ports import Batch, BatchRules, TurnClosed, Uses
 
 
 class SqlJournal:
-    """Journal and History on one SQLite file. Several processes and several objects may share the file.
+    """Journal, History, AccessStatistics, UserWork and UserList on one SQLite file.
+
+    Several processes and several objects may share the file.
 
     ``url_or_path``: a path, or ``sqlite:///path``; ValueError for anything else. ``busy_timeout_s``: how long a write
     waits for another process before it is a JournalError. ``synchronous``: see above. ``size_bytes_max``: limit of the
@@ -193,5 +195,50 @@ class SqlJournal:
 
     async def forget_versions(self, scope: Scope, memory_id: str) -> int:
         """As in the port. Bound to the scope like versions."""
-        this = and_(within(versions, scope), versions.c.memory_id == memory_id)
-        return await self._file.write(lambda conn: conn.execute(delete(versions).where(this)).rowcount)
+        return await self.forget_memories(scope, [memory_id])
+
+    async def forget_memories(self, scope: Scope, memory_ids: Sequence[str]) -> int:
+        """``forget_versions`` for many, in one transaction."""
+        return await self._file.write(lambda conn: sql_life.forget_memories(conn, scope, memory_ids))
+
+    # --- uses, users, holds ---
+
+    async def record_uses(self, uses: Sequence[tuple[str, str, Uses]]) -> None:
+        """As in the port."""
+        await self._file.write(lambda conn: sql_life.record_uses(conn, uses))
+
+    async def uses(self, user: str) -> dict[str, Uses]:
+        """As in the port."""
+        return await self._file.read(lambda conn: sql_life.uses(conn, user))
+
+    async def hold(self, user: str, *, now: float, lease_s: float) -> str | None:
+        """As in the port. It lies among the batches, so the index that keeps those apart keeps it apart as well."""
+        return await self._file.write(lambda conn: sql_life.hold(conn, user, now, lease_s))
+
+    async def let_go(self, hold_id: str) -> None:
+        """As in the port."""
+        await self._file.write(lambda conn: sql_life.let_go(conn, hold_id))
+
+    async def allows(self, batch_id: str, memory_id: str) -> bool:
+        """As in the port."""
+        return await self._file.read(lambda conn: sql_life.allows(conn, batch_id, memory_id))
+
+    async def know_user(self, user: str) -> None:
+        """As in the port."""
+        await self._file.write(lambda conn: sql_life.know_users(conn, [user]))
+
+    async def users_due(self, *, kept_before: float, limit: int) -> list[str]:
+        """As in the port."""
+        return await self._file.read(lambda conn: sql_life.users_due(conn, kept_before, limit))
+
+    async def mark_kept(self, user: str, *, now: float) -> None:
+        """As in the port."""
+        await self._file.write(lambda conn: sql_life.mark_kept(conn, user, now))
+
+    async def kept_ids(self, user: str) -> set[str]:
+        """As in the port."""
+        return await self._file.read(lambda conn: sql_life.kept_ids(conn, user))
+
+    async def forget_user(self, user: str) -> None:
+        """As in the port."""
+        await self._file.write(lambda conn: sql_life.forget_user(conn, user))

@@ -39,7 +39,9 @@ from semmem.backends.sql_tables import (
     row_turn,
     session_ends,
     turns,
+    users,
 )
+from semmem.backends.sql_turns import upsert_into
 from semmem.memory import Fact, Turn
 from semmem.ports import Batch, BatchRules
 
@@ -221,4 +223,5 @@ def _make(conn: Connection, due: _Due, lease_s: float, now: float, turns_max: in
         )
     )
     conn.execute(update(turns).where(turns.c.id.in_(chosen)).values(batch_id=batch_id))
+    conn.execute(upsert_into(conn.dialect.name, users).values(user_id=head.user_id).on_conflict_do_nothing())
     return batch_id

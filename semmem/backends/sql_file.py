@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select
+from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select, update
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
-from semmem.backends.sql_tables import SCHEMA_VERSION, journal_schema, metadata
+from semmem.backends.sql_tables import SCHEMA_VERSION, journal_schema, metadata, turns, users, versions
 from semmem.ports import JournalError
 
 T = TypeVar("T")
@@ -197,5 +197,18 @@ def _create_tables(conn: Connection) -> None:
         metadata.create_all(conn)
         conn.execute(insert(journal_schema).values(version=SCHEMA_VERSION))
     found = conn.execute(select(journal_schema.c.version)).scalar_one()
+    if found == 1:
+        found = _extend(conn)
     if found != SCHEMA_VERSION:
         raise JournalError(f"the journal has schema version {found}; this build knows version {SCHEMA_VERSION}")
+
+
+def _extend(conn: Connection) -> int:
+    """Version 1 lacks whole tables only. Who is known is taken from what is there."""
+    metadata.create_all(conn)
+    for table in (turns, versions):
+        named = select(table.c.user_id).where(table.c.user_id != "").distinct()
+        missing = named.where(table.c.user_id.not_in(select(users.c.user_id)))
+        conn.execute(insert(users).from_select(["user_id"], missing))
+    conn.execute(update(journal_schema).values(version=SCHEMA_VERSION))
+    return SCHEMA_VERSION

@@ -39,7 +39,8 @@ from sqlalchemy import (
 from semmem.memory import Fact, Memory, MemoryStatus, MemoryType, Scope, Source, Turn
 from semmem.ports import JournalError, TurnClosed
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""1: turns, batches, answers, ends of sessions, versions. 2: users, accesses, erasures; a file of 1 is extended."""
 
 OPEN, ANSWER_LOST, ANSWERED, REFUSED, ERASED = range(5)
 """How a turn was closed."""
@@ -154,6 +155,31 @@ versions = Table(
     Column("body", Text, nullable=False),
 )
 
+users = Table(
+    "users",
+    metadata,
+    Column("user_id", AnyText, primary_key=True),
+    Column("kept_at", Double, nullable=False, server_default="0"),
+)
+"""Who may have memories, and when their memories were last gone through."""
+
+accesses = Table(
+    "accesses",
+    metadata,
+    Column("user_id", AnyText, primary_key=True),
+    Column("memory_id", AnyText, primary_key=True),
+    Column("used", Integer, nullable=False),
+    Column("last_at", Double, nullable=False),
+)
+
+erasures = Table(
+    "erasures",
+    metadata,
+    Column("batch_id", Text, primary_key=True),
+    Column("memory_id", AnyText, primary_key=True),
+)
+"""What was forgotten while a batch of its user was under way: the batch must not bring it back."""
+
 WAITING = and_(turns.c.opened_at.is_not(None), turns.c.batch_id.is_(None), turns.c.done_at.is_(None))
 IN_BATCH = and_(turns.c.batch_id.is_not(None), turns.c.done_at.is_(None))
 LONELY = and_(turns.c.opened_at.is_(None), turns.c.done_at.is_(None))
@@ -179,6 +205,7 @@ Index("turns_session", turns.c.user_id, turns.c.session, turns.c.opened_at)
 _index("batches_live", batches.c.user_id, where=LIVE, unique=True)
 _index("batches_claimable", batches.c.claimable_at, where=LIVE)
 Index("answers_turn", answers.c.turn_id)
+Index("users_kept", users.c.kept_at)
 _index("batches_finished", batches.c.finished_at, where=batches.c.status.is_not(None))
 
 

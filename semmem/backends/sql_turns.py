@@ -33,13 +33,16 @@ from semmem.backends.sql_tables import (
     OPEN,
     REFUSED,
     WAITING,
+    accesses,
     answer_row,
     answers,
     batches,
     closed_row,
+    erasures,
     opened_row,
     session_ends,
     turns,
+    users,
     versions,
     within,
 )
@@ -172,6 +175,9 @@ def forget_turns(conn: Connection, scope: Scope) -> int:
     conn.execute(update(turns).where(mine, turns.c.closing == OPEN).values(_bare_id()))
     for table in (turns, batches, versions):
         conn.execute(delete(table).where(within(table, scope)))
+    if scope == Scope(scope.user):
+        for table in (accesses, users):
+            conn.execute(delete(table).where(table.c.user_id == scope.user))
     if scope.project is None and scope.agent is None:
         sessions = literal(True) if scope.session is None else session_ends.c.session == scope.session
         conn.execute(delete(session_ends).where(session_ends.c.user_id == scope.user, sessions))
@@ -202,6 +208,7 @@ def prune_marks(conn: Connection, done_before: float) -> None:
     conn.execute(delete(answers).where(answers.c.answered_at < done_before, gone))
     conn.execute(delete(batches).where(batches.c.status.is_not(None), batches.c.finished_at < done_before))
     ends = session_ends.c
+    conn.execute(delete(erasures).where(erasures.c.batch_id.not_in(select(batches.c.id))))
     needed = select(turns.c.id).where(WAITING, turns.c.user_id == ends.user_id, turns.c.session == ends.session)
     conn.execute(delete(session_ends).where(ends.ended_at < done_before, ~needed.exists()))
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from semmem.backends.sql import SqlJournal
 from semmem.memory import Fact, Memory, MemoryType, Scope
-from semmem.ports import JournalError
+from semmem.ports import JournalError, Uses
 from tests.backends.journal_samples import EAGER, answered, learnt, turn
 
 SECRET = "the-safe-combination-is-4711"
@@ -25,6 +26,14 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 async def journal(path: Path) -> AsyncIterator[SqlJournal]:
     made = SqlJournal(path, busy_timeout_s=0.05)
+    await made.open()
+    yield made
+    await made.close()
+
+
+@asynccontextmanager
+async def aclosing_journal(path: Path) -> AsyncIterator[SqlJournal]:
+    made = SqlJournal(path)
     await made.open()
     yield made
     await made.close()
@@ -91,10 +100,34 @@ async def test_a_newer_schema_is_refused(journal: SqlJournal, path: Path) -> Non
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE journal_schema SET version = 99")
     connection.close()
-    with pytest.raises(JournalError, match="schema version 99; this build knows version 1"):
+    with pytest.raises(JournalError, match="schema version 99; this build knows version 2"):
         await journal.open()
     with pytest.raises(JournalError, match="not open"):
         await journal.health()
+
+
+async def test_a_file_of_the_first_schema_is_extended_and_keeps_what_it_has(path: Path) -> None:
+    first = SqlJournal(path)
+    await first.open()
+    await first.record([turn("t")], [answered("t")])
+    old = Memory(id="m", version=1, type=MemoryType.SEMANTIC, content="User likes tea", user="bob")
+    await first.keep_version(old)
+    await first.close()
+    with sqlite3.connect(path) as connection:
+        for table in ("users", "accesses", "erasures"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("UPDATE journal_schema SET version = 1")
+    connection.close()
+    for _ in range(2):
+        journal = SqlJournal(path)
+        await journal.open()
+        assert await journal.versions(Scope("bob"), "m") == [old]
+        assert await journal.users_due(kept_before=1.0, limit=10) == ["ada", "bob"]
+        await journal.record_uses([("bob", "m", Uses(1, 5.0))])
+        await journal.close()
+    async with aclosing_journal(path) as journal:
+        assert await journal.uses("bob") == {"m": Uses(2, 5.0)}
+        assert await learnt(journal) == {"t": "Noted."}
 
 
 async def test_another_programs_database_is_refused_and_left_alone(path: Path) -> None:

@@ -1,0 +1,113 @@
+"""What is kept beside memories: who has any, how often each was used, and what was forgotten under a running batch.
+
+A hold is a batch without turns. The index that keeps one user's batches apart keeps holds and batches apart as well,
+and a hold that outlives its holder is found by the next claim, which ends it as an empty batch.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Connection, and_, case, delete, select, update
+
+from semmem.backends.sql_tables import LIVE, accesses, batches, erasures, scope_row, users, versions, within
+from semmem.backends.sql_turns import upsert_into
+from semmem.memory import Scope
+from semmem.ports import Uses
+
+HOLD = "hold"
+"""Trigger word of a hold."""
+
+IDS_MAX = 500
+"""Ids in one statement: SQLite takes some thousands of parameters."""
+
+
+# --- users -----------------------------------------------------------------------------------------------------------
+
+
+def know_users(conn: Connection, names: Iterable[str]) -> None:
+    if rows := [{"user_id": name} for name in dict.fromkeys(names)]:
+        conn.execute(upsert_into(conn.dialect.name, users).on_conflict_do_nothing(), rows)
+
+
+def users_due(conn: Connection, kept_before: float, limit: int) -> list[str]:
+    due = select(users.c.user_id).where(users.c.kept_at < kept_before).order_by(users.c.kept_at).limit(limit)
+    return list(conn.execute(due).scalars())
+
+
+def mark_kept(conn: Connection, user: str, now: float) -> None:
+    conn.execute(update(users).where(users.c.user_id == user).values(kept_at=now))
+
+
+def forget_user(conn: Connection, user: str) -> None:
+    """Everything about a user without memories, except turns that wait or are being learnt from."""
+    for table in (users, accesses, versions):
+        conn.execute(delete(table).where(table.c.user_id == user))
+
+
+# --- holds and erasures ----------------------------------------------------------------------------------------------
+
+
+def hold(conn: Connection, user: str, now: float, lease_s: float) -> str | None:
+    row = {**scope_row(Scope(user)), "id": f"hold_{uuid.uuid4().hex}", "trigger_word": HOLD, "attempt": 1}
+    statement = upsert_into(conn.dialect.name, batches).values(**row, claimable_at=now + lease_s)
+    taken = conn.execute(statement.on_conflict_do_nothing()).rowcount
+    return str(row["id"]) if taken else None
+
+
+def let_go(conn: Connection, hold_id: str) -> None:
+    conn.execute(delete(batches).where(batches.c.id == hold_id, batches.c.trigger_word == HOLD))
+    conn.execute(delete(erasures).where(erasures.c.batch_id == hold_id))
+
+
+def allows(conn: Connection, batch_id: str, memory_id: str) -> bool:
+    erased = select(erasures.c.batch_id).where(erasures.c.batch_id == batch_id, erasures.c.memory_id == memory_id)
+    there = select(batches.c.id).where(batches.c.id == batch_id, ~erased.exists())
+    return conn.execute(there).first() is not None
+
+
+# --- memories --------------------------------------------------------------------------------------------------------
+
+
+def forget_memories(conn: Connection, scope: Scope, memory_ids: Sequence[str]) -> int:
+    """Earlier versions and statistics; how many versions. What a batch holds in its hands it may not write again."""
+    number = 0
+    for start in range(0, len(memory_ids), IDS_MAX):
+        ids = memory_ids[start : start + IDS_MAX]
+        live = select(batches.c.id).where(LIVE, batches.c.user_id == scope.user)
+        for batch_id in conn.execute(live).scalars():
+            rows = [{"batch_id": batch_id, "memory_id": memory_id} for memory_id in ids]
+            conn.execute(upsert_into(conn.dialect.name, erasures).on_conflict_do_nothing(), rows)
+        number += conn.execute(delete(versions).where(within(versions, scope), versions.c.memory_id.in_(ids))).rowcount
+        mine = and_(accesses.c.user_id == scope.user, accesses.c.memory_id.in_(ids))
+        conn.execute(delete(accesses).where(mine))
+    return number
+
+
+def kept_ids(conn: Connection, user: str) -> set[str]:
+    """Memories of which anything is kept here."""
+    found = (select(table.c.memory_id).where(table.c.user_id == user) for table in (versions, accesses))
+    return {memory_id for each in found for memory_id in conn.execute(each).scalars()}
+
+
+def record_uses(conn: Connection, uses: Sequence[tuple[str, str, Uses]]) -> None:
+    """Add to what is there. ``last_at`` only rises."""
+    statement = upsert_into(conn.dialect.name, accesses)
+    old, new = accesses.c, statement.excluded
+    later = case((new.last_at > old.last_at, new.last_at), else_=old.last_at)
+    upsert = statement.on_conflict_do_update(
+        index_elements=["user_id", "memory_id"], set_={"used": old.used + new.used, "last_at": later}
+    )
+    rows = [
+        {"user_id": user, "memory_id": memory_id, "used": each.count, "last_at": each.last_at}
+        for user, memory_id, each in uses
+    ]
+    if rows:
+        know_users(conn, (user for user, _, _ in uses))
+        conn.execute(upsert, rows)
+
+
+def uses(conn: Connection, user: str) -> dict[str, Uses]:
+    rows = conn.execute(select(accesses).where(accesses.c.user_id == user))
+    return {row.memory_id: Uses(row.used, row.last_at) for row in rows}
