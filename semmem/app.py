@@ -317,6 +317,8 @@ class App:
             self.metrics.fact_actions.labels(action).inc(count)
         for reason, count in result.rejected.items():
             self.metrics.facts_rejected.labels(reason).inc(count)
+        for reason, count in result.quarantined.items():
+            self.metrics.facts_quarantined.labels(reason).inc(count)
         stored = sum(result.stored.values())
         if result.cause:
             log.warning("batch %s: %s (%s), %d facts stored", batch.id, result.status, result.cause, stored)

@@ -289,7 +289,7 @@ def learning(settings: Settings, backends: Backends) -> Learning:
     return Learning(
         backends.journal,
         backends.embedder,
-        Dedup(backends.store, backends.journal, update_threshold=memory.extraction.update_threshold, judge=judge),
+        dedup(settings, backends),
         extractor,
         quota=quota(settings, backends),
         fallback=fallback,
@@ -305,6 +305,16 @@ def learning(settings: Settings, backends: Backends) -> Learning:
         facts_max=memory.extraction.facts_per_batch_max,
         attempts_max=memory.extraction.attempts_max,
         ttl_s=lifetime_s(settings),
+    )
+
+
+def dedup(settings: Settings, backends: Backends) -> Dedup:
+    return Dedup(
+        backends.store,
+        backends.journal,
+        update_threshold=settings.memory.extraction.update_threshold,
+        judge=judge,
+        work=backends.journal,
     )
 
 

@@ -33,6 +33,16 @@ class MemoryStatus(StrEnum):
     QUARANTINED = "quarantined"
 
 
+QUARANTINED = "quarantined"
+RELEASED = "released"
+SUPERSEDED_BY = "superseded_by"
+MERGED = "merged"
+SUMMARY_OF = "summary_of"
+OWN_METADATA = frozenset({QUARANTINED, RELEASED, SUPERSEDED_BY, MERGED, SUMMARY_OF})
+"""Names in a memory's metadata that semmem itself writes: why it was quarantined (a word), that somebody released it
+(true), the id of what took its place, the ids of what it took the place of."""
+
+
 class Role(StrEnum):
     """Who speaks. A dialect maps its own role names onto these four."""
 

@@ -53,6 +53,9 @@ class Metrics:
         )
         self.facts = Counter("llm_memory_extraction_facts", "Facts stored, by type.", ["type"], registry=r)
         self.fact_actions = Counter("semmem_fact_actions", "What became of facts.", ["action"], registry=r)
+        self.facts_quarantined = Counter(
+            "semmem_facts_quarantined", "Facts kept from every search, by reason.", ["reason"], registry=r
+        )
         self.facts_rejected = Counter("semmem_facts_rejected", "Facts screened out, by reason.", ["reason"], registry=r)
 
         # stores, embedder, models

@@ -317,6 +317,15 @@ class UserWork(Protocol):
         first marked here and then forgotten in the store, so one of the two sees the other.
         """
 
+    async def left_over(self, *, limit: int) -> list[tuple[str, str]]:
+        """(user, memory id) of what was forgotten under batches and holds that have ended.
+
+        A worker that died between its write and its second question may have left such a memory in the store.
+        """
+
+    async def settle(self, user: str, memory_id: str) -> None:
+        """The store was cleared of a left-over memory."""
+
 
 class UserList(Protocol):
     """Who may have memories. Raises JournalError."""

@@ -223,6 +223,14 @@ class SqlJournal:
         """As in the port."""
         return await self._file.read(lambda conn: sql_life.allows(conn, batch_id, memory_id))
 
+    async def left_over(self, *, limit: int) -> list[tuple[str, str]]:
+        """As in the port."""
+        return await self._file.read(lambda conn: sql_life.left_over(conn, limit))
+
+    async def settle(self, user: str, memory_id: str) -> None:
+        """As in the port."""
+        await self._file.write(lambda conn: sql_life.settle(conn, user, memory_id))
+
     async def know_user(self, user: str) -> None:
         """As in the port."""
         await self._file.write(lambda conn: sql_life.know_users(conn, [user]))

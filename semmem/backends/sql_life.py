@@ -58,13 +58,25 @@ def hold(conn: Connection, user: str, now: float, lease_s: float) -> str | None:
 
 def let_go(conn: Connection, hold_id: str) -> None:
     conn.execute(delete(batches).where(batches.c.id == hold_id, batches.c.trigger_word == HOLD))
-    conn.execute(delete(erasures).where(erasures.c.batch_id == hold_id))
 
 
 def allows(conn: Connection, batch_id: str, memory_id: str) -> bool:
     erased = select(erasures.c.batch_id).where(erasures.c.batch_id == batch_id, erasures.c.memory_id == memory_id)
     there = select(batches.c.id).where(batches.c.id == batch_id, ~erased.exists())
     return conn.execute(there).first() is not None
+
+
+def left_over(conn: Connection, limit: int) -> list[tuple[str, str]]:
+    """(user, memory id) of what was forgotten under batches that are done."""
+    live = select(batches.c.id).where(LIVE)
+    done = select(erasures.c.user_id, erasures.c.memory_id).where(erasures.c.batch_id.not_in(live))
+    return [(row.user_id, row.memory_id) for row in conn.execute(done.distinct().limit(limit))]
+
+
+def settle(conn: Connection, user: str, memory_id: str) -> None:
+    live = select(batches.c.id).where(LIVE)
+    this = and_(erasures.c.user_id == user, erasures.c.memory_id == memory_id)
+    conn.execute(delete(erasures).where(this, erasures.c.batch_id.not_in(live)))
 
 
 # --- memories --------------------------------------------------------------------------------------------------------
@@ -77,7 +89,7 @@ def forget_memories(conn: Connection, scope: Scope, memory_ids: Sequence[str]) -
         ids = memory_ids[start : start + IDS_MAX]
         live = select(batches.c.id).where(LIVE, batches.c.user_id == scope.user)
         for batch_id in conn.execute(live).scalars():
-            rows = [{"batch_id": batch_id, "memory_id": memory_id} for memory_id in ids]
+            rows = [{"batch_id": batch_id, "memory_id": memory_id, "user_id": scope.user} for memory_id in ids]
             conn.execute(upsert_into(conn.dialect.name, erasures).on_conflict_do_nothing(), rows)
         number += conn.execute(delete(versions).where(within(versions, scope), versions.c.memory_id.in_(ids))).rowcount
         mine = and_(accesses.c.user_id == scope.user, accesses.c.memory_id.in_(ids))

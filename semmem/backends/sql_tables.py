@@ -177,6 +177,7 @@ erasures = Table(
     metadata,
     Column("batch_id", Text, primary_key=True),
     Column("memory_id", AnyText, primary_key=True),
+    Column("user_id", AnyText, nullable=False),
 )
 """What was forgotten while a batch of its user was under way: the batch must not bring it back."""
 

@@ -38,7 +38,6 @@ from semmem.backends.sql_tables import (
     answers,
     batches,
     closed_row,
-    erasures,
     opened_row,
     session_ends,
     turns,
@@ -208,7 +207,6 @@ def prune_marks(conn: Connection, done_before: float) -> None:
     conn.execute(delete(answers).where(answers.c.answered_at < done_before, gone))
     conn.execute(delete(batches).where(batches.c.status.is_not(None), batches.c.finished_at < done_before))
     ends = session_ends.c
-    conn.execute(delete(erasures).where(erasures.c.batch_id.not_in(select(batches.c.id))))
     needed = select(turns.c.id).where(WAITING, turns.c.user_id == ends.user_id, turns.c.session == ends.session)
     conn.execute(delete(session_ends).where(ends.ended_at < done_before, ~needed.exists()))
 

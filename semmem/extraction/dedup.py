@@ -19,8 +19,21 @@ from enum import StrEnum
 
 from semmem.extraction.contradiction import Verdict
 from semmem.extraction.screen import same_text
-from semmem.memory import Fact, Hit, Memory, MemoryStatus, Scope, Source, Turn, Vector
-from semmem.ports import History, Store
+from semmem.extraction.writes import Writes
+from semmem.memory import (
+    QUARANTINED,
+    RELEASED,
+    SUPERSEDED_BY,
+    Fact,
+    Hit,
+    Memory,
+    MemoryStatus,
+    Scope,
+    Source,
+    Turn,
+    Vector,
+)
+from semmem.ports import History, Store, UserWork
 
 Contradicts = Callable[[Fact, Memory], Awaitable[bool]]
 """Whether a fact makes a stored memory untrue. Raises ModelUnavailable when that is worth asking again later."""
@@ -30,18 +43,21 @@ Judge = Callable[[str, str, float], Verdict]
 
 
 class Action(StrEnum):
-    """What storing a fact did. ``superseded``: it was created, and an older memory is no longer retrieved."""
+    """What storing a fact did. ``superseded``: it was created, and an older memory is no longer retrieved.
+    ``forgotten``: its batch was erased meanwhile, and nothing is stored."""
 
     CREATED = "created"
     UPDATED = "updated"
     UNCHANGED = "unchanged"
     SUPERSEDED = "superseded"
     QUARANTINED = "quarantined"
+    FORGOTTEN = "forgotten"
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A screened fact on its way into the store. ``id`` is the memory id it gets if it is created."""
+    """A screened fact on its way into the store. ``id`` is the memory id it gets if it is created, ``batch`` the batch
+    or hold under which it is written."""
 
     id: str
     fact: Fact
@@ -49,6 +65,7 @@ class Candidate:
     vector: Vector
     now: float
     expires_at: float | None = None
+    batch: str = ""
 
 
 def memory_id(batch_id: str, index: int) -> str:
@@ -63,7 +80,7 @@ class Dedup:
     ``update_threshold`` and ``grey_threshold`` are cosines; with the grey one above, there is no grey zone.
     ``judge_cosine_min`` is the cosine from which the judge is asked: what replaces a memory may hardly resemble it.
     ``neighbours_max`` memories of the same user and type are compared; more than the few that matter, because those
-    of other projects are sorted out only afterwards.
+    of other projects are sorted out only afterwards. ``work`` knows what was forgotten while a batch was under way.
     """
 
     def __init__(
@@ -77,6 +94,7 @@ class Dedup:
         contradicts: Contradicts | None = None,
         judge: Judge | None = None,
         judge_cosine_min: float = 0.25,
+        work: UserWork | None = None,
     ) -> None:
         if not all(0 < cosine <= 1 for cosine in (update_threshold, grey_threshold, judge_cosine_min)):
             raise ValueError("thresholds must be cosines above 0")
@@ -88,6 +106,7 @@ class Dedup:
         self._contradicts = contradicts
         self._judge = judge
         self._judge_cosine_min = judge_cosine_min
+        self._work = work
 
     async def put(self, new: Candidate) -> Action:
         """Store one fact. Safe to repeat after a crash anywhere in it. Raises StoreError, JournalError, ModelError."""
@@ -100,18 +119,41 @@ class Dedup:
         contradicted = [
             hit for hit, verdict in zip(neighbours, verdicts, strict=True) if verdict is Verdict.CONTRADICTION
         ]
-        if contradicted and contradicted[0].cosine > self._update_threshold:
-            return await self._update(new, contradicted)
+        if contradicted and contradicted[0].cosine > self._update_threshold and await self._update(new, contradicted):
+            return Action.UPDATED
         if not contradicted:
             contradicted = await self._contradicted(new, neighbours)
         await self._supersede(contradicted, new, by=new.id)
-        await self._store.put(_owner(new), created(new))
+        if not await self._writes(new).put(created(new)):
+            return Action.FORGOTTEN
         return Action.SUPERSEDED if contradicted else Action.CREATED
 
-    async def quarantine(self, new: Candidate) -> Action:
-        """Keep a suspicious fact where an operator sees it and no search does."""
-        await self._store.put(_owner(new), replace(created(new), status=MemoryStatus.QUARANTINED))
-        return Action.QUARANTINED
+    async def quarantine(self, new: Candidate, reason: str) -> Action:
+        """Keep a suspicious fact where an operator sees it and no search does. ``reason`` is the screen's word."""
+        held = replace(created(new), status=MemoryStatus.QUARANTINED, metadata={QUARANTINED: reason})
+        return Action.QUARANTINED if await self._writes(new).put(held) else Action.FORGOTTEN
+
+    async def release(self, held: Memory, *, batch: str, now: float) -> tuple[Action, Memory]:
+        """Let a quarantined memory (with its vector) be retrieved; what became of it, and the memory that says it.
+
+        It is compared like a new fact: where another memory says the same it is superseded by that one, and what it
+        contradicts is superseded by it. Raises StoreError and JournalError.
+        """
+        new = _candidate(held, batch, now)
+        neighbours = await self._neighbours(new)
+        verdicts = self._verdicts(new, neighbours)
+        for hit, verdict in zip(neighbours, verdicts, strict=True):
+            if verdict is Verdict.SAME or same_text(hit.memory.content) == same_text(held.content):
+                await self._writes(new).replace(held, _superseded(held, new, hit.memory.id))
+                return Action.UNCHANGED, hit.memory
+        contradicted = [
+            hit for hit, verdict in zip(neighbours, verdicts, strict=True) if verdict is Verdict.CONTRADICTION
+        ]
+        await self._supersede(contradicted, new, by=held.id)
+        released = _released(held, now)
+        if not await self._writes(new).replace(held, released):
+            return Action.FORGOTTEN, held
+        return (Action.SUPERSEDED if contradicted else Action.CREATED), released
 
     async def holds(self, new: Candidate) -> bool:
         """Whether an earlier try created this very memory (it may have been changed since)."""
@@ -148,12 +190,14 @@ class Dedup:
                 return [hit]
         return []
 
-    async def _update(self, new: Candidate, contradicted: list[Hit]) -> Action:
-        """A new version of the nearest; the others go first, because a second try finds the new version and stops."""
+    async def _update(self, new: Candidate, contradicted: list[Hit]) -> bool:
+        """A new version of the nearest; the others go first, because a second try finds the new version and stops.
+
+        False when the nearest was forgotten meanwhile: what is said now is then a memory of its own.
+        """
         nearest, *others = contradicted
         await self._supersede(others, new, by=nearest.memory.id)
-        await self._replace(nearest.memory, _updated(nearest.memory, new))
-        return Action.UPDATED
+        return await self._writes(new).replace(nearest.memory, _updated(nearest.memory, new))
 
     async def _supersede(self, hits: list[Hit], new: Candidate, *, by: str) -> None:
         """Retire what the fact makes untrue. Before the fact is written: a second try, finding the fact already
@@ -161,15 +205,14 @@ class Dedup:
         for hit in hits:
             old = await self._with_vector(hit.memory)
             if old is not None and old.status is MemoryStatus.ACTIVE:
-                await self._replace(old, _superseded(old, new, by))
+                await self._writes(new).replace(old, _superseded(old, new, by))
 
     async def _with_vector(self, found: Memory) -> Memory | None:
         """A store may leave the vectors out of what it finds; a version written without would have lost its own."""
         return found if found.embedding is not None else await self._store.get(Scope(found.user), found.id)
 
-    async def _replace(self, old: Memory, new: Memory) -> None:
-        await self._history.keep_version(old)
-        await self._store.put(Scope(old.user), new)
+    def _writes(self, new: Candidate) -> Writes:
+        return Writes(self._store, self._history, self._work, new.batch)
 
 
 def created(new: Candidate) -> Memory:
@@ -215,8 +258,23 @@ def _superseded(old: Memory, new: Candidate, by: str) -> Memory:
         version=old.version + 1,
         status=MemoryStatus.SUPERSEDED,
         updated_at=new.now,
-        metadata={**old.metadata, "superseded_by": by},
+        metadata={**old.metadata, SUPERSEDED_BY: by},
     )
+
+
+def _released(held: Memory, now: float) -> Memory:
+    metadata = {name: value for name, value in held.metadata.items() if name != QUARANTINED} | {RELEASED: True}
+    return replace(held, version=held.version + 1, status=MemoryStatus.ACTIVE, updated_at=now, metadata=metadata)
+
+
+def _candidate(held: Memory, batch: str, now: float) -> Candidate:
+    """A memory as the fact it once was. Raises ValueError when it has no vector to compare it by."""
+    if held.embedding is None:
+        raise ValueError("a memory is compared by its vector")
+    scope = Scope(held.user, held.project, held.agent, held.session)
+    turn = Turn(held.source.turn, scope, 0, "", opened_at=held.source.time, request_id=held.source.request_id)
+    fact = Fact(held.type, held.content, turn.id, importance=held.importance, occurred_at=held.occurred_at)
+    return Candidate(held.id, fact, turn, held.embedding, now, held.expires_at, batch)
 
 
 def _owner(new: Candidate) -> Scope:

@@ -45,8 +45,9 @@ class BatchResult:
 
     ``status`` is terminal (``stored``, ``nothing``, ``rejected``, ``unchanged``, ``extraction_failed``, ``gave_up``)
     or ``postponed``. ``stored`` counts memories created or changed, by type; ``actions`` counts facts by what storing
-    them did; ``rejected`` counts facts by reason. Only this try's work is counted. ``cause`` is the name of the error
-    class of a failure, ``engine`` the extractor that was asked, empty when facts of an earlier try were used.
+    them did; ``rejected`` and ``quarantined`` count facts by reason. Only this try's work is counted. ``cause`` is the
+    name of the error class of a failure, ``engine`` the extractor that was asked, empty when facts of an earlier try
+    were used.
     """
 
     status: str
@@ -55,6 +56,7 @@ class BatchResult:
     rejected: Mapping[str, int] = field(default_factory=dict)
     engine: str = ""
     cause: str = ""
+    quarantined: Mapping[str, int] = field(default_factory=dict)
 
 
 class Learning:
@@ -177,6 +179,7 @@ class Learning:
             vector=await self._embedder.embed(verdict.content),
             now=now,
             expires_at=None if self._ttl_s is None else now + self._ttl_s,
+            batch=batch.id,
         )
         action = await self._put(batch, new, verdict)
         tally.count(action, fact, verdict)
@@ -184,13 +187,13 @@ class Learning:
 
     async def _put(self, batch: Batch, new: Candidate, verdict: Verdict) -> Action:
         if verdict.outcome is Outcome.QUARANTINE:
-            return await self._dedup.quarantine(new)
+            return await self._dedup.quarantine(new, verdict.reason)
         if batch.attempt > 1 and await self._dedup.holds(new):
             return Action.CREATED
         return await self._dedup.put(new)
 
     async def _make_room(self, batch: Batch, action: Action, tally: _Tally) -> None:
-        if self._quota is None or action in (Action.UNCHANGED, Action.UPDATED):
+        if self._quota is None or action in (Action.UNCHANGED, Action.UPDATED, Action.FORGOTTEN):
             return
         if evicted := await self._quota.make_room(batch.scope.user):
             tally.actions["evicted"] += evicted
@@ -232,18 +235,24 @@ class _Tally:
         self.stored: Counter[str] = Counter()
         self.actions: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()
+        self.quarantined: Counter[str] = Counter()
 
     def count(self, action: Action, fact: Fact, verdict: Verdict) -> None:
         self.actions[action.value] += 1
         if action is Action.QUARANTINED:
-            self.rejected[verdict.reason] += 1
-        elif action is not Action.UNCHANGED:
+            self.quarantined[verdict.reason] += 1
+        elif action not in (Action.UNCHANGED, Action.FORGOTTEN):
             self.stored[fact.type.value] += 1
 
     def result(self, *, earlier: int) -> BatchResult:
         """``earlier``: how many facts were stored by tries before this one."""
         return BatchResult(
-            self._status(earlier), dict(self.stored), dict(self.actions), dict(self.rejected), engine=self.engine
+            self._status(earlier),
+            dict(self.stored),
+            dict(self.actions),
+            dict(self.rejected),
+            engine=self.engine,
+            quarantined=dict(self.quarantined),
         )
 
     def _status(self, earlier: int) -> str:
@@ -251,7 +260,7 @@ class _Tally:
             return "stored"
         if self.actions[Action.UNCHANGED.value]:
             return "unchanged"
-        return "rejected" if self.rejected else "nothing"
+        return "rejected" if self.rejected or self.quarantined else "nothing"
 
 
 def choose_extractor(engine: str, *, llm: Extractor | None, rules: Extractor) -> tuple[Extractor, Extractor | None]:

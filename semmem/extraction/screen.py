@@ -16,6 +16,7 @@ from enum import StrEnum
 from semmem.extraction.grounding import Said
 from semmem.extraction.llm import PROMPT_EXAMPLES
 from semmem.memory import Fact
+from semmem.screening import REDACTED, is_instruction, redact
 
 
 class Outcome(StrEnum):
@@ -36,9 +37,6 @@ class Verdict:
     content: str = ""
 
 
-REDACTED = "[redacted]"
-
-
 def screen(
     fact: Fact,
     said: Said | str,
@@ -53,8 +51,9 @@ def screen(
 ) -> Verdict:
     """Judge one fact against the user's text of its batch.
 
-    ``own_markers`` are strings that only semmem's own injected block holds. ``on_secret`` is redact or reject,
-    ``on_instruction`` reject or quarantine. A ``grounded_share_min`` of 0 turns the grounding rule off.
+    ``own_markers`` are strings that only semmem's own injected block holds. ``on_secret`` is reject, redact or
+    quarantine (what is quarantined is redacted), ``on_instruction`` reject or quarantine. A
+    ``grounded_share_min`` of 0 turns the grounding rule off.
     Reasons: ``too_short``, ``too_long``, ``own_block``, ``secret``, ``instruction``, ``prompt_example``,
     ``not_a_sentence``, ``ungrounded``.
     """
@@ -64,7 +63,7 @@ def screen(
     if any(marker.casefold() in content.casefold() for marker in own_markers):
         return Verdict(Outcome.REJECT, "own_block")
     redacted = redact(content)
-    if redacted != content and on_secret is not Outcome.REDACT:
+    if redacted != content and on_secret is Outcome.REJECT:
         return Verdict(Outcome.REJECT, "secret")
     if is_instruction(redacted):
         quarantined = on_instruction is Outcome.QUARANTINE
@@ -75,6 +74,9 @@ def screen(
         return Verdict(Outcome.REJECT, "not_a_sentence")
     if grounded_share_min > 0 and not _is_grounded(redacted, said, grounded_share_min):
         return Verdict(Outcome.REJECT, "ungrounded")
+    # What an earlier try has redacted must not lose its verdict with its secret.
+    if on_secret is Outcome.QUARANTINE and REDACTED in redacted:
+        return Verdict(Outcome.QUARANTINE, "secret", redacted)
     if redacted != content:
         return Verdict(Outcome.REDACT, "secret", redacted)
     return Verdict(Outcome.KEEP, "", content)
@@ -83,19 +85,6 @@ def screen(
 def same_text(text: str) -> str:
     """A text reduced to what makes it the same statement: case, spacing and closing punctuation do not count."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).rstrip(" .!?。！？…")
-
-
-def redact(text: str) -> str:
-    """The text with every secret replaced by ``[redacted]``."""
-    for pattern in _SECRETS:
-        text = pattern.sub(_hide, text)
-    return _CARD.sub(lambda match: REDACTED if _luhn(match.group()) else match.group(), text)
-
-
-def is_instruction(text: str) -> bool:
-    """Whether a text tries to steer a model rather than to say something about somebody."""
-    plain = unicodedata.normalize("NFKC", "".join(c for c in text if unicodedata.category(c) != "Cf"))
-    return any(pattern.search(plain) for pattern in _INSTRUCTIONS)
 
 
 def _clean(text: str) -> str:
@@ -128,70 +117,3 @@ def _is_sentence(content: str) -> bool:
 def _is_grounded(content: str, said: Said | str, share_min: float) -> bool:
     ground = Said(said) if isinstance(said, str) else said
     return ground.grounds(content.replace(REDACTED, " "), share_min=share_min)
-
-
-def _hide(match: re.Match[str]) -> str:
-    """Keep what introduces a secret (group ``lead``), hide the rest."""
-    return (match.groupdict().get("lead") or "") + REDACTED
-
-
-def _luhn(spelling: str) -> bool:
-    """The check digit rule of ISO/IEC 7812-1, annex B, which every payment card number follows."""
-    digits = [int(c) for c in spelling if c.isdigit()]
-    doubled = [d if i % 2 == 0 else sum(divmod(2 * d, 10)) for i, d in enumerate(reversed(digits))]
-    return 13 <= len(digits) <= 19 and len(set(digits)) > 1 and sum(doubled) % 10 == 0
-
-
-def _patterns(*sources: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(source, re.IGNORECASE) for source in sources)
-
-
-_CARD = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,18}(?![\d.]\d)")
-
-# The prefixes are those that the issuers document for their own tokens.
-_SECRETS = (
-    re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)", re.DOTALL),
-    *_patterns(
-        r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]+)?",
-        r"\b(?:sk|rk|pk)[-_][\w-]{16,}",
-        r"\b(?:gh[opusr]_|github_pat_|glpat-|hf_|npm_|pypi-|xox[abeoprs]-|ya29\.|dop_v1_|shp(?:at|ca|pa|ss)_)[\w.-]{10,}",
-        r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
-        r"\bAIza[\w-]{30,}",
-        r"(?P<lead>\bbearer\s+)[\w.~+/=-]{16,}",
-        r"(?P<lead>\b\w+://[^\s:/@]*:)[^\s@/]+(?=@)",
-        r"(?P<lead>\b(?:pass(?:word|code|phrase|wd)|pwd)s?\b['’\w ]{0,40}?(?:\s(?:is|was|to|are|of)\b|[:=])\s*[\"'“]?)"
-        r"(?!(?:a|an|the|in|on|not|too|very|stored|kept|written|saved|managed|changed|be|manager)\b|\[redacted\])\S+",
-        r"(?P<lead>\bpin(?: code| number)?\b['’\w ]{0,30}?(?:\s(?:is|was|to)\b|[:=])\s*)\d{4,8}\b",
-        r"(?P<lead>\b(?:api|access|secret|private|auth|license)[ _-]?(?:key|token|secret)s?\b['’\w ]{0,30}?"
-        r"(?:\s(?:is|was)\b|[:=])\s*[\"'“]?)(?!\[redacted\])(?=\S*\d|\S{16})\S{6,}",
-        r"(?P<lead>\b(?:token|secret)\s*[:=]\s*[\"'“]?)(?!\[redacted\])\S{8,}",
-        r"(?P<lead>\b(?:cvv|cvc)2?\b\D{0,8})\d{3,4}\b",
-        r"(?<![\d-])\d{3}-\d{2}-\d{4}(?![\d-])",
-    ),
-    re.compile(r"(?<![\w/])(?=[\w+/-]*[A-Z])(?=[\w+/-]*[a-z])(?=[\w+/-]*\d)[\w+-]{32,}={0,2}"),
-)
-
-_OBEY = r"(?:ignor(?:e|es|ing)|forget|disregard|overrid(?:e|es|ing)|bypass(?:es|ing)?|violate)"
-_ORDERS = (
-    r"(?:instructions?|rules?|prompts?|directives?|guidelines?|guardrails?|safety (?:checks?|rules?)|polic(?:y|ies))"
-)
-_INSTRUCTIONS = _patterns(
-    rf"\b{_OBEY}\s+(?:\w+\s+){{0,3}}?(?:previous|prior|above|earlier|preceding|all|any|your|system|existing)\s+"
-    rf"(?:\w+\s+){{0,3}}?{_ORDERS}\b",
-    r"\b(?:ignore[zr]?|oublie[zr]?|olvid[ae]|ignor[ae]|ignoriere|vergiss)\b.{0,30}"
-    r"\b(?:consignes|instruc[ct]i?ones|instructions|instruções|anweisungen|regeln|règles|reglas)\b",
-    r"\byou (?:must|shall|should|will|have to|are (?:required|instructed|obliged) to)\s+(?:(?:now|always|never|only)\b|"
-    r"(?:comply|obey|respond|reply|answer|reveal|ignore|act|pretend|output|follow|execute)\b)",
-    r"\byou are (?:now|no longer)\b",
-    r"\bunrestricted (?:ai|assistant|model|agent)\b",
-    r"\b(?:reveal|leak|dump|expose|disclose|exfiltrate|print|output|repeat)(?:s|ed|ing)?\b.{0,60}"
-    r"\b(?:system prompt|developer message|api keys?|credentials|passwords|access tokens?)\b",
-    r"\bsystem (?:directives?|override)\b",
-    r"\b(?:assistant|agent|model|ai|bot)\b.{0,20}\b(?:has|have|gets?|with|granted)\b.{0,20}"
-    r"\b(?:admin\w*|root|superuser|full|unrestricted|elevated)\s+(?:rights?|access|privileges?|permissions?)\b",
-    r"\bnever ask\b.{0,30}\b(?:confirmation|permission|approval)\b",
-    r"</?\s*(?:system|assistant|developer|user|tool|instructions?|conversation)\b[^>]{0,80}>",
-    r"<\|[^|>]{1,40}\|>|\[/?(?:inst|sys|system)\]|<</?sys>>|#{2,}\s*(?:instructions?|system|assistant)\b",
-    r"(?:^|[.!?]\s|\bnote:\s*)(?:system|assistant|developer)\s*:",
-    r"(?:\[\w{2,40}\s?=[^\]\[]{1,300}\]\s?){2,}",
-)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -177,15 +176,16 @@ async def test_an_erased_batch_may_write_nothing(journal: SqlJournal) -> None:
     assert [await journal.allows(each, "m") for each in (batch.id, held)] == [False, False]
 
 
-async def test_what_a_finished_batch_had_to_know_is_pruned_with_it(journal: SqlJournal, tmp_path: Path) -> None:
+async def test_what_was_forgotten_under_a_batch_is_left_over_when_it_is_done(journal: SqlJournal) -> None:
     await journal.record([turn("t")], [answered("t")])
     batch = await journal.claim(EAGER, now=1000.0)
     assert batch is not None
-    await journal.forget_versions(Scope("ada"), "m")
+    await journal.forget_memories(Scope("ada"), ["m", "n"])
+    assert await journal.left_over(limit=10) == []
     await journal.finish(batch.id, "stored", now=1001.0)
+    await journal.forget_versions(Scope("ada"), "nobody is writing")
+    assert sorted(await journal.left_over(limit=10)) == [("ada", "m"), ("ada", "n")]
+    assert len(await journal.left_over(limit=1)) == 1
     assert not await journal.allows(batch.id, "m")
-    await journal.forget_versions(Scope("ada"), "n")
-    await journal.prune(done_before=2000.0)
-    with sqlite3.connect(tmp_path / "journal.db") as connection:
-        assert connection.execute("SELECT * FROM erasures").fetchall() == []
-    connection.close()
+    await journal.settle("ada", "m")
+    assert await journal.left_over(limit=10) == [("ada", "n")]

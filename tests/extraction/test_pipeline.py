@@ -206,7 +206,7 @@ async def test_quarantined_facts_are_kept_out_of_every_search() -> None:
     world = await World(planted, "ok").open()
     quarantining = partial(screen, on_instruction=Outcome.QUARANTINE)
     result = await world.learn(by_turn(t_1=[planted]), screening=quarantining)
-    assert result == BatchResult("rejected", {}, {"quarantined": 1}, {"instruction": 1}, engine="given")
+    assert result == BatchResult("rejected", {}, {"quarantined": 1}, {}, engine="given", quarantined={"instruction": 1})
     (memory,) = await world.store.list(Scope("alice"))
     assert memory.status is MemoryStatus.QUARANTINED
 

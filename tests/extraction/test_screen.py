@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from semmem.extraction.grounding import Said
 from semmem.extraction.llm import PROMPT_EXAMPLES
-from semmem.extraction.screen import Outcome, Verdict, is_instruction, redact, same_text, screen
+from semmem.extraction.screen import Outcome, Verdict, same_text, screen
 from semmem.memory import Fact, MemoryType
+from semmem.screening import is_instruction, redact
 
 
 def fact(content: str) -> Fact:
@@ -134,6 +135,15 @@ def test_instructions_can_be_quarantined_instead() -> None:
     verdict = screen(fact(planted), planted, on_instruction=Outcome.QUARANTINE)
     assert verdict == Verdict(Outcome.QUARANTINE, "instruction", planted)
     assert screen(fact(planted), planted) == Verdict(Outcome.REJECT, "instruction")
+
+
+def test_secrets_can_be_quarantined_without_themselves() -> None:
+    said = "User pays the rowing club with card 4111 1111 1111 1111 on Mondays"
+    redacted = "User pays the rowing club with card [redacted] on Mondays"
+    quarantine = partial(screen, on_secret=Outcome.QUARANTINE)
+    assert quarantine(fact(said), said) == Verdict(Outcome.QUARANTINE, "secret", redacted)
+    assert quarantine(fact(redacted), said) == Verdict(Outcome.QUARANTINE, "secret", redacted)
+    assert quarantine(fact(said), "Nice weather") == Verdict(Outcome.REJECT, "ungrounded")
 
 
 def test_nothing_quarantined_holds_a_secret() -> None:
