@@ -122,7 +122,7 @@ class Store(Protocol):
 class Sweepable(Protocol):
     """What only housekeeping asks of a store: the calls that look at every user's memories. Raises StoreError."""
 
-    async def expired(self, now: float, *, limit: int) -> list[tuple[str, str]]:
+    async def expired(self, now: float, *, limit: int) -> Sequence[tuple[str, str]]:
         """(user, memory id) of memories whose time is over; of some a newer version may live on."""
 
     async def sweep(self, now: float, *, expired: bool = True) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -90,6 +91,23 @@ class InProcessStore:
 
     async def health(self) -> None:
         self._check_open()
+
+    async def expired(self, now: float, *, limit: int) -> Sequence[tuple[str, str]]:
+        """As Sweepable says."""
+        self._check_open()
+        everything = (memory for memories in self._users.values() for memory in memories.values())
+        over = (m for m in everything if m.expires_at is not None and m.expires_at <= now)
+        return [(memory.user, memory.id) for memory in islice(over, limit)]
+
+    async def sweep(self, now: float, *, expired: bool = True) -> int:
+        """As Sweepable says; of lower versions there are none."""
+        over = await self.expired(now, limit=len(self)) if expired else []
+        for user, memory_id in over:
+            self._remove(user, [memory_id])
+        return len(over)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._users.values()))
 
     def _in(self, scope: Scope, types: Sequence[MemoryType]) -> Iterator[Memory]:
         memories = self._users.get(scope.user, {}).values()

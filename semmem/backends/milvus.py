@@ -20,6 +20,7 @@ from semmem.backends.milvus_reads import Reads, RecentWrites
 from semmem.backends.milvus_rows import (
     ALL_FIELDS,
     SCOPE_FIELDS,
+    VERSION_FIELDS,
     Row,
     expired_filter,
     memory_filter,
@@ -230,6 +231,19 @@ class MilvusStore:
                 removed += await self._sweep_one(older_filter(user, part))
         # Only after the lower versions are gone: else one of them would take an expired memory's place.
         return removed + (await self._sweep_one(expired_filter(now)) if expired else 0)
+
+    async def expired(self, now: float, *, limit: int) -> Sequence[tuple[str, str]]:
+        """(user, memory id) of rows whose time is over, of every user. A newer version of the memory may live on."""
+        timeout_s = self._read_timeout_s
+        async with self._connection.within("expired", timeout_s), self._reads.reading():
+            rows = await self._collection.rows(
+                expired_filter(now),
+                VERSION_FIELDS,
+                limit=min(limit, WINDOW_MAX),
+                timeout_s=timeout_s,
+                level="Bounded",
+            )
+        return list(dict.fromkeys((row["user_id"], row["memory_id"]) for row in rows))
 
     # --- inside ------------------------------------------------------------------------------------------------------
 

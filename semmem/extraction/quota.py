@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
+from semmem.extraction.value import Decay, value
 from semmem.memory import Memory, MemoryStatus, Scope
-from semmem.ports import History, Store
+from semmem.ports import AccessStatistics, History, Store, Uses
+
+QUOTA = "quota"
+"""The reason under which memories are counted that went for want of room."""
 
 
 class Quota:
-    """Keeps at most ``memories_max`` memories per user, of all kinds together."""
+    """Keeps at most ``memories_max`` memories per user, of all kinds together.
 
-    def __init__(self, store: Store, history: History, *, memories_max: int = 1000) -> None:
+    ``statistics`` None: every memory counts as never used. ``on_removed`` is told a reason and how many went.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        history: History,
+        *,
+        statistics: AccessStatistics | None = None,
+        memories_max: int = 1000,
+        decay: Decay | None = None,
+        clock: Callable[[], float] = time.time,
+        on_removed: Callable[[str, int], None] = lambda _reason, _number: None,
+    ) -> None:
         if memories_max < 1:
             raise ValueError("memories_max must be at least 1")
         self._store = store
         self._history = history
+        self._statistics = statistics
         self._memories_max = memories_max
+        self._decay = decay or Decay()
+        self._clock = clock
+        self._on_removed = on_removed
 
     async def make_room(self, user: str) -> int:
         """Forget what is over the limit; how many memories that were. Raises StoreError and JournalError."""
@@ -23,13 +47,20 @@ class Quota:
         if number <= self._memories_max:
             return 0
         memories = await self._store.list(scope, limit=number)
-        surplus = sorted(memories, key=_worth)[: len(memories) - self._memories_max]
+        surplus = (await self._by_worth(user, memories))[: len(memories) - self._memories_max]
         for memory in surplus:
             await self._history.forget_versions(scope, memory.id)
             await self._store.forget(scope, memory.id)
+        self._on_removed(QUOTA, len(surplus))
         return len(surplus)
 
+    async def _by_worth(self, user: str, memories: list[Memory]) -> list[Memory]:
+        """Least first: what is no longer retrieved, then by value, then what was said longest ago."""
+        uses = await self._statistics.uses(user) if self._statistics is not None else {}
+        now = self._clock()
 
-def _worth(memory: Memory) -> tuple[bool, float, float, str]:
-    """What is no longer retrieved goes first, then what matters least, then what was said longest ago."""
-    return memory.status is MemoryStatus.ACTIVE, memory.importance, memory.updated_at, memory.id
+        def worth(memory: Memory) -> tuple[bool, float, float, str]:
+            worth_now = value(memory, uses.get(memory.id, Uses()), now, self._decay)
+            return memory.status is MemoryStatus.ACTIVE, worth_now, memory.updated_at, memory.id
+
+        return sorted(memories, key=worth)

@@ -1,0 +1,168 @@
+"""Memories that say the same become one; the others are superseded by it and kept in history.
+
+Likeness alone is not enough: "is allergic" and "is not allergic" are 0.98 apart from 1. Two memories are one only when
+the rules that compare a new fact with a stored one call them the same in both directions, and they hold the same
+numbers and names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from semmem.extraction.contradiction import Verdict
+from semmem.extraction.grounding import content_words, names, numbers
+from semmem.extraction.screen import same_text
+from semmem.extraction.writes import Writes
+from semmem.memory import MERGED, SUPERSEDED_BY, Memory, MemoryStatus, Scope, Vector
+from semmem.ports import History, Store, UserWork
+
+MERGED_IDS_MAX = 100
+"""Of the memories that one took in, so many ids are listed in its metadata."""
+
+Judge = Callable[[str, str, float], Verdict]
+"""As for Dedup: what a new text is to an old one, given the cosine of the two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """``kept`` says what all of ``merged`` say."""
+
+    kept: Memory
+    merged: tuple[Memory, ...]
+
+
+class Consolidator:
+    """Finds and merges near-duplicates of one user, type and project.
+
+    ``cosine_min``: what is less alike is not even compared. At most ``memories_max`` memories are compared (the newest)
+    and ``groups_max`` groups found in one call.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        history: History,
+        work: UserWork,
+        *,
+        judge: Judge,
+        cosine_min: float = 0.9,
+        memories_max: int = 2000,
+        groups_max: int = 100,
+    ) -> None:
+        if not 0 < cosine_min <= 1 or memories_max < 2 or groups_max < 1:
+            raise ValueError("cosine_min must be a cosine above 0, memories_max at least 2, groups_max at least 1")
+        self._store = store
+        self._history = history
+        self._work = work
+        self._judge = judge
+        self._cosine_min = cosine_min
+        self._memories_max = memories_max
+        self._groups_max = groups_max
+
+    async def groups(self, memories: Sequence[Memory], now: float) -> list[Group]:
+        """The groups among these memories of one user; those that are not retrievable are left out."""
+        newest = sorted(memories, key=lambda memory: -memory.updated_at)[: self._memories_max]
+        return await asyncio.to_thread(self._groups, retrievable(newest, now))
+
+    async def merge(self, groups: Iterable[Group], *, hold_id: str, now: float) -> int:
+        """Merge groups under a hold of their user; how many memories were superseded. Raises StoreError, JournalError.
+
+        Groups of which anything changed since they were found are left alone.
+        """
+        writes = Writes(self._store, self._history, self._work, hold_id)
+        return sum([await self._merge(group, writes, now) for group in groups])
+
+    async def _merge(self, group: Group, writes: Writes, now: float) -> int:
+        current = [await unchanged(self._store, memory) for memory in (group.kept, *group.merged)]
+        kept, *others = current
+        if kept is None or None in others:
+            return 0
+        found = [memory for memory in others if memory is not None]
+        # What stays is written first: a crash then leaves doubles, not holes.
+        if not await writes.replace(kept, _merged(kept, found)):
+            return 0
+        return sum([await writes.replace(old, superseded(old, kept.id, now)) for old in found])
+
+    def _groups(self, memories: Sequence[Memory]) -> list[Group]:
+        buckets: dict[tuple[str, str], list[Memory]] = {}
+        for memory in memories:
+            buckets.setdefault((memory.type, memory.project or ""), []).append(memory)
+        found = (group for bucket in buckets.values() for group in self._bucket(bucket))
+        return [group for group, _ in zip(found, range(self._groups_max), strict=False)]
+
+    def _bucket(self, memories: list[Memory]) -> Iterable[Group]:
+        """Each memory joins the first it says the same as; the most informative stays, of equal ones the newest."""
+        ordered = sorted(memories, key=_informative, reverse=True)
+        alike = cosines(ordered)
+        taken: set[int] = set()
+        for place, kept in enumerate(ordered):
+            if place in taken:
+                continue
+            near = np.flatnonzero(alike[place] >= self._cosine_min).tolist()
+            later = [other for other in near if other > place and other not in taken]
+            merged = [other for other in later if self._says_same(kept, ordered[other], float(alike[place, other]))]
+            taken.update(merged)
+            if merged:
+                yield Group(kept, tuple(ordered[other] for other in merged))
+
+    def _says_same(self, one: Memory, other: Memory, cosine: float) -> bool:
+        a, b = one.content, other.content
+        if same_text(a) == same_text(b):
+            return True
+        if numbers(a) != numbers(b) or names(a) != names(b):
+            return False
+        return self._judge(a, b, cosine) is Verdict.SAME and self._judge(b, a, cosine) is Verdict.SAME
+
+
+def retrievable(memories: Iterable[Memory], now: float) -> list[Memory]:
+    """Those that a search could find: active, in time, with a vector."""
+    return [
+        memory
+        for memory in memories
+        if memory.status is MemoryStatus.ACTIVE
+        and memory.embedding is not None
+        and (memory.expires_at is None or memory.expires_at > now)
+    ]
+
+
+def cosines(memories: Sequence[Memory]) -> Vector:
+    """Of each with each; every memory has a vector."""
+    matrix = np.stack([memory.embedding for memory in memories if memory.embedding is not None])
+    return np.asarray(matrix @ matrix.T, dtype=np.float32)
+
+
+async def unchanged(store: Store, memory: Memory) -> Memory | None:
+    """The memory as it is stored, if it is still the version that was looked at, and active."""
+    current = await store.get(Scope(memory.user), memory.id)
+    if current is None or current.version != memory.version or current.status is not MemoryStatus.ACTIVE:
+        return None
+    return current
+
+
+def superseded(old: Memory, by: str, now: float) -> Memory:
+    """The next version of a memory whose place another one has taken."""
+    metadata = {**old.metadata, SUPERSEDED_BY: by}
+    return replace(old, version=old.version + 1, status=MemoryStatus.SUPERSEDED, updated_at=now, metadata=metadata)
+
+
+def _informative(memory: Memory) -> tuple[int, float, str]:
+    return len(content_words(memory.content)), memory.updated_at, memory.id
+
+
+def _merged(kept: Memory, others: Sequence[Memory]) -> Memory:
+    """What was said several times matters as much, is as new and lives as long as any of it."""
+    everything = (kept, *others)
+    ends = [memory.expires_at for memory in everything]
+    ids = [*kept.metadata.get(MERGED, ()), *(memory.id for memory in others)]
+    return replace(
+        kept,
+        version=kept.version + 1,
+        importance=max(memory.importance for memory in everything),
+        updated_at=max(memory.updated_at for memory in everything),
+        expires_at=None if None in ends else max(end for end in ends if end is not None),
+        metadata={**kept.metadata, MERGED: ids[-MERGED_IDS_MAX:]},
+    )
