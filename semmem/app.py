@@ -14,12 +14,13 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from semmem import assembly
+from semmem import assembly, assembly_life
+from semmem.access_notes import AccessNotes
 from semmem.assembly import DAY_S, Backends
 from semmem.backends.in_process import InProcessStore
-from semmem.backends.milvus import MilvusStore
 from semmem.backends.milvus_lite import MilvusLiteProcess
 from semmem.backends.watched_store import WatchedStore
 from semmem.background import JournalWriter, Learner, Tasks
@@ -28,11 +29,22 @@ from semmem.extproc import ExternalProcessor, ExtProcServer
 from semmem.extraction.pipeline import BatchResult
 from semmem.management.api import create_api
 from semmem.management.health import create_health
+from semmem.management.life_api import life_routes
 from semmem.management.server import HttpListener
 from semmem.memory import Hit
 from semmem.metering import MeteredEmbedder, MeteredStore
 from semmem.metrics import Metrics
-from semmem.ports import Batch, Embedder, EmbedderError, JournalError, Store, StoreError, StoreUnavailable
+from semmem.ports import (
+    Batch,
+    Embedder,
+    EmbedderError,
+    JournalError,
+    SemmemError,
+    Store,
+    StoreError,
+    StoreUnavailable,
+    Sweepable,
+)
 from semmem.retrieval.hot_memories import HotMemories
 
 log = logging.getLogger(__name__)
@@ -40,6 +52,7 @@ log = logging.getLogger(__name__)
 STORE_RETRY_S = 2.0
 HEALTH_INTERVAL_S = 5.0
 PRUNE_INTERVAL_S = 600.0
+UPKEEP_INTERVAL_S = 600.0
 LEARN_DRAIN_S = 5.0
 
 
@@ -60,7 +73,7 @@ class App:
         self.metrics = Metrics()
         self._tasks = Tasks()
         self._blocks = assembly.blocks(settings)
-        self._milvus: MilvusStore | None = None
+        self._sweepable: Sweepable | None = None
         self._up = {"journal": False, "embedder": False, "store": False}
         self._embedder_tried = asyncio.Event()
         self._store_tried = asyncio.Event()
@@ -82,14 +95,17 @@ class App:
                 ),
             )
             learner = self._learner(backends)
+            notes = AccessNotes(backends.journal)
             stack.push_async_callback(self._tasks.cancel)
-            server, addresses = await self._open_doors(backends, writer, stack)
+            server, addresses = await self._open_doors(backends, writer, notes, stack)
             for name, work in (
                 ("open store", self._open_store(backends.store)),
                 ("open embedder", self._open_embedder(backends.embedder)),
                 ("journal writer", writer.run()),
                 ("learner", learner.run(lambda: self._up["store"])),
-                ("housekeeping", self._housekeeping(backends, writer)),
+                ("access notes", notes.run()),
+                ("housekeeping", self._housekeeping(backends, writer, notes)),
+                ("upkeep", self._upkeep(backends)),
             ):
                 self._tasks.spawn(name, work)
             await self._until_ready()
@@ -99,6 +115,7 @@ class App:
                 yield addresses
             finally:
                 await self._drain(server, writer, learner)
+                await notes.flush()
 
     async def until(self, stop: asyncio.Event) -> None:
         """Wait to be stopped. Raises a failure that waiting will not mend."""
@@ -154,15 +171,16 @@ class App:
     async def _make_store(self, stack: AsyncExitStack, signature: str) -> Store:
         memory = self._settings.memory
         if memory.backend == "in_process":
-            return InProcessStore()
+            self._sweepable = in_process = InProcessStore()
+            return in_process
         address = memory.milvus.address
         if not address:
             lite = MilvusLiteProcess(Path(self._settings.data_dir) / memory.milvus.data_dir)
             await lite.start()
             stack.push_async_callback(lite.stop)
             address = lite.uri
-        self._milvus = assembly.milvus(self._settings, address, signature)
-        return self._milvus
+        self._sweepable = milvus = assembly.milvus(self._settings, address, signature)
+        return milvus
 
     async def _open_store(self, store: Store) -> None:
         """Open, again and again while it is unreachable. A store that answers but does not fit is fatal."""
@@ -197,11 +215,11 @@ class App:
     # --- doors -------------------------------------------------------------------------------------------------------
 
     async def _open_doors(
-        self, backends: Backends, writer: JournalWriter, stack: AsyncExitStack
+        self, backends: Backends, writer: JournalWriter, notes: AccessNotes, stack: AsyncExitStack
     ) -> tuple[ExtProcServer, Addresses]:
         settings = self._settings
         limits = assembly.door_limits(settings)
-        exchange = assembly.exchange(settings, backends, writer, self._searched, self._blocks)
+        exchange = assembly.exchange(settings, backends, writer, self._searched, self._blocks, notes.note)
         server = ExtProcServer(
             ExternalProcessor(exchange, self.metrics, limits, single_filter=settings.capture.mode == "single_filter"),
             address=assembly.grpc_address(settings),
@@ -210,7 +228,9 @@ class App:
         )
         grpc = await server.start()
         stack.push_async_callback(server.stop, 0.0)
-        api = create_api(assembly.memories(settings, backends), assembly.access(settings), self.metrics)
+        memories = assembly.memories(settings, backends, self._removed, notes.forget)
+        life = partial(life_routes, assembly_life.life(settings, backends))
+        api = create_api(memories, assembly.access(settings), self.metrics, more=[life])
         health = create_health(self.metrics, self._ready, lambda: self._gauges(writer, backends.store))
         return server, Addresses(
             grpc=grpc,
@@ -238,7 +258,7 @@ class App:
     # --- learning, housekeeping, measuring ---------------------------------------------------------------------------
 
     def _learner(self, backends: Backends) -> Learner:
-        learning = assembly.learning(self._settings, backends)
+        learning = assembly.learning(self._settings, backends, self._removed)
 
         async def learn(batch: Batch) -> None:
             started = time.perf_counter()
@@ -247,19 +267,20 @@ class App:
 
         return assembly.learner(self._settings, backends, learn)
 
-    async def _housekeeping(self, backends: Backends, writer: JournalWriter) -> None:
-        """Watch the components, count the journal's turns, drop what is past its time."""
-        dropped, pruned = 0, time.monotonic()
+    async def _housekeeping(self, backends: Backends, writer: JournalWriter, notes: AccessNotes) -> None:
+        """Watch the components, count the journal's turns, drop those past their time."""
+        dropped, uncounted, pruned = 0, 0, time.monotonic()
         while True:
             await asyncio.sleep(HEALTH_INTERVAL_S)
             self.metrics.journal_dropped.inc(writer.dropped - dropped)
             dropped = writer.dropped
+            self.metrics.uses_dropped.inc(notes.dropped - uncounted)
+            uncounted = notes.dropped
             if self._store_tried.is_set():
                 await self._watch_store(backends.store)
             due = time.monotonic() - pruned > PRUNE_INTERVAL_S
             await self._watch_journal(backends, prune=due)
             if due:
-                await self._sweep()
                 pruned = time.monotonic()
 
     async def _watch_store(self, store: Store) -> None:
@@ -274,14 +295,22 @@ class App:
         if self._up["store"] and not was_up:
             log.info("store answers again")
 
-    async def _sweep(self) -> None:
-        """Remove what no read shows any more: replaced versions, expired memories."""
-        if self._milvus is None:
+    async def _upkeep(self, backends: Backends) -> None:
+        """Go through what is remembered: replaced versions, expired memories, and all that upkeep has rules for."""
+        if self._sweepable is None:
             return
-        try:
-            await self._milvus.sweep(time.time())
-        except StoreError as error:
-            log.warning("sweep failed, the next one goes on: %s", type(error).__name__)
+        upkeep = assembly_life.upkeep(self._settings, backends, self._sweepable, self._removed)
+        while True:
+            await asyncio.sleep(UPKEEP_INTERVAL_S)
+            if not self._up["store"]:
+                continue
+            try:
+                await upkeep.run(time.time())
+            except SemmemError as error:
+                log.warning("upkeep failed, the next one goes on: %s", type(error).__name__)
+
+    def _removed(self, reason: str, number: int) -> None:
+        self.metrics.memories_removed.labels(reason).inc(number)
 
     async def _watch_journal(self, backends: Backends, *, prune: bool) -> None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from semmem.extraction.quota import Quota
 from semmem.extraction.rules import RulesExtractor
 from semmem.extraction.screen import Outcome as Verdict
 from semmem.extraction.screen import screen
+from semmem.extraction.value import Decay
 from semmem.identity import IdentityRules, Sessions
 from semmem.management.access import AccessRules
 from semmem.management.memories import Memories
@@ -56,6 +57,20 @@ REPLICA_STALENESS_S = 5.0
 """How long what another replica wrote may stay unseen, unless the configuration says otherwise."""
 GRPC_OVERHEAD_BYTES = 1024 * 1024
 """Headers and metadata around a body in one gRPC message."""
+
+
+Removed = Callable[[str, int], None]
+"""Told of a reason and of how many memories went for it."""
+Recalled = Callable[[str, Sequence[str], float], None]
+"""Told whose memories were put into a prompt, which, and when."""
+
+
+def _uncounted(_reason: str, _number: int) -> None:
+    """Nobody counts."""
+
+
+def _not_noted(_user: str, _memory_ids: Sequence[str], _now: float) -> None:
+    """Nobody keeps statistics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +176,7 @@ def exchange(
     writer: JournalWriter,
     on_search: Callable[[str, list[Hit], float], None],
     tool_loops: Blocks,
+    on_recalled: Recalled = _not_noted,
 ) -> Exchange:
     memory, limits = settings.memory, settings.limits
 
@@ -181,6 +197,7 @@ def exchange(
         capture=settings.capture.mode,
         upstream=verdict_rules(settings),
         blocks=tool_loops,
+        on_recalled=on_recalled,
     )
 
 
@@ -280,7 +297,7 @@ def learner(settings: Settings, backends: Backends, learn: Callable[[Batch], Awa
     )
 
 
-def learning(settings: Settings, backends: Backends) -> Learning:
+def learning(settings: Settings, backends: Backends, on_removed: Removed = _uncounted) -> Learning:
     memory = settings.memory
     by_rules = RulesExtractor(facts_per_batch=memory.extraction.facts_per_batch_max)
     extractor, fallback = choose_extractor(
@@ -291,7 +308,7 @@ def learning(settings: Settings, backends: Backends) -> Learning:
         backends.embedder,
         dedup(settings, backends),
         extractor,
-        quota=quota(settings, backends),
+        quota=quota(settings, backends, on_removed),
         fallback=fallback,
         screening=partial(
             screen,
@@ -318,8 +335,16 @@ def dedup(settings: Settings, backends: Backends) -> Dedup:
     )
 
 
-def quota(settings: Settings, backends: Backends) -> Quota:
-    return Quota(backends.store, backends.journal, memories_max=settings.memory.max_memories_per_user)
+def quota(settings: Settings, backends: Backends, on_removed: Removed) -> Quota:
+    rules = settings.memory.decay
+    return Quota(
+        backends.store,
+        backends.journal,
+        statistics=backends.journal,
+        memories_max=settings.memory.max_memories_per_user,
+        decay=Decay(half_life_s=rules.half_life_days * DAY_S, floor=rules.floor),
+        on_removed=on_removed,
+    )
 
 
 def lifetime_s(settings: Settings) -> float | None:
@@ -368,15 +393,21 @@ def grpc_credentials(settings: Settings) -> Any:
     return server_credentials(TlsFiles(Path(tls.cert_file), Path(tls.key_file), client_ca))
 
 
-def memories(settings: Settings, backends: Backends) -> Memories:
+def memories(
+    settings: Settings,
+    backends: Backends,
+    on_removed: Removed,
+    on_forgotten: Callable[[str, Sequence[str] | None], None],
+) -> Memories:
     return Memories(
         backends.store,
         backends.embedder,
         backends.journal,
-        quota(settings, backends),
+        quota(settings, backends, on_removed),
         recall(settings, backends),
         clock=time.time,
         ttl_s=lifetime_s(settings),
+        on_forgotten=on_forgotten,
     )
 
 

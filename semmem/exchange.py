@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
@@ -101,7 +101,10 @@ class TurnJournal(Protocol):
 
 
 class Exchange:
-    """The steps of every exchange; holds no state of any one of them."""
+    """The steps of every exchange; holds no state of any one of them.
+
+    ``on_recalled`` is told whose memories were put into a prompt, which, and when; it must neither wait nor raise.
+    """
 
     def __init__(
         self,
@@ -116,6 +119,7 @@ class Exchange:
         capture: str = "observe",
         upstream: VerdictRules = NO_SOURCES,
         blocks: Blocks | None = None,
+        on_recalled: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
     ) -> None:
         self._identity = identity
         self._permissions = permissions
@@ -127,6 +131,7 @@ class Exchange:
         self._capture = capture
         self._upstream = upstream
         self._blocks = Blocks(entries_max=0, ttl_s=0.0) if blocks is None else blocks
+        self._on_recalled = on_recalled
 
     # --- request -----------------------------------------------------------------------------------------------------
 
@@ -281,6 +286,7 @@ class Exchange:
             return Outcome.TIMEOUT, None
         if recalled is None:
             return (Outcome.NO_HITS if found is Outcome.INJECTED else Outcome.EMBEDDER_DOWN), None
+        self._on_recalled(scope.user, [hit.memory.id for hit in recalled.hits], now)
         cold = found is Outcome.INJECTED and recalled.path == COLD_DENSE
         return (Outcome.COLD_DENSE if cold else found), recalled
 

@@ -58,6 +58,12 @@ class Metrics:
         )
         self.facts_rejected = Counter("semmem_facts_rejected", "Facts screened out, by reason.", ["reason"], registry=r)
 
+        # life of memories
+        self.memories_removed = Counter(
+            "semmem_memories_removed", "Memories that went by themselves, by reason.", ["reason"], registry=r
+        )
+        self.uses_dropped = Counter("semmem_memory_uses_dropped", "Uses of memories that were not counted.", registry=r)
+
         # stores, embedder, models
         self.store_operations = Counter(
             "llm_memory_store_operations", "Store calls.", ["backend", "operation", "status"], registry=r

@@ -144,14 +144,53 @@ class Injection(Section):
 class WriteScreen(Section):
     """``memory.write_screen``: what may become a memory."""
 
-    secrets: Literal["reject", "redact"] = Field(
-        default="reject", description="facts with keys, tokens, card numbers or passwords"
+    secrets: Literal["reject", "redact", "quarantine"] = Field(
+        default="reject",
+        description="facts with keys, tokens, card numbers or passwords; what is kept of them is redacted",
     )
     instructions: Literal["reject", "quarantine"] = Field(
-        default="reject", description="facts that read like orders to a model"
+        default="reject",
+        description="facts that read like orders to a model; quarantine keeps them from searches until released",
     )
     fact_chars_min: int = Field(default=3, ge=1, le=100, description="shorter facts are rejected")
     fact_chars_max: int = Field(default=500, ge=10, le=8000, description="longer facts are rejected")
+
+
+class Decay(Section):
+    """``memory.decay``: what a memory is worth as time goes by, and whether what nobody needs goes."""
+
+    enabled: bool = Field(
+        default=False, description="remove memories that were never used; their worth decays in any case"
+    )
+    half_life_days: int = Field(
+        default=30, ge=1, le=36_500, description="time in which a memory that is never used loses half of what can fade"
+    )
+    floor: Fraction = Field(default=0.1, description="share of a memory's importance that never fades")
+    never_used_days: int = Field(
+        default=180, ge=1, le=36_500, description="age at which a memory goes that never was in a prompt (enabled)"
+    )
+    importance_max: Fraction = Field(
+        default=0.5,
+        description="only memories of this importance or less go; facts about health and the like have more",
+    )
+
+
+class Consolidation(Section):
+    """``memory.consolidation``: memories that say the same become one; the others are kept as history."""
+
+    enabled: bool = Field(default=False, description="do it by itself; the API can ask for it in any case")
+    interval_hours: int = Field(
+        default=24, ge=1, le=8760, description="how often each user's memories are gone through, by decay as well"
+    )
+    threshold_memories: int = Field(
+        default=100, ge=2, le=16_384, description="active memories of a user from which it is worth while"
+    )
+    similarity_threshold: float = Field(
+        default=0.9,
+        ge=0.5,
+        le=1,
+        description="cosine from which two memories are compared at all; the rules then decide",
+    )
 
 
 class Memory(Section):
@@ -180,6 +219,8 @@ class Memory(Section):
     extraction: Extraction = Extraction()
     injection: Injection = Injection()
     write_screen: WriteScreen = WriteScreen()
+    decay: Decay = Decay()
+    consolidation: Consolidation = Consolidation()
     ttl_days: Days = Field(default=0, description="lifetime given to each new memory; 0: no end")
     retention_days: Days = Field(default=0, description="memories not updated for this long are removed; 0: never")
     max_memories_per_user: int = Field(

@@ -17,6 +17,7 @@ _UNITS = {
     "_ms": "milliseconds",
     "_s": "seconds",
     "_seconds": "seconds",
+    "_hours": "hours",
     "_days": "days",
     "_bytes_max": "bytes",
     "_chars_max": "characters",

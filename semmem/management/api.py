@@ -3,19 +3,20 @@
 Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Query, Request
+from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator
 
 from semmem import __version__
 from semmem.management.access import AccessRules, Denied, user_for
 from semmem.management.memories import Memories
 from semmem.management.retrieval import add_retrieval_routes
 from semmem.management.shown import shown
-from semmem.memory import Memory, MemoryType, Scope
+from semmem.memory import OWN_METADATA, Memory, MemoryStatus, MemoryType, Scope
 from semmem.metrics import Metrics
 from semmem.ports import SemmemError
 
@@ -38,6 +39,13 @@ class NewMemory(BaseModel):
     importance: float = Field(default=0.5, ge=0, le=1)
     expires_at: AwareDatetime | None = None
 
+    @field_validator("metadata")
+    @classmethod
+    def _not_semmems_own(cls, metadata: dict[str, Any]) -> dict[str, Any]:
+        if taken := sorted(OWN_METADATA & metadata.keys()):
+            raise ValueError(f"{', '.join(taken)}: only semmem itself writes this")
+        return metadata
+
 
 class EndSession(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -45,8 +53,14 @@ class EndSession(BaseModel):
     user_id: str | None = Field(default=None, max_length=256)
 
 
-def create_api(memories: Memories, access: AccessRules, metrics: Metrics) -> FastAPI:
-    """The application; its OpenAPI description is at /openapi.json."""
+May = Callable[[Request, str | None], str]
+"""Whose memories a call may touch, given the user it names. Raises Denied."""
+
+
+def create_api(
+    memories: Memories, access: AccessRules, metrics: Metrics, *, more: Sequence[Callable[[May], APIRouter]] = ()
+) -> FastAPI:
+    """The application; its OpenAPI description is at /openapi.json. ``more`` makes routes of other files."""
     api = FastAPI(title="semmem", version=__version__, docs_url=None, redoc_url=None)
     _describe_errors(api)
     _count_calls(api, metrics)
@@ -65,8 +79,9 @@ def create_api(memories: Memories, access: AccessRules, metrics: Metrics) -> Fas
         types: Types = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 20,
         offset: Annotated[int, Query(ge=0)] = 0,
+        status: MemoryStatus | None = None,
     ) -> dict[str, Any]:
-        found, total = await memories.page(scope, types or [], limit, offset)
+        found, total = await memories.page(scope, types or [], limit, offset, status)
         return {"memories": [shown(memory) for memory in found], "total": total, "limit": limit, "offset": offset}
 
     @api.post("/v1/memory", status_code=201)
@@ -94,11 +109,6 @@ def create_api(memories: Memories, access: AccessRules, metrics: Metrics) -> Fas
     async def get_memory(scope: Owner, memory_id: str) -> dict[str, Any]:
         return shown(_found(await memories.get(scope, memory_id)))
 
-    @api.get("/v1/memory/{memory_id}/history")
-    async def get_history(scope: Owner, memory_id: str) -> dict[str, Any]:
-        _found(await memories.get(scope, memory_id))
-        return {"versions": [shown(version) for version in await memories.history(scope, memory_id)]}
-
     @api.delete("/v1/memory/{memory_id}")
     async def delete_memory(scope: Owner, memory_id: str) -> dict[str, Any]:
         if not await memories.forget(scope, memory_id):
@@ -110,6 +120,8 @@ def create_api(memories: Memories, access: AccessRules, metrics: Metrics) -> Fas
         user = may(request, end.user_id if end else None)
         return {"success": True, "turns": await memories.end_session(user, session_id)}
 
+    for routes in more:
+        api.include_router(routes(may))
     return api
 
 

@@ -8,18 +8,23 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from semmem.extraction.quota import Quota
-from semmem.memory import Controls, Conversation, Memory, MemoryType, Message, Role, Scope, Source
-from semmem.ports import Embedder, History, Journal, Store
+from semmem.memory import Controls, Conversation, Memory, MemoryStatus, MemoryType, Message, Role, Scope, Source
+from semmem.ports import Embedder, History, Journal, Store, UserList
 from semmem.retrieval.recall import Preview, Recall
 from semmem.retrieval.search import Strategy
 
 
-class Records(Journal, History, Protocol):
-    """The journal's database: turns, and earlier versions of memories."""
+class Records(Journal, History, UserList, Protocol):
+    """The journal's database: turns, earlier versions of memories, who has any."""
+
+    async def forget_memories(self, scope: Scope, memory_ids: Sequence[str]) -> int: ...
 
 
 class Memories:
-    """Operations on one user's memories. Raises StoreError, EmbedderError and JournalError."""
+    """Operations on one user's memories. Raises StoreError, EmbedderError and JournalError.
+
+    ``on_forgotten`` is told whose memories were forgotten, and which (None: all).
+    """
 
     def __init__(
         self,
@@ -31,6 +36,7 @@ class Memories:
         *,
         clock: Callable[[], float],
         ttl_s: float | None = None,
+        on_forgotten: Callable[[str, Sequence[str] | None], None] = lambda _user, _ids: None,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -39,20 +45,20 @@ class Memories:
         self._quota = quota
         self._recall = recall
         self._ttl_s = ttl_s
+        self._on_forgotten = on_forgotten
 
     async def page(
-        self, scope: Scope, types: Sequence[MemoryType], limit: int, offset: int
+        self, scope: Scope, types: Sequence[MemoryType], limit: int, offset: int, status: MemoryStatus | None = None
     ) -> tuple[list[Memory], int]:
-        """One page, newest first, and how many there are in all."""
+        """One page, newest first, and how many there are in all. ``status`` None means any."""
+        if status is not None:
+            found = [memory for memory in await self._everything(scope, types) if memory.status is status]
+            return found[offset : offset + limit], len(found)
         memories = await self._store.list(scope, types=types, limit=limit, offset=offset)
         return memories, await self._store.count(scope, types=types)
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
         return await self._store.get(scope, memory_id)
-
-    async def history(self, scope: Scope, memory_id: str) -> list[Memory]:
-        """Earlier versions, oldest first."""
-        return await self._records.versions(scope, memory_id)
 
     async def create(
         self,
@@ -89,25 +95,36 @@ class Memories:
         if old is not None:
             await self._records.keep_version(old)
             memory = replace(memory, id=old.id, version=old.version + 1, created_at=old.created_at)
+        await self._records.know_user(scope.user)
         await self._store.put(scope, memory)
         await self._quota.make_room(scope.user)
         return memory
 
     async def _with_key(self, scope: Scope, key: str) -> Memory | None:
-        user = Scope(scope.user)
-        memories = await self._store.list(user, limit=await self._store.count(user))
+        memories = await self._everything(Scope(scope.user), ())
         return next((m for m in memories if m.key == key and m.project == scope.project), None)
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
-        """Remove one memory and its history."""
-        await self._records.forget_versions(scope, memory_id)
+        """Remove one memory, its history and its statistics."""
+        if await self._store.get(scope, memory_id) is None:
+            return False
+        await self._records.forget_memories(Scope(scope.user), [memory_id])
+        self._on_forgotten(scope.user, [memory_id])
         return await self._store.forget(scope, memory_id)
 
     async def forget_scope(self, scope: Scope, types: Sequence[MemoryType]) -> int:
         """Remove a scope's memories; without a filter on types also its turns, so that nothing is learnt again."""
         if not types:
             await self._records.forget_turns(scope)
+        ids = [memory.id for memory in await self._everything(scope, types)]
+        await self._records.forget_memories(Scope(scope.user), ids)
+        everything = not types and scope == Scope(scope.user)
+        self._on_forgotten(scope.user, None if everything else ids)
         return await self._store.forget_scope(scope, types=types)
+
+    async def _everything(self, scope: Scope, types: Sequence[MemoryType]) -> list[Memory]:
+        number = await self._store.count(scope, types=types)
+        return await self._store.list(scope, types=types, limit=number) if number else []
 
     async def search(
         self, scope: Scope, query: str, controls: Controls, *, strategy: Strategy | None = None

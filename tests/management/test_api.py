@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +12,33 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql import SqlJournal
+from semmem.extraction.consolidation import Consolidator
+from semmem.extraction.contradiction import judge
+from semmem.extraction.dedup import Dedup
 from semmem.extraction.quota import Quota
+from semmem.extraction.summaries import Summariser, SummaryRules
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
+from semmem.management.life import Life
+from semmem.management.life_api import life_routes
 from semmem.management.memories import Memories
 from semmem.memory import Memory, Scope, Turn
 from semmem.metrics import Metrics
-from semmem.ports import BatchRules, StoreUnavailable
+from semmem.ports import BatchRules, LanguageModel, StoreUnavailable, Uses
 from semmem.retrieval.recall import Recall, RecallRules
 from tests.fakes import HashEmbedder, hot
 
 ADMIN = {"authorization": "Bearer secret-token"}
 ALICE = {"x-user-id": "alice"}
 NOW = 1_800_000_000.0
+
+
+def life(store: InProcessStore, journal: SqlJournal, model: LanguageModel | None = None) -> Life:
+    consolidator = Consolidator(store, journal, journal, judge=judge, cosine_min=0.7)
+    rules = SummaryRules(cosine_min=0.3, size_min=2)
+    summariser = Summariser(store, journal, journal, HashEmbedder(), model, rules)
+    dedup = Dedup(store, journal, judge=judge, work=journal)
+    return Life(store, journal, dedup, consolidator, summariser, clock=lambda: NOW, hold_wait_s=0.0)
 
 
 class Breakable(InProcessStore):
@@ -44,9 +59,19 @@ class Api:
         self.metrics = Metrics()
         quota = Quota(self.store, journal, memories_max=5)
         recall = Recall(hot(self.store), HashEmbedder(), RecallRules(threshold=0.2))
-        self.memories = Memories(self.store, HashEmbedder(), journal, quota, recall, clock=lambda: NOW)
+        self.forgotten: list[tuple[str, Any]] = []
+        self.memories = Memories(
+            self.store,
+            HashEmbedder(),
+            journal,
+            quota,
+            recall,
+            clock=lambda: NOW,
+            on_forgotten=lambda user, ids: self.forgotten.append((user, ids)),
+        )
         access = AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",))
-        self.app = create_api(self.memories, access, self.metrics)
+        self.life = life(self.store, journal)
+        self.app = create_api(self.memories, access, self.metrics, more=[partial(life_routes, self.life)])
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://semmem")
 
     async def add(self, content: str, user: str = "alice", **fields: Any) -> dict[str, Any]:
@@ -193,6 +218,29 @@ async def test_one_memory_can_be_forgotten(api: Api) -> None:
     assert await api.journal.versions(Scope("alice"), first["id"]) == []
 
 
+async def test_forgetting_through_another_project_changes_nothing(api: Api) -> None:
+    first = await api.add("User lives in Porto", key="home", project_id="p")
+    await api.add("User lives in Lisbon", key="home", project_id="p")
+    await api.journal.record_uses([("alice", first["id"], Uses(1, NOW))])
+    url, params = f"/v1/memory/{first['id']}", {"user_id": "alice", "project_id": "q"}
+    assert (await api.client.delete(url, params=params, headers=ADMIN)).status_code == 404
+    assert len(await api.journal.versions(Scope("alice"), first["id"])) == 1
+    assert await api.journal.uses("alice") == {first["id"]: Uses(1, NOW)}
+
+
+async def test_a_scope_takes_history_and_statistics_with_it_and_says_so(api: Api) -> None:
+    kept = await api.add("User likes green tea")
+    home = await api.add("User lives in Porto", key="home", project_id="p", type="episodic")
+    await api.add("User lives in Lisbon", key="home", project_id="p", type="episodic")
+    await api.journal.record_uses([("alice", each["id"], Uses(1, NOW)) for each in (kept, home)])
+    await api.client.delete("/v1/memory", params={"user_id": "alice", "type": "episodic"}, headers=ADMIN)
+    assert await api.journal.kept_ids("alice") == {kept["id"]}
+    await api.client.delete("/v1/memory", params={"user_id": "alice"}, headers=ADMIN)
+    assert await api.journal.kept_ids("alice") == set()
+    assert await api.journal.users_due(kept_before=NOW, limit=9) == []
+    assert api.forgotten == [("alice", [home["id"]]), ("alice", None)]
+
+
 async def test_a_scope_can_be_forgotten_with_what_waits_to_be_learnt(api: Api) -> None:
     await api.add("User likes tea", project_id="p")
     await api.add("User likes coffee")
@@ -241,6 +289,9 @@ def every_call(memory_id: str, user: str | None) -> list[tuple[str, str, dict[st
         ("GET", f"/v1/memory/{memory_id}", params),
         ("GET", f"/v1/memory/{memory_id}/history", params),
         ("DELETE", f"/v1/memory/{memory_id}", params),
+        ("POST", f"/v1/memory/{memory_id}/release", params),
+        ("POST", "/v1/memory/consolidate", {"json": {"dry_run": False, **named}}),
+        ("POST", "/v1/memory/summarize", {"json": named}),
         ("POST", "/v1/sessions/s/end", {"json": named}),
     ]
 
@@ -270,7 +321,7 @@ async def test_a_user_reaches_only_their_own(api: Api) -> None:
     for method, path, call in every_call(bobs["id"], "bob"):
         response = await api.client.request(method, path, headers=ALICE, **call)
         assert response.status_code == 404, (method, path)
-    for method, path in (("GET", ""), ("GET", "/history"), ("DELETE", "")):
+    for method, path in (("GET", ""), ("GET", "/history"), ("DELETE", ""), ("POST", "/release")):
         response = await api.client.request(method, f"/v1/memory/{bobs['id']}{path}", headers=ALICE)
         assert response.status_code == 404, (method, path)
     assert (await api.client.get("/v1/memory", headers=ALICE)).json()["total"] == 0
@@ -311,6 +362,7 @@ async def test_without_a_configured_token_nobody_is_admin(api: Api) -> None:
         ({"content": "User likes tea", "importance": 2}, "importance"),
         ({"content": "User likes tea", "expires_at": "2027-01-01T00:00:00"}, "expires_at"),
         ({"content": "User likes tea", "contents": "x"}, "contents"),
+        ({"content": "User likes tea", "metadata": {"released": True}}, "metadata"),
     ],
 )
 async def test_bad_input_is_refused_with_its_place_and_without_its_content(
@@ -338,3 +390,5 @@ async def test_calls_are_counted_by_route_and_never_by_what_was_asked_for(api: A
 async def test_the_api_describes_itself(api: Api) -> None:
     paths = (await api.client.get("/openapi.json")).json()["paths"]
     assert {"/v1/memory", "/v1/memory/search", "/v1/memory/{memory_id}", "/v1/sessions/{session_id}/end"} <= set(paths)
+    assert {"/v1/memory/{memory_id}/history", "/v1/memory/{memory_id}/release"} <= set(paths)
+    assert {"/v1/memory/consolidate", "/v1/memory/summarize"} <= set(paths)

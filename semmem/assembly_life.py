@@ -1,0 +1,69 @@
+"""Settings -> parts, as assembly.py: what goes through memories when nobody asks, and what the API does with them."""
+
+from __future__ import annotations
+
+import time
+
+from semmem import assembly
+from semmem.assembly import DAY_S, Backends, Removed
+from semmem.config.settings import Settings
+from semmem.extraction.consolidation import Consolidator
+from semmem.extraction.contradiction import judge
+from semmem.extraction.summaries import Summariser, SummaryRules
+from semmem.extraction.upkeep import Upkeep, UpkeepRules
+from semmem.management.life import Life
+from semmem.ports import Sweepable
+
+HOUR_S = 3_600.0
+
+
+def consolidator(settings: Settings, backends: Backends) -> Consolidator:
+    return Consolidator(
+        backends.store,
+        backends.journal,
+        backends.journal,
+        judge=judge,
+        cosine_min=settings.memory.consolidation.similarity_threshold,
+    )
+
+
+def upkeep(settings: Settings, backends: Backends, sweepable: Sweepable, on_removed: Removed) -> Upkeep:
+    memory = settings.memory
+    rules = UpkeepRules(
+        interval_s=memory.consolidation.interval_hours * HOUR_S,
+        retention_s=memory.retention_days * DAY_S or None,
+        never_used_s=memory.decay.never_used_days * DAY_S if memory.decay.enabled else None,
+        importance_max=memory.decay.importance_max,
+        consolidate_from=memory.consolidation.threshold_memories if memory.consolidation.enabled else None,
+    )
+    return Upkeep(
+        backends.store,
+        sweepable,
+        backends.journal,
+        consolidator(settings, backends),
+        rules,
+        on_removed=on_removed,
+    )
+
+
+def life(settings: Settings, backends: Backends) -> Life:
+    model = settings.external_model("memory_extraction")
+    summariser = Summariser(
+        backends.store,
+        backends.journal,
+        backends.journal,
+        backends.embedder,
+        backends.models.get("memory_extraction"),
+        SummaryRules(
+            chars_max=settings.memory.write_screen.fact_chars_max,
+            timeout_s=model.llm_timeout_seconds if model is not None else 30.0,
+        ),
+    )
+    return Life(
+        backends.store,
+        backends.journal,
+        assembly.dedup(settings, backends),
+        consolidator(settings, backends),
+        summariser,
+        clock=time.time,
+    )

@@ -1,0 +1,173 @@
+"""The life of memories under an operator's or a user's hand: history, quarantine, consolidation, summaries."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from semmem.extraction.consolidation import Consolidator, Group
+from semmem.extraction.dedup import Action, Dedup
+from semmem.extraction.summaries import Summariser, Summary
+from semmem.memory import Memory, MemoryStatus, Scope
+from semmem.ports import History, Store, UserWork
+from semmem.retrieval.context import estimate_tokens
+
+DAY_S = 86_400.0
+
+
+class Busy(Exception):
+    """The user's memories are being learnt or changed by somebody else at this moment."""
+
+
+class NotQuarantined(Exception):
+    """Only a quarantined memory can be released."""
+
+
+class NoModel(Exception):
+    """There is no language model with the role memory_extraction."""
+
+
+class LifeRecords(History, UserWork, Protocol):
+    """Earlier versions, and holds on users."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidated:
+    """``superseded`` is 0 for a dry run, and less than what the groups hold when memories changed meanwhile."""
+
+    candidates: int
+    groups: Sequence[Group]
+    tokens_saved: int
+    superseded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """``summaries`` without a content and a reason: a dry run, the model was not asked. ``created`` are those that took
+    the place of their memories; the others' reason says why not."""
+
+    candidates: int
+    summaries: Sequence[Summary]
+    created: Sequence[Memory]
+    tokens_saved: int
+
+
+class Life:
+    """Raises StoreError, JournalError, EmbedderError, ModelUnavailable, and the exceptions above.
+
+    ``hold_wait_s``: how long a call waits for a batch or another call that is at work on the same user's memories.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        records: LifeRecords,
+        dedup: Dedup,
+        consolidator: Consolidator,
+        summariser: Summariser,
+        *,
+        clock: Callable[[], float],
+        hold_wait_s: float = 5.0,
+        hold_poll_s: float = 0.1,
+        lease_s: float = 60.0,
+    ) -> None:
+        self._store = store
+        self._records = records
+        self._dedup = dedup
+        self._consolidator = consolidator
+        self._summariser = summariser
+        self._clock = clock
+        self._hold_wait_s = hold_wait_s
+        self._hold_poll_s = hold_poll_s
+        self._lease_s = lease_s
+
+    async def history(self, scope: Scope, memory_id: str) -> tuple[Memory, list[Memory]] | None:
+        """The memory and its earlier versions, oldest first; None when the scope has no such memory."""
+        current = await self._store.get(scope, memory_id)
+        if current is None:
+            return None
+        return current, await self._records.versions(Scope(scope.user), memory_id)
+
+    async def release(self, scope: Scope, memory_id: str) -> tuple[Action, Memory] | None:
+        """Let a quarantined memory be retrieved; what became of it. None when there is no such memory."""
+        async with self._held(scope.user) as hold_id:
+            memory = await self._store.get(scope, memory_id)
+            if memory is None:
+                return None
+            if memory.status is not MemoryStatus.QUARANTINED or memory.embedding is None:
+                raise NotQuarantined
+            action, released = await self._dedup.release(memory, batch=hold_id, now=self._clock())
+        return None if action is Action.FORGOTTEN else (action, released)
+
+    async def consolidate(self, scope: Scope, *, dry_run: bool) -> Consolidated:
+        """Merge the scope's near-duplicates; a dry run only says which."""
+        if dry_run:
+            return await self._duplicates(scope)
+        async with self._held(scope.user) as hold_id:
+            found = await self._duplicates(scope)
+            superseded = await self._consolidator.merge(found.groups, hold_id=hold_id, now=self._clock())
+        return Consolidated(found.candidates, found.groups, found.tokens_saved, superseded)
+
+    async def summarise(self, scope: Scope, *, older_than_days: float, dry_run: bool) -> Summarised:
+        """Summarise the scope's old related memories; a dry run only says which, and asks no model.
+
+        The model is asked before the user is held: its time is nobody else's.
+        """
+        now = self._clock()
+        memories = await self._everything(scope)
+        groups = await self._summariser.related(memories, older_than=now - older_than_days * DAY_S, now=now)
+        candidates = sum(map(len, groups))
+        if dry_run:
+            return Summarised(candidates, [Summary(group) for group in groups], [], 0)
+        if not self._summariser.has_model:
+            raise NoModel(f"{candidates} memories in {len(groups)} groups could be summarised")
+        summaries = [await self._summariser.summarise(group) for group in groups]
+        created = await self._replace([summary for summary in summaries if not summary.reason], scope.user)
+        return Summarised(candidates, summaries, [memory for memory, _ in created], sum(saved for _, saved in created))
+
+    async def _replace(self, summaries: Sequence[Summary], user: str) -> list[tuple[Memory, int]]:
+        if not summaries:
+            return []
+        created: list[tuple[Memory, int]] = []
+        async with self._held(user) as hold_id:
+            for summary in summaries:
+                memory = await self._summariser.replace(summary, hold_id=hold_id, now=self._clock())
+                if memory is not None:
+                    created.append((memory, _tokens(summary.of) - _tokens([memory])))
+        return created
+
+    async def _duplicates(self, scope: Scope) -> Consolidated:
+        memories = await self._everything(scope)
+        groups = await self._consolidator.groups(memories, self._clock())
+        saved = sum(_tokens(group.merged) for group in groups)
+        return Consolidated(sum(1 + len(group.merged) for group in groups), groups, saved)
+
+    async def _everything(self, scope: Scope) -> list[Memory]:
+        return await self._store.list(scope, limit=max(1, await self._store.count(scope)))
+
+    @asynccontextmanager
+    async def _held(self, user: str) -> AsyncIterator[str]:
+        """Nobody else learns or changes the user's memories inside. Raises Busy."""
+        hold_id = await self._wait_for(user)
+        try:
+            yield hold_id
+        finally:
+            await self._records.let_go(hold_id)
+
+    async def _wait_for(self, user: str) -> str:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._hold_wait_s
+        while True:
+            hold_id = await self._records.hold(user, now=self._clock(), lease_s=self._lease_s)
+            if hold_id is not None:
+                return hold_id
+            if loop.time() >= deadline:
+                raise Busy
+            await asyncio.sleep(self._hold_poll_s)
+
+
+def _tokens(memories: Sequence[Memory]) -> int:
+    return sum(estimate_tokens(memory.content) for memory in memories)
