@@ -2,7 +2,7 @@
 
 Likeness alone is not enough: "is allergic" and "is not allergic" are 0.98 apart from 1. Two memories are one only when
 the rules that compare a new fact with a stored one call them the same in both directions, and they hold the same
-numbers and names.
+numbers and names; and what stays must hold every word that matters of what goes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from semmem.extraction.contradiction import Verdict
-from semmem.extraction.grounding import content_words, names, numbers
+from semmem.extraction.grounding import content_words, names, numbers, overlap
 from semmem.extraction.screen import same_text
 from semmem.extraction.writes import Writes
 from semmem.memory import MERGED, SUPERSEDED_BY, Memory, MemoryStatus, Scope, Vector
@@ -113,7 +113,7 @@ class Consolidator:
         a, b = one.content, other.content
         if same_text(a) == same_text(b):
             return True
-        if numbers(a) != numbers(b) or names(a) != names(b):
+        if numbers(a) != numbers(b) or names(a) != names(b) or not _says_all(a, b):
             return False
         return self._judge(a, b, cosine) is Verdict.SAME and self._judge(b, a, cosine) is Verdict.SAME
 
@@ -147,6 +147,10 @@ def superseded(old: Memory, by: str, now: float) -> Memory:
     """The next version of a memory whose place another one has taken."""
     metadata = {**old.metadata, SUPERSEDED_BY: by}
     return replace(old, version=old.version + 1, status=MemoryStatus.SUPERSEDED, updated_at=now, metadata=metadata)
+
+
+def _says_all(kept: str, merged: str) -> bool:
+    return overlap(merged, kept) == len(content_words(merged)) + len(numbers(merged))
 
 
 def _informative(memory: Memory) -> tuple[int, float, str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.quota import Quota
+from semmem.extraction.value import Decay
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
+from semmem.ports import Uses
 from tests.extraction.fakes import InMemoryJournal
 
 BASE = Memory(id="m", version=1, type=MemoryType.SEMANTIC, content="User likes tea", user="ada", updated_at=100.0)
@@ -40,6 +43,34 @@ async def test_what_is_not_retrieved_goes_first_then_what_matters_least_then_wha
         gone, ids = await left(*memories, memories_max=len(memories) - number)
         assert gone == number
         assert ids == {memory.id for memory in memories} - set(order[:number]), first
+
+
+class Statistics:
+    async def record_uses(self, uses: Sequence[tuple[str, str, Uses]]) -> None:
+        raise AssertionError
+
+    async def uses(self, user: str) -> dict[str, Uses]:
+        return {"used": Uses(3, 900.0)} if user == "ada" else {}
+
+
+async def test_what_was_used_outlasts_what_was_not_and_what_went_is_counted() -> None:
+    store = InProcessStore()
+    await store.open()
+    for memory_id in ("used", "b", "c"):
+        await store.put(Scope("ada"), replace(BASE, id=memory_id, updated_at=50.0 if memory_id == "used" else 100.0))
+    removed: list[tuple[str, int]] = []
+    quota = Quota(
+        store,
+        InMemoryJournal(),
+        statistics=Statistics(),
+        memories_max=1,
+        decay=Decay(half_life_s=100.0),
+        clock=lambda: 1000.0,
+        on_removed=lambda reason, number: removed.append((reason, number)),
+    )
+    assert await quota.make_room("ada") == 2
+    assert [memory.id for memory in await store.list(Scope("ada"))] == ["used"]
+    assert removed == [("quota", 2)]
 
 
 async def test_another_users_memories_do_not_count() -> None:
