@@ -119,9 +119,11 @@ class Dedup:
         contradicted = [
             hit for hit, verdict in zip(neighbours, verdicts, strict=True) if verdict is Verdict.CONTRADICTION
         ]
-        if contradicted and contradicted[0].cosine > self._update_threshold and await self._update(new, contradicted):
-            return Action.UPDATED
-        if not contradicted:
+        if contradicted and contradicted[0].cosine > self._update_threshold:
+            if await self._update(new, contradicted):
+                return Action.UPDATED
+            contradicted = []
+        elif not contradicted:
             contradicted = await self._contradicted(new, neighbours)
         await self._supersede(contradicted, new, by=new.id)
         if not await self._writes(new).put(created(new)):
