@@ -105,6 +105,7 @@ class World:
         self.rules = rules
         self.now = NOW
         self.judged = "search"
+        self.noted: list[tuple[str, Sequence[str], float]] = []
 
         self.exchange = Exchange(
             identity=IdentityRules(trusted_headers=("x-user-id",)),
@@ -117,6 +118,7 @@ class World:
             capture=capture,
             upstream=upstream,
             blocks=blocks,
+            on_recalled=lambda *noted: self.noted.append(noted),
         )
 
     async def knows(self, content: str, user: str = "alice", **fields: Any) -> None:
@@ -163,6 +165,17 @@ async def test_a_known_fact_reaches_the_prompt() -> None:
     assert BUDGET in prompt(result)
     assert json.loads(result.body or b"")["messages"][0]["role"] == "system"
     assert json.loads(result.body or b"")["messages"][1] == {"role": "user", "content": QUESTION}
+
+
+async def test_what_reaches_a_prompt_is_noted_and_what_does_not_is_not() -> None:
+    world = World()
+    await world.knows("User keeps goats")
+    await world.knows(BUDGET)
+    await world.ask()
+    assert world.noted == [("alice", [f"mem_{len(BUDGET)}_{hash(BUDGET)}"], NOW)]
+    await world.ask("Hello!")
+    await world.ask(x_semmem_memory="write")
+    assert len(world.noted) == 1
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/messages"])

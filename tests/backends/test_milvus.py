@@ -264,6 +264,16 @@ async def test_a_sweep_brings_no_older_version_of_an_expired_memory_back(
         assert await found_ids(store, Scope("ann")) == []
 
 
+async def test_what_is_expired_is_named_for_every_user(lite: MilvusLiteProcess, collection: str) -> None:
+    async with opened(lite.uri, collection) as store:
+        for user in ("ann", 'b"ob'):
+            await put(store, memory(user, "past", expires_at=NOW), memory(user, "future", expires_at=NOW + 1))
+            await put(store, memory(user, "never"))
+        assert sorted(await store.expired(NOW, limit=10)) == [("ann", "past"), ('b"ob', "past")]
+        assert len(await store.expired(NOW, limit=1)) == 1
+        assert await store.expired(NOW - 1, limit=10) == []
+
+
 async def test_a_bounded_sweep_goes_on_next_time(lite: MilvusLiteProcess, collection: str) -> None:
     async with opened(lite.uri, collection, sweep_rows_max=1) as store:
         await put(store, memory("ann", version=2))

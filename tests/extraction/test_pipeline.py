@@ -211,6 +211,21 @@ async def test_quarantined_facts_are_kept_out_of_every_search() -> None:
     assert memory.status is MemoryStatus.QUARANTINED
 
 
+async def test_a_quarantined_secret_is_neither_kept_nor_found_after_a_crash() -> None:
+    said = "I pay the rowing club with card 4111 1111 1111 1111 on Mondays"
+    world = await World(said, "ok").open()
+    quarantining = partial(screen, on_secret=Outcome.QUARANTINE)
+    facts = by_turn(t_1=[said.replace("I pay", "User pays")])
+    result = await world.learn(facts, screening=quarantining)
+    assert (result.status, result.quarantined) == ("rejected", {"secret": 1})
+    (memory,) = await world.store.list(Scope("alice"))
+    assert (memory.content, memory.status) == (
+        "User pays the rowing club with card [redacted] on Mondays",
+        MemoryStatus.QUARANTINED,
+    )
+    assert "4111" not in repr(world.journal.saved("batch-1"))
+
+
 async def test_a_fact_of_a_turn_that_is_not_in_the_batch_is_dropped() -> None:
     world = await World().open()
     foreign = Fact(MemoryType.SEMANTIC, BEES, "t-99")

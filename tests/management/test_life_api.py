@@ -26,9 +26,10 @@ from semmem.management.memories import Memories
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.metrics import Metrics
 from semmem.ports import ModelUnavailable
+from semmem.retrieval.recall import Recall, RecallRules
 from semmem.screening import readable
 from tests.extraction.test_summaries import GOOD, TEXTS, Model, said
-from tests.fakes import HashEmbedder
+from tests.fakes import HashEmbedder, hot
 
 ALICE = {"x-user-id": "alice"}
 NOW = 1_800_000_000.0
@@ -43,7 +44,9 @@ class LifeApi:
         self.store = InProcessStore()
         self.journal = journal
         self.embedder = HashEmbedder()
-        memories = Memories(self.store, self.embedder, journal, Quota(self.store, journal), clock=lambda: NOW)
+        recall = Recall(hot(self.store), self.embedder, RecallRules())
+        quota = Quota(self.store, journal)
+        memories = Memories(self.store, self.embedder, journal, quota, recall, clock=lambda: NOW)
         life = Life(
             self.store,
             journal,
