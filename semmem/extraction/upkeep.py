@@ -5,6 +5,7 @@ Every step is bounded, safe to repeat, and leaves what it did not get to for the
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,12 +32,15 @@ class UpkeepRules:
     Each user's memories are gone through every ``interval_s``, at most ``users_max`` users in a run. ``retention_s``:
     memories that were not said again for so long go. ``never_used_s``: memories that never were in a prompt, of
     importance ``importance_max`` at most, go when they are so old. ``removed_max`` memories of one user go in a run at
-    most. ``consolidate_from`` is the number of active memories from which a user's are consolidated.
+    most. ``settle_s`` is how far a read of the store may lag behind another replica's write: what is kept about a
+    memory is erased only when the memory is still not there after that time. ``consolidate_from`` is the number of
+    active memories from which a user's are consolidated.
     """
 
     interval_s: float = 86_400.0
     users_max: int = 100
     lease_s: float = 120.0
+    settle_s: float = 6.0
     expired_max: int = 1000
     removed_max: int = 100
     retention_s: float | None = None
@@ -100,18 +104,23 @@ class Upkeep:
             await self._records.let_go(hold_id)
 
     async def _keep_held(self, user: str, now: float, hold_id: str) -> None:
-        scope = Scope(user)
-        kept_ids = await self._records.kept_ids(user)  # before the store is read: what is in neither was forgotten
-        memories = await self._store.list(scope, limit=max(1, await self._store.count(scope)))
+        kept_ids = await self._records.kept_ids(user)  # before the store is read: what that has no more was forgotten
+        memories = await self._list(user)
+        if kept_ids - {memory.id for memory in memories}:
+            await asyncio.sleep(self._rules.settle_s)
+            memories = await self._list(user)
         if not memories:
             await self._records.forget_user(user)
             return
         orphans = kept_ids - {memory.id for memory in memories}
         if orphans:
-            await self._records.forget_memories(scope, sorted(orphans))
+            await self._records.forget_memories(Scope(user), sorted(orphans))
         removed = await self._remove_old(user, memories, now)
         left = [memory for memory in memories if memory.id not in removed]
         await self._consolidate(left, now, hold_id)
+
+    async def _list(self, user: str) -> list[Memory]:
+        return await self._store.list(Scope(user), limit=max(1, await self._store.count(Scope(user))))
 
     async def _remove_old(self, user: str, memories: list[Memory], now: float) -> set[str]:
         uses = await self._records.uses(user)

@@ -51,13 +51,20 @@ class LifeWorld:
         return {memory.id: memory for memory in await self.store.list(Scope(user))}
 
     def consolidator(self, **rules: Any) -> Consolidator:
-        return Consolidator(self.store, self.journal, self.journal, judge=judge, **{"cosine_min": 0.7, **rules})
+        return Consolidator(self.store, self.journal, self.journal, **{"judge": judge, "cosine_min": 0.7, **rules})
 
     def upkeep(self, **rules: Any) -> Upkeep:
         def count(reason: str, number: int) -> None:
             self.removed[reason] += number
 
-        return Upkeep(self.store, self.store, self.journal, self.consolidator(), UpkeepRules(**rules), on_removed=count)
+        return Upkeep(
+            self.store,
+            self.store,
+            self.journal,
+            self.consolidator(),
+            UpkeepRules(**{"settle_s": 0.0, **rules}),
+            on_removed=count,
+        )
 
     async def hold(self, user: str = "ada") -> str:
         held = await self.journal.hold(user, now=NOW, lease_s=60.0)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.memory import MemoryStatus, Scope
+from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports import Uses
 from tests.backends.journal_samples import EAGER, answered, turn
 from tests.extraction.life_world import DAY, EMBEDDER, NOW, LifeWorld
@@ -148,6 +148,27 @@ async def test_rows_without_their_memory_go(world: LifeWorld) -> None:
     await world.store.forget(Scope("ada"), "x")
     await world.upkeep().run(NOW)
     assert await world.journal.kept_ids("ada") == {"m"}
+
+
+class Behind(InProcessStore):
+    """As a server's replica: the first look at a user does not show what was just written."""
+
+    looks = 0
+
+    async def list(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+    ) -> list[Memory]:
+        self.looks += 1
+        return [] if self.looks == 1 else await super().list(scope, types=types, limit=limit, offset=offset)
+
+
+async def test_a_read_that_lags_behind_costs_no_history(world: LifeWorld) -> None:
+    world.store = Behind()
+    await world.store.open()
+    await world.journal.keep_version(await world.add("m", "User likes tea"))
+    await world.upkeep().run(NOW)
+    assert await world.journal.kept_ids("ada") == {"m"}
+    assert world.store.looks == 2
 
 
 async def test_a_note_that_came_after_a_user_was_forgotten_leaves_no_trace(world: LifeWorld) -> None:
