@@ -12,7 +12,7 @@ from semmem.extraction.consolidation import Consolidator, Group
 from semmem.extraction.dedup import Action, Dedup
 from semmem.extraction.summaries import Summariser, Summary
 from semmem.memory import Memory, MemoryStatus, Scope
-from semmem.ports import History, Store, UserWork
+from semmem.ports import AccessStatistics, History, Store, Uses, UserWork
 from semmem.retrieval.context import estimate_tokens
 
 DAY_S = 86_400.0
@@ -30,8 +30,17 @@ class NoModel(Exception):
     """There is no language model with the role memory_extraction."""
 
 
-class LifeRecords(History, UserWork, Protocol):
-    """Earlier versions, and holds on users."""
+class LifeRecords(History, AccessStatistics, UserWork, Protocol):
+    """Earlier versions, uses, and holds on users."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A memory, its earlier versions (oldest first), and how it was used."""
+
+    current: Memory
+    versions: Sequence[Memory]
+    uses: Uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +93,14 @@ class Life:
         self._hold_poll_s = hold_poll_s
         self._lease_s = lease_s
 
-    async def history(self, scope: Scope, memory_id: str) -> tuple[Memory, list[Memory]] | None:
-        """The memory and its earlier versions, oldest first; None when the scope has no such memory."""
+    async def history(self, scope: Scope, memory_id: str) -> Story | None:
+        """None when the scope has no such memory."""
         current = await self._store.get(scope, memory_id)
         if current is None:
             return None
-        return current, await self._records.versions(Scope(scope.user), memory_id)
+        versions = await self._records.versions(Scope(scope.user), memory_id)
+        uses = await self._records.uses(scope.user)
+        return Story(current, versions, uses.get(memory_id, Uses()))
 
     async def release(self, scope: Scope, memory_id: str) -> tuple[Action, Memory] | None:
         """Let a quarantined memory be retrieved; what became of it. None when there is no such memory."""

@@ -14,7 +14,7 @@ from semmem.extraction.summaries import Summary
 from semmem.management.access import Denied
 from semmem.management.api import May, ProjectId, UserId
 from semmem.management.life import Busy, Life, NoModel, NotQuarantined
-from semmem.management.shown import shown
+from semmem.management.shown import shown, time_shown
 from semmem.memory import SUPERSEDED_BY, Memory, Scope
 
 
@@ -75,14 +75,14 @@ def life_routes(life: Life, may: May) -> APIRouter:
     async def get_history(
         request: Request, memory_id: str, user_id: UserId = None, project_id: ProjectId = None
     ) -> dict[str, Any]:
-        found = await life.history(Scope(may(request, user_id), project=project_id), memory_id)
-        if found is None:
+        told = await life.history(Scope(may(request, user_id), project=project_id), memory_id)
+        if told is None:
             raise _not_found()
-        current, versions = found
         return {
             "id": memory_id,
-            "versions": [_version(version) for version in versions],
-            "current": _version(current),
+            "versions": [_version(version) for version in told.versions],
+            "current": _version(told.current),
+            "uses": {"count": told.uses.count, "last_at": time_shown(told.uses.last_at or None)},
         }
 
     @routes.post("/v1/memory/{memory_id}/release")

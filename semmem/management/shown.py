@@ -24,20 +24,21 @@ def shown(memory: Memory) -> dict[str, Any]:
             "session": memory.source.session,
             "turn": memory.source.turn,
             "request_id": memory.source.request_id,
-            "time": _time(memory.source.time or None),
+            "time": time_shown(memory.source.time or None),
         },
         "key": memory.key,
         "metadata": memory.metadata,
         "importance": memory.importance,
         "status": memory.status,
-        "created_at": _time(memory.created_at),
-        "updated_at": _time(memory.updated_at),
-        "occurred_at": _time(memory.occurred_at),
-        "expires_at": _time(memory.expires_at),
+        "created_at": time_shown(memory.created_at),
+        "updated_at": time_shown(memory.updated_at),
+        "occurred_at": time_shown(memory.occurred_at),
+        "expires_at": time_shown(memory.expires_at),
     }
 
 
-def _time(seconds: float | None) -> str | None:
+def time_shown(seconds: float | None) -> str | None:
+    """RFC 3339, UTC, to the millisecond."""
     if seconds is None:
         return None
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

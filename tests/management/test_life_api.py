@@ -25,7 +25,7 @@ from semmem.management.life_api import life_routes
 from semmem.management.memories import Memories
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.metrics import Metrics
-from semmem.ports import ModelUnavailable
+from semmem.ports import ModelUnavailable, Uses
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.screening import readable
 from tests.extraction.test_summaries import GOOD, TEXTS, Model, said
@@ -182,6 +182,10 @@ async def test_history_tells_every_version_oldest_first_and_what_took_its_place(
     assert told["versions"][0]["updated_at"] == "2027-01-13T08:00:00.000Z"
     assert (told["current"]["status"], told["current"]["superseded_by"]) == ("superseded", "n")
     assert told["versions"][1]["superseded_by"] is None
+    assert told["uses"] == {"count": 0, "last_at": None}
+    await api.journal.record_uses([("alice", "m", Uses(3, NOW))])
+    told = (await api.client.get("/m/history")).json()
+    assert told["uses"] == {"count": 3, "last_at": "2027-01-15T08:00:00.000Z"}
 
 
 async def test_somebody_elses_history_does_not_exist(api: LifeApi) -> None:
