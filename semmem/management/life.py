@@ -12,7 +12,7 @@ from semmem.extraction.consolidation import Consolidator, Group
 from semmem.extraction.dedup import Action, Dedup
 from semmem.extraction.summaries import Summariser, Summary
 from semmem.memory import Memory, MemoryStatus, Scope
-from semmem.ports import AccessStatistics, History, Store, Uses, UserWork
+from semmem.ports import AccessStatistics, History, Store, UserWork, Uses
 from semmem.retrieval.context import estimate_tokens
 
 DAY_S = 86_400.0
