@@ -6,6 +6,7 @@ Only English is known. A wrong guess costs little: agreement orders memories tha
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 KINDS = ("time", "number", "place", "person", "name")
 
@@ -16,22 +17,27 @@ _WANTS = {
     "person": re.compile(r"\bwho(?:m|se)?\b", re.I),
     "name": re.compile(r"\bname|called|title|\b(?:which|what) (?:book|movie|game|song|show|band|author)\b", re.I),
 }
-_TIME = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|since|recently|weekend|weeks?|months?|years?|days?|morning"
-    r"|evening|summer|winter|spring|fall|autumn|january|february|march|april|may|june|july|august|september|october"
-    r"|november|december|monday|tuesday|wednesday|thursday|friday|saturday|sunday|(?:19|20)\d\d|\d+(?:st|nd|rd|th))\b",
-    re.I,
+_TIMES = frozenset(
+    (
+        "yesterday today tonight tomorrow last next ago since recently weekend week weeks month months year years day"
+        " days morning evening summer winter spring fall autumn january february march april may june july august"
+        " september october november december monday tuesday wednesday thursday friday saturday sunday"
+    ).split()
 )
-_NUMBER = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|hundred|thousand|couple|several"
-    r"|once|twice|first|second|third|fourth|half)\b",
-    re.I,
+_DATE = re.compile(r"(?:19|20)\d\d|\d+(?:st|nd|rd|th)")
+_NUMBERS = frozenset(
+    (
+        "one two three four five six seven eight nine ten eleven twelve dozen hundred thousand couple several once"
+        " twice first second third fourth half"
+    ).split()
 )
-_PLACE = re.compile(
-    r"\b(?:in|at|to|from|near|visit(?:ed|ing)?)\s+(?:the\s+)?[A-Z]\w+"
-    r"|\b(?:country|city|town|beach|park|school|shelter|studio|store|mountain|museum|home|house|street|church|gym|office"
-    r"|restaurant|caf[eé]|lake)\b"
+_PLACES = frozenset(
+    (
+        "country city town beach park school shelter studio store mountain museum home house street church gym office"
+        " restaurant cafe café lake"
+    ).split()
 )
+_TO_A_NAME = re.compile(r"\b(?:in|at|to|from|near|visit(?:ed|ing)?)\s+(?:the\s+)?[A-Z]\w")
 _PROPER_NAME = re.compile(r"(?<!^)(?<![.!?]\s)\b(?!User\b)[A-Z][a-z]+")
 _QUOTED = re.compile(r"""["“][^"”]{3,40}["”]|(?<!\w)'\w[^']{2,40}'(?!\w)""")
 
@@ -41,13 +47,14 @@ def wanted(question: str) -> list[int]:
     return [at for at, kind in enumerate(KINDS) if _WANTS[kind].search(question)]
 
 
-def offered(text: str) -> tuple[bool, ...]:
-    """For each of KINDS whether the text holds one."""
-    is_named = bool(_PROPER_NAME.search(text))
+def offered(text: str, words: Sequence[str]) -> tuple[bool, ...]:
+    """For each of KINDS whether the text, given also as its folded words, holds one."""
+    numbers = [word for word in words if word[0].isdecimal()]
+    is_named = _PROPER_NAME.search(text) is not None
     return (
-        bool(_TIME.search(text)),
-        bool(_NUMBER.search(text)),
-        bool(_PLACE.search(text)),
+        not _TIMES.isdisjoint(words) or any(map(_DATE.fullmatch, numbers)),
+        bool(numbers) or not _NUMBERS.isdisjoint(words),
+        not _PLACES.isdisjoint(words) or _TO_A_NAME.search(text) is not None,
         is_named,
-        is_named or bool(_QUOTED.search(text)),
+        is_named or _QUOTED.search(text) is not None,
     )

@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from semmem.memory import Memory, Vector
 from semmem.retrieval.answers import offered, wanted
-from semmem.retrieval.periods import moment, named_period
+from semmem.retrieval.periods import Calendar, named_period
 from semmem.retrieval.succession import Succession, said_at
 from semmem.retrieval.word_index import WordIndex
-from semmem.retrieval.words import terms
+from semmem.retrieval.words import terms, words
 
 Floats = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
@@ -65,16 +65,17 @@ class MemoryIndex:
     def __init__(self, memories: Sequence[Memory]) -> None:
         self.memories = tuple(sorted(memories, key=lambda memory: memory.id))
         texts = [memory.content for memory in self.memories]
-        documents = [terms(text) for text in texts]
+        said = [words(text) for text in texts]
+        documents = [terms(some) for some in said]
         self._vectors = _stacked(self.memories)
         self._words = WordIndex(documents)
         lengths = np.array([len(document) for document in documents], dtype=np.float32)
         self._brevity = np.clip(1.0 - lengths / LONG_TERMS, 0.0, 1.0, dtype=np.float32)
         self._succession = Succession(self.memories)
-        self._offers = np.array([offered(text) for text in texts], dtype=np.float32)
+        self._offers = np.array([offered(*both) for both in zip(texts, said, strict=True)], dtype=np.float32)
         self._asks = np.array([bool(_ENDS_ASKING.search(text)) for text in texts], dtype=np.float32)
         self._rows_of_speaker = _by_speaker(texts)
-        self._moments = [moment(_happened_at(memory)) for memory in self.memories]
+        self._calendar = Calendar([_happened_at(memory) for memory in self.memories])
 
     def scores(self, query: str, vector: Vector | None, members: Mask | None = None) -> Scores:
         """How well each memory fits the question. ``members`` (n,) are those to rank, all by default.
@@ -83,17 +84,18 @@ class MemoryIndex:
         """
         chosen = np.ones(len(self.memories), dtype=np.bool_) if members is None else members
         cosine = self._cosine(vector)
-        words = self._words.match(terms(query))
-        keyword = words.keyword + self._brevity * words.related
+        match = self._words.match(terms(words(query)))
+        keyword = match.keyword + self._brevity * match.related
         best = float(keyword.max(initial=0.0, where=chosen))
-        similar = cosine + PAIR_WEIGHT * words.pairs + np.float32(KEYWORD_WEIGHT / best if best > 0 else 0.0) * keyword
+        similar = cosine + PAIR_WEIGHT * match.pairs + np.float32(KEYWORD_WEIGHT / best if best > 0 else 0.0) * keyword
         fused = similar + self._brevity * self._succession.lent(similar, chosen) + self._agreement(query)
-        return Scores(*(np.where(chosen, row, np.float32(0)) for row in (cosine, words.keyword, words.coverage, fused)))
+        return Scores(*(np.where(chosen, row, np.float32(0)) for row in (cosine, match.keyword, match.coverage, fused)))
 
     def _cosine(self, vector: Vector | None) -> Floats:
         if vector is None or self._vectors.shape[1:] != vector.shape:
             return np.zeros(len(self.memories), dtype=np.float32)
-        return np.clip(self._vectors @ vector, -1.0, 1.0)
+        cosine: Floats = np.clip(self._vectors @ vector, -1.0, 1.0)
+        return cosine
 
     def _agreement(self, query: str) -> Floats:
         """What speaks for a memory beside its words and meaning."""
@@ -104,8 +106,7 @@ class MemoryIndex:
             for name in set(_NAME.findall(query)):
                 agreement[self._rows_of_speaker.get(name, [])] += SPEAKER_WEIGHT
         if (period := named_period(query)) is not None:
-            fits = [0.0 if when is None else period.fit(when) for when in self._moments]
-            agreement += PERIOD_WEIGHT * np.array(fits, dtype=np.float32)
+            agreement += PERIOD_WEIGHT * self._calendar.fit(period)
         return agreement
 
 

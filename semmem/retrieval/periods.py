@@ -1,10 +1,13 @@
-"""The month, year or day that a question names, and how well a moment fits it."""
+"""The month, year or day that a question names, and how well moments fit it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+
+import numpy as np
+import numpy.typing as npt
 
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
@@ -22,6 +25,7 @@ DAYS_NEAR = 7
 NEAR, WITHIN_MONTH, WITHIN_YEAR = 1.0, 0.5, 0.3
 MONTH_AFTER = 0.7
 """The first days of the month that follows: "last month" is told then."""
+_SECONDS_MAX = 9.2e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +36,30 @@ class Period:
     month: int | None
     day: int | None
 
-    def fit(self, moment: datetime) -> float:
-        """How well a moment fits, 0 to 1."""
-        if self.month is None:
-            return WITHIN_YEAR if moment.year == self.year else 0.0
-        months_later = (moment.month - self.month) % 12
-        if self.year is not None:
-            months_later = (moment.year - self.year) * 12 + moment.month - self.month
-        if months_later == 0:
-            return NEAR if self.day is None or abs(moment.day - self.day) <= DAYS_NEAR else WITHIN_MONTH
-        return MONTH_AFTER if months_later == 1 and moment.day <= DAYS_NEAR else 0.0
+
+class Calendar:
+    """Many moments (seconds since the epoch), to be compared with periods. What lies beyond 1970 to 2262 does not
+    fit any."""
+
+    def __init__(self, moments: Sequence[float]) -> None:
+        seconds = np.nan_to_num(np.array(moments, dtype=np.float64), nan=0.0)
+        days = np.clip(seconds, 0.0, _SECONDS_MAX).astype("datetime64[s]").astype("datetime64[D]")
+        months = days.astype("datetime64[M]")
+        self._months = months.astype(np.int64)
+        self._day = (days - months).astype(np.int64) + 1
+
+    def fit(self, period: Period) -> npt.NDArray[np.float32]:
+        """How well each moment fits, 0 to 1, shape (n,)."""
+        if period.month is None:
+            years = self._months // 12 + 1970
+            return np.where(years == period.year, np.float32(WITHIN_YEAR), np.float32(0))
+        if period.year is None:
+            later = (self._months + 1 - period.month) % 12
+        else:
+            later = self._months - ((period.year - 1970) * 12 + period.month - 1)
+        near = NEAR if period.day is None else np.where(np.abs(self._day - period.day) <= DAYS_NEAR, NEAR, WITHIN_MONTH)
+        after = np.where((later == 1) & (self._day <= DAYS_NEAR), MONTH_AFTER, 0.0)
+        return np.where(later == 0, near, after).astype(np.float32)
 
 
 def named_period(question: str) -> Period | None:
@@ -58,11 +76,3 @@ def named_period(question: str) -> Period | None:
         _MONTHS.index(month[1]) + 1 if month else None,
         int(day[1] or day[2]) if day else None,
     )
-
-
-def moment(seconds: float) -> datetime | None:
-    """Seconds since the epoch as a time in UTC; None for what is no such time."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, ValueError, OSError):
-        return None

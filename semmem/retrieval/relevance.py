@@ -42,7 +42,8 @@ def relevant(query: str, scores: Scores) -> npt.NDArray[np.bool_]:
     evidence = _evidence(scores)
     if evidence.max(initial=0.0) < (EVIDENCE_OWN if is_own(query) else EVIDENCE_OTHER):
         return np.zeros(len(evidence), dtype=np.bool_)
-    return (evidence > 0) & (scores.fused >= SHARE_OF_BEST * scores.fused.max())
+    near_the_best: npt.NDArray[np.bool_] = scores.fused >= SHARE_OF_BEST * scores.fused.max()
+    return near_the_best & (evidence > 0)
 
 
 def is_own(query: str) -> bool:

@@ -3,7 +3,7 @@ did you go?" holds the question's words, "To Rome, with Ann" does not."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ NEIGHBOUR_WEIGHTS = (0.5, 0.25)
 TOP_SHARE = 0.1
 """Only what is among this share of the best lends, and only by how much it exceeds the others."""
 GAP_S_MAX = 3600.0
-"""Memories further apart belong to different talks."""
+"""A longer silence ends a talk."""
 
 Floats = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
@@ -27,37 +27,44 @@ def said_at(memory: Memory) -> float:
 
 
 class Succession:
-    """Memories in the order in which they were said, ties by id."""
+    """Memories of each talk in the order in which they were said, ties by id."""
 
     def __init__(self, memories: Sequence[Memory]) -> None:
-        self._said_at = np.array([said_at(memory) for memory in memories], dtype=np.float64)
-        sessions = {memory.session: number for number, memory in enumerate(memories)}
-        self._session = np.array([sessions[memory.session] for memory in memories], dtype=np.int64)
-        in_order = sorted(range(len(memories)), key=lambda row: (said_at(memories[row]), memories[row].id))
+        in_order = sorted(
+            range(len(memories)),
+            key=lambda row: (memories[row].session or "", said_at(memories[row]), memories[row].id),
+        )
         self._order = np.array(in_order, dtype=np.int64)
+        self._talk = np.fromiter(_talks([memories[row] for row in in_order]), np.int64, len(memories))
 
     def lent(self, similar: Floats, members: Mask) -> Floats:
         """What each memory's neighbours among the members add to it, in the units of ``similar`` (n,)."""
         lent = np.zeros(len(similar), dtype=np.float32)
-        order = self._order[members[self._order]]
+        is_ranked = members[self._order]
+        order, talk = self._order[is_ranked], self._talk[is_ranked]
         if not len(order):
             return lent
-        excess = np.maximum(similar[order] - _bar(similar[order]), 0.0)
+        excess = np.maximum(similar[order] - _bar(similar[order]), np.float32(0))
         received = np.zeros(len(order), dtype=np.float32)
         for distance, weight in enumerate(NEIGHBOUR_WEIGHTS, start=1):
-            earlier, later = order[:-distance], order[distance:]
-            shares = np.where(self._are_of_one_talk(earlier, later), np.float32(weight), np.float32(0))
+            shares = np.float32(weight) * (talk[:-distance] == talk[distance:])
             received[distance:] += shares * excess[:-distance]
             received[:-distance] += shares * excess[distance:]
         lent[order] = received
         return lent
 
-    def _are_of_one_talk(self, earlier: npt.NDArray[np.int64], later: npt.NDArray[np.int64]) -> Mask:
-        together = self._session[earlier] == self._session[later]
-        return together & (self._said_at[later] - self._said_at[earlier] <= GAP_S_MAX)
+
+def _talks(in_order: Sequence[Memory]) -> Iterator[int]:
+    """A number for each memory, the same for those of one talk."""
+    talk, last = 0, None
+    for memory in in_order:
+        if last is not None and (memory.session != last.session or said_at(memory) - said_at(last) > GAP_S_MAX):
+            talk += 1
+        yield talk
+        last = memory
 
 
-def _bar(similar: Floats) -> np.float32:
+def _bar(similar: Floats) -> float:
     """The value that only the best TOP_SHARE reach."""
     place = int((1.0 - TOP_SHARE) * (len(similar) - 1))
-    return np.partition(similar, place)[place]
+    return float(np.partition(similar, place)[place])

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 
 import bm25s
 import numpy as np
 import numpy.typing as npt
 
-from semmem.retrieval.words import pairs, related_words
+from semmem.retrieval.words import related_words
 
 SATURATION = 0.9
 """BM25's k1: in a text of a line or two, saying a word twice means little."""
@@ -18,9 +19,11 @@ LENGTH_PENALTY = 0.3
 """BM25's b: most memories are of like length, and a long one has more to answer with."""
 RELATED_WEIGHT = 0.8
 """A related word counts so much of what the question's own word would."""
+QUERY_TERMS_MAX = 32
+"""Of a longer question only the terms at its beginning and its end count: that is where people say what they want."""
 
 Floats = npt.NDArray[np.float32]
-Rows = npt.NDArray[np.int32]
+Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,43 +43,57 @@ class WordIndex:
 
     def __init__(self, documents: Sequence[list[str]]) -> None:
         self._count = len(documents)
-        self._columns: dict[str, int] = {}
+        self._columns = {term: number for number, term in enumerate(sorted(set(chain.from_iterable(documents))))}
+        numbered = [[self._columns[term] for term in document] for document in documents]
         self._bm25 = bm25s.BM25(k1=SATURATION, b=LENGTH_PENALTY, method="lucene", csc_backend="numpy")
-        if any(documents):
-            self._bm25.index((_numbered(documents, self._columns), self._columns), show_progress=False)
-        self._pairs = _postings(map(pairs, documents))
+        if self._columns:
+            self._bm25.index((numbered, self._columns), create_empty_token=False, show_progress=False)
+        self._pairs = _pairs(numbered, len(self._columns))
 
     def match(self, query: list[str]) -> Match:
         """``query``: the question's terms in order; a repeated term counts once."""
+        if len(query) > QUERY_TERMS_MAX:
+            query = query[: QUERY_TERMS_MAX // 2] + query[-QUERY_TERMS_MAX // 2 :]
         asked = dict.fromkeys(query)
         keyword, related, held = self._zeros(), self._zeros(), self._zeros()
+        wanted = 0.0
         for term in asked:
             rows, weights = self._column(term)
+            rarity = self._rarity(len(rows))
+            wanted += rarity
             keyword[rows] += weights
-            held[rows] += self._rarity(len(rows))
-            related += self._related(term, asked, rows)
-        wanted = sum(self._rarity(len(self._column(term)[0])) for term in asked)
+            held[rows] += rarity
+            related += self._related(term, rows, asked)
         return Match(keyword, related, held / np.float32(wanted or 1.0), self._pairs_held(query))
 
-    def _related(self, term: str, asked: Iterable[str], rows: Rows) -> Floats:
+    def _related(self, term: str, rows: Rows, asked: Container[str]) -> Floats | float:
         """The best of the term's relatives in each document without it; none is worth more than the term itself."""
-        best = self._zeros()
-        rarity = self._rarity(len(rows))
-        for other in related_words().get(term, ()):
-            found, weights = self._column(other)
-            if len(found) and other not in asked:
-                share = min(1.0, rarity / self._rarity(len(found)))
-                best[found] = np.maximum(best[found], weights * np.float32(RELATED_WEIGHT * share))
+        found = [self._column(other) for other in related_words().get(term, ()) if other not in asked]
+        if not any(len(holders) for holders, _ in found):
+            return 0.0
+        best, rarity = self._zeros(), self._rarity(len(rows))
+        for holders, weights in found:
+            share = RELATED_WEIGHT * min(1.0, rarity / self._rarity(len(holders)))
+            best[holders] = np.maximum(best[holders], np.float32(share) * weights)
         best[rows] = 0.0
         return best
 
     def _pairs_held(self, query: list[str]) -> Floats:
         held, wanted = self._zeros(), 0.0
-        for pair in pairs(query):
-            rows = self._pairs.get(pair, _NO_ROWS)
-            held[rows] += self._rarity(len(rows))
-            wanted += float(self._rarity(len(rows)))
+        for pair in {tuple(sorted(pair)) for pair in pairwise(query)}:
+            rows = self._holders_of_pair(*pair)
+            rarity = self._rarity(len(rows))
+            wanted += rarity
+            held[rows] += rarity
         return held / np.float32(wanted or 1.0)
+
+    def _holders_of_pair(self, one: str, other: str) -> Rows:
+        low, high = self._columns.get(one), self._columns.get(other)
+        if low is None or high is None:
+            return _NO_ROWS
+        code = (low * len(self._columns) + high) * self._count
+        start, stop = np.searchsorted(self._pairs, (code, code + self._count))
+        return self._pairs[start:stop] - code
 
     def _column(self, term: str) -> tuple[Rows, Floats]:
         """The documents with a term, and its BM25 in each."""
@@ -84,31 +101,27 @@ class WordIndex:
         if column is None:
             return _NO_ROWS, _NO_WEIGHTS
         scores = self._bm25.scores
-        span = slice(scores["indptr"][column], scores["indptr"][column + 1])
-        return scores["indices"][span], scores["data"][span]
+        start, stop = scores["indptr"][column : column + 2]
+        return scores["indices"][start:stop], scores["data"][start:stop]
 
-    def _rarity(self, holders: int) -> np.float32:
+    def _rarity(self, holders: int) -> float:
         """idf of what so many documents hold."""
-        return np.float32(np.log1p((self._count - holders + 0.5) / (holders + 0.5)))
+        return math.log1p((self._count - holders + 0.5) / (holders + 0.5))
 
     def _zeros(self) -> Floats:
         return np.zeros(self._count, dtype=np.float32)
 
 
-_NO_ROWS: Rows = np.empty(0, dtype=np.int32)
+_NO_ROWS: Rows = np.empty(0, dtype=np.int64)
 _NO_WEIGHTS: Floats = np.empty(0, dtype=np.float32)
 
 
-def _numbered(documents: Sequence[list[str]], columns: dict[str, int]) -> list[list[int]]:
-    """The documents with numbers for terms, which bm25s takes faster; ``columns`` is filled on the way."""
-    for term in sorted(set(chain.from_iterable(documents))):
-        columns[term] = len(columns)
-    return [[columns[term] for term in document] for document in documents]
-
-
-def _postings(documents: Iterable[set[tuple[str, str]]]) -> dict[tuple[str, str], Rows]:
-    rows: dict[tuple[str, str], list[int]] = {}
-    for row, held in enumerate(documents):
-        for pair in held:
-            rows.setdefault(pair, []).append(row)
-    return {pair: np.array(found, dtype=np.int32) for pair, found in rows.items()}
+def _pairs(documents: Sequence[list[int]], terms_count: int) -> Rows:
+    """Every (pair of neighbouring terms, document) once, as one number each, in order: a search finds a pair's
+    documents, and nothing has to be kept for each of thousands of pairs. Terms are numbered in alphabetical order."""
+    lengths = [len(document) for document in documents]
+    stream = np.fromiter(chain.from_iterable(documents), dtype=np.int64, count=sum(lengths))
+    document = np.repeat(np.arange(len(documents), dtype=np.int64), lengths)
+    low, high = np.minimum(stream[:-1], stream[1:]), np.maximum(stream[:-1], stream[1:])
+    codes = (low * terms_count + high) * len(documents) + document[:-1]
+    return np.unique(codes[document[:-1] == document[1:]])

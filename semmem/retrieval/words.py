@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 
 import Stemmer
@@ -20,7 +19,7 @@ _UNSPACED = (
 )
 _WORD = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+(?:[.,]\d+)*")
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
-_POSSESSIVE = re.compile(r"['’](?:s|m|re|ve|ll|d|t)\b")
+_CLITIC = re.compile(r"['’](?:s|m|re|ve|ll|d|t)\b")
 _GRAMMAR_UNSPACED = re.compile(r"用户|什么|哪里|哪儿|怎么|[的了吗呢吧是我你您他她它们谁]")
 """Chinese question words and particles; "用户" is "user"."""
 
@@ -35,15 +34,17 @@ STOP_WORDS = frozenset(
 """Words of grammar, and "user", which nearly every memory begins with."""
 
 
-def terms(text: str) -> list[str]:
-    """The text's terms in its order, repeated as it repeats them."""
-    stem = Stemmer.Stemmer("english").stemWord  # not to be shared between threads
-    return [term for word in _WORD.findall(_folded(text)) for term in _terms_of(word, stem)]
+def words(text: str) -> list[str]:
+    """The text's words in its order, folded; a stretch without spaces is one word."""
+    folded = unicodedata.normalize("NFKC", text[:CHARS_MAX]).casefold()
+    return _WORD.findall(_CLITIC.sub(" ", folded))
 
 
-def pairs(words: list[str]) -> set[tuple[str, str]]:
-    """Terms that follow each other, in either order: "steam wand" is more than steam and a wand."""
-    return {(min(one, other), max(one, other)) for one, other in pairwise(words)}
+def terms(said: list[str]) -> list[str]:
+    """What is compared of a text's words, in their order, repeated as they repeat."""
+    telling = [word for word in said if word not in STOP_WORDS]
+    stem = Stemmer.Stemmer("english", 0).stemWords  # one each: threads must not share it, and it would keep words
+    return [term for word in stem(telling) for term in (_parts(word) if _IS_UNSPACED.match(word) else (word,))]
 
 
 @cache
@@ -59,14 +60,7 @@ def related_words() -> dict[str, tuple[str, ...]]:
     return {word: tuple(others) for word, others in related.items()}
 
 
-def _folded(text: str) -> str:
-    return _POSSESSIVE.sub(" ", unicodedata.normalize("NFKC", text[:CHARS_MAX]).casefold())
-
-
-def _terms_of(word: str, stem: Callable[[str], str]) -> Iterator[str]:
-    if _IS_UNSPACED.match(word):
-        for run in _GRAMMAR_UNSPACED.split(word):
-            yield from run
-            yield from (run[at : at + 2] for at in range(len(run) - 1))
-    elif word not in STOP_WORDS:
-        yield stem(word)
+def _parts(stretch: str) -> Iterator[str]:
+    for run in _GRAMMAR_UNSPACED.split(stretch):
+        yield from run
+        yield from (run[at : at + 2] for at in range(len(run) - 1))
