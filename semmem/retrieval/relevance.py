@@ -23,8 +23,8 @@ EVIDENCE_OTHER = 0.40
 """How near to any other."""
 COVERAGE_WEIGHT = 0.2
 """Of a memory that holds every word of the question."""
-COVERAGE_ALONE = 0.5
-"""The same where no vectors could be compared."""
+COVERAGE_LEAST = 0.5
+"""Where no vectors can be compared: the share of the question's words, by rarity, that a memory has to hold."""
 SHARE_OF_BEST = 0.5
 """What is kept has at least this share of the best memory's score."""
 
@@ -39,19 +39,14 @@ _OWN = re.compile(
 
 def relevant(query: str, scores: Scores) -> npt.NDArray[np.bool_]:
     """A mask (n,) of the memories that may be shown for the question; the others are BELOW_RELEVANCE."""
-    evidence = _evidence(scores)
+    evidence = scores.cosine + np.float32(COVERAGE_WEIGHT) * scores.coverage
+    by_words: npt.NDArray[np.bool_] = (scores.cosine == 0) & (scores.coverage >= COVERAGE_LEAST)  # 0: never compared
     if evidence.max(initial=0.0) < (EVIDENCE_OWN if is_own(query) else EVIDENCE_OTHER):
-        return np.zeros(len(evidence), dtype=np.bool_)
+        return by_words
     near_the_best: npt.NDArray[np.bool_] = scores.fused >= SHARE_OF_BEST * scores.fused.max()
-    return near_the_best & (evidence > 0)
+    return by_words | (near_the_best & (evidence > 0))
 
 
 def is_own(query: str) -> bool:
     """Whether the question is about the one who asks."""
     return _OWN.search(query) is not None
-
-
-def _evidence(scores: Scores) -> npt.NDArray[np.float32]:
-    """That a memory has to do with the question, in units of cosine; a cosine of exactly 0 was never compared."""
-    by_both = scores.cosine + np.float32(COVERAGE_WEIGHT) * scores.coverage
-    return np.where(scores.cosine == 0, np.float32(COVERAGE_ALONE) * scores.coverage, by_both)
