@@ -65,6 +65,8 @@ def _talks(in_order: Sequence[Memory]) -> Iterator[int]:
 
 
 def _bar(similar: Floats) -> float:
-    """The value that only the best TOP_SHARE reach."""
-    place = int((1.0 - TOP_SHARE) * (len(similar) - 1))
-    return float(np.partition(similar, place)[place])
+    """The value that the best TOP_SHARE exceed, between two of the values where it falls between them."""
+    place, part = divmod((1.0 - TOP_SHARE) * (len(similar) - 1), 1.0)
+    lower, upper = int(place), min(int(place) + 1, len(similar) - 1)
+    ordered = np.partition(similar, (lower, upper))
+    return float(ordered[lower] + part * (ordered[upper] - ordered[lower]))

@@ -11,7 +11,7 @@ import bm25s
 import numpy as np
 import numpy.typing as npt
 
-from semmem.retrieval.words import related_words
+from semmem.retrieval.words import RELATED
 
 SATURATION = 0.9
 """BM25's k1: in a text of a line or two, saying a word twice means little."""
@@ -68,7 +68,7 @@ class WordIndex:
 
     def _related(self, term: str, rows: Rows, asked: Container[str]) -> Floats | float:
         """The best of the term's relatives in each document without it; none is worth more than the term itself."""
-        found = [self._column(other) for other in related_words().get(term, ()) if other not in asked]
+        found = [self._column(other) for other in RELATED.get(term, ()) if other not in asked]
         if not any(len(holders) for holders, _ in found):
             return 0.0
         best, rarity = self._zeros(), self._rarity(len(rows))

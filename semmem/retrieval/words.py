@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import Stemmer
@@ -47,9 +46,13 @@ def terms(said: list[str]) -> list[str]:
     return [term for word in stem(telling) for term in (_parts(word) if _IS_UNSPACED.match(word) else (word,))]
 
 
-@cache
-def related_words() -> dict[str, tuple[str, ...]]:
-    """By the stem of a question's word: stems that a memory may say instead, from ``related_words.txt``."""
+def _parts(stretch: str) -> Iterator[str]:
+    for run in _GRAMMAR_UNSPACED.split(stretch):
+        yield from run
+        yield from (run[at : at + 2] for at in range(len(run) - 1))
+
+
+def _related_words() -> dict[str, tuple[str, ...]]:
     stem = Stemmer.Stemmer("english").stemWord
     related: dict[str, dict[str, None]] = {}
     for line in Path(__file__).with_name("related_words.txt").read_text(encoding="utf-8").splitlines():
@@ -60,7 +63,5 @@ def related_words() -> dict[str, tuple[str, ...]]:
     return {word: tuple(others) for word, others in related.items()}
 
 
-def _parts(stretch: str) -> Iterator[str]:
-    for run in _GRAMMAR_UNSPACED.split(stretch):
-        yield from run
-        yield from (run[at : at + 2] for at in range(len(run) - 1))
+RELATED: Mapping[str, tuple[str, ...]] = _related_words()
+"""By the stem of a question's word: stems that a memory may say instead, from ``related_words.txt``."""

@@ -10,6 +10,7 @@ import pytest
 from semmem.memory import Memory, MemoryType, Source
 from semmem.retrieval.succession import GAP_S_MAX, NEIGHBOUR_WEIGHTS, Succession
 
+DAY_S = 86_400.0
 BESIDE, ONE_FURTHER = NEIGHBOUR_WEIGHTS
 
 
@@ -18,11 +19,13 @@ def said(at: float, **fields: Any) -> Memory:
 
 
 def lent(memories: list[Memory], best: int, members: list[bool] | None = None) -> list[float]:
-    """What each is lent when only ``best`` is like the question."""
+    """What each is lent when only ``best`` is like the question, and many others of other days are not."""
+    memories = [*memories, *(said((number + 10) * DAY_S) for number in range(20))]
     similar = np.zeros(len(memories), dtype=np.float32)
     similar[best] = 1.0
-    chosen = np.array(members or [True] * len(memories))
-    return [float(value) for value in Succession(memories).lent(similar, chosen)]
+    chosen = np.ones(len(memories), dtype=np.bool_)
+    chosen[: len(members or [])] = members or []
+    return [float(value) for value in Succession(memories).lent(similar, chosen)][: len(memories) - 20]
 
 
 def test_the_nearest_get_most_on_both_sides() -> None:
@@ -52,6 +55,11 @@ def test_what_everybody_has_lends_nothing() -> None:
     succession = Succession([said(1), said(2), said(3)])
     alike = np.full(3, 0.7, dtype=np.float32)
     assert not succession.lent(alike, np.ones(3, dtype=np.bool_)).any()
+
+
+def test_of_two_memories_one_lends_the_other_little() -> None:
+    lends = Succession([said(1), said(2)]).lent(np.array([1, 0], dtype=np.float32), np.ones(2, dtype=np.bool_))
+    assert list(lends) == pytest.approx([0, 0.1 * BESIDE])
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.retrieval.words import CHARS_MAX, STOP_WORDS, related_words, terms, words
+from semmem.retrieval.words import CHARS_MAX, RELATED, STOP_WORDS, terms, words
 
 
 def terms_of(text: str) -> list[str]:
@@ -47,15 +47,14 @@ def test_any_text_has_terms_that_are_words(text: str) -> None:
 
 
 def test_a_group_of_related_words_goes_both_ways_and_a_narrowing_one_way() -> None:
-    related = related_words()
-    assert "bought" in related["buy"]
-    assert "buy" in related["bought"]
-    assert "dog" in related["pet"]
-    assert "pet" not in related.get("dog", ())
+    assert "bought" in RELATED["buy"]
+    assert "buy" in RELATED["bought"]
+    assert "dog" in RELATED["pet"]
+    assert "pet" not in RELATED.get("dog", ())
 
 
 def test_no_word_is_its_own_relative_or_means_nothing() -> None:
-    for word, others in related_words().items():
+    for word, others in RELATED.items():
         assert word not in others
         assert others
         assert not STOP_WORDS & {word, *others}
