@@ -35,7 +35,7 @@ SPEAKER_WEIGHT = 0.1
 """Of a line of talk ("Ann: ...") whose speaker the question names."""
 ASKS_WEIGHT = 0.1
 """Taken from a memory that ends with a question: what asks does not answer."""
-LONG_TERMS = 50
+LONG_TERMS = 70
 """A text of so many terms stands for itself: its neighbours say nothing about it, and it holds a relative of any word
 by chance. The shorter a text is, the more both count, in proportion."""
 
