@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -39,15 +38,21 @@ class Match:
 
 
 class WordIndex:
-    """Documents, each as its terms in order. BM25 by bm25s, Lucene's formula; rarity is its idf."""
+    """Documents, each as its terms in order. BM25 by bm25s, Lucene's formula; a term's rarity is its
+    idf, by the number of documents that hold it."""
 
     def __init__(self, documents: Sequence[list[str]]) -> None:
         self._count = len(documents)
         self._columns = {term: number for number, term in enumerate(sorted(set(chain.from_iterable(documents))))}
         numbered = [[self._columns[term] for term in document] for document in documents]
-        self._bm25 = bm25s.BM25(k1=SATURATION, b=LENGTH_PENALTY, method="lucene", csc_backend="numpy")
+        holders = np.arange(self._count + 1)
+        self._rarity: list[float] = np.log1p((self._count - holders + 0.5) / (holders + 0.5)).tolist()
+        self._starts, self._rows, self._weights = [0], _NO_ROWS, _NO_WEIGHTS
         if self._columns:
-            self._bm25.index((numbered, self._columns), create_empty_token=False, show_progress=False)
+            bm25 = bm25s.BM25(k1=SATURATION, b=LENGTH_PENALTY, method="lucene", csc_backend="numpy")
+            bm25.index((numbered, self._columns), create_empty_token=False, show_progress=False)
+            self._starts = bm25.scores["indptr"].tolist()
+            self._rows, self._weights = bm25.scores["indices"].astype(np.int64), bm25.scores["data"]
         self._pairs = _pairs(numbered, len(self._columns))
 
     def match(self, query: list[str]) -> Match:
@@ -59,7 +64,7 @@ class WordIndex:
         wanted = 0.0
         for term in asked:
             rows, weights = self._column(term)
-            rarity = self._rarity(len(rows))
+            rarity = self._rarity[len(rows)]
             wanted += rarity
             keyword[rows] += weights
             held[rows] += rarity
@@ -71,9 +76,9 @@ class WordIndex:
         found = [self._column(other) for other in RELATED.get(term, ()) if other not in asked]
         if not any(len(holders) for holders, _ in found):
             return 0.0
-        best, rarity = self._zeros(), self._rarity(len(rows))
+        best, rarity = self._zeros(), self._rarity[len(rows)]
         for holders, weights in found:
-            share = RELATED_WEIGHT * min(1.0, rarity / self._rarity(len(holders)))
+            share = RELATED_WEIGHT * min(1.0, rarity / self._rarity[len(holders)])
             best[holders] = np.maximum(best[holders], np.float32(share) * weights)
         best[rows] = 0.0
         return best
@@ -82,7 +87,7 @@ class WordIndex:
         held, wanted = self._zeros(), 0.0
         for pair in {tuple(sorted(pair)) for pair in pairwise(query)}:
             rows = self._holders_of_pair(*pair)
-            rarity = self._rarity(len(rows))
+            rarity = self._rarity[len(rows)]
             wanted += rarity
             held[rows] += rarity
         return held / np.float32(wanted or 1.0)
@@ -100,13 +105,8 @@ class WordIndex:
         column = self._columns.get(term)
         if column is None:
             return _NO_ROWS, _NO_WEIGHTS
-        scores = self._bm25.scores
-        start, stop = scores["indptr"][column : column + 2]
-        return scores["indices"][start:stop], scores["data"][start:stop]
-
-    def _rarity(self, holders: int) -> float:
-        """idf of what so many documents hold."""
-        return math.log1p((self._count - holders + 0.5) / (holders + 0.5))
+        span = slice(self._starts[column], self._starts[column + 1])
+        return self._rows[span], self._weights[span]
 
     def _zeros(self) -> Floats:
         return np.zeros(self._count, dtype=np.float32)

@@ -12,7 +12,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from semmem.memory import Memory, MemoryType, Source, Vector
-from semmem.retrieval.memory_index import ANSWER_WEIGHT, ASKS_WEIGHT, PERIOD_WEIGHT, SPEAKER_WEIGHT, MemoryIndex, Scores
+from semmem.retrieval.memory_index import (
+    ANSWER_WEIGHT,
+    ASKS_WEIGHT,
+    LONG_TERMS,
+    PERIOD_WEIGHT,
+    SPEAKER_WEIGHT,
+    MemoryIndex,
+    Scores,
+)
 
 EAST: Vector = np.array([1, 0, 0], dtype=np.float32)
 NORTH: Vector = np.array([0, 1, 0], dtype=np.float32)
@@ -152,7 +160,7 @@ def test_a_short_answer_is_found_by_the_question_before_it() -> None:
 
 
 def test_a_long_text_borrows_nothing() -> None:
-    story = " ".join(f"word{i}" for i in range(60))
+    story = " ".join(f"word{i}" for i in range(LONG_TERMS))
     score = fused([memory("my puppy", created_at=1.0), memory(story, created_at=2.0)], "puppy")
     assert score[story] == 0
 
