@@ -1,25 +1,47 @@
-"""Everything that ranking needs of one user's live memories: vectors in a row, words in an inverted index.
+"""Everything that ranking needs of one user's live memories: their vectors, their words, their order in time.
 
-Nothing here waits or reads anything: an index is built in a worker thread and asked on the event loop.
+Nothing here waits or reads anything: an index is built in a worker thread and asked on the event loop. The formula and
+the figures behind the constants are in docs/quality.md, "How memories are ranked".
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import bm25s
 import numpy as np
 import numpy.typing as npt
 
 from semmem.memory import Memory, Vector
-from semmem.retrieval.words import terms
+from semmem.retrieval.answers import offered, wanted
+from semmem.retrieval.periods import Calendar, named_period
+from semmem.retrieval.succession import Succession, said_at
+from semmem.retrieval.word_index import WordIndex
+from semmem.retrieval.words import terms, words
 
 Floats = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 
-KEYWORD_WEIGHT = 0.3
-"""Of the best keyword match in units of cosine."""
+KEYWORD_WEIGHT = 0.4
+"""Of the best keyword match, in units of cosine."""
+PAIR_WEIGHT = 0.4
+"""Of a memory that has all pairs of neighbouring words of the question."""
+ANSWER_WEIGHT = 0.1
+"""For each kind of answer that the question wants and the memory has."""
+PERIOD_WEIGHT = 0.2
+"""Of a memory from the day or month that the question names."""
+SPEAKER_WEIGHT = 0.1
+"""Of a line of talk ("Ann: ...") whose speaker the question names."""
+ASKS_WEIGHT = 0.1
+"""Taken from a memory that ends with a question: what asks does not answer."""
+LONG_TERMS = 70
+"""A text of so many terms stands for itself: its neighbours say nothing about it, and it holds a relative of any word
+by chance. The shorter a text is, the more both count, in proportion."""
+
+_SPEAKER = re.compile(r"([^\W\d_][\w'’-]*(?: [^\W\d_][\w'’-]*)?):\s")
+_ENDS_ASKING = re.compile(r"[?？]\s*(?:\[[^\[\]]*\]\s*)?$")
+_NAME = re.compile(r"\w+(?:['’-]\w+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +50,7 @@ class Scores:
 
     ``cosine``: in [-1, 1], 0 for a memory without an embedding or without a question's vector. ``keyword``: BM25, 0 or
     more. ``coverage``: the share of the question's words, weighted by how rare they are, that the memory holds, 0 to 1.
-    ``fused``: what orders the memories, in units of cosine.
+    ``fused``: what orders the memories, in units of cosine. All are 0 for memories that were not to be ranked.
     """
 
     cosine: Floats
@@ -42,62 +64,72 @@ class MemoryIndex:
 
     def __init__(self, memories: Sequence[Memory]) -> None:
         self.memories = tuple(sorted(memories, key=lambda memory: memory.id))
-        self._vectors, self._has_vector = _stacked(self.memories)
-        self._words = _Words([terms(memory.content) for memory in self.memories])
+        texts = [memory.content for memory in self.memories]
+        said = [words(text) for text in texts]
+        documents = [terms(some) for some in said]
+        self._vectors = _stacked(self.memories)
+        self._words = WordIndex(documents)
+        lengths = np.array([len(document) for document in documents], dtype=np.float32)
+        self._brevity = np.clip(1.0 - lengths / LONG_TERMS, 0.0, 1.0, dtype=np.float32)
+        self._succession = Succession(self.memories)
+        self._offers = np.array([offered(*both) for both in zip(texts, said, strict=True)], dtype=np.float32)
+        self._asks = np.array([bool(_ENDS_ASKING.search(text)) for text in texts], dtype=np.float32)
+        self._rows_of_speaker = _by_speaker(texts)
+        self._calendar = Calendar([_happened_at(memory) for memory in self.memories])
 
     def scores(self, query: str, vector: Vector | None, members: Mask | None = None) -> Scores:
-        """How well each memory fits the question. Scores of memories outside ``members`` (n,) mean nothing.
+        """How well each memory fits the question. ``members`` (n,) are those to rank, all by default.
 
         ``vector`` None: by words alone. The same memories have the same scores in whatever order they were given.
         """
-        count = len(self.memories)
-        chosen = np.ones(count, dtype=np.bool_) if members is None else members
-        cosine = np.zeros(count, dtype=np.float32)
-        if vector is not None and self._vectors.shape[1:] == vector.shape:
-            cosine = np.clip(self._vectors @ vector, -1.0, 1.0)
-        keyword, coverage = self._words.match(terms(query))
-        best = float(keyword[chosen].max(initial=0.0))
-        fused = cosine + np.float32(KEYWORD_WEIGHT / best if best > 0 else 0.0) * keyword
-        return Scores(cosine, keyword, coverage, fused)
+        chosen = np.ones(len(self.memories), dtype=np.bool_) if members is None else members
+        cosine = self._cosine(vector)
+        match = self._words.match(terms(words(query)))
+        keyword = match.keyword + self._brevity * match.related
+        best = float(keyword.max(initial=0.0, where=chosen))
+        similar = cosine + PAIR_WEIGHT * match.pairs + np.float32(KEYWORD_WEIGHT / best if best > 0 else 0.0) * keyword
+        fused = similar + self._brevity * self._succession.lent(similar, chosen) + self._agreement(query)
+        rows = (cosine, match.keyword, match.coverage, fused)
+        return Scores(*rows) if members is None else Scores(*(np.where(members, row, np.float32(0)) for row in rows))
+
+    def _cosine(self, vector: Vector | None) -> Floats:
+        if vector is None or self._vectors.shape[1:] != vector.shape:
+            return np.zeros(len(self.memories), dtype=np.float32)
+        cosine: Floats = np.clip(self._vectors @ vector, -1.0, 1.0)
+        return cosine
+
+    def _agreement(self, query: str) -> Floats:
+        """What speaks for a memory beside its words and meaning."""
+        agreement = -ASKS_WEIGHT * self._asks
+        if self.memories and (kinds := wanted(query)):
+            agreement += ANSWER_WEIGHT * self._offers[:, kinds].sum(axis=1)
+        if self._rows_of_speaker:
+            for name in set(_NAME.findall(query)):
+                agreement[self._rows_of_speaker.get(name, [])] += SPEAKER_WEIGHT
+        if (period := named_period(query)) is not None:
+            agreement += PERIOD_WEIGHT * self._calendar.fit(period)
+        return agreement
 
 
-class _Words:
-    """BM25 over the memories' terms, by bm25s (Lucene's formula, k1 1.5, b 0.75)."""
-
-    def __init__(self, documents: list[list[str]]) -> None:
-        self._count = len(documents)
-        self._index = bm25s.BM25(method="lucene", csc_backend="numpy")
-        self._is_empty = not any(documents)
-        if not self._is_empty:
-            self._index.index(documents, show_progress=False, create_empty_token=False)
-
-    def match(self, query: Sequence[str]) -> tuple[Floats, Floats]:
-        """BM25 of each memory, and the share of the question's rarity that it holds."""
-        keyword = np.zeros(self._count, dtype=np.float32)
-        held = np.zeros(self._count, dtype=np.float32)
-        wanted = 0.0
-        if self._is_empty:
-            return keyword, held
-        columns, starts = self._index.vocab_dict, self._index.scores["indptr"]
-        for term in dict.fromkeys(query):
-            column = columns.get(term)
-            span = slice(0, 0) if column is None else slice(int(starts[column]), int(starts[column + 1]))
-            rarity = float(np.log1p((self._count - (span.stop - span.start) + 0.5) / (span.stop - span.start + 0.5)))
-            wanted += rarity
-            rows = self._index.scores["indices"][span]
-            keyword[rows] += self._index.scores["data"][span]
-            held[rows] += np.float32(rarity)
-        return keyword, held / np.float32(wanted or 1.0)
-
-
-def _stacked(memories: Sequence[Memory]) -> tuple[Floats, Mask]:
-    """The vectors of those that have one of the common length; rows of zeros for the others."""
+def _stacked(memories: Sequence[Memory]) -> Floats:
+    """The vectors, shape (n, dimension); zeros for a memory without one of the commonest length."""
     lengths = [memory.embedding.size for memory in memories if memory.embedding is not None]
-    dimension = max(set(lengths), key=lambda length: (lengths.count(length), length)) if lengths else 0
+    dimension = max(set(lengths), key=lambda length: (lengths.count(length), length), default=0)
     vectors = np.zeros((len(memories), dimension), dtype=np.float32)
-    has_vector = np.zeros(len(memories), dtype=np.bool_)
     for row, memory in enumerate(memories):
         if memory.embedding is not None and memory.embedding.size == dimension:
             vectors[row] = memory.embedding
-            has_vector[row] = True
-    return vectors, has_vector
+    return vectors
+
+
+def _by_speaker(texts: Sequence[str]) -> dict[str, list[int]]:
+    """Rows of the lines of talk, by the names of who says them."""
+    rows: dict[str, list[int]] = {}
+    for row, text in enumerate(texts):
+        if line := _SPEAKER.match(text):
+            rows.setdefault(line[1], []).append(row)
+    return rows
+
+
+def _happened_at(memory: Memory) -> float:
+    return said_at(memory) if memory.occurred_at is None else memory.occurred_at

@@ -1,0 +1,72 @@
+"""The order in which memories were said. What was said next to a good hit is often the rest of the answer: "Where
+did you go?" holds the question's words, "To Rome, with Ann" does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from semmem.memory import Memory
+
+NEIGHBOUR_WEIGHTS = (0.5, 0.25)
+"""The share of its excess that a memory lends to those beside it, and to those one further."""
+TOP_SHARE = 0.1
+"""Only what is among this share of the best lends, and only by how much it exceeds the others."""
+GAP_S_MAX = 3600.0
+"""A longer silence ends a talk."""
+
+Floats = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
+
+
+def said_at(memory: Memory) -> float:
+    """When the words behind a memory were said, in seconds since the epoch; when it was made, if that is not known."""
+    return memory.source.time or memory.created_at
+
+
+class Succession:
+    """Memories of each talk in the order in which they were said, ties by id."""
+
+    def __init__(self, memories: Sequence[Memory]) -> None:
+        in_order = sorted(
+            range(len(memories)),
+            key=lambda row: (memories[row].session or "", said_at(memories[row]), memories[row].id),
+        )
+        self._order = np.array(in_order, dtype=np.int64)
+        self._talk = np.fromiter(_talks([memories[row] for row in in_order]), np.int64, len(memories))
+
+    def lent(self, similar: Floats, members: Mask) -> Floats:
+        """What each memory's neighbours among the members add to it, in the units of ``similar`` (n,)."""
+        lent = np.zeros(len(similar), dtype=np.float32)
+        is_ranked = members[self._order]
+        order, talk = self._order[is_ranked], self._talk[is_ranked]
+        if not len(order):
+            return lent
+        excess = np.maximum(similar[order] - _bar(similar[order]), np.float32(0))
+        received = np.zeros(len(order), dtype=np.float32)
+        for distance, weight in enumerate(NEIGHBOUR_WEIGHTS, start=1):
+            shares = np.float32(weight) * (talk[:-distance] == talk[distance:])
+            received[distance:] += shares * excess[:-distance]
+            received[:-distance] += shares * excess[distance:]
+        lent[order] = received
+        return lent
+
+
+def _talks(in_order: Sequence[Memory]) -> Iterator[int]:
+    """A number for each memory, the same for those of one talk."""
+    talk, last = 0, None
+    for memory in in_order:
+        if last is not None and (memory.session != last.session or said_at(memory) - said_at(last) > GAP_S_MAX):
+            talk += 1
+        yield talk
+        last = memory
+
+
+def _bar(similar: Floats) -> float:
+    """The value that the best TOP_SHARE exceed, between two of the values where it falls between them."""
+    place, part = divmod((1.0 - TOP_SHARE) * (len(similar) - 1), 1.0)
+    lower, upper = int(place), min(int(place) + 1, len(similar) - 1)
+    ordered = np.partition(similar, (lower, upper))
+    return float(ordered[lower] + part * (ordered[upper] - ordered[lower]))
