@@ -53,8 +53,8 @@ class Library:
 async def first_person(folder: Folder, semmem: Semmem) -> tuple[Figures, Json]:
     """Facts about the user, asked for by the user; and noise, since it needs the same stores."""
     library = Library(FIRST_PERSON)
-    for row in folder.rows("first_person_facts"):
-        await library.add(semmem, row["user"], row["text"], row["evidence"], NOW - DAY_S)
+    for second, row in enumerate(folder.rows("first_person_facts")):  # in the order in which they were said
+        await library.add(semmem, row["user"], row["text"], row["evidence"], NOW - DAY_S + second)
     ranked: list[tuple[float, float]] = []
     injected: list[float] = []
     shown = skipped = 0

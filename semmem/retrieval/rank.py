@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from semmem.memory import Hit, MemoryStatus, Vector
+from semmem.screening import readable
 
 RECENCY_WEIGHT = 0.03
 IMPORTANCE_WEIGHT = 0.03
@@ -76,7 +77,8 @@ def rank(
     first.
 
     Reasons in the order in which they are tried: ``not_active``, ``expired``, ``below_threshold``, those of ``cuts``,
-    ``limit``, ``already_said``, ``near_duplicate`` (of a better one that was kept).
+    ``limit``, ``already_said``, ``near_duplicate`` (of a better one that was kept), ``screened`` (it would not be
+    stored today: it reads like an order, or holds a secret).
     """
     scored = (replace(hit, score=_score(hit, now, half_life_s)) for hit in hits)
     spoken = list(_statements(said))
@@ -86,7 +88,7 @@ def rank(
         reason = _unfit(hit, now, threshold) or cuts.get(hit.memory.id) or ("limit" if len(kept) >= limit else "")
         if not reason:  # comparing contents is the dear part, and only for what could still be kept
             content = _Content.of(hit)
-            reason = _needless(content, spoken, kept)
+            reason = _needless(content, spoken, kept) or ("screened" if readable(hit.memory) else "")
             if not reason:
                 kept.append(content)
         verdicts.append(Ranked(hit, not reason, reason or "kept"))

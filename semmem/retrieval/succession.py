@@ -58,10 +58,19 @@ def _talks(in_order: Sequence[Memory]) -> Iterator[int]:
     """A number for each memory, the same for those of one talk."""
     talk, last = 0, None
     for memory in in_order:
-        if last is not None and (memory.session != last.session or said_at(memory) - said_at(last) > GAP_S_MAX):
+        if last is not None and not _follows(memory, last):
             talk += 1
         yield talk
         last = memory
+
+
+def _follows(memory: Memory, last: Memory) -> bool:
+    """Whether it was said after the other, in the same talk. Of what has the same time nobody knows what came first,
+    unless it comes of one turn."""
+    silence_s = said_at(memory) - said_at(last)
+    if memory.session != last.session or silence_s > GAP_S_MAX:
+        return False
+    return silence_s > 0 or (memory.source.turn != "" and memory.source.turn == last.source.turn)
 
 
 def _bar(similar: Floats) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,13 @@ def test_a_long_silence_parts_talks() -> None:
 def test_sessions_at_the_same_time_are_two_talks() -> None:
     talks = [said(1, session="a"), said(2, session="b"), said(3, session="a")]
     assert lent(talks, 0) == [0, 0, BESIDE]
+
+
+def test_what_was_said_at_one_time_has_no_order_unless_it_was_one_turn() -> None:
+    imported = [Memory(f"mem_{i}", 1, MemoryType.SEMANTIC, "x", "ada", source=Source(time=5.0)) for i in range(3)]
+    assert lent(imported, 1) == [0, 0, 0]
+    one_turn = [replace(memory, source=Source(time=5.0, turn="turn-1")) for memory in imported]
+    assert lent(one_turn, 1) == [BESIDE, 0, BESIDE]
 
 
 def test_what_is_not_to_be_ranked_neither_lends_nor_stands_between() -> None:
