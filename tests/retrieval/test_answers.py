@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.retrieval.answers import KINDS, offered, wanted
@@ -52,6 +52,7 @@ def test_a_text_says_what_it_offers(text: str, kinds: set[str]) -> None:
     assert offers(text) == kinds
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_text_can_be_asked_and_can_answer(text: str) -> None:
     assert wants(text) <= set(KINDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.retrieval.periods import MONTH_AFTER, NEAR, WITHIN_MONTH, WITHIN_YEAR, Calendar, Period, named_period
@@ -55,6 +55,7 @@ def test_a_year_alone_fits_loosely() -> None:
     )
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats()), st.integers(1, 12))
 def test_no_moment_is_too_strange_to_be_compared(moments: list[float], month: int) -> None:
     fits = Calendar(moments).fit(Period(None, month, None))

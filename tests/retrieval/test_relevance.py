@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.retrieval.memory_index import Scores
@@ -85,6 +85,7 @@ def test_of_no_memories_none_is_relevant() -> None:
     assert kept(OWN, scores([])) == []
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 1), st.floats(-1, 3)), max_size=8), st.sampled_from([OWN, OTHER])
 )

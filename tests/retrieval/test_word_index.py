@@ -6,7 +6,7 @@ import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.retrieval.word_index import LENGTH_PENALTY, QUERY_TERMS_MAX, RELATED_WEIGHT, SATURATION, WordIndex
@@ -64,6 +64,7 @@ def test_of_a_long_question_beginning_and_end_count() -> None:
     assert list(match.keyword > 0) == [True, False, True]
 
 
+@settings(deadline=None)
 @given(st.lists(TERMS, max_size=6), TERMS)
 def test_shares_are_shares_and_nothing_is_negative(documents: list[list[str]], query: list[str]) -> None:
     match = WordIndex(documents).match(query)
@@ -75,6 +76,7 @@ def test_shares_are_shares_and_nothing_is_negative(documents: list[list[str]], q
     assert [bool(value) for value in match.keyword] == [bool(set(query) & set(document)) for document in documents]
 
 
+@settings(deadline=None)
 @given(st.lists(TERMS, max_size=6), TERMS)
 def test_pairs_are_those_that_a_reader_would_find(documents: list[list[str]], query: list[str]) -> None:
     asked = {frozenset(pair) for pair in pairwise(query)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.retrieval.words import CHARS_MAX, RELATED, STOP_WORDS, terms, words
@@ -39,6 +39,7 @@ def test_of_a_long_text_only_the_beginning_is_read() -> None:
     assert "late" not in terms_of("early " * CHARS_MAX + "late")
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_text_has_terms_that_are_words(text: str) -> None:
     found = terms_of(text)
