@@ -14,9 +14,11 @@ from typing import Any
 from semmem.demo.processes import Child
 from semmem.demo.stack import HOME
 from tests.e2e.harness import eventually
-from tests.faults import body_faults, sidecar_faults, store_faults
+from tests.faults import answer_faults, body_faults, client_faults, clock_faults, sidecar_faults, store_faults
 from tests.faults.client import differences
-from tests.faults.house import House, NotProven, Trial, house, question
+from tests.faults.counts import NotProven
+from tests.faults.forms import EVERY_FORM, JSON, KINDS, Form
+from tests.faults.house import House, Trial, house
 from tests.faults.loops import LoopThread, loop_thread
 from tests.faults.model_faults import Extraction
 from tests.faults.proxy import Proxy, proxy
@@ -24,7 +26,7 @@ from tests.faults.sidecar import free_port
 from tests.faults.upstream import Upstream, upstream
 from tests.scripted_llm import Reply
 
-Run = Callable[[House, bool], Trial]
+Run = Callable[[House, Form], Trial]
 Opening = AbstractContextManager[tuple[House, Mapping[str, Run]]]
 
 QUICK: dict[str, Any] = {
@@ -32,36 +34,37 @@ QUICK: dict[str, Any] = {
         "extraction": {"session_idle_s": 0.2, "poll_interval_s": 0.1},
         "hot_cache": {"staleness_s": 0},  # every request needs the store, so that its faults are felt
     },
-    "limits": {"request_body_bytes_max": body_faults.BODY_BYTES_MAX},
+    "limits": {"request_body_bytes_max": body_faults.BODY_BYTES_MAX, "decoded_bytes_max": 8 * 1024 * 1024},
 }
 """What every semmem here is configured with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One fault with one kind of answer, and what came of it. ``different`` empty: as it should be."""
+    """One fault in one form, and what came of it. ``different`` empty: as it should be."""
 
     fault: str
-    sse: bool
+    form: Form
     different: tuple[str, ...]
     proof: str
     seconds: float
 
     def __str__(self) -> str:
         verdict = f"DIFFERS: {'; '.join(self.different)}" if self.different else "same"
-        kind = "SSE " if self.sse else "JSON"
-        return f"{self.fault:36} {kind} {self.seconds:5.1f} s  {verdict}  [{self.proof or 'not proven'}]"
+        return f"{self.fault:36} {self.form} {self.seconds:5.1f} s  {verdict}  [{self.proof or 'not proven'}]"
 
 
-def try_out(fault: str, run: Run, on: House, sse: bool) -> Cell:
+def try_out(fault: str, run: Run, on: House, form: Form) -> Cell:
     started = time.monotonic()
     try:
-        trial = run(on, sse)
-        different = (*differences(trial.plain, trial.faulted), *trial.extra)
-        proof = trial.proof
+        on.ledger.open()
+        trial = run(on, form)
+        counted, miscounts = on.ledger.close()
+        different = (*differences(trial.plain, trial.faulted), *trial.extra, *miscounts)
+        proof = f"{trial.proof}; {counted}"
     except NotProven as error:
         different, proof = (str(error),), ""
-    return Cell(fault, sse, tuple(dict.fromkeys(different)), proof, time.monotonic() - started)
+    return Cell(fault, form, tuple(dict.fromkeys(different)), proof, time.monotonic() - started)
 
 
 # --- the houses and what is tried on each ----------------------------------------------------------------------------
@@ -88,12 +91,52 @@ EMBEDDED: dict[str, Run] = {
     "journal locked": store_faults.journal_locked,
     **body_faults.ODD_BODIES,
     "body beyond gRPC's limit, chunked": body_faults.beyond_grpc,
-    "client gone before the answer": body_faults.client_gone_before,
-    "client gone during the search": body_faults.client_gone_in_search,
-    "client gone in its own body": body_faults.client_gone_in_its_body,
-    "client gone during the answer": body_faults.client_gone_during,
-    **body_faults.MODEL_FAULTS,
+    "body announced too short": body_faults.announced_too_short,
+    "body with line ends for headers": body_faults.hostile_members,
+    "client gone before the answer": client_faults.gone_before,
+    "client gone during the search": client_faults.gone_in_search,
+    "client gone in its own body": client_faults.gone_in_its_body,
+    "client gone during the answer": client_faults.gone_during,
+    "clients of one session at once": client_faults.at_once,
+    "header flood": client_faults.header_flood,
+    "header flood beyond Envoy's limit": client_faults.header_flood_beyond,
+    "header names nothing, it is too long": client_faults.long_names,
+    "header with control characters": client_faults.control_characters,
+    "header contradicts itself": client_faults.contradicting_controls,
+    "header with two framings": client_faults.two_framings,
+    "websocket": client_faults.websocket,
+    "websocket refused": client_faults.websocket_refused,
+    **answer_faults.MODEL_FAULTS,
+    "clock jumps a day ahead": clock_faults.jumps(clock_faults.DAY_S),
+    "clock jumps a day back": clock_faults.jumps(-clock_faults.DAY_S),
 }
+
+EVERY_API = {
+    "semmem stopped",
+    "semmem stopped in mid-stream",
+    "semmem killed in mid-stream",
+    "Milvus Lite killed",
+    "Milvus Lite stopped",
+    "embedder raises",
+    "embedder breaks",
+    "body beyond gRPC's limit, chunked",
+    "body announced too short",
+    "body with line ends for headers",
+    "client gone before the answer",
+    "client gone during the search",
+    "client gone in its own body",
+    "client gone during the answer",
+    "clients of one session at once",
+    *body_faults.ODD_BODIES,
+    *answer_faults.MODEL_FAULTS,
+}
+"""Faults that each API's own code meets; the others are tried with chat completions."""
+ONE_FORM = {"websocket": (JSON,)}
+
+
+def forms(fault: str) -> tuple[Form, ...]:
+    return ONE_FORM.get(fault, EVERY_FORM if fault in EVERY_API else KINDS)
+
 
 CROWDED: dict[str, Run] = {"more requests than semmem takes": sidecar_faults.crowded}
 FULL: dict[str, Run] = {"journal full": store_faults.journal_full}
@@ -225,7 +268,7 @@ def houses(loop: LoopThread, model: Upstream, folder: Path) -> Iterator[tuple[It
 
 
 def run(folder: Path, wanted: Callable[[str], bool], say: Callable[[Cell], None]) -> list[Cell]:
-    """Every wanted fault, with JSON and with SSE."""
+    """Every wanted fault, in all its forms."""
     cells: list[Cell] = []
     with loop_thread() as loop, upstream(loop) as model:
         for names, opening in houses(loop, model, folder):
@@ -233,19 +276,19 @@ def run(folder: Path, wanted: Callable[[str], bool], say: Callable[[Cell], None]
                 continue
             with opening as (running, faults):
                 for fault in filter(wanted, faults):
-                    for sse in (False, True):
-                        cells.append(try_out(fault, faults[fault], running, sse))
+                    for form in forms(fault):
+                        cells.append(try_out(fault, faults[fault], running, form))
                         say(cells[-1])
     return cells
 
 
 def envoys_own_413(folder: Path) -> str:
     """What only Envoy does: to read a body it must be held whole, so a chunked one beyond its buffer is refused."""
-    body = question(padding="x" * (17 * 1024 * 1024))
+    body = JSON.question(padding="x" * (17 * 1024 * 1024))
     with loop_thread() as loop, upstream(loop) as model, house(loop, model, folder / "apart", QUICK) as running:
-        refused = running.ask(False, body=body, chunked=True)
-        announced = running.ask(False, body=body)
-        plain = running.ask(False, plain=True, body=body, chunked=True)
+        refused = running.ask(JSON, body=body, chunked=True)
+        announced = running.ask(JSON, body=body)
+        plain = running.ask(JSON, plain=True, body=body, chunked=True)
     return (
         f"apart: a body of 17 MiB, beyond Envoy's buffer of 16 MiB: {refused.status} when chunked (Envoy's own), "
         f"{announced.status} when its length is announced, {plain.status} on a route without semmem's filters"
@@ -256,4 +299,4 @@ def run_short(folder: Path) -> list[Cell]:
     """The short form, on one house."""
     with loop_thread() as loop, upstream(loop) as model, house(loop, model, folder, QUICK) as running:
         running.remember()
-        return [try_out(fault, EMBEDDED[fault], running, sse) for fault in SHORT for sse in (False, True)]
+        return [try_out(fault, EMBEDDED[fault], running, form) for fault in SHORT for form in KINDS]
