@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.e2e.harness import eventually
 from tests.faults.client import Connection, Seen
-from tests.faults.counts import OUTCOMES, TURNS, Ledger, exactly, proven
+from tests.faults.counts import OUTCOMES, TURNS, Ledger, NotProven, exactly, proven
 from tests.faults.forms import JSON, Form
 from tests.faults.front import Front, front
 from tests.faults.loops import LoopThread
@@ -143,13 +143,24 @@ class House:
 
     # --- proving -----------------------------------------------------------------------------------------------------
 
-    def rises(self, name: str, by: float = 1, **labels: str) -> Callable[[], str]:
-        """Call the result to be told, in words, that a metric of semmem rose since now. Raises NotProven."""
+    def rises(self, name: str, by: float = 1, *, more: bool = False, **labels: str) -> Callable[[], str]:
+        """Call the result to be told, in words, that a metric of semmem rose by so much since now (or by ``more``).
+
+        It raises NotProven.
+        """
         before = self.sidecar.semmem.metric(name, **labels)
-        shown = ",".join(labels.values())
-        return lambda: proven(
-            lambda: self.sidecar.semmem.metric(name, **labels) >= before + by, f"{name}{{{shown}}} +{by:g}"
-        )
+        shown = f"{name}{{{','.join(labels.values())}}}"
+
+        def risen() -> float:
+            return self.sidecar.semmem.metric(name, **labels) - before
+
+        def prove() -> str:
+            proven(lambda: risen() >= by, f"{shown} +{by:g}")
+            if (found := risen()) > by and not more:
+                raise NotProven(f"{shown} +{found:g}, not +{by:g}")
+            return f"{shown} +{found:g}"
+
+        return prove
 
     def outcome(self, *words: str, times: int = 1) -> Callable[[], str]:
         """So many requests with one of these outcomes were counted since now, and no others."""
@@ -164,7 +175,7 @@ class House:
         return exactly(self.sidecar, TURNS, words, times)
 
     def envoy_rises(self, *names: str) -> Callable[[], str]:
-        """One of these counters of Envoy's mutate filter rose since now."""
+        """One of these counters of Envoy's mutate filter, or all, rose by one since now."""
         before = {name: self.front.mutate(name) for name in names}
 
         def prove() -> str:
@@ -172,6 +183,8 @@ class House:
                 return [name for name in names if self.front.mutate(name) > before[name]]
 
             proven(risen, f"Envoy's {' or '.join(names)}")
+            if any(self.front.mutate(name) > before[name] + 1 for name in names):
+                raise NotProven(f"Envoy's {' or '.join(names)} rose by more than one")
             return f"Envoy: {', '.join(f'{name} +{self.front.mutate(name) - before[name]}' for name in risen())}"
 
         return prove

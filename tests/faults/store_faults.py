@@ -115,9 +115,9 @@ def embedder_slow(house: House, form: Form) -> Trial:
 def embedder_breaks(house: House, form: Form) -> Trial:
     """An error that nobody expects: the door's last resort."""
     plain = house.ask(form, plain=True)
-    fired = house.rises("semmem_extproc_errors_total", role="mutate")
+    fired, counted = house.rises("semmem_extproc_errors_total", role="mutate"), house.no_outcome()
     with switched(house.sidecar, "breaks"):
-        trial = Trial(plain, house.ask(form), fired())
+        trial = Trial(plain, house.ask(form), f"{fired()}, {counted()}")
     house.recovered()
     return trial
 
@@ -164,7 +164,7 @@ def journal_full(house: House, form: Form) -> Trial:
     """The journal's file has reached its limit: nothing more is accepted, and nobody notices."""
     metric = "semmem_journal_commit_seconds_count"
     plain = house.ask(form, plain=True)
-    fired = house.rises(metric, status="error")
+    fired = house.rises(metric, status="error", more=True)
     text = "I collect " + "very " * 8000 + "old stamps."
     for _ in range(20):
         if house.sidecar.semmem.metric(metric, status="error"):

@@ -14,10 +14,10 @@ from typing import Any
 from semmem.demo.processes import Child
 from semmem.demo.stack import HOME
 from tests.e2e.harness import eventually
-from tests.faults import answer_faults, body_faults, client_faults, clock_faults, sidecar_faults, store_faults
+from tests.faults import answer_faults, body_faults, client_faults, clock_faults, sidecar_faults, store_faults, streams
 from tests.faults.client import differences
 from tests.faults.counts import NotProven
-from tests.faults.forms import EVERY_FORM, JSON, KINDS, Form
+from tests.faults.forms import EVERY_FORM, JSON, KINDS, SSE, Form
 from tests.faults.house import House, Trial, house
 from tests.faults.loops import LoopThread, loop_thread
 from tests.faults.model_faults import Extraction
@@ -131,7 +131,7 @@ EVERY_API = {
     *answer_faults.MODEL_FAULTS,
 }
 """Faults that each API's own code meets; the others are tried with chat completions."""
-ONE_FORM = {"websocket": (JSON,)}
+ONE_FORM = {"websocket": (JSON,), "2,000 streams at once": (SSE,), "100 streams at once": (SSE,)}
 
 
 def forms(fault: str) -> tuple[Form, ...]:
@@ -139,6 +139,9 @@ def forms(fault: str) -> tuple[Form, ...]:
 
 
 CROWDED: dict[str, Run] = {"more requests than semmem takes": sidecar_faults.crowded}
+OBSERVED_MAX = 1024
+"""limits.observe_streams_max as shipped."""
+STREAMING: dict[str, Run] = {"2,000 streams at once": streams.many_streams(OBSERVED_MAX, streams=2000)}
 FULL: dict[str, Run] = {"journal full": store_faults.journal_full}
 JOURNAL_BYTES_MAX = 200 * 1024
 
@@ -166,6 +169,7 @@ def extraction_faults(model: Extraction, way: Proxy) -> dict[str, Run]:
     }
 
 
+SHORT_CROWD = "100 streams at once"
 SHORT = (
     "semmem stopped",
     "semmem stopped in mid-stream",
@@ -176,10 +180,27 @@ SHORT = (
     "journal locked",
     "body with a key twice",
     "body over the cap",
+    "body a gzip bomb",
+    "body with line ends for headers",
+    "clients of one session at once",
+    "header flood",
+    "header with control characters",
+    "header with two framings",
+    "websocket",
     "model answers 429",
+    "model answers 204",
+    "model redirects, 302",
     "model resets in mid-stream",
+    "model sends trailers",
+    "model announces too little",
+    "model answers a gzip bomb",
+    "clock jumps a day back",
+    SHORT_CROWD,
 )
-"""The faults of the short form: all on one house, one of each kind."""
+"""The faults of the short form: all on one house, one or two of each kind."""
+SHORT_EVERY_API = {"semmem stopped in mid-stream", "model resets in mid-stream"}
+SHORT_OTHERS = (Form("responses", sse=True), Form("messages", sse=True))
+SHORT_OBSERVED_MAX = 40
 
 
 @contextmanager
@@ -256,11 +277,23 @@ def _plain(
         yield running, faults
 
 
+@contextmanager
+def _streaming(
+    loop: LoopThread, model: Upstream, folder: Path, faults: Mapping[str, Run], limits: Mapping[str, int], files: int
+) -> Iterator[tuple[House, Mapping[str, Run]]]:
+    """Nothing is learnt meanwhile, so that all of the machine is there for the streams."""
+    streams.raise_files_limit(files)
+    override = {"memory": {"extraction": {"session_idle_s": 3600}}, "limits": dict(limits)}
+    with _plain(loop, model, folder, faults, override) as opened:
+        yield opened
+
+
 def houses(loop: LoopThread, model: Upstream, folder: Path) -> Iterator[tuple[Iterable[str], Opening]]:
     """Each house: the names of its faults, and the context manager that opens it."""
     crowded = {**QUICK, "limits": {"mutate_streams_max": 2}}
     yield EMBEDDED, _plain(loop, model, folder / "embedded", EMBEDDED, QUICK)
     yield CROWDED, _plain(loop, model, folder / "crowded", CROWDED, crowded)
+    yield STREAMING, _streaming(loop, model, folder / "streaming", STREAMING, {}, 2000)
     small = ("--journal-bytes-max", str(JOURNAL_BYTES_MAX))
     yield FULL, _plain(loop, model, folder / "full", FULL, QUICK, *small)
     yield remote_faults(Proxy(0)), _remote(loop, model, folder / "remote")
@@ -297,6 +330,14 @@ def envoys_own_413(folder: Path) -> str:
 
 def run_short(folder: Path) -> list[Cell]:
     """The short form, on one house."""
-    with loop_thread() as loop, upstream(loop) as model, house(loop, model, folder, QUICK) as running:
+    few = {**QUICK, "limits": {**QUICK["limits"], "observe_streams_max": SHORT_OBSERVED_MAX}}
+    crowd = streams.many_streams(SHORT_OBSERVED_MAX, streams=100, tokens=5, token_s=0.1)
+    faults = {**EMBEDDED, SHORT_CROWD: crowd}
+    with loop_thread() as loop, upstream(loop) as model, house(loop, model, folder, few) as running:
         running.remember()
-        return [try_out(fault, EMBEDDED[fault], running, form) for fault in SHORT for form in KINDS]
+        return [try_out(fault, faults[fault], running, form) for fault in SHORT for form in short_forms(fault)]
+
+
+def short_forms(fault: str) -> tuple[Form, ...]:
+    """Chat completions with JSON and SSE, and two faults with SSE of the other APIs."""
+    return forms(fault) if fault in ONE_FORM else (*KINDS, *SHORT_OTHERS) if fault in SHORT_EVERY_API else KINDS

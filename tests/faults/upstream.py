@@ -11,7 +11,7 @@ import secrets
 import socket
 import struct
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -88,11 +88,13 @@ class Exchange:
 
 
 class Upstream:
-    """``exchanges`` are all of them, in the order in which their heads came."""
+    """``exchanges`` are all of them, in the order in which their heads came. ``crowd`` answers those that say that they
+    belong to one (header ``x-crowd``): nobody looks after them one by one."""
 
     def __init__(self) -> None:
         self.exchanges: list[Exchange] = []
         self.port = 0
+        self.crowd: Callable[[Exchange, asyncio.StreamWriter], Awaitable[None]] | None = None
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -139,6 +141,9 @@ class Upstream:
             exchange.whole = True
             if headers.get("upgrade") == "websocket":
                 return await _echo(exchange, reader, writer)
+            if self.crowd is not None and "x-crowd" in headers:
+                await self.crowd(exchange, writer)
+                return True
             gone = asyncio.get_running_loop().create_task(_until_gone(reader))
             try:
                 return await self._answer(exchange, script, writer, gone)
