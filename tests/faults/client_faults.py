@@ -15,6 +15,7 @@ from tests.faults.sidecar import stopped, switched
 from tests.faults.upstream import Script
 
 CLIENTS = 8
+BRIEF = Script(tokens=2, token_ms=0)
 
 # --- leaving ---------------------------------------------------------------------------------------------------------
 
@@ -144,12 +145,12 @@ def two_framings(house: House, form: Form) -> Trial:
 def _heads(house: House, form: Form, lines: list[bytes], injected: int | None) -> Trial:
     """The same request with each of these lines. ``injected``: how many must get through; None: as many as do so
     without semmem."""
-    plain = [house.ask(form, plain=True, raw=line) for line in lines]
+    plain = [house.ask(form, plain=True, script=BRIEF, raw=line) for line in lines]
     passed = sum(one.status == 200 for one in plain)
     if injected is not None and passed != injected:
         raise NotProven(f"Envoy let {passed} of {len(lines)} through, not {injected}")
     fired = house.outcome("injected", times=passed)
-    seen = [house.ask(form, raw=line) for line in lines]
+    seen = [house.ask(form, script=BRIEF, raw=line) for line in lines]
     wrong = tuple(
         f"{line[:40]!r}: {text}" for line, a, b in zip(lines, plain, seen, strict=True) for text in differences(a, b)
     )

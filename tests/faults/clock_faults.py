@@ -15,7 +15,7 @@ from tests.faults.upstream import Script
 
 DAY_S = 86_400
 LEARNT_WITHIN_S = 20.0
-LONG = Script(tokens=40, token_ms=20)
+LONG = Script(tokens=40, token_ms=10)
 
 
 def jumps(by_s: int) -> Callable[[House, Form], Trial]:

@@ -22,7 +22,7 @@ from tests.e2e.harness import ENVOY, SHIPPED_ENVOY, START_S, EnvoyProcess, event
 
 HEALTH_INTERVAL = "0.3s"
 """Of Envoy's health checks: shorter than shipped, so that a restarted semmem is soon used again."""
-CLOSE_S = "1s"
+CLOSE_S = "0.3s"
 """How long Envoy keeps an observed stream whose client left: shorter than shipped, so that its end is soon counted."""
 WEBSOCKETS = "/v1/realtime"
 """The path on which websockets are let through, as an operator would add it. As shipped, Envoy refuses them."""

@@ -17,7 +17,7 @@ from tests.e2e.harness import eventually
 from tests.faults import answer_faults, body_faults, client_faults, clock_faults, sidecar_faults, store_faults, streams
 from tests.faults.client import differences
 from tests.faults.counts import NotProven
-from tests.faults.forms import EVERY_FORM, JSON, KINDS, SSE, Form
+from tests.faults.forms import EVERY_FORM, JSON, KINDS, PATHS, SSE, Form
 from tests.faults.house import House, Trial, house
 from tests.faults.loops import LoopThread, loop_thread
 from tests.faults.model_faults import Extraction
@@ -131,10 +131,10 @@ EVERY_API = {
     *answer_faults.MODEL_FAULTS,
 }
 """Faults that each API's own code meets; the others are tried with chat completions."""
-ONE_FORM = {"websocket": (JSON,), "2,000 streams at once": (SSE,), "100 streams at once": (SSE,)}
+ONE_FORM = {"websocket": (JSON,), "2,000 streams at once": (SSE,)}
 
 
-def forms(fault: str) -> tuple[Form, ...]:
+def forms_of(fault: str) -> tuple[Form, ...]:
     return ONE_FORM.get(fault, EVERY_FORM if fault in EVERY_API else KINDS)
 
 
@@ -170,37 +170,35 @@ def extraction_faults(model: Extraction, way: Proxy) -> dict[str, Run]:
 
 
 SHORT_CROWD = "100 streams at once"
-SHORT = (
-    "semmem stopped",
-    "semmem stopped in mid-stream",
-    "semmem killed in mid-stream",
-    "Milvus Lite killed",
-    "Milvus Lite stopped",
-    "embedder raises",
-    "journal locked",
-    "body with a key twice",
-    "body over the cap",
-    "body a gzip bomb",
-    "body with line ends for headers",
-    "clients of one session at once",
-    "header flood",
-    "header with control characters",
-    "header with two framings",
-    "websocket",
-    "model answers 429",
-    "model answers 204",
-    "model redirects, 302",
-    "model resets in mid-stream",
-    "model sends trailers",
-    "model announces too little",
-    "model answers a gzip bomb",
-    "clock jumps a day back",
-    SHORT_CROWD,
-)
-"""The faults of the short form: all on one house, one or two of each kind."""
-SHORT_EVERY_API = {"semmem stopped in mid-stream", "model resets in mid-stream"}
-SHORT_OTHERS = (Form("responses", sse=True), Form("messages", sse=True))
 SHORT_OBSERVED_MAX = 40
+SHORT: dict[str, tuple[Form, ...]] = {
+    "semmem stopped": KINDS,
+    "semmem stopped in mid-stream": tuple(Form(api, sse=True) for api in PATHS),
+    "semmem killed in mid-stream": KINDS,
+    "Milvus Lite killed": KINDS,
+    "Milvus Lite stopped": KINDS,
+    "embedder raises": KINDS,
+    "journal locked": KINDS,
+    "body with a key twice": KINDS,
+    "body over the cap": KINDS,
+    "body a gzip bomb": (SSE,),
+    "body with line ends for headers": (Form("responses"),),
+    "clients of one session at once": (SSE,),
+    "header flood": (SSE,),
+    "header with control characters": (JSON,),
+    "header with two framings": (JSON,),
+    "websocket": (JSON,),
+    "model answers 429": KINDS,
+    "model answers 204": (JSON,),
+    "model redirects, 302": (JSON,),
+    "model resets in mid-stream": EVERY_FORM,
+    "model sends trailers": (SSE,),
+    "model announces too little": (Form("messages"),),
+    "model answers a gzip bomb": KINDS,
+    "clock jumps a day back": (SSE,),
+    SHORT_CROWD: (SSE,),
+}
+"""The faults of the short form: all on one house, one or two of each kind."""
 
 
 @contextmanager
@@ -309,7 +307,7 @@ def run(folder: Path, wanted: Callable[[str], bool], say: Callable[[Cell], None]
                 continue
             with opening as (running, faults):
                 for fault in filter(wanted, faults):
-                    for form in forms(fault):
+                    for form in forms_of(fault):
                         cells.append(try_out(fault, faults[fault], running, form))
                         say(cells[-1])
     return cells
@@ -335,9 +333,4 @@ def run_short(folder: Path) -> list[Cell]:
     faults = {**EMBEDDED, SHORT_CROWD: crowd}
     with loop_thread() as loop, upstream(loop) as model, house(loop, model, folder, few) as running:
         running.remember()
-        return [try_out(fault, faults[fault], running, form) for fault in SHORT for form in short_forms(fault)]
-
-
-def short_forms(fault: str) -> tuple[Form, ...]:
-    """Chat completions with JSON and SSE, and two faults with SSE of the other APIs."""
-    return forms(fault) if fault in ONE_FORM else (*KINDS, *SHORT_OTHERS) if fault in SHORT_EVERY_API else KINDS
+        return [try_out(fault, faults[fault], running, form) for fault, forms in SHORT.items() for form in forms]
