@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.faults.answers import bomb
+from tests.faults.counts import MEMORY
 from tests.faults.forms import QUESTION, Form
 from tests.faults.house import House, Trial
 
@@ -60,20 +61,18 @@ ODD_BODIES: dict[str, Run] = {
     "body truncated": OddBody(lambda form: form.question()[:-7], ("malformed",)),
     "body 100,000 deep": OddBody(lambda form: _with(form, f'"x": {"[" * 100_000}{"]" * 100_000}'), ("malformed",)),
     "body with a key twice": OddBody(_twice, ("malformed",)),
-    "body with lone surrogates": OddBody(
-        lambda form: form.question(QUESTION + " \ud83d", user="\udc00"), ("injected",)
-    ),
+    "body with lone surrogates": OddBody(lambda form: form.question(QUESTION + " \ud83d", user="\udc00"), MEMORY),
     "body not UTF-8": OddBody(lambda form: form.question("gruss").replace(b"uss", b"\xfc\xdf"), ("malformed",)),
     "body empty": OddBody(lambda _: b"", ("malformed",)),
-    "body of 5 MB": OddBody(_padded(5_000_000), ("injected",)),
-    "body of 5 MB, chunked": OddBody(_padded(5_000_000), ("injected",), chunked=True),
+    "body of 5 MB": OddBody(_padded(5_000_000), MEMORY),
+    "body of 5 MB, chunked": OddBody(_padded(5_000_000), MEMORY, chunked=True),
     "body over the cap": OddBody(_padded(BODY_BYTES_MAX + 1), ("oversize",)),
     "body over the cap, chunked": OddBody(_padded(BODY_BYTES_MAX), ("oversize",), chunked=True),
     "body compressed": OddBody(lambda form: gzip.compress(form.question()), ("compressed",), encoding="gzip"),
     "body a gzip bomb": OddBody(lambda form: bomb(1024, sse=form.sse), ("compressed",), encoding="gzip"),
     "body of another API": OddBody(_of_another, ("malformed",)),
     "body with control members": OddBody(
-        lambda form: form.question(tools=[{"type": "function"}], n=2, seed=2**70), ("injected",)
+        lambda form: form.question(tools=[{"type": "function"}], n=2, seed=2**70), MEMORY
     ),
 }
 
@@ -92,7 +91,7 @@ def announced_too_short(house: House, form: Form) -> Trial:
     body = form.question()
     headers, long = {"content-length": str(len(body))}, body + b"x" * 40
     plain = house.ask(form, plain=True, body=long, arrives=body, headers=headers)
-    fired = house.outcome("injected")
+    fired = house.outcome(*MEMORY)
     return Trial(plain, house.ask(form, body=long, arrives=body, headers=headers), fired())
 
 

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 
 from tests.faults.client import Seen, differences
-from tests.faults.counts import NotProven, proven, settled
+from tests.faults.counts import MEMORY, NotProven, proven, settled
 from tests.faults.forms import QUESTION, Form
 from tests.faults.front import WEBSOCKETS
 from tests.faults.house import House, Trial
@@ -22,7 +22,7 @@ BRIEF = Script(tokens=2, token_ms=0)
 
 def gone_before(house: House, form: Form) -> Trial:
     """It leaves while the model still thinks: the model is told, and the next client is served."""
-    fired = house.outcome("injected")
+    fired = house.outcome(*MEMORY)
     sides = [house.exchange(house.leave(form, plain=plain, wait=True)) for plain in (True, False)]
     proof = proven(lambda: all(side.cut for side in sides), "the model saw both clients go")
     counted = fired()
@@ -74,7 +74,7 @@ def at_once(house: House, form: Form) -> Trial:
     session = {"x-session-id": f"at-once-{time.monotonic_ns()}"}
     texts = [f"{QUESTION} I mean trip {number}." for number in range(CLIENTS)]
     plain = [house.ask(form, plain=True, body=form.question(text), headers=session) for text in texts]
-    fired, ended = house.outcome("injected", times=CLIENTS), house.turns("answered", times=CLIENTS)
+    fired, ended = house.outcome(*MEMORY, times=CLIENTS), house.turns("answered", times=CLIENTS)
     seen: dict[int, Seen] = {}
 
     def ask(number: int) -> None:
@@ -149,7 +149,7 @@ def _heads(house: House, form: Form, lines: list[bytes], injected: int | None) -
     passed = sum(one.status == 200 for one in plain)
     if injected is not None and passed != injected:
         raise NotProven(f"Envoy let {passed} of {len(lines)} through, not {injected}")
-    fired = house.outcome("injected", times=passed)
+    fired = house.outcome(*MEMORY, times=passed)
     seen = [house.ask(form, script=BRIEF, raw=line) for line in lines]
     wrong = tuple(
         f"{line[:40]!r}: {text}" for line, a, b in zip(lines, plain, seen, strict=True) for text in differences(a, b)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 
-from tests.faults.counts import NotProven, proven
+from tests.faults.counts import MEMORY, NotProven, proven
 from tests.faults.forms import Form
 from tests.faults.house import House, Trial
 from tests.faults.upstream import Script
@@ -24,7 +24,7 @@ def jumps(by_s: int) -> Callable[[House, Form], Trial]:
     def run(house: House, form: Form) -> Trial:
         user = f"{house.user}-{secrets.token_hex(3)}"
         plain = house.ask(form, plain=True, script=LONG)
-        ended, fired = house.turns("answered", times=2), house.outcome("injected", "no_hits", times=2)
+        ended, fired = house.turns("answered", times=2), house.outcome(*MEMORY, "no_hits", times=2)
 
         def jump(trial: str) -> None:
             house.half_answered(trial)

@@ -19,6 +19,9 @@ OUTCOMES = ("semmem_requests_total", "outcome")
 TURNS = ("llm_memory_turns_total", "status")
 """Two metrics, and the label that holds the word."""
 
+MEMORY = ("injected", "cold_dense")
+"""Words for memories in the prompt: ranked as they should be, or, on a busy machine, as the store ranked them."""
+
 
 class NotProven(AssertionError):
     """The fault was not seen to fire, so its cell says nothing."""
@@ -103,10 +106,10 @@ class Ledger:
         told = [(begun, word) for begun, ended, word in self._told if ended == now]
         sure = Counter(word for begun, word in told if begun == now and word)
         unsure = sum(begun != now or not word for begun, word in told)
-        return f"counted {in_words(+risen)}", _miscounts(risen, sure, unsure)
+        return f"counted {in_words(+risen)}", miscounts(risen, sure, unsure)
 
 
-def _miscounts(risen: Counter[str], sure: Counter[str], unsure: int) -> list[str]:
+def miscounts(risen: Counter[str], sure: Counter[str], unsure: int) -> list[str]:
     """``unsure`` are requests whose client left or was told nothing: semmem may have counted them, or another had."""
     missing, surplus = sure - risen, risen - sure
     found = [f"clients were told {in_words(missing)} more than was counted"] if missing else []

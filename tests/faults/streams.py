@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.faults import answers
-from tests.faults.counts import NotProven, proven
+from tests.faults.counts import MEMORY, NotProven, proven
 from tests.faults.forms import PATHS, QUESTION, SSE, Form, without_injection
 from tests.faults.house import House, Trial
 from tests.faults.upstream import Exchange
@@ -180,7 +180,7 @@ def many_streams(observed_max: int, **sizes: Any) -> Callable[[House, Form], Tri
 
     def run(house: House, form: Form) -> Trial:
         crowd, session = Crowd(**sizes), f"crowd-{secrets.token_hex(4)}"
-        fired = house.outcome("injected", *TOO_BUSY, times=crowd.streams)
+        fired = house.outcome(*MEMORY, *TOO_BUSY, times=crowd.streams)
         captured = house.turns("answered", times=min(crowd.streams, observed_max))
         shed = house.rises("semmem_extproc_streams_shed_total", by=crowd.streams - observed_max, role="observe")
         started = time.monotonic()
