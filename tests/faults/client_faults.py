@@ -117,6 +117,11 @@ def long_names(house: House, form: Form) -> Trial:
     return _heads(house, form, [b"".join(b"%b: %b\r\n" % (name, b"n" * 16_000) for name in names[:2])], 1)
 
 
+def expects_100(house: House, form: Form) -> Trial:
+    """It asks to be told to go on: Envoy tells it so with 100, once, before the answer."""
+    return _heads(house, form, [b"expect: 100-continue\r\n"], 1)
+
+
 def control_characters(house: House, form: Form) -> Trial:
     """Line ends, NUL and their like in headers that semmem reads; Envoy refuses most of them itself."""
     refused = [b"a\rb", b"a\0b", b"a\r\r\nx-evil: 1", b"a\nx-evil: 1\x00"]

@@ -23,6 +23,8 @@ ASKING_MAX = 8
 """Requests that are not yet answered at one time, so that none is shed: it is the answers that come all at once."""
 TOO_BUSY = ("store_timeout", "timeout")
 """What a busy machine makes of a search; clients are told, so that the ledger holds these against them as well."""
+LATE_S = 2.0
+"""How much later than a token's time the next one may come: above what a busy machine does to thousands."""
 FILES_EACH = 4
 """Open files of one stream on both sides of this process, and some to spare."""
 FORMS = tuple(Form(api, sse=True) for api in PATHS)
@@ -194,8 +196,10 @@ def many_streams(observed_max: int, **sizes: Any) -> Callable[[House, Form], Tri
         proof = f"{crowd.open_at_once} at once for {seconds:.0f} s; {fired()}; {captured()}; {shed()}"
         kept = _kept(house, crowd, session, observed_max)
         gaps = sorted(client.gap_s for client in crowd.clients)
+        late = sum(gap > crowd.token_s + LATE_S for gap in gaps)
+        wrong = [*crowd.wrong(), *([f"{late} clients waited {LATE_S} s for a token"] if late else [])]
         said = f"{proof}; {kept}; longest wait for a token p50 {statistics.median(gaps):.2f} s, max {gaps[-1]:.2f} s"
-        return Trial(house.ask(SSE, plain=True), house.ask(SSE), said, tuple(crowd.wrong()))
+        return Trial(house.ask(SSE, plain=True), house.ask(SSE), said, tuple(wrong))
 
     return run
 

@@ -44,6 +44,7 @@ EMBEDDED: dict[str, Run] = {
     "header flood": client_faults.header_flood,
     "header flood beyond Envoy's limit": client_faults.header_flood_beyond,
     "header names nothing, it is too long": client_faults.long_names,
+    "header expects 100-continue": client_faults.expects_100,
     "header with control characters": client_faults.control_characters,
     "header contradicts itself": client_faults.contradicting_controls,
     "header with two framings": client_faults.two_framings,
