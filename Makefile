@@ -37,7 +37,7 @@ unit: setup ## tests without Envoy
 e2e: setup ## tests through a real Envoy
 	$(BIN)/python -m pytest tests/e2e tests/soak
 
-faults: setup ## every fault on a real Envoy, with JSON and with SSE: no answer may differ (ONLY=pattern)
+faults: setup ## every fault on a real Envoy, in three APIs, JSON and SSE: no answer may differ (ONLY=pattern)
 	$(BIN)/python -m tests.faults $(if $(ONLY),--only "$(ONLY)")
 
 crashes: setup ## kill semmem at random moments (N=50): nothing accepted may be lost or learnt twice

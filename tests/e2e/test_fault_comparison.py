@@ -22,7 +22,7 @@ def seen(nonce: str = "a" * 16) -> Seen:
     )
     headers = {"content-type": "text/event-stream", "x-nonce": nonce, "date": nonce}
     arrivals = [(moment + 0.001, size) for moment, size in sent]
-    return Seen(SENT, 200, headers, answer, arrivals, seconds=0.2, exchange=exchange)
+    return Seen(SENT, 200, headers, body=answer, arrivals=arrivals, seconds=0.2, exchange=exchange)
 
 
 def the_model_got(body: bytes) -> Callable[[Seen], Seen]:

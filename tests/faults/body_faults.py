@@ -1,147 +1,109 @@
-"""Requests that are wrong, odd or large; clients that leave; models that refuse, break off or say nothing."""
+"""Requests whose body is wrong, odd, large, or not what its head says of it."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from tests.faults.house import QUESTION, House, NotProven, Trial, proven, question
-from tests.faults.sidecar import switched
-from tests.faults.upstream import Script
+from tests.faults.answers import bomb
+from tests.faults.counts import MEMORY
+from tests.faults.forms import QUESTION, Form
+from tests.faults.house import House, Trial
 
-Run = Callable[[House, bool], Trial]
+Run = Callable[[House, Form], Trial]
 BODY_BYTES_MAX = 6 * 1024 * 1024
 """limits.request_body_bytes_max of the faults' semmem, so that a body above it is not too long to send often."""
 
 
 @dataclass(frozen=True)
 class OddBody:
-    """One body; ``words`` are the outcomes that show how semmem took it."""
+    """One body in every form; ``words`` are the outcomes that show how semmem took it."""
 
-    body: bytes
+    write: Callable[[Form], bytes]
     words: tuple[str, ...]
     encoding: str = ""
     chunked: bool = False
 
-    def __call__(self, house: House, sse: bool) -> Trial:
+    def __call__(self, house: House, form: Form) -> Trial:
         headers = {"content-encoding": self.encoding} if self.encoding else {}
-        plain = house.ask(sse, plain=True, body=self.body, headers=headers, chunked=self.chunked)
+        body = self.write(form)
+        plain = house.ask(form, plain=True, body=body, headers=headers, chunked=self.chunked)
         fired = house.outcome(*self.words)
-        faulted = house.ask(sse, body=self.body, headers=headers, chunked=self.chunked)
+        faulted = house.ask(form, body=body, headers=headers, chunked=self.chunked)
         return Trial(plain, faulted, fired())
 
 
-def _message(text: str) -> str:
-    return f'{{"role": "user", "content": "{text}"}}'
+def _with(form: Form, member: str) -> bytes:
+    """The usual question with one more member in front, spelled as it is."""
+    return b"{" + member.encode() + b", " + form.question()[1:]
 
 
-ODD_BODIES: dict[str, OddBody] = {
-    "body not JSON": OddBody(b"what is my budget?", ("malformed",)),
-    "body truncated": OddBody(question()[:-7], ("malformed",)),
-    "body 100,000 deep": OddBody(
-        b'{"messages": [' + _message(QUESTION).encode() + b'], "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
-        ("malformed",),
+def _twice(form: Form) -> bytes:
+    """What was said, said twice: readers that take the first and readers that take the last differ."""
+    said = "input" if form.api == "responses" else "messages"
+    return _with(form, f'"{said}": [{{"role": "user", "content": "Hi"}}]')
+
+
+def _of_another(form: Form) -> bytes:
+    """Another API's body. Of responses every member may be missing, so it is none that it could be mistaken for."""
+    return json.dumps({"input": 7} if form.api == "responses" else {"input": QUESTION}).encode()
+
+
+def _padded(size: int) -> Callable[[Form], bytes]:
+    return lambda form: form.question(padding="x" * size)
+
+
+ODD_BODIES: dict[str, Run] = {
+    "body not JSON": OddBody(lambda _: b"what is my budget?", ("malformed",)),
+    "body truncated": OddBody(lambda form: form.question()[:-7], ("malformed",)),
+    "body 100,000 deep": OddBody(lambda form: _with(form, f'"x": {"[" * 100_000}{"]" * 100_000}'), ("malformed",)),
+    "body with a key twice": OddBody(_twice, ("malformed",)),
+    "body with lone surrogates": OddBody(lambda form: form.question(QUESTION + " \ud83d", user="\udc00"), MEMORY),
+    "body not UTF-8": OddBody(lambda form: form.question("gruss").replace(b"uss", b"\xfc\xdf"), ("malformed",)),
+    "body empty": OddBody(lambda _: b"", ("malformed",)),
+    "body of 5 MB": OddBody(_padded(5_000_000), MEMORY),
+    "body of 5 MB, chunked": OddBody(_padded(5_000_000), MEMORY, chunked=True),
+    "body over the cap": OddBody(_padded(BODY_BYTES_MAX + 1), ("oversize",)),
+    "body over the cap, chunked": OddBody(_padded(BODY_BYTES_MAX), ("oversize",), chunked=True),
+    "body compressed": OddBody(lambda form: gzip.compress(form.question()), ("compressed",), encoding="gzip"),
+    "body a gzip bomb": OddBody(lambda form: bomb(1024, sse=form.sse), ("compressed",), encoding="gzip"),
+    "body of another API": OddBody(_of_another, ("malformed",)),
+    "body with control members": OddBody(
+        lambda form: form.question(tools=[{"type": "function"}], n=2, seed=2**70), MEMORY
     ),
-    "body with a key twice": OddBody(
-        f'{{"messages": [{_message("Hi")}], "messages": [{_message(QUESTION)}]}}'.encode(), ("malformed",)
-    ),
-    "body with lone surrogates": OddBody(
-        b'{"messages": [' + _message(QUESTION + r" \ud83d").encode() + rb'], "user": "\udc00"}', ("injected",)
-    ),
-    "body not UTF-8": OddBody(b'{"messages": [' + _message("gr\xfc\xdf").encode("latin-1") + b"]}", ("malformed",)),
-    "body empty": OddBody(b"", ("malformed",)),
-    "body of 5 MB": OddBody(question(padding="x" * 5_000_000), ("injected",)),
-    "body of 5 MB, chunked": OddBody(question(padding="x" * 5_000_000), ("injected",), chunked=True),
-    "body over the cap": OddBody(question(padding="x" * (BODY_BYTES_MAX + 1)), ("oversize",)),
-    "body over the cap, chunked": OddBody(question(padding="x" * BODY_BYTES_MAX), ("oversize",), chunked=True),
-    "body compressed": OddBody(gzip.compress(question()), ("compressed",), encoding="gzip"),
-    "body of another API": OddBody(json.dumps({"input": QUESTION}).encode(), ("malformed",)),
-    "body with control members": OddBody(question(tools=[{"type": "function"}], n=2, seed=2**70), ("injected",)),
 }
 
 
-def beyond_grpc(house: House, sse: bool) -> Trial:
+def beyond_grpc(house: House, form: Form) -> Trial:
     """Chunked, and larger than a message that semmem's gRPC takes: Envoy must go on by itself."""
-    body = question(padding="x" * (BODY_BYTES_MAX + 3 * 1024 * 1024))
-    plain = house.ask(sse, plain=True, body=body, chunked=True)
-    fired = house.envoy_rises("failure_mode_allowed")
-    return Trial(plain, house.ask(sse, body=body, chunked=True), fired())
+    body = form.question(padding="x" * (BODY_BYTES_MAX + 3 * 1024 * 1024))
+    plain = house.ask(form, plain=True, body=body, chunked=True)
+    fired, counted = house.envoy_rises("failure_mode_allowed"), house.no_outcome()
+    faulted = house.ask(form, body=body, chunked=True)
+    return Trial(plain, faulted, f"{fired()}, {counted()}")
 
 
-# --- clients that leave ----------------------------------------------------------------------------------------------
+def announced_too_short(house: House, form: Form) -> Trial:
+    """The body goes on behind the length that was announced: what is too much is no part of this request."""
+    body = form.question()
+    headers, long = {"content-length": str(len(body))}, body + b"x" * 40
+    plain = house.ask(form, plain=True, body=long, arrives=body, headers=headers)
+    fired = house.outcome(*MEMORY)
+    return Trial(plain, house.ask(form, body=long, arrives=body, headers=headers), fired())
 
 
-def client_gone_before(house: House, sse: bool) -> Trial:
-    """It leaves while the model still thinks: the model is told, and the next client is served."""
-    sides = [house.exchange(house.leave(sse, plain=plain, wait=True)) for plain in (True, False)]
-    proof = proven(lambda: all(side.cut for side in sides), "the model saw both clients go")
-    return Trial(house.ask(sse, plain=True), house.ask(sse), proof)
+def hostile_members(house: House, form: Form) -> Trial:
+    """Line ends in whatever could find its way into a header; semmem's own member never reaches the model.
 
-
-def client_gone_in_search(house: House, sse: bool) -> Trial:
-    """It leaves while semmem still searches: the model is never asked."""
-    with switched(house.sidecar, "slow"):
-        trial = house.leave(sse, plain=False, wait=False, after_s=0.1)
-        time.sleep(0.6)
-    if house.upstream.of(trial) is not None:
-        raise NotProven("the model was asked before the client left")
-    proof = proven(
-        lambda: house.sidecar.semmem.metric("semmem_extproc_streams", role="mutate") == 0, "no stream is left"
-    )
-    house.recovered()
-    return Trial(house.ask(sse, plain=True), house.ask(sse), f"the model was never asked, {proof}")
-
-
-def client_gone_in_its_body(house: House, sse: bool) -> Trial:
-    """It sends half of what it announced."""
-    trial = house.leave(sse, plain=False, wait=False, after_s=0.1, part=20)
-    time.sleep(0.3)
-    if house.upstream.of(trial) is not None:
-        raise NotProven("the model was asked for half a request")
-    proof = proven(
-        lambda: house.sidecar.semmem.metric("semmem_extproc_streams", role="mutate") == 0, "no stream is left"
-    )
-    return Trial(house.ask(sse, plain=True), house.ask(sse), f"the model was never asked, {proof}")
-
-
-def _no_stream_is_left(house: House) -> str:
-    streams = "semmem_extproc_streams"
-    return proven(lambda: house.sidecar.semmem.metric(streams, role="mutate") == 0, "no stream is left")
-
-
-def client_gone_during(house: House, sse: bool) -> Trial:
-    """It leaves in mid-answer; what it had until then is the same, and the turn's answer is not kept."""
-    script = Script(tokens=60, token_ms=20)
-    lost = house.rises("llm_memory_turns_total", status="answer_lost")
-    plain = house.ask(sse, plain=True, script=script, leave_after=500)
-    faulted = house.ask(sse, script=script, leave_after=500)
-    sides = (plain.exchange, faulted.exchange)
-    gone = proven(lambda: all(side is not None and side.cut for side in sides), "the model saw both clients go")
-    return Trial(plain, faulted, f"{gone}, {lost()}")
-
-
-# --- models that fail ------------------------------------------------------------------------------------------------
-
-
-def model_answers(script: Script, ending: str) -> Run:
-    """A model that refuses or breaks off; ``ending`` is how semmem closes the turn (empty: it sees no answer)."""
-
-    def run(house: House, sse: bool) -> Trial:
-        plain = house.ask(sse, plain=True, script=script)
-        closed = house.rises("llm_memory_turns_total", status=ending)
-        return Trial(plain, house.ask(sse, script=script), closed())
-
-    return run
-
-
-MODEL_FAULTS: dict[str, Run] = {
-    "model answers 401": model_answers(Script(status=401), "refused"),
-    "model answers 429": model_answers(Script(status=429), "refused"),
-    "model answers 500": model_answers(Script(status=500), "answer_lost"),
-    "model resets in mid-stream": model_answers(Script(reset_after=8), "answer_lost"),
-    "model answers nothing": model_answers(Script(empty=True), "answer_lost"),
-    "model closes without an answer": model_answers(Script(drop=True), "answer_lost"),
-}
+    The project is none of the user's, so nothing is found.
+    """
+    line = "a\r\nx-semmem-user: mallory\r\n\r\n\0"
+    members: dict[str, Any] = {"model": line, "user": line, "metadata": {"user_id": line}}
+    body = form.question(**members, memory_context={"user_id": line, "project_id": line})
+    arrives = form.question(**members)
+    plain = house.ask(form, plain=True, body=body)
+    fired = house.outcome("no_hits")
+    return Trial(plain, house.ask(form, body=body, arrives=arrives), fired())

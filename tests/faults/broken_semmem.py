@@ -4,14 +4,30 @@
 
 The embedder is the tests' bag of words: it starts at once and needs no model. While ``FILE`` exists its one word says
 how the embedder misbehaves: ``raises``, ``slow`` (a second for each text) or ``breaks`` (an error nobody expects).
+``clock SECONDS`` instead puts the wall clock wrong by so much.
 """
 
+# ruff: noqa: E402
 from __future__ import annotations
 
 import argparse
 import asyncio
 import sys
+import threading
+import time
 from pathlib import Path
+
+RIGHT_TIME = time.time
+OFF_S = [0.0]
+
+
+def _clock() -> float:
+    """The time for everybody but gRPC: its deadlines meet a clock of the operating system, which would be off too."""
+    caller = str(sys._getframe(1).f_globals.get("__name__"))
+    return RIGHT_TIME() if caller.startswith("grpc") else RIGHT_TIME() + OFF_S[0]
+
+
+time.time = _clock
 
 from semmem import assembly
 from semmem.backends.sql import SqlJournal
@@ -22,6 +38,8 @@ from semmem.ports import Embedder, EmbedderError
 from tests.fakes import HashEmbedder
 
 SLOW_S = 1.0
+LOOKS_S = 0.02
+"""How often the switch is looked at for the clock's sake."""
 
 
 class BreakableEmbedder(HashEmbedder):
@@ -32,7 +50,7 @@ class BreakableEmbedder(HashEmbedder):
         self._switch = switch
 
     async def embed(self, text: str) -> Vector:
-        match self._switch.read_text() if self._switch.exists() else "":
+        match _read(self._switch):
             case "raises":
                 raise EmbedderError("the switch says so")
             case "breaks":
@@ -40,6 +58,21 @@ class BreakableEmbedder(HashEmbedder):
             case "slow":
                 await asyncio.sleep(SLOW_S)
         return await super().embed(text)
+
+
+def obey_clock(switch: Path) -> None:
+    """Put the clock as the switch says, for ever."""
+    while True:
+        word, _, seconds = _read(switch).partition(" ")
+        OFF_S[0] = float(seconds) if word == "clock" else 0.0
+        time.sleep(LOOKS_S)
+
+
+def _read(switch: Path) -> str:
+    try:
+        return switch.read_text()
+    except FileNotFoundError:
+        return ""
 
 
 def main() -> int:
@@ -56,6 +89,7 @@ def main() -> int:
         path = Path(settings.data_dir) / settings.journal.path
         return SqlJournal(path, size_bytes_max=options.journal_bytes_max)
 
+    threading.Thread(target=obey_clock, args=(options.switch,), daemon=True).start()
     assembly.embedder = embedder
     assembly.journal = journal
     return semmem(["serve", "--config", options.config])

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import itertools
-import re
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tests.faults.upstream import Exchange
+from tests.faults.forms import without_injection
+from tests.faults.upstream import BODILESS, Exchange
 
 ENVOYS_OWN = {"date", "x-nonce", "x-envoy-upstream-service-time", "x-semmem-outcome"}
 """Response headers that differ between any two answers, and semmem's own."""
+OF_ONE_REQUEST = ("x-trial", "x-request-id", "authorization", "content-length", "transfer-encoding", "x-semmem-")
+"""How request headers begin that may differ: names of the request and its user, its framing, and what semmem reads."""
 
 
 @dataclass(slots=True)
 class Seen:
     """An answer as its client saw it. ``arrivals``: (monotonic time, body bytes so far) of each piece.
 
+    ``sent`` is what the model should get, but for what semmem puts in. ``informed``: answers of the 100s before it.
     ``error``: how the answer broke off, empty when it ended properly. ``exchange``: the model's side of it, None when
     the model was never asked.
     """
@@ -26,7 +29,9 @@ class Seen:
     sent: bytes
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
+    informed: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     body: bytes = b""
+    trailers: list[tuple[str, str]] = field(default_factory=list)
     arrivals: list[tuple[float, int]] = field(default_factory=list)
     error: str = ""
     seconds: float = 0.0
@@ -72,11 +77,19 @@ class Connection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._buffer = b""
 
-    def send(self, body: bytes, headers: Mapping[str, str], *, chunked: bool = False, part: int | None = None) -> None:
-        """POST; ``part``: only so many bytes of the body."""
+    def send(
+        self,
+        path: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        raw: bytes = b"",
+        chunked: bool = False,
+        part: int | None = None,
+    ) -> None:
+        """POST; ``raw``: further header lines, each with its end; ``part``: only so many bytes of the body."""
         framing = {"transfer-encoding": "chunked"} if chunked else {"content-length": str(len(body))}
-        lines = [f"{name}: {value}" for name, value in {"host": "model.test", **framing, **headers}.items()]
-        self._socket.sendall("\r\n".join(["POST /v1/chat/completions HTTP/1.1", *lines, "", ""]).encode())
+        self._head(f"POST {path} HTTP/1.1", {**framing, **headers}, raw)
         if not chunked:
             self._socket.sendall(body[:part])
             return
@@ -84,6 +97,22 @@ class Connection:
             piece = body[start : start + (1 << 16)]
             self._socket.sendall(b"%x\r\n%b\r\n" % (len(piece), piece))
         self._socket.sendall(b"0\r\n\r\n")
+
+    def upgrade(self, path: str, headers: Mapping[str, str], frames: Iterable[bytes], seen: Seen) -> None:
+        """GET with an upgrade to a websocket; then each frame, when the one before it has come back."""
+        upgrading = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
+        self._head(f"GET {path} HTTP/1.1", {**upgrading, "sec-websocket-key": "c2VtbWVtIHNlbW1lbSE=", **headers})
+        self.read(seen)
+        if seen.status != 101:
+            return
+        for frame in frames:
+            self._socket.sendall(frame)
+            seen.body += self._exactly(len(frame))
+            seen.arrivals.append((time.monotonic(), len(seen.body)))
+
+    def _head(self, first: str, headers: Mapping[str, str], raw: bytes = b"") -> None:
+        lines = [f"{name}: {value}\r\n" for name, value in {"host": "model.test", **headers}.items()]
+        self._socket.sendall(b"%b\r\n%b%b\r\n" % (first.encode(), "".join(lines).encode(), raw))
 
     def read(self, seen: Seen, *, leave_after: int | None = None) -> None:
         """The whole answer; or, with ``leave_after``, that many bytes of its body."""
@@ -96,27 +125,36 @@ class Connection:
         self._socket.close()
 
     def _read(self, seen: Seen, leave_after: int | None) -> None:
-        while b"\r\n\r\n" not in self._buffer:
-            self._more()
-        head, _, self._buffer = self._buffer.partition(b"\r\n\r\n")
-        first, *lines = head.decode("latin-1").split("\r\n")
-        seen.status = int(first.split(" ")[1])
-        seen.headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        for piece in self._body(seen.headers):
+        self._read_head(seen)
+        while 100 <= seen.status < 200 and seen.status != 101:
+            seen.informed.append((seen.status, seen.headers))
+            self._read_head(seen)
+        if seen.status in BODILESS:
+            return
+        for piece in self._body(seen):
             seen.body += piece
             seen.arrivals.append((time.monotonic(), len(seen.body)))
             if leave_after is not None and len(seen.body) >= leave_after:
                 seen.body = seen.body[:leave_after]
                 return
 
-    def _body(self, headers: Mapping[str, str]) -> Iterator[bytes]:
-        if headers.get("transfer-encoding") == "chunked":
+    def _read_head(self, seen: Seen) -> None:
+        while b"\r\n\r\n" not in self._buffer:
+            self._more()
+        head, _, self._buffer = self._buffer.partition(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        seen.status = int(first.split(" ")[1])
+        seen.headers = dict(map(_header, lines))
+
+    def _body(self, seen: Seen) -> Iterator[bytes]:
+        if seen.headers.get("transfer-encoding") == "chunked":
             while size := int(self._line(), 16):
                 yield self._exactly(size)
                 self._line()
-            self._line()
+            while line := self._line():
+                seen.trailers.append(_header(line.decode("latin-1")))
             return
-        left = int(headers.get("content-length", "0"))
+        left = int(seen.headers.get("content-length", "0"))
         while left:
             if not self._buffer:
                 self._more()
@@ -143,6 +181,11 @@ class Connection:
         self._buffer += piece
 
 
+def _header(line: str) -> tuple[str, str]:
+    name, _, value = line.partition(":")
+    return name.lower(), value.strip()
+
+
 # --- comparing -------------------------------------------------------------------------------------------------------
 
 LATER_S = 2.0
@@ -161,9 +204,14 @@ def differences(plain: Seen, faulted: Seen) -> list[str]:
         found.append(f"ended {faulted.error or 'properly'}, not {plain.error or 'properly'}")
     if faulted.shown_headers != plain.shown_headers:
         found.append(f"headers {faulted.shown_headers}, not {plain.shown_headers}")
+    if (faulted.informed, faulted.trailers) != (plain.informed, plain.trailers):
+        found.append(
+            f"{faulted.informed} before and {faulted.trailers} behind it, not {plain.informed}, {plain.trailers}"
+        )
     if faulted.normal != plain.normal:
         found.append(f"body of {len(faulted.normal)} bytes, not the same {len(plain.normal)}")
-    return found + _own_answer(plain) + _own_answer(faulted) + _late(plain, faulted) + _prompt(plain, faulted)
+    own = _own_answer(plain) + _own_answer(faulted)
+    return found + own + _late(plain, faulted) + _prompt(plain, faulted) + _prompts_head(plain, faulted)
 
 
 def _own_answer(seen: Seen) -> list[str]:
@@ -200,7 +248,17 @@ def _prompt(plain: Seen, faulted: Seen) -> list[str]:
     return found
 
 
-def without_injection(body: bytes) -> bytes:
-    """The body without the one message that semmem put in front."""
-    piece = re.search(rb'\{"role":"system","content":"<semmem-memory>(?:[^"\\]|\\.)*"\},?', body)
-    return body if piece is None else body[: piece.start()] + body[piece.end() :]
+def _prompts_head(plain: Seen, faulted: Seen) -> list[str]:
+    """The model got the client's headers, and none of semmem's making."""
+    if plain.exchange is None or faulted.exchange is None:
+        return []
+    wanted, got = _told(plain.exchange), _told(faulted.exchange)
+    found = [f"the model got other headers: {sorted(wanted ^ got)}"] if wanted != got else []
+    length = dict(faulted.exchange.headers).get("content-length")
+    if faulted.exchange.whole and length not in (None, str(len(faulted.exchange.body))):
+        found.append(f"the model got content-length {length} for {len(faulted.exchange.body)} bytes")
+    return found
+
+
+def _told(exchange: Exchange) -> set[tuple[str, str]]:
+    return {header for header in exchange.headers if not header[0].startswith(OF_ONE_REQUEST)}

@@ -23,7 +23,9 @@ from typing import Any
 
 from semmem.demo.processes import signals_raise
 from tests.faults.client import Seen
-from tests.faults.house import House, house, proven, question
+from tests.faults.counts import proven
+from tests.faults.forms import JSON, SSE
+from tests.faults.house import House, house
 from tests.faults.journal_files import NAME, AcceptedTurn, accepted_turns, copy_journal, survives_a_tear
 from tests.faults.loops import loop_thread
 from tests.faults.upstream import Script, upstream
@@ -140,8 +142,10 @@ class Rounds:
                 one = Said(user, text)
                 said.append(one)
                 messages.append({"role": "user", "content": text})
-                body = question(text, messages=list(messages))
-                one.seen = self._house.ask(sse, body=body, user=user, script=script, headers={"x-session-id": user})
+                body = JSON.question(text, messages=list(messages))
+                one.seen = self._house.ask(
+                    SSE if sse else JSON, body=body, user=user, script=script, headers={"x-session-id": user}
+                )
                 one.ended_at = time.monotonic()
                 messages.append({"role": "assistant", "content": "Noted."})
 

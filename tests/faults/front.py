@@ -22,6 +22,10 @@ from tests.e2e.harness import ENVOY, SHIPPED_ENVOY, START_S, EnvoyProcess, event
 
 HEALTH_INTERVAL = "0.3s"
 """Of Envoy's health checks: shorter than shipped, so that a restarted semmem is soon used again."""
+CLOSE_S = "0.3s"
+"""How long Envoy keeps an observed stream whose client left: shorter than shipped, so that its end is soon counted."""
+WEBSOCKETS = "/v1/realtime"
+"""The path on which websockets are let through, as an operator would add it. As shipped, Envoy refuses them."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +56,24 @@ def two_listeners(semmem_port: int, upstream: str) -> dict[str, Any]:
         show_outcome=True,
     )
     resources = config["static_resources"]
-    cluster = next(cluster for cluster in resources["clusters"] if cluster["name"] == "semmem")
-    cluster["health_checks"][0].update(interval=HEALTH_INTERVAL, no_traffic_interval=HEALTH_INTERVAL)
+    clusters = {cluster["name"]: cluster for cluster in resources["clusters"]}
+    clusters["semmem"]["health_checks"][0].update(interval=HEALTH_INTERVAL, no_traffic_interval=HEALTH_INTERVAL)
+    manager = resources["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+    observe = next(entry for entry in manager["http_filters"] if entry["name"] == "semmem.observe")
+    observe["typed_config"]["deferred_close_timeout"] = CLOSE_S
+    _let_through(manager, clusters["llm"])
     resources["listeners"].append(_plain(resources["listeners"][0]))
     return config
+
+
+def _let_through(manager: dict[str, Any], model: dict[str, Any]) -> None:
+    """What Envoy keeps from clients unless it is told otherwise: trailers of HTTP/1, and websockets."""
+    manager["http_protocol_options"] = {"enable_trailers": True}
+    options = next(iter(model["typed_extension_protocol_options"].values()))
+    options["explicit_http_config"]["http_protocol_options"]["enable_trailers"] = True
+    routes = manager["route_config"]["virtual_hosts"][0]["routes"]
+    upgrading = {"cluster": "llm", "timeout": "0s", "upgrade_configs": [{"upgrade_type": "websocket"}]}
+    routes.insert(0, {"match": {"path": WEBSOCKETS}, "route": upgrading})
 
 
 def _plain(listener: dict[str, Any]) -> dict[str, Any]:

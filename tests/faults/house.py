@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import threading
 import time
@@ -12,22 +11,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from tests.e2e.harness import eventually
 from tests.faults.client import Connection, Seen
+from tests.faults.counts import OUTCOMES, TURNS, Ledger, NotProven, exactly, proven
+from tests.faults.forms import JSON, Form
 from tests.faults.front import Front, front
 from tests.faults.loops import LoopThread
 from tests.faults.sidecar import Sidecar
 from tests.faults.upstream import Exchange, Script, Upstream
 
 FACT = "My budget for the Hawaii trip is $10,000"
-QUESTION = "What's my budget for the trip?"
-PROVEN_WITHIN_S = 10.0
-
-
-class NotProven(AssertionError):
-    """The fault was not seen to fire, so its cell says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +34,6 @@ class Trial:
     """Further differences that were found on the way."""
 
 
-def question(text: str = QUESTION, **members: Any) -> bytes:
-    return json.dumps({"model": "any", "messages": [{"role": "user", "content": text}], **members}).encode()
-
-
 @dataclass
 class House:
     """``user`` has one memory, which the usual question finds."""
@@ -55,33 +44,44 @@ class House:
     sidecar: Sidecar
     folder: Path
     user: str = field(default_factory=lambda: f"ute-{secrets.token_hex(4)}")
+    ledger: Ledger = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ledger = Ledger(self.sidecar)
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
     def ask(
         self,
-        sse: bool,
+        form: Form,
         *,
         plain: bool = False,
         body: bytes | None = None,
+        arrives: bytes | None = None,
         script: Script | None = None,
         headers: Mapping[str, str] | None = None,
+        raw: bytes = b"",
         user: str | None = None,
         chunked: bool = False,
         leave_after: int | None = None,
         meanwhile: Callable[[str], None] | None = None,
     ) -> Seen:
-        """One request to its end. ``meanwhile`` runs beside it and is given the trial's name."""
+        """One request to its end. ``meanwhile`` runs beside it and is given the trial's name.
+
+        ``arrives``: what the model should get, when that is not the ``body``; ``raw``: further header lines.
+        """
         trial = secrets.token_hex(8)
-        sent = question() if body is None else body
-        seen = Seen(sent)
+        sent = form.question() if body is None else body
+        seen = Seen(sent if arrives is None else arrives)
+        semmems = self.sidecar.starts
         beside = threading.Thread(target=meanwhile, args=(trial,)) if meanwhile else None
         connection = Connection(self.front.plain_port if plain else self.front.port)
         try:
             if beside:
                 beside.start()
             started = time.monotonic()
-            connection.send(sent, self._headers(sse, trial, script, headers, user), chunked=chunked)
+            told = self._headers(form, trial, script, headers, user)
+            connection.send(form.path, sent, told, raw=raw, chunked=chunked)
             connection.read(seen, leave_after=leave_after)
             seen.seconds = time.monotonic() - started
         finally:
@@ -89,25 +89,41 @@ class House:
             if beside:
                 beside.join(60)
         seen.exchange = self.upstream.of(trial)
+        if not plain:
+            self.ledger.note(semmems, seen.outcome)
+        return seen
+
+    def websocket(self, path: str, frames: Sequence[bytes], *, plain: bool = False) -> Seen:
+        """Frames to the model and back."""
+        trial, seen = secrets.token_hex(8), Seen(b"")
+        connection = Connection(self.front.plain_port if plain else self.front.port)
+        try:
+            connection.upgrade(path, self._headers(JSON, trial, None, None, None), frames, seen)
+        finally:
+            connection.close()
+        seen.exchange = self.upstream.of(trial)
         return seen
 
     def _headers(
-        self, sse: bool, trial: str, script: Script | None, headers: Mapping[str, str] | None, user: str | None
+        self, form: Form, trial: str, script: Script | None, headers: Mapping[str, str] | None, user: str | None
     ) -> dict[str, str]:
-        said = replace(script or Script(), sse=sse).write()
+        said = replace(script or Script(), sse=form.sse).write()
         name = user or self.user
         usual = {"content-type": "application/json", "authorization": f"Bearer demo-{name}"}
         return {**usual, "x-trial": trial, "x-stand-in": said, **(headers or {})}
 
-    def leave(self, sse: bool, *, plain: bool, after_s: float = 0.0, part: int | None = None, wait: bool) -> str:
+    def leave(self, form: Form, *, plain: bool, after_s: float = 0.0, part: int | None = None, wait: bool) -> str:
         """Ask and go before any answer: when the model has the request (``wait``), or after a while. The trial."""
         trial = secrets.token_hex(8)
         connection = Connection(self.front.plain_port if plain else self.front.port)
-        connection.send(question(), self._headers(sse, trial, Script(think_ms=3000), None, None), part=part)
+        told = self._headers(form, trial, Script(think_ms=3000), None, None)
+        connection.send(form.path, form.question(), told, part=part)
         if wait:
             self.exchange(trial)
         time.sleep(after_s)
         connection.close()
+        if not plain:
+            self.ledger.note(self.sidecar.starts, None)
         return trial
 
     def exchange(self, trial: str) -> Exchange:
@@ -127,30 +143,39 @@ class House:
 
     # --- proving -----------------------------------------------------------------------------------------------------
 
-    def rises(self, name: str, by: float = 1, **labels: str) -> Callable[[], str]:
-        """Call the result to be told, in words, that a metric of semmem rose since now. Raises NotProven."""
-        before = self.sidecar.semmem.metric(name, **labels)
-        shown = ",".join(labels.values())
-        return lambda: proven(
-            lambda: self.sidecar.semmem.metric(name, **labels) >= before + by, f"{name}{{{shown}}} +{by:g}"
-        )
+    def rises(self, name: str, by: float = 1, *, more: bool = False, **labels: str) -> Callable[[], str]:
+        """Call the result to be told, in words, that a metric of semmem rose by so much since now (or by ``more``).
 
-    def outcome(self, *words: str) -> Callable[[], str]:
-        """Requests with one of these outcomes were counted since now."""
-        metric = self.sidecar.semmem.metric
-        before = {word: metric("semmem_requests_total", outcome=word) for word in words}
+        It raises NotProven.
+        """
+        before = self.sidecar.semmem.metric(name, **labels)
+        shown = f"{name}{{{','.join(labels.values())}}}"
+
+        def risen() -> float:
+            return self.sidecar.semmem.metric(name, **labels) - before
 
         def prove() -> str:
-            def risen() -> list[str]:
-                return [word for word in words if metric("semmem_requests_total", outcome=word) > before[word]]
-
-            proven(risen, f"outcome {' or '.join(words)}")
-            return f"outcome {', '.join(risen())}"
+            proven(lambda: risen() >= by, f"{shown} +{by:g}")
+            if (found := risen()) > by and not more:
+                raise NotProven(f"{shown} +{found:g}, not +{by:g}")
+            return f"{shown} +{found:g}"
 
         return prove
 
+    def outcome(self, *words: str, times: int = 1) -> Callable[[], str]:
+        """So many requests with one of these outcomes were counted since now, and no others."""
+        return exactly(self.sidecar, OUTCOMES, words, times)
+
+    def no_outcome(self) -> Callable[[], str]:
+        """No request was counted since now."""
+        return exactly(self.sidecar, OUTCOMES, (), 0)
+
+    def turns(self, *words: str, times: int = 1) -> Callable[[], str]:
+        """So many answers that ended in one of these ways were counted since now, and no others."""
+        return exactly(self.sidecar, TURNS, words, times)
+
     def envoy_rises(self, *names: str) -> Callable[[], str]:
-        """One of these counters of Envoy's mutate filter rose since now."""
+        """One of these counters of Envoy's mutate filter, or all, rose by one since now."""
         before = {name: self.front.mutate(name) for name in names}
 
         def prove() -> str:
@@ -158,6 +183,8 @@ class House:
                 return [name for name in names if self.front.mutate(name) > before[name]]
 
             proven(risen, f"Envoy's {' or '.join(names)}")
+            if any(self.front.mutate(name) > before[name] + 1 for name in names):
+                raise NotProven(f"Envoy's {' or '.join(names)} rose by more than one")
             return f"Envoy: {', '.join(f'{name} +{self.front.mutate(name) - before[name]}' for name in risen())}"
 
         return prove
@@ -174,21 +201,7 @@ class House:
     def recovered(self) -> None:
         """Wait until the usual question finds its memory again: without anybody's help, in bounded time."""
         self.front.wait_healthy()
-        eventually(lambda: self.ask(False).outcome == "injected", within_s=40, what="memory is back by itself")
-
-
-def proven(check: Callable[[], Any], what: str, within_s: float = PROVEN_WITHIN_S) -> str:
-    """``what``, once the check holds. Raises NotProven."""
-    deadline = time.monotonic() + within_s
-    while True:
-        try:
-            if check():
-                return what
-        except (httpx.TransportError, AssertionError):
-            pass
-        if time.monotonic() > deadline:
-            raise NotProven(f"not seen: {what}")
-        time.sleep(0.05)
+        eventually(lambda: self.ask(JSON).outcome == "injected", within_s=40, what="memory is back by itself")
 
 
 @contextmanager

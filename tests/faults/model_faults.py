@@ -5,7 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 
-from tests.faults.house import House, NotProven, Trial, proven, question
+from tests.faults.counts import NotProven, proven
+from tests.faults.forms import Form
+from tests.faults.house import House, Trial
 from tests.faults.proxy import Proxy
 from tests.faults.store_faults import behaving
 from tests.scripted_llm import Body, Reply, ScriptedLLM
@@ -23,14 +25,14 @@ class Extraction:
     def _answer(self, _body: Body) -> str | Reply:
         return self.reply
 
-    def fails(self, reply: str | Reply, status: str, model_status: str) -> Callable[[House, bool], Trial]:
+    def fails(self, reply: str | Reply, status: str, model_status: str) -> Callable[[House, Form], Trial]:
         """A fault of the model. ``status`` is how the batch ends, ``model_status`` how the call of the model did."""
 
-        def run(house: House, sse: bool) -> Trial:
+        def run(house: House, form: Form) -> Trial:
             asked = len(self.server.requests)
             self.reply = reply
             try:
-                trial = _while_learning(house, sse, status, model_status)
+                trial = _while_learning(house, form, status, model_status)
             finally:
                 self.reply = GOOD
             if len(self.server.requests) == asked:
@@ -39,26 +41,26 @@ class Extraction:
 
         return run
 
-    def unreachable(self, proxy: Proxy) -> Callable[[House, bool], Trial]:
-        def run(house: House, sse: bool) -> Trial:
+    def unreachable(self, proxy: Proxy) -> Callable[[House, Form], Trial]:
+        def run(house: House, form: Form) -> Trial:
             with behaving(house, proxy, "refuse"):
-                return _while_learning(house, sse, "postponed", "ModelUnavailable")
+                return _while_learning(house, form, "postponed", "ModelUnavailable")
 
         return run
 
 
-def _while_learning(house: House, sse: bool, status: str, model_status: str) -> Trial:
+def _while_learning(house: House, form: Form, status: str, model_status: str) -> Trial:
     """A turn is learnt from while the fault lasts, and another request comes meanwhile. A fresh semmem each time:
     the circuit breaker remembers failures."""
-    plain = house.ask(sse, plain=True)
+    plain = house.ask(form, plain=True)
     house.sidecar.restart()
     house.front.wait_healthy()
     called = house.rises("semmem_model_seconds_count", role="memory_extraction", status=model_status)
     ended = house.rises("llm_memory_extraction_total", status=status)
     user = f"{house.user}-{secrets.token_hex(3)}"
-    told = house.ask(sse, user=user, body=question("I like olives.")).status
+    told = house.ask(form, user=user, body=form.question("I like olives.")).status
     if told != 200:
         raise NotProven(f"status {told} when telling")
     waiting = proven(lambda: house.sidecar.semmem.turns(user), "the turn is journalled")
-    faulted = house.ask(sse, user=user)
+    faulted = house.ask(form, user=user)
     return Trial(plain, faulted, f"{called()}; {ended()}; {waiting}")

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from semmem.demo.processes import signals_raise
 from tests.faults.client import Seen, differences
+from tests.faults.forms import JSON
 from tests.faults.house import House
 from tests.faults.loops import loop_thread
 from tests.faults.store_faults import behaving
@@ -55,13 +56,13 @@ class Phase:
 
 def under_load(on: House, name: str, seconds: float, *, plain: bool = False) -> Phase:
     """Ask without an end for so long. Altered is what differs from an answer without semmem, but for its time."""
-    model_answer = on.ask(False, plain=True, script=QUICK)
+    model_answer = on.ask(JSON, plain=True, script=QUICK)
     seen: list[Seen] = []
     until = time.monotonic() + seconds
 
     def keep_asking() -> None:
         while time.monotonic() < until:
-            seen.append(on.ask(False, script=QUICK, plain=plain))
+            seen.append(on.ask(JSON, script=QUICK, plain=plain))
             time.sleep(PAUSE_S)
 
     clients = [threading.Thread(target=keep_asking) for _ in range(CLIENTS)]

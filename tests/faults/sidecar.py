@@ -45,7 +45,7 @@ class Sidecar:
         self._override = override
         self._extra = list(extra)
         self._running: SemmemProcess | None = None
-        self._starts = 0
+        self.starts = 0
 
     @property
     def semmem(self) -> SemmemProcess:
@@ -58,8 +58,8 @@ class Sidecar:
 
     def launch(self, override: Mapping[str, Any] | None = None, *extra: str) -> Child:
         """The process, not waited for. ``extra`` are further arguments of broken_semmem."""
-        self._starts += 1
-        config = self.folder / f"config-{self._starts}.yaml"
+        self.starts += 1
+        config = self.folder / f"config-{self.starts}.yaml"
         addresses = {
             "listeners": {
                 "grpc": {"address": f"127.0.0.1:{self.grpc_port}"},
@@ -71,7 +71,7 @@ class Sidecar:
         config.write_text(yaml.safe_dump(semmem_config(self.data_dir, whole)))
         argv = [sys.executable, "-m", "tests.faults.broken_semmem", "--config", str(config)]
         argv += ["--switch", str(self.switch), *self._extra, *extra]
-        log = self.folder / f"semmem-{self._starts}.log"
+        log = self.folder / f"semmem-{self.starts}.log"
         return Child("semmem", argv, log=log, cwd=HOME, environ=os.environ | {"HF_HUB_OFFLINE": "1"})
 
     def start(self, override: Mapping[str, Any] | None = None, *extra: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import threading
@@ -10,7 +11,9 @@ from collections.abc import Callable
 
 from tests.e2e.harness import eventually
 from tests.faults.client import Seen, differences
-from tests.faults.house import House, NotProven, Trial
+from tests.faults.counts import NotProven
+from tests.faults.forms import Form
+from tests.faults.house import House, Trial
 from tests.faults.sidecar import stopped, switched
 from tests.faults.upstream import Script
 
@@ -19,24 +22,24 @@ CLIENTS = 6
 TRIES = 3
 
 
-def just_died(house: House, sse: bool) -> Trial:
+def just_died(house: House, form: Form) -> Trial:
     """Killed a moment ago: Envoy still believes in it."""
     fired = house.envoy_rises("failure_mode_allowed", "streams_failed")
-    plain = house.ask(sse, plain=True)
+    plain = house.ask(form, plain=True)
     house.sidecar.kill()
-    faulted = house.ask(sse)
+    faulted = house.ask(form)
     trial = Trial(plain, faulted, fired())
     house.sidecar.start()
     house.recovered()
     return trial
 
 
-def down(house: House, sse: bool) -> Trial:
+def down(house: House, form: Form) -> Trial:
     """Gone for so long that Envoy knows it."""
-    plain = house.ask(sse, plain=True)
+    plain = house.ask(form, plain=True)
     house.sidecar.kill()
     house.front.wait_healthy(False)
-    faulted = house.ask(sse)
+    faulted = house.ask(form)
     house.front.wait_healthy(False)
     proof = "Envoy: membership_healthy 0" + _without_outcome(faulted)
     house.sidecar.start()
@@ -44,48 +47,48 @@ def down(house: House, sse: bool) -> Trial:
     return Trial(plain, faulted, proof)
 
 
-def stopped_before(house: House, sse: bool) -> Trial:
+def stopped_before(house: House, form: Form) -> Trial:
     fired = house.envoy_rises("message_timeouts")
-    plain = house.ask(sse, plain=True)
+    plain = house.ask(form, plain=True)
     with stopped(house.sidecar.pid):
-        faulted = house.ask(sse)
+        faulted = house.ask(form)
     trial = Trial(plain, faulted, fired())
     house.recovered()
     return trial
 
 
-def stopped_in_mid_request(house: House, sse: bool) -> Trial:
-    return _in_mid_request(house, sse, signal.SIGSTOP, "message_timeouts")
+def stopped_in_mid_request(house: House, form: Form) -> Trial:
+    return _in_mid_request(house, form, signal.SIGSTOP, "message_timeouts")
 
 
-def killed_in_mid_request(house: House, sse: bool) -> Trial:
-    return _in_mid_request(house, sse, signal.SIGKILL, "failure_mode_allowed", "streams_failed")
+def killed_in_mid_request(house: House, form: Form) -> Trial:
+    return _in_mid_request(house, form, signal.SIGKILL, "failure_mode_allowed", "streams_failed")
 
 
-def stopped_in_mid_stream(house: House, sse: bool) -> Trial:
-    return _in_mid_stream(house, sse, LONG, signal.SIGSTOP)
+def stopped_in_mid_stream(house: House, form: Form) -> Trial:
+    return _in_mid_stream(house, form, LONG, signal.SIGSTOP)
 
 
-def stopped_in_mid_stream_of_megabytes(house: House, sse: bool) -> Trial:
+def stopped_in_mid_stream_of_megabytes(house: House, form: Form) -> Trial:
     """More than every window and buffer between Envoy and semmem holds."""
-    return _in_mid_stream(house, sse, Script(tokens=100, token_ms=10, pad=40_000), signal.SIGSTOP)
+    return _in_mid_stream(house, form, Script(tokens=100, token_ms=10, pad=40_000), signal.SIGSTOP)
 
 
-def killed_in_mid_stream(house: House, sse: bool) -> Trial:
-    return _in_mid_stream(house, sse, LONG, signal.SIGKILL)
+def killed_in_mid_stream(house: House, form: Form) -> Trial:
+    return _in_mid_stream(house, form, LONG, signal.SIGKILL)
 
 
-def restarted_under_load(house: House, sse: bool) -> Trial:
+def restarted_under_load(house: House, form: Form) -> Trial:
     def restart() -> str:
         house.sidecar.kill()
         house.sidecar.start()
         house.front.wait_healthy()
         return "killed and started again"
 
-    return _under_load(house, sse, restart)
+    return _under_load(house, form, restart)
 
 
-def sigterm_under_load(house: House, sse: bool) -> Trial:
+def sigterm_under_load(house: House, form: Form) -> Trial:
     def end() -> str:
         code = house.sidecar.end()
         if code != 0:
@@ -95,27 +98,28 @@ def sigterm_under_load(house: House, sse: bool) -> Trial:
         house.front.wait_healthy()
         return "exit status 0"
 
-    return _under_load(house, sse, end)
+    return _under_load(house, form, end)
 
 
-def crowded(house: House, sse: bool) -> Trial:
-    """More requests at once than semmem takes: the rest pass without memory."""
-    shed = house.rises("semmem_extproc_streams_shed_total", role="mutate")
-    plain = house.ask(sse, plain=True)
+def crowded(house: House, form: Form) -> Trial:
+    """More requests at once than semmem takes: the rest pass without memory, and are counted as shed."""
+    shed = functools.partial(house.sidecar.semmem.metric, "semmem_extproc_streams_shed_total", role="mutate")
+    shed_before = shed()
+    plain = house.ask(form, plain=True)
     seen: list[Seen] = []
     with switched(house.sidecar, "slow"):
-        asking = [threading.Thread(target=lambda: seen.append(house.ask(sse))) for _ in range(CLIENTS)]
+        asking = [threading.Thread(target=lambda: seen.append(house.ask(form))) for _ in range(CLIENTS)]
         for thread in asking:
             thread.start()
         for thread in asking:
             thread.join(60)
-    passed_by = next((one for one in seen if one.outcome is None), None)
-    if passed_by is None:
-        raise NotProven("no request passed by")
+    passed_by = [one for one in seen if one.outcome is None]
+    shed_now = shed() - shed_before
+    if not passed_by or shed_now != len(passed_by):
+        raise NotProven(f"{len(passed_by)} requests passed by, {shed_now:g} were counted as shed")
     wrong = tuple(text for one in seen for text in differences(plain, one))
-    trial = Trial(plain, passed_by, shed(), wrong)
     house.recovered()
-    return trial
+    return Trial(plain, passed_by[0], f"{shed_now:g} of {CLIENTS} shed, as many passed by", wrong)
 
 
 # --- how -------------------------------------------------------------------------------------------------------------
@@ -127,13 +131,13 @@ def _without_outcome(seen: Seen) -> str:
     return ", no outcome"
 
 
-def _in_mid_request(house: House, sse: bool, signum: signal.Signals, *counters: str) -> Trial:
+def _in_mid_request(house: House, form: Form, signum: signal.Signals, *counters: str) -> Trial:
     """The signal comes while semmem holds the request; a try in which it came too late is repeated."""
-    plain = house.ask(sse, plain=True)
+    plain = house.ask(form, plain=True)
     for _ in range(TRIES):
         fired = house.envoy_rises(*counters)
         with switched(house.sidecar, "slow"):
-            faulted = house.ask(sse, meanwhile=lambda _trial: _hit_in_mid_request(house, signum))
+            faulted = house.ask(form, meanwhile=lambda _trial: _hit_in_mid_request(house, signum))
         _heal(house, signum)
         if faulted.outcome is None:
             return Trial(plain, faulted, fired())
@@ -156,8 +160,8 @@ def _heal(house: House, signum: signal.Signals) -> None:
     house.recovered()
 
 
-def _in_mid_stream(house: House, sse: bool, script: Script, signum: signal.Signals) -> Trial:
-    plain = house.ask(sse, plain=True, script=script)
+def _in_mid_stream(house: House, form: Form, script: Script, signum: signal.Signals) -> Trial:
+    plain = house.ask(form, plain=True, script=script)
     left: list[int] = []
 
     def hit(trial: str) -> None:
@@ -165,7 +169,7 @@ def _in_mid_stream(house: House, sse: bool, script: Script, signum: signal.Signa
         os.kill(house.sidecar.pid, signum)
         left.append(len(plain.arrivals) - len(exchange.sent))
 
-    faulted = house.ask(sse, script=script, meanwhile=hit)
+    faulted = house.ask(form, script=script, meanwhile=hit)
     if not left or left[0] <= 0 or faulted.outcome is None:
         raise NotProven("the signal did not come in mid-stream")
     gone = "stopped" if signum == signal.SIGSTOP else "killed"
@@ -176,15 +180,15 @@ def _in_mid_stream(house: House, sse: bool, script: Script, signum: signal.Signa
     return trial
 
 
-def _under_load(house: House, sse: bool, act: Callable[[], str]) -> Trial:
+def _under_load(house: House, form: Form, act: Callable[[], str]) -> Trial:
     """Clients ask without a pause while something is done to semmem. Every single answer is compared."""
-    plain = house.ask(sse, plain=True)
+    plain = house.ask(form, plain=True)
     seen: list[Seen] = []
     enough = threading.Event()
 
     def keep_asking() -> None:
         while not enough.is_set():
-            seen.append(house.ask(sse))
+            seen.append(house.ask(form))
 
     clients = [threading.Thread(target=keep_asking) for _ in range(CLIENTS)]
     try:

@@ -1,4 +1,4 @@
-"""The table of faults, the houses they are tried on, and the run over both."""
+"""The houses that faults are tried on, and the run over houses and faults."""
 
 from __future__ import annotations
 
@@ -14,17 +14,33 @@ from typing import Any
 from semmem.demo.processes import Child
 from semmem.demo.stack import HOME
 from tests.e2e.harness import eventually
-from tests.faults import body_faults, sidecar_faults, store_faults
+from tests.faults import streams
+from tests.faults.body_faults import BODY_BYTES_MAX
 from tests.faults.client import differences
-from tests.faults.house import House, NotProven, Trial, house, question
+from tests.faults.counts import NotProven
+from tests.faults.forms import JSON, Form
+from tests.faults.house import House, house
 from tests.faults.loops import LoopThread, loop_thread
 from tests.faults.model_faults import Extraction
 from tests.faults.proxy import Proxy, proxy
 from tests.faults.sidecar import free_port
+from tests.faults.table import (
+    CROWDED,
+    EMBEDDED,
+    FULL,
+    JOURNAL_BYTES_MAX,
+    SHORT,
+    SHORT_CROWD,
+    SHORT_OBSERVED_MAX,
+    STREAMING,
+    STREAMS,
+    Run,
+    extraction_faults,
+    forms_of,
+    remote_faults,
+)
 from tests.faults.upstream import Upstream, upstream
-from tests.scripted_llm import Reply
 
-Run = Callable[[House, bool], Trial]
 Opening = AbstractContextManager[tuple[House, Mapping[str, Run]]]
 
 QUICK: dict[str, Any] = {
@@ -32,111 +48,40 @@ QUICK: dict[str, Any] = {
         "extraction": {"session_idle_s": 0.2, "poll_interval_s": 0.1},
         "hot_cache": {"staleness_s": 0},  # every request needs the store, so that its faults are felt
     },
-    "limits": {"request_body_bytes_max": body_faults.BODY_BYTES_MAX},
+    "limits": {"request_body_bytes_max": BODY_BYTES_MAX, "decoded_bytes_max": 8 * 1024 * 1024},
 }
 """What every semmem here is configured with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One fault with one kind of answer, and what came of it. ``different`` empty: as it should be."""
+    """One fault in one form, and what came of it. ``different`` empty: as it should be."""
 
     fault: str
-    sse: bool
+    form: Form
     different: tuple[str, ...]
     proof: str
     seconds: float
 
     def __str__(self) -> str:
         verdict = f"DIFFERS: {'; '.join(self.different)}" if self.different else "same"
-        kind = "SSE " if self.sse else "JSON"
-        return f"{self.fault:36} {kind} {self.seconds:5.1f} s  {verdict}  [{self.proof or 'not proven'}]"
+        return f"{self.fault:36} {self.form} {self.seconds:5.1f} s  {verdict}  [{self.proof or 'not proven'}]"
 
 
-def try_out(fault: str, run: Run, on: House, sse: bool) -> Cell:
+def try_out(fault: str, run: Run, on: House, form: Form) -> Cell:
     started = time.monotonic()
     try:
-        trial = run(on, sse)
-        different = (*differences(trial.plain, trial.faulted), *trial.extra)
-        proof = trial.proof
+        on.ledger.open()
+        trial = run(on, form)
+        counted, miscounts = on.ledger.close()
+        different = (*differences(trial.plain, trial.faulted), *trial.extra, *miscounts)
+        proof = f"{trial.proof}; {counted}"
     except NotProven as error:
         different, proof = (str(error),), ""
-    return Cell(fault, sse, tuple(dict.fromkeys(different)), proof, time.monotonic() - started)
+    return Cell(fault, form, tuple(dict.fromkeys(different)), proof, time.monotonic() - started)
 
 
-# --- the houses and what is tried on each ----------------------------------------------------------------------------
-
-
-EMBEDDED: dict[str, Run] = {
-    "semmem just died": sidecar_faults.just_died,
-    "semmem down": sidecar_faults.down,
-    "semmem stopped": sidecar_faults.stopped_before,
-    "semmem stopped in mid-request": sidecar_faults.stopped_in_mid_request,
-    "semmem stopped in mid-stream": sidecar_faults.stopped_in_mid_stream,
-    "semmem stopped in mid-stream, 4 MB": sidecar_faults.stopped_in_mid_stream_of_megabytes,
-    "semmem killed in mid-request": sidecar_faults.killed_in_mid_request,
-    "semmem killed in mid-stream": sidecar_faults.killed_in_mid_stream,
-    "semmem restarted under load": sidecar_faults.restarted_under_load,
-    "SIGTERM under load": sidecar_faults.sigterm_under_load,
-    "Milvus Lite killed": store_faults.store_killed,
-    "Milvus Lite stopped": store_faults.store_stopped,
-    "store of another dimension": store_faults.store_of_another_dimension,
-    "embedder raises": store_faults.embedder_raises,
-    "embedder slow": store_faults.embedder_slow,
-    "embedder breaks": store_faults.embedder_breaks,
-    "embedder and store down": store_faults.embedder_and_store_down,
-    "journal locked": store_faults.journal_locked,
-    **body_faults.ODD_BODIES,
-    "body beyond gRPC's limit, chunked": body_faults.beyond_grpc,
-    "client gone before the answer": body_faults.client_gone_before,
-    "client gone during the search": body_faults.client_gone_in_search,
-    "client gone in its own body": body_faults.client_gone_in_its_body,
-    "client gone during the answer": body_faults.client_gone_during,
-    **body_faults.MODEL_FAULTS,
-}
-
-CROWDED: dict[str, Run] = {"more requests than semmem takes": sidecar_faults.crowded}
-FULL: dict[str, Run] = {"journal full": store_faults.journal_full}
-JOURNAL_BYTES_MAX = 200 * 1024
-
-
-def remote_faults(way: Proxy) -> dict[str, Run]:
-    behind = store_faults.store_behind
-    return {
-        "store slow": behind(way, "slow", "store_timeout"),
-        "store hangs": behind(way, "hang", "store_timeout"),
-        "store cuts connections": behind(way, "reset", "store_down", "store_timeout"),
-        "store refuses connections": behind(way, "refuse", "store_down", "store_timeout"),
-        "store down at start": store_faults.store_down_at_start(way),
-    }
-
-
-def extraction_faults(model: Extraction, way: Proxy) -> dict[str, Run]:
-    return {
-        "extraction LLM down": model.unreachable(way),
-        "extraction LLM slow": model.fails(Reply(hang=True), "postponed", "ModelUnavailable"),
-        "extraction LLM talks garbage": model.fails("As a large language model", "extraction_failed", "ok"),
-        "extraction LLM answers no JSON": model.fails(Reply(raw=b"<html>"), "extraction_failed", "ModelRefused"),
-        "extraction LLM answers 429": model.fails(Reply(status=429), "postponed", "ModelUnavailable"),
-        "extraction LLM answers 500": model.fails(Reply(status=500), "postponed", "ModelUnavailable"),
-        "extraction LLM answers 401": model.fails(Reply(status=401), "extraction_failed", "ModelRefused"),
-    }
-
-
-SHORT = (
-    "semmem stopped",
-    "semmem stopped in mid-stream",
-    "semmem killed in mid-stream",
-    "Milvus Lite killed",
-    "Milvus Lite stopped",
-    "embedder raises",
-    "journal locked",
-    "body with a key twice",
-    "body over the cap",
-    "model answers 429",
-    "model resets in mid-stream",
-)
-"""The faults of the short form: all on one house, one of each kind."""
+# --- the houses ------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -213,11 +158,20 @@ def _plain(
         yield running, faults
 
 
+@contextmanager
+def _streaming(loop: LoopThread, model: Upstream, folder: Path) -> Iterator[tuple[House, Mapping[str, Run]]]:
+    """As shipped, but that nothing is learnt meanwhile: all of the machine is there for the streams."""
+    streams.raise_files_limit(STREAMS)
+    with _plain(loop, model, folder, STREAMING, {"memory": {"extraction": {"session_idle_s": 3600}}}) as opened:
+        yield opened
+
+
 def houses(loop: LoopThread, model: Upstream, folder: Path) -> Iterator[tuple[Iterable[str], Opening]]:
     """Each house: the names of its faults, and the context manager that opens it."""
     crowded = {**QUICK, "limits": {"mutate_streams_max": 2}}
     yield EMBEDDED, _plain(loop, model, folder / "embedded", EMBEDDED, QUICK)
     yield CROWDED, _plain(loop, model, folder / "crowded", CROWDED, crowded)
+    yield STREAMING, _streaming(loop, model, folder / "streaming")
     small = ("--journal-bytes-max", str(JOURNAL_BYTES_MAX))
     yield FULL, _plain(loop, model, folder / "full", FULL, QUICK, *small)
     yield remote_faults(Proxy(0)), _remote(loop, model, folder / "remote")
@@ -225,7 +179,7 @@ def houses(loop: LoopThread, model: Upstream, folder: Path) -> Iterator[tuple[It
 
 
 def run(folder: Path, wanted: Callable[[str], bool], say: Callable[[Cell], None]) -> list[Cell]:
-    """Every wanted fault, with JSON and with SSE."""
+    """Every wanted fault, in all its forms."""
     cells: list[Cell] = []
     with loop_thread() as loop, upstream(loop) as model:
         for names, opening in houses(loop, model, folder):
@@ -233,19 +187,19 @@ def run(folder: Path, wanted: Callable[[str], bool], say: Callable[[Cell], None]
                 continue
             with opening as (running, faults):
                 for fault in filter(wanted, faults):
-                    for sse in (False, True):
-                        cells.append(try_out(fault, faults[fault], running, sse))
+                    for form in forms_of(fault):
+                        cells.append(try_out(fault, faults[fault], running, form))
                         say(cells[-1])
     return cells
 
 
 def envoys_own_413(folder: Path) -> str:
     """What only Envoy does: to read a body it must be held whole, so a chunked one beyond its buffer is refused."""
-    body = question(padding="x" * (17 * 1024 * 1024))
+    body = JSON.question(padding="x" * (17 * 1024 * 1024))
     with loop_thread() as loop, upstream(loop) as model, house(loop, model, folder / "apart", QUICK) as running:
-        refused = running.ask(False, body=body, chunked=True)
-        announced = running.ask(False, body=body)
-        plain = running.ask(False, plain=True, body=body, chunked=True)
+        refused = running.ask(JSON, body=body, chunked=True)
+        announced = running.ask(JSON, body=body)
+        plain = running.ask(JSON, plain=True, body=body, chunked=True)
     return (
         f"apart: a body of 17 MiB, beyond Envoy's buffer of 16 MiB: {refused.status} when chunked (Envoy's own), "
         f"{announced.status} when its length is announced, {plain.status} on a route without semmem's filters"
@@ -254,6 +208,9 @@ def envoys_own_413(folder: Path) -> str:
 
 def run_short(folder: Path) -> list[Cell]:
     """The short form, on one house."""
-    with loop_thread() as loop, upstream(loop) as model, house(loop, model, folder, QUICK) as running:
+    few = {**QUICK, "limits": {**QUICK["limits"], "observe_streams_max": SHORT_OBSERVED_MAX}}
+    crowd = streams.many_streams(SHORT_OBSERVED_MAX, streams=100, tokens=5, token_s=0.1)
+    faults = {**EMBEDDED, SHORT_CROWD: crowd}
+    with loop_thread() as loop, upstream(loop) as model, house(loop, model, folder, few) as running:
         running.remember()
-        return [try_out(fault, EMBEDDED[fault], running, sse) for fault in SHORT for sse in (False, True)]
+        return [try_out(fault, faults[fault], running, form) for fault, forms in SHORT.items() for form in forms]

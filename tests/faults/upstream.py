@@ -7,20 +7,21 @@ received and sent, and when, is kept for whoever asked (header ``x-trial``).
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 import socket
 import struct
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
+from tests.faults import answers
 from tests.faults.loops import LoopThread
 
 NONCE_CHARS = 16
-REASONS = {200: "OK", 401: "Unauthorized", 429: "Too Many Requests", 500: "Internal Server Error"}
+BODILESS = (204, 304)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,9 @@ class Script:
     """How to answer one request. ``tokens`` pieces, ``token_ms`` apart, after ``think_ms`` of silence.
 
     ``reset_after`` pieces the connection is reset (-1: never); ``pad`` bytes are added to each piece; ``drop``: no
-    answer at all; ``empty``: a head without a body.
+    answer at all; ``empty``: a head without a body; ``bomb_mb``: gzip that unpacks to so many megabytes; ``zipped``:
+    gzip; ``flood``: so many more headers; ``informs``: 103 comes first; ``trailers``: some at the end; ``length_off``:
+    by so much content-length is wrong; ``two_lengths``: it has two.
     """
 
     sse: bool = False
@@ -40,6 +43,17 @@ class Script:
     pad: int = 0
     drop: bool = False
     empty: bool = False
+    bomb_mb: int = 0
+    zipped: bool = False
+    flood: int = 0
+    informs: bool = False
+    trailers: bool = False
+    length_off: int = 0
+    two_lengths: bool = False
+
+    @property
+    def chunked(self) -> bool:
+        return self.trailers or (self.sse and self.status == 200 and not self.length_off)
 
     @classmethod
     def read(cls, text: str) -> Script:
@@ -74,11 +88,13 @@ class Exchange:
 
 
 class Upstream:
-    """``exchanges`` are all of them, in the order in which their heads came."""
+    """``exchanges`` are all of them, in the order in which their heads came. ``crowd`` answers those that say that they
+    belong to one (header ``x-crowd``): nobody looks after them one by one."""
 
     def __init__(self) -> None:
         self.exchanges: list[Exchange] = []
         self.port = 0
+        self.crowd: Callable[[Exchange, asyncio.StreamWriter], Awaitable[None]] | None = None
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -123,6 +139,11 @@ class Upstream:
             async for piece in _body(reader, headers):
                 exchange.body += piece
             exchange.whole = True
+            if headers.get("upgrade") == "websocket":
+                return await _echo(exchange, reader, writer)
+            if self.crowd is not None and "x-crowd" in headers:
+                await self.crowd(exchange, writer)
+                return True
             gone = asyncio.get_running_loop().create_task(_until_gone(reader))
             try:
                 return await self._answer(exchange, script, writer, gone)
@@ -142,9 +163,11 @@ class Upstream:
         await self._pause(script.think_ms, gone)
         if script.drop:
             return False
-        pieces = _pieces(exchange.nonce, script)
+        pieces = _pieces(exchange.path, exchange.nonce, script)
         exchange.planned = b"".join(pieces)
-        length = None if script.sse and script.status == 200 else sum(map(len, pieces))
+        length = None if script.chunked else len(exchange.planned)
+        if script.informs:
+            writer.write(b"HTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload\r\n\r\n")
         writer.write(_answer_head(exchange.nonce, script, length))
         for number, piece in enumerate(pieces):
             if number == script.reset_after:
@@ -156,14 +179,26 @@ class Upstream:
             await writer.drain()
             exchange.sent.append((time.monotonic(), len(exchange.answer)))
         if length is None:
-            writer.write(b"0\r\n\r\n")
+            writer.write(b"0\r\n%b\r\n" % (b"x-checksum: 1234\r\n" if script.trailers else b""))
         await writer.drain()
-        return True
+        return not script.length_off
 
     async def _pause(self, milliseconds: int, gone: asyncio.Task[None]) -> None:
         await asyncio.wait([gone], timeout=milliseconds / 1000)
         if gone.done():
             raise ConnectionResetError
+
+
+async def _echo(exchange: Exchange, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    """A websocket: whatever comes goes back, until the caller closes. What is in its frames is no concern here."""
+    upgraded = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade"
+    writer.write(f"{upgraded}\r\nx-nonce: {exchange.nonce}\r\n\r\n".encode())
+    while piece := await reader.read(1 << 16):
+        exchange.answer += piece
+        exchange.planned = exchange.answer
+        writer.write(piece)
+        await writer.drain()
+    return False
 
 
 async def _until_gone(reader: asyncio.StreamReader) -> None:
@@ -198,33 +233,42 @@ async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> AsyncI
         yield piece
 
 
-def _pieces(nonce: str, script: Script) -> list[bytes]:
+def _pieces(path: str, nonce: str, script: Script) -> list[bytes]:
     if script.empty:
         return []
     if script.status != 200:
-        return [json.dumps({"error": {"message": f"refused, {nonce}", "code": script.status}}).encode()]
-    words = [f"w{number}-{nonce}{'x' * script.pad} " for number in range(script.tokens)]
-    if script.sse:
-        deltas = [{"role": "assistant", "content": ""}, *({"content": word} for word in words)]
-        chunks = [json.dumps(_chunk(nonce, delta, None)) for delta in deltas]
-        return [f"data: {text}\n\n".encode() for text in (*chunks, json.dumps(_chunk(nonce, {}, "stop")), "[DONE]")]
-    message = {"role": "assistant", "content": "".join(words)}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    body = json.dumps({"id": nonce, "object": "chat.completion", "choices": [choice]}).encode()
-    step = max(1, len(body) // script.tokens)
+        return [answers.refusal(nonce, script.status)]
+    if script.bomb_mb:
+        return _cut(answers.bomb(script.bomb_mb, sse=script.sse), script.tokens)
+    if script.zipped:  # two texts of one length do not pack to the same, so this one has no nonce
+        whole = answers.pieces(path, "0" * NONCE_CHARS, _words("0" * NONCE_CHARS, script), sse=script.sse)
+        return _cut(answers.zipped(b"".join(whole)), script.tokens)
+    return answers.pieces(path, nonce, _words(nonce, script), sse=script.sse)
+
+
+def _words(nonce: str, script: Script) -> list[str]:
+    return [f"w{number}-{nonce}{'x' * script.pad} " for number in range(script.tokens)]
+
+
+def _cut(body: bytes, parts: int) -> list[bytes]:
+    step = max(1, len(body) // parts)
     return [body[start : start + step] for start in range(0, len(body), step)]
-
-
-def _chunk(nonce: str, delta: dict[str, str], finish: str | None) -> dict[str, object]:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return {"id": nonce, "object": "chat.completion.chunk", "choices": [choice]}
 
 
 def _answer_head(nonce: str, script: Script, length: int | None) -> bytes:
     kind = "text/event-stream" if script.sse and script.status == 200 else "application/json"
-    framing = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
-    first = f"HTTP/1.1 {script.status} {REASONS.get(script.status, 'Other')}"
-    return "\r\n".join([first, f"content-type: {kind}", f"x-nonce: {nonce}", framing, "", ""]).encode()
+    lines = [f"HTTP/1.1 {script.status} {HTTPStatus(script.status).phrase}", f"x-nonce: {nonce}"]
+    if script.status not in BODILESS:
+        lines += [f"content-type: {kind}"]
+        lines += ["transfer-encoding: chunked" if length is None else f"content-length: {length + script.length_off}"]
+    if script.two_lengths:
+        lines += ["content-length: 7"]
+    if script.bomb_mb or script.zipped:
+        lines += ["content-encoding: gzip"]
+    if 300 <= script.status < 400:
+        lines += ["location: http://elsewhere.test/v1/"]
+    lines += [f"x-flood-{number}: {'f' * 300}" for number in range(script.flood)]
+    return "\r\n".join([*lines, "", ""]).encode()
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
