@@ -11,5 +11,6 @@ meteorological ones.
 
 from semmem.time_expressions.calendar import Interval, Towards
 from semmem.time_expressions.grammar import INTERVALS_MAX, intervals
+from semmem.time_expressions.occurrence import leaning, occurred_at
 
-__all__ = ["INTERVALS_MAX", "Interval", "Towards", "intervals"]
+__all__ = ["INTERVALS_MAX", "Interval", "Towards", "intervals", "leaning", "occurred_at"]
