@@ -93,6 +93,12 @@ def is_vague(text: str) -> bool:
     return not named
 
 
+def key_words(text: str) -> frozenset[str]:
+    """The words of a text that carry meaning, in small letters."""
+    words = (word.casefold().replace("’", "'") for word in _WORD.findall(text))
+    return frozenset(word for word in words if word not in _STOP_WORDS and len(word) <= _TERM_CHARS_MAX)
+
+
 def _key_terms(last: str, earlier: Sequence[str]) -> list[str]:
     """Words that carry meaning, newest message first, each once, none that the last message has."""
     seen = {word.casefold() for word in _WORD.findall(last)}
