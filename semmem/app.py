@@ -157,11 +157,15 @@ class App:
         models = assembly.models(settings, self.metrics)
         for model in models.values():
             stack.push_async_callback(model.close)
+        reranker = assembly.reranker(settings, self.metrics)
+        if reranker is not None:
+            stack.push_async_callback(reranker.close)
         return Backends(
             store=assembly.hot_memories(settings, self._watched(store), self._tasks.spawn),
             embedder=MeteredEmbedder(embedder, self.metrics),
             journal=journal,
             models=models,
+            reranker=reranker,
         )
 
     def _watched(self, store: Store) -> Store:

@@ -15,6 +15,7 @@ from semmem.backends.cached_embedder import CachedEmbedder
 from semmem.backends.milvus import MilvusStore
 from semmem.backends.milvus_collection import WINDOW_MAX
 from semmem.backends.openai import OpenAIModel
+from semmem.backends.rerank import HttpReranker
 from semmem.backends.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.sql import SqlJournal
 from semmem.background import JournalWriter, Learner
@@ -36,15 +37,17 @@ from semmem.identity import IdentityRules, Sessions
 from semmem.management.access import AccessRules
 from semmem.management.memories import Memories
 from semmem.memory import Hit, Vector
-from semmem.metering import MeteredModel
+from semmem.metering import MeteredModel, MeteredReranker
 from semmem.metrics import Metrics
 from semmem.permission import PermissionRules
-from semmem.ports import Batch, BatchRules, Embedder, Extractor, LanguageModel, Store
+from semmem.ports import Batch, BatchRules, Embedder, Extractor, LanguageModel, Reranker, Store
 from semmem.retrieval import gate
 from semmem.retrieval.blocks import Blocks
 from semmem.retrieval.context import FENCE_MARKERS, strip_block
 from semmem.retrieval.hot_memories import HotMemories, Spawn
 from semmem.retrieval.recall import Recall, RecallRules
+from semmem.retrieval.rerank import Reranking
+from semmem.retrieval.rewrite import QueryWriter
 from semmem.retrieval.search import Strategy
 from semmem.verdicts import VerdictRules, VerdictSource
 
@@ -55,6 +58,8 @@ ROWS_PER_MEMORY = 5
 """Room for versions that are being replaced while a user's rows are read."""
 REPLICA_STALENESS_S = 5.0
 """How long what another replica wrote may stay unseen, unless the configuration says otherwise."""
+RETRIES = {"memory_rewrite": 0, "memory_extraction": 2}
+"""A request has no time for a second try, and another query at hand."""
 GRPC_OVERHEAD_BYTES = 1024 * 1024
 """Headers and metadata around a body in one gRPC message."""
 
@@ -81,6 +86,7 @@ class Backends:
     embedder: Embedder
     journal: SqlJournal
     models: Mapping[str, LanguageModel]
+    reranker: Reranker | None = None
 
 
 def journal(settings: Settings) -> SqlJournal:
@@ -162,9 +168,34 @@ def models(settings: Settings, metrics: Metrics) -> dict[str, LanguageModel]:
             api_key=model.api_key.get_secret_value() or None,
             max_tokens=model.output_tokens_max,
             temperature=model.temperature,
+            retries=RETRIES[model.model_role],
         )
         found[model.model_role] = MeteredModel(client, metrics, model.model_role)
     return found
+
+
+def reranker(settings: Settings, metrics: Metrics) -> Reranker | None:
+    """The configured reranking model, or None."""
+    rules = settings.memory.rerank
+    if not rules.url:
+        return None
+    client = HttpReranker(rules.url, rules.model, api_key=rules.api_key.get_secret_value() or None)
+    return MeteredReranker(client, metrics)
+
+
+def query_writer(settings: Settings, backends: Backends, on_written: Callable[[str], None]) -> QueryWriter | None:
+    """What writes queries with the memory_rewrite model, where that is wanted."""
+    mode, model = settings.memory.query.mode, backends.models.get("memory_rewrite")
+    if mode == "prepend" or model is None:
+        return None
+    return QueryWriter(model, mode=mode, timeout_s=settings.deadlines.rewrite_ms / 1000, on_written=on_written)
+
+
+def reranking(settings: Settings, backends: Backends, on_reranked: Callable[[str], None]) -> Reranking | None:
+    rules = settings.memory.rerank
+    if backends.reranker is None:
+        return None
+    return Reranking(backends.reranker, rules.timeout_ms / 1000, rules.candidates_max, on_reranked)
 
 
 # --- the request path ------------------------------------------------------------------------------------------------
