@@ -223,9 +223,24 @@ class App:
     ) -> tuple[ExtProcServer, Addresses]:
         settings = self._settings
         limits = assembly.door_limits(settings)
-        exchange = assembly.exchange(settings, backends, writer, self._searched, self._blocks, notes.note)
+        exchange = assembly.exchange(
+            settings,
+            backends,
+            writer,
+            self._searched,
+            self._blocks,
+            notes.note,
+            on_written=lambda result: self.metrics.rewrites.labels(result).inc(),
+            on_reranked=lambda result: self.metrics.reranks.labels(result).inc(),
+        )
         server = ExtProcServer(
-            ExternalProcessor(exchange, self.metrics, limits, single_filter=settings.capture.mode == "single_filter"),
+            ExternalProcessor(
+                exchange,
+                self.metrics,
+                limits,
+                single_filter=settings.capture.mode == "single_filter",
+                patience=assembly.patience(settings),
+            ),
             address=assembly.grpc_address(settings),
             message_bytes_max=limits.message_bytes_max,
             credentials=assembly.grpc_credentials(settings),

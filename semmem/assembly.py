@@ -22,7 +22,7 @@ from semmem.background import JournalWriter, Learner
 from semmem.config.memory_section import Milvus
 from semmem.config.settings import Settings
 from semmem.exchange import Exchange, ExchangeLimits
-from semmem.extproc import DoorLimits
+from semmem.extproc import DoorLimits, Patience
 from semmem.extproc_tls import TlsFiles, server_credentials
 from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup
@@ -208,6 +208,8 @@ def exchange(
     on_search: Callable[[str, list[Hit], float], None],
     tool_loops: Blocks,
     on_recalled: Recalled = _not_noted,
+    on_written: Callable[[str], None] = lambda _word: None,
+    on_reranked: Callable[[str], None] = lambda _word: None,
 ) -> Exchange:
     memory, limits = settings.memory, settings.limits
 
@@ -215,7 +217,7 @@ def exchange(
         identity=identity(settings),
         permissions=PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store),
         sessions=Sessions(backends.journal, idle_s=settings.identity.session_idle_s),
-        recall=recall(settings, backends, on_search),
+        recall=recall(settings, backends, on_search, on_written, on_reranked),
         journal=writer,
         limits=ExchangeLimits(
             request_body_bytes_max=limits.request_body_bytes_max,
@@ -236,6 +238,8 @@ def recall(
     settings: Settings,
     backends: Backends,
     on_search: Callable[[str, list[Hit], float], None] = lambda _status, _hits, _seconds: None,
+    on_written: Callable[[str], None] = lambda _word: None,
+    on_reranked: Callable[[str], None] = lambda _word: None,
 ) -> Recall:
     return Recall(
         backends.store,
@@ -243,6 +247,8 @@ def recall(
         recall_rules(settings),
         gate=vector_gate(settings, backends.embedder.signature),
         on_search=on_search,
+        writer=query_writer(settings, backends, on_written),
+        reranking=reranking(settings, backends, on_reranked),
     )
 
 
@@ -407,6 +413,15 @@ def door_limits(settings: Settings) -> DoorLimits:
         mutate_streams_max=limits.mutate_streams_max,
         observe_streams_max=limits.observe_streams_max,
         message_bytes_max=max(limits.request_body_bytes_max, limits.response_body_bytes_max) + GRPC_OVERHEAD_BYTES,
+    )
+
+
+def patience(settings: Settings) -> Patience:
+    deadlines = settings.deadlines
+    return Patience(
+        phase_s=deadlines.phase_ms / 1000,
+        message_timeout_s=deadlines.message_timeout_ms / 1000,
+        max_message_timeout_s=deadlines.max_message_timeout_ms / 1000,
     )
 
 

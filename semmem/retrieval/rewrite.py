@@ -27,7 +27,7 @@ from typing import Literal
 import numpy as np
 
 from semmem.memory import Conversation, Message, Role, Vector
-from semmem.ports import Embedder, LanguageModel, ModelError
+from semmem.ports import Embedder, EmbedderError, LanguageModel, ModelError
 from semmem.retrieval.query import build_query, is_vague, key_words
 
 Mode = Literal["rewrite", "hyde"]
@@ -139,6 +139,20 @@ class QueryWriter:
         if not answer:
             return Query(plain)
         return Query(plain, hypothesis=answer) if self._mode == "hyde" else Query(answer[:chars_max])
+
+    async def improved(
+        self, conversation: Conversation, text: str, vector: Vector, embedder: Embedder, *, embed_timeout_s: float
+    ) -> tuple[str, Vector]:
+        """A better text and vector to search with than these; these when there is none. Never raises but for
+        cancellation."""
+        query = await self.write(conversation, chars_max=max(len(text), self._answer_chars_max))
+        if query == Query(text):
+            return text, vector
+        try:
+            async with asyncio.timeout(embed_timeout_s):
+                return query.text, await embed(embedder, query)
+        except (EmbedderError, TimeoutError):
+            return text, vector
 
     async def _answer(self, shown: str) -> str:
         """The model's usable answer, empty when there is none in time."""

@@ -14,6 +14,8 @@ from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports import Embedder, EmbedderError, Store, StoreTimeout
 from semmem.retrieval.memory_index import MemoryIndex, Scores
 from semmem.retrieval.relevance import BELOW_RELEVANCE, COVERAGE_LEAST, relevant
+from semmem.retrieval.time_filter import matches
+from semmem.time_expressions import Interval
 
 CANDIDATES_MAX = 100
 """Of a user's memories so many of the best are looked at one by one; also the newest, for the strategy ``recent``."""
@@ -77,13 +79,26 @@ def best_of(
     scope: Scope,
     types: Sequence[MemoryType] = (),
     now: float,
+    during: Interval | None = None,
 ) -> Candidates:
     """The scope's best memories, at most CANDIDATES_MAX, by ``strategy``; ties by id.
 
     ``vector`` None: nothing could be embedded, and words alone decide. By words alone, memories without any of them
-    are left out.
+    are left out. ``during``: only memories of that time, unless there are none; where none of these has to do with the
+    question otherwise ("What did I do last May?"), the time is what it asks for, and none is cut.
     """
     members = _members(index, scope, types, now)
+    timely = members if during is None else _of_time(index, members, during)
+    if during is not None and timely.any():
+        found = _best(index, query, vector, strategy, timely)
+        if found.hits:
+            return found if len(found.cuts) < len(found.hits) else Candidates(found.hits)
+    return _best(index, query, vector, strategy, members)
+
+
+def _best(
+    index: MemoryIndex, query: str, vector: Vector | None, strategy: Strategy, members: npt.NDArray[np.bool_]
+) -> Candidates:
     if not members.any():
         return Candidates([])
     if strategy is Strategy.RECENT:
@@ -113,6 +128,18 @@ def _newest(index: MemoryIndex, members: npt.NDArray[np.bool_]) -> list[Hit]:
     memories = [index.memories[i] for i in np.flatnonzero(members)]
     memories.sort(key=lambda memory: (-memory.updated_at, memory.id))
     return [Hit(memory, 0.0, 0.0) for memory in memories[:CANDIDATES_MAX]]
+
+
+def of_time(hits: Sequence[Hit], during: Interval) -> list[Hit]:
+    """The hits of that time; all of them when none is."""
+    return [hit for hit in hits if matches(hit.memory, during)] or list(hits)
+
+
+def _of_time(index: MemoryIndex, members: npt.NDArray[np.bool_], during: Interval) -> npt.NDArray[np.bool_]:
+    timely = members.copy()
+    for place in np.flatnonzero(members):
+        timely[place] = matches(index.memories[int(place)], during)
+    return timely
 
 
 def _members(index: MemoryIndex, scope: Scope, types: Sequence[MemoryType], now: float) -> npt.NDArray[np.bool_]:
