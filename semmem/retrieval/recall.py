@@ -21,9 +21,9 @@ from semmem.retrieval.search import (
     Strategy,
     best_of,
     embed_query,
+    in_time,
     nearest,
     newest,
-    of_time,
 )
 from semmem.retrieval.signals import SEARCH, decide
 from semmem.retrieval.time_filter import time_filter
@@ -262,7 +262,7 @@ class Recall:
             hits = await nearest(
                 self._memories, reading, vector, limit=self._limit(conversation), types=types, now=now, timeout_s=left_s
             )
-            hits = hits if during is None else of_time(hits, during)
+            hits = hits if during is None else in_time(hits, during)
             return _Found(Candidates(hits), COLD_DENSE, COLD_THRESHOLD if threshold is None else threshold)
         best = best_of(index, query, vector, strategy=strategy, scope=reading, types=types, now=now, during=during)
         return _Found(best if threshold is None else replace(best, cuts={}), HOT, threshold)

@@ -11,11 +11,14 @@ from typing import Any
 
 from semmem.time_expressions import calendar, chinese
 from semmem.time_expressions.calendar import EARLIEST_S, LATEST_S, Interval, Towards
+from semmem.time_expressions.lexicon import TELLING
 from semmem.time_expressions.tokens import tokens
 
 INTERVALS_MAX = 16
 """How many times are read out of one text; those after it are not."""
 
+_DIGIT_OR_CHINESE = re.compile(r"[0-9天年月周期拜]")
+_WORDS = re.compile(r"[^\W\d_]+")
 STEPS = {"L": -1, "l": -1, "T": 0, "X": 1, "x": 1}
 
 
@@ -67,7 +70,7 @@ def intervals(text: str, now: float, *, towards: Towards = "past") -> list[Inter
     (see Towards); "tomorrow" and "last week" are what they are. "in two weeks" is a date only towards the future:
     else it may be how long something took. Never raises.
     """
-    if not (math.isfinite(now) and EARLIEST_S <= now < LATEST_S):
+    if not (math.isfinite(now) and EARLIEST_S <= now < LATEST_S) or not _may_name_a_time(text):
         return []
     today = datetime.fromtimestamp(now, UTC).date()
     named: list[Interval] = []
@@ -77,6 +80,13 @@ def intervals(text: str, now: float, *, towards: Towards = "past") -> list[Inter
         if len(named) == INTERVALS_MAX:
             break
     return named
+
+
+def _may_name_a_time(text: str) -> bool:
+    """A quick no for most texts."""
+    if _DIGIT_OR_CHINESE.search(text):
+        return True
+    return not TELLING.isdisjoint(_WORDS.findall(text.casefold()))
 
 
 def _named(text: str, now: float, today: date, towards: Towards) -> Iterator[Interval]:

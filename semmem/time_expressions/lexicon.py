@@ -81,6 +81,13 @@ WORDS: dict[str, Entry] = {
     **_words("a", "1: a an ein eine einem einer un una une"),
 }
 
+TELLING = (
+    frozenset(word for word, (letter, _) in WORDS.items() if letter in "dPUWwMcSK")
+    | AMBIGUOUS_MONTHS.keys()
+    | {"aujourd"}
+)
+"""Every time is named with one of these words, or a digit, or in Chinese."""
+
 PHRASES: dict[str, tuple[tuple[tuple[str, ...], Entry], ...]] = {
     "day": ((("day", "before", "yesterday"), ("d", -2)), (("day", "after", "tomorrow"), ("d", 2))),
     "avant": ((("avant", "-", "hier"), ("d", -2)),),

@@ -49,14 +49,14 @@ def test_envoy_waits_for_a_model_that_takes_longer_than_its_message_timeout(
     study: House, llm: ScriptedLLM, alice: str
 ) -> None:
     study.semmem.remember(alice, BUDGET)
-    timeouts = study.envoy.stat("http.ingress_http.ext_proc.semmem_mutate.message_timeouts")
+    timeouts = study.envoy.stat("http.llm.ext_proc.semmem_mutate.message_timeouts")
     reply = study.chat(alice, "How much?", messages=follow_up("We talked of the family trip"))
     assert reply.outcome == "injected"
     assert BUDGET in str(reply.messages)
     assert reply.seconds >= THINKS_S
     assert llm.requests[-1]["max_tokens"] == 100
     assert study.semmem.metric("semmem_query_rewrites_total", result="written") == 1
-    assert study.envoy.stat("http.ingress_http.ext_proc.semmem_mutate.message_timeouts") == timeouts
+    assert study.envoy.stat("http.llm.ext_proc.semmem_mutate.message_timeouts") == timeouts
 
 
 def test_a_model_that_never_answers_costs_its_deadline_and_nothing_else(study: House, alice: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -177,9 +178,11 @@ async def timed(**told: Sequence[str]) -> World:
     return world
 
 
-async def test_a_question_that_looks_back_sees_the_memories_of_that_time() -> None:
+async def test_a_question_that_looks_back_sees_the_memories_of_that_time_first() -> None:
     world = await timed(d2026_05_20=["User went to Lisbon"], d2026_11_20=["User went to Oslo"])
-    assert await world.found(asked("Where did I go to in May, what did User went to mean?")) == ["User went to Lisbon"]
+    question = "Where did I go, the User went to which town in May?"
+    assert await world.found(asked(question)) == ["User went to Lisbon", "User went to Oslo"]
+    assert (await world.found(asked(question.replace("May", "November"))))[0] == "User went to Oslo"
 
 
 async def test_where_only_the_time_fits_the_time_is_enough() -> None:
@@ -191,9 +194,15 @@ async def test_of_that_time_only_what_fits_is_seen_where_something_does() -> Non
     world = await timed(
         d2026_11_10=["the budget for the roof is small", "boats sail"], d2026_05_20=["the budget is huge"]
     )
-    assert await world.found(asked("What did we say last week about the budget for the roof?")) == [
-        "the budget for the roof is small"
-    ]
+    found = await world.found(asked("What did we say last week about the budget for the roof?"))
+    assert found == ["the budget for the roof is small", "the budget is huge"]
+
+
+async def test_a_memory_that_only_names_the_time_counts_too() -> None:
+    world = await timed(d2026_11_20=["User went to Oslo by boat", "User went to Bergen in May 2026"])
+    question = "Where did I go, the User went to which town last May?"
+    assert (await world.found(asked(question)))[0] == "User went to Bergen in May 2026"
+    assert (await world.found(asked(question.replace(" last May", " by boat"))))[0] == "User went to Oslo by boat"
 
 
 async def test_without_a_memory_of_that_time_all_times_are_searched() -> None:
@@ -201,7 +210,7 @@ async def test_without_a_memory_of_that_time_all_times_are_searched() -> None:
     assert await world.found(asked("What was it, User went to which town last May?")) == ["User went to Oslo"]
 
 
-async def test_a_reader_without_an_index_filters_the_stores_hits() -> None:
+async def test_without_an_index_the_stores_hits_of_that_time_come_first() -> None:
     world = await timed(d2026_05_20=["User went to Lisbon"], d2026_11_20=["User went to Oslo"])
 
     async def never(_user: str, *, wait_s: float) -> None:
@@ -211,7 +220,9 @@ async def test_a_reader_without_an_index_filters_the_stores_hits() -> None:
     question = Conversation(
         (Message(Role.USER, "Where was it that User went to last May?"),), controls=Controls(threshold=0.0)
     )
-    assert await world.found(question) == ["User went to Lisbon"]
+    assert await world.found(question) == ["User went to Lisbon", "User went to Oslo"]
+    earlier = replace(question, messages=(Message(Role.USER, "Where was it that User went to this month?"),))
+    assert await world.found(earlier) == ["User went to Oslo", "User went to Lisbon"]
 
 
 async def test_a_preview_takes_the_same_path() -> None:

@@ -33,6 +33,9 @@ LAST_WEEK = Interval(at("2026-11-09"), at("2026-11-16"))
         ("Was habe ich letzte Woche gesagt?", LAST_WEEK),
         ("Qu'est-ce que j'ai fait la semaine dernière ?", LAST_WEEK),
         ("我上周去了哪里？", LAST_WEEK),
+        ("I was ill yesterday. What did I do last May?", MAY),
+        ("Was haben wir am 9. November 2026 besprochen?", Interval(at("2026-11-09"), at("2026-11-10"))),
+        ("Which books have I read in May?", MAY),
     ],
 )
 def test_a_question_that_looks_back_is_about_that_time(question: str, expected: Interval) -> None:
@@ -54,6 +57,8 @@ def test_a_question_that_looks_back_is_about_that_time(question: str, expected: 
         "We went hiking last week and it rained",
         "Did I ever tell you about the dog?",
         "What did I plan for next year?",
+        "I thought of the weather yesterday, it was odd. What I wanted to ask: what is the company's name?",
+        "Who has a birthday at the end of May, Ethan or Avery?",
         "",
     ],
 )
