@@ -15,6 +15,7 @@ from quality.learning import attacks, bipia, extraction, pairs
 from quality.recall import bfcl, first_person, locomo, spoken, unrelated
 from quality.report import TARGETS
 from quality.scores import Json
+from quality.vague import memories, talks, vague
 from quality.wiring import Semmem, semmem
 from semmem.ports import Embedder
 
@@ -56,6 +57,7 @@ _PARTS = {
     "attacks": attacks,
     "bipia": bipia,
     "pairs": pairs,
+    "vague": vague,
 }
 
 
@@ -72,6 +74,7 @@ def texts(folder: Folder, parts: Semmem) -> Iterator[str]:
     yield from map(spoken, folder.rows("locomo_turns"))
     for name in ("first_person_questions", "locomo_questions", "bfcl_questions"):
         yield from (parts.query(row["question"]) for row in folder.rows(name))
+    yield from memories(talks())
     for kinds in (unrelated(folder), personal_questions(folder)):
         for messages in kinds.values():
             yield from (parts.query(text) for text in messages if not parts.skips_unread(text))

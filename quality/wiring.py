@@ -89,7 +89,11 @@ class Semmem:
 
     async def ranked(self, text: str, user: str, now: float = NOW) -> list[Hit]:
         """The user's memories, best first, whatever the gate and the cut say."""
-        conversation = replace(asked(text), controls=Controls(limit=RANKING_LIMIT, threshold=-1.0))
+        return await self.rank(asked(text), user, now)
+
+    async def rank(self, conversation: Conversation, user: str, now: float = NOW) -> list[Hit]:
+        """``ranked`` for a question with messages before it."""
+        conversation = replace(conversation, controls=Controls(limit=RANKING_LIMIT, threshold=-1.0))
         found = await self.ranking.search(conversation, Scope(user), now)
         if isinstance(found, str):
             raise RuntimeError("the gate has a say in the ranking")

@@ -157,11 +157,15 @@ class App:
         models = assembly.models(settings, self.metrics)
         for model in models.values():
             stack.push_async_callback(model.close)
+        reranker = assembly.reranker(settings, self.metrics)
+        if reranker is not None:
+            stack.push_async_callback(reranker.close)
         return Backends(
             store=assembly.hot_memories(settings, self._watched(store), self._tasks.spawn),
             embedder=MeteredEmbedder(embedder, self.metrics),
             journal=journal,
             models=models,
+            reranker=reranker,
         )
 
     def _watched(self, store: Store) -> Store:
@@ -219,9 +223,24 @@ class App:
     ) -> tuple[ExtProcServer, Addresses]:
         settings = self._settings
         limits = assembly.door_limits(settings)
-        exchange = assembly.exchange(settings, backends, writer, self._searched, self._blocks, notes.note)
+        exchange = assembly.exchange(
+            settings,
+            backends,
+            writer,
+            self._searched,
+            self._blocks,
+            notes.note,
+            on_written=lambda result: self.metrics.rewrites.labels(result).inc(),
+            on_reranked=lambda result: self.metrics.reranks.labels(result).inc(),
+        )
         server = ExtProcServer(
-            ExternalProcessor(exchange, self.metrics, limits, single_filter=settings.capture.mode == "single_filter"),
+            ExternalProcessor(
+                exchange,
+                self.metrics,
+                limits,
+                single_filter=settings.capture.mode == "single_filter",
+                patience=assembly.patience(settings),
+            ),
             address=assembly.grpc_address(settings),
             message_bytes_max=limits.message_bytes_max,
             credentials=assembly.grpc_credentials(settings),

@@ -15,13 +15,14 @@ from semmem.backends.cached_embedder import CachedEmbedder
 from semmem.backends.milvus import MilvusStore
 from semmem.backends.milvus_collection import WINDOW_MAX
 from semmem.backends.openai import OpenAIModel
+from semmem.backends.rerank import HttpReranker
 from semmem.backends.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.sql import SqlJournal
 from semmem.background import JournalWriter, Learner
 from semmem.config.memory_section import Milvus
 from semmem.config.settings import Settings
 from semmem.exchange import Exchange, ExchangeLimits
-from semmem.extproc import DoorLimits
+from semmem.extproc import DoorLimits, Patience
 from semmem.extproc_tls import TlsFiles, server_credentials
 from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup
@@ -36,15 +37,17 @@ from semmem.identity import IdentityRules, Sessions
 from semmem.management.access import AccessRules
 from semmem.management.memories import Memories
 from semmem.memory import Hit, Vector
-from semmem.metering import MeteredModel
+from semmem.metering import MeteredModel, MeteredReranker
 from semmem.metrics import Metrics
 from semmem.permission import PermissionRules
-from semmem.ports import Batch, BatchRules, Embedder, Extractor, LanguageModel, Store
+from semmem.ports import Batch, BatchRules, Embedder, Extractor, LanguageModel, Reranker, Store
 from semmem.retrieval import gate
 from semmem.retrieval.blocks import Blocks
 from semmem.retrieval.context import FENCE_MARKERS, strip_block
 from semmem.retrieval.hot_memories import HotMemories, Spawn
 from semmem.retrieval.recall import Recall, RecallRules
+from semmem.retrieval.rerank import Reranking
+from semmem.retrieval.rewrite import QueryWriter
 from semmem.retrieval.search import Strategy
 from semmem.verdicts import VerdictRules, VerdictSource
 
@@ -55,6 +58,8 @@ ROWS_PER_MEMORY = 5
 """Room for versions that are being replaced while a user's rows are read."""
 REPLICA_STALENESS_S = 5.0
 """How long what another replica wrote may stay unseen, unless the configuration says otherwise."""
+RETRIES = {"memory_rewrite": 0, "memory_extraction": 2}
+"""A request has no time for a second try, and another query at hand."""
 GRPC_OVERHEAD_BYTES = 1024 * 1024
 """Headers and metadata around a body in one gRPC message."""
 
@@ -81,6 +86,7 @@ class Backends:
     embedder: Embedder
     journal: SqlJournal
     models: Mapping[str, LanguageModel]
+    reranker: Reranker | None = None
 
 
 def journal(settings: Settings) -> SqlJournal:
@@ -162,9 +168,34 @@ def models(settings: Settings, metrics: Metrics) -> dict[str, LanguageModel]:
             api_key=model.api_key.get_secret_value() or None,
             max_tokens=model.output_tokens_max,
             temperature=model.temperature,
+            retries=RETRIES[model.model_role],
         )
         found[model.model_role] = MeteredModel(client, metrics, model.model_role)
     return found
+
+
+def reranker(settings: Settings, metrics: Metrics) -> Reranker | None:
+    """The configured reranking model, or None."""
+    rules = settings.memory.rerank
+    if not rules.url:
+        return None
+    client = HttpReranker(rules.url, rules.model, api_key=rules.api_key.get_secret_value() or None)
+    return MeteredReranker(client, metrics)
+
+
+def query_writer(settings: Settings, backends: Backends, on_written: Callable[[str], None]) -> QueryWriter | None:
+    """What writes queries with the memory_rewrite model, where that is wanted."""
+    mode, model = settings.memory.query.mode, backends.models.get("memory_rewrite")
+    if mode == "prepend" or model is None:
+        return None
+    return QueryWriter(model, mode=mode, timeout_s=settings.deadlines.rewrite_ms / 1000, on_written=on_written)
+
+
+def reranking(settings: Settings, backends: Backends, on_reranked: Callable[[str], None]) -> Reranking | None:
+    rules = settings.memory.rerank
+    if backends.reranker is None:
+        return None
+    return Reranking(backends.reranker, rules.timeout_ms / 1000, rules.candidates_max, on_reranked)
 
 
 # --- the request path ------------------------------------------------------------------------------------------------
@@ -177,6 +208,8 @@ def exchange(
     on_search: Callable[[str, list[Hit], float], None],
     tool_loops: Blocks,
     on_recalled: Recalled = _not_noted,
+    on_written: Callable[[str], None] = lambda _word: None,
+    on_reranked: Callable[[str], None] = lambda _word: None,
 ) -> Exchange:
     memory, limits = settings.memory, settings.limits
 
@@ -184,7 +217,7 @@ def exchange(
         identity=identity(settings),
         permissions=PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store),
         sessions=Sessions(backends.journal, idle_s=settings.identity.session_idle_s),
-        recall=recall(settings, backends, on_search),
+        recall=recall(settings, backends, on_search, on_written, on_reranked),
         journal=writer,
         limits=ExchangeLimits(
             request_body_bytes_max=limits.request_body_bytes_max,
@@ -205,6 +238,8 @@ def recall(
     settings: Settings,
     backends: Backends,
     on_search: Callable[[str, list[Hit], float], None] = lambda _status, _hits, _seconds: None,
+    on_written: Callable[[str], None] = lambda _word: None,
+    on_reranked: Callable[[str], None] = lambda _word: None,
 ) -> Recall:
     return Recall(
         backends.store,
@@ -212,6 +247,8 @@ def recall(
         recall_rules(settings),
         gate=vector_gate(settings, backends.embedder.signature),
         on_search=on_search,
+        writer=query_writer(settings, backends, on_written),
+        reranking=reranking(settings, backends, on_reranked),
     )
 
 
@@ -376,6 +413,15 @@ def door_limits(settings: Settings) -> DoorLimits:
         mutate_streams_max=limits.mutate_streams_max,
         observe_streams_max=limits.observe_streams_max,
         message_bytes_max=max(limits.request_body_bytes_max, limits.response_body_bytes_max) + GRPC_OVERHEAD_BYTES,
+    )
+
+
+def patience(settings: Settings) -> Patience:
+    deadlines = settings.deadlines
+    return Patience(
+        phase_s=deadlines.phase_ms / 1000,
+        message_timeout_s=deadlines.message_timeout_ms / 1000,
+        max_message_timeout_s=deadlines.max_message_timeout_ms / 1000,
     )
 
 

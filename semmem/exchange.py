@@ -24,7 +24,7 @@ from semmem.permission import OWN_HEADER_PREFIX, Permission, PermissionRules, pe
 from semmem.ports import EmbedderError, StoreError, StoreTimeout, TurnClosed
 from semmem.retrieval.blocks import Block, Blocks, block_of, goes_on, loop_of
 from semmem.retrieval.context import has_block, strip_block
-from semmem.retrieval.recall import COLD_DENSE, Recall, Recalled
+from semmem.retrieval.recall import COLD_DENSE, MoreTime, Recall, Recalled, no_more_time
 from semmem.verdicts import NO_SOURCES, VerdictRules, Verdicts, verdicts
 
 
@@ -85,6 +85,14 @@ class ExchangeLimits:
     decoded_bytes_max: int = 64 * 1024 * 1024
     turn_chars_max: int = 64 * 1024
     phase_s: float = 0.35
+
+
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """When the request phase ends, in the loop's time, and whom to tell that it ends later."""
+
+    deadline: float
+    more_time: MoreTime
 
 
 LENGTH_DIGITS_MAX = 18
@@ -149,8 +157,11 @@ class Exchange:
         """semmem's own request headers: read here, never seen by the model."""
         return [name for name in head.headers if name.startswith(OWN_HEADER_PREFIX)]
 
-    async def request(self, head: RequestHead, body: bytes) -> RequestResult:
-        """The request phase. Never raises for anything that a client, a store or a model can do."""
+    async def request(self, head: RequestHead, body: bytes, *, more_time: MoreTime = no_more_time) -> RequestResult:
+        """The request phase. Never raises for anything that a client, a store or a model can do.
+
+        ``more_time`` is awaited when a model makes the phase longer than usual, with how many seconds longer.
+        """
         dialect = dialect_for(head.path)
         if dialect is None:
             return RequestResult(Outcome.OTHER_PATH)
@@ -171,10 +182,10 @@ class Exchange:
         if scope is None:
             return RequestResult(Outcome.ANONYMOUS, parsed.rewrite(None))
 
-        deadline = asyncio.get_running_loop().time() + self._limits.phase_s
+        phase = _Phase(asyncio.get_running_loop().time() + self._limits.phase_s, more_time)
         turn = await self._turn(head, parsed, scope)
         ticket = self._journalled(turn, parsed, scope, dialect.name) if allowed.store and turn is not None else None
-        outcome, block = await self._remember(parsed, scope, turn, allowed, found, deadline)
+        outcome, block = await self._remember(parsed, scope, turn, allowed, found, phase)
         if block is None:
             return RequestResult(outcome, parsed.rewrite(None), ticket)
         return RequestResult(outcome, parsed.rewrite(block.injection), ticket, len(block.memories), block.tokens)
@@ -241,7 +252,7 @@ class Exchange:
         turn: Turn | Answered | None,
         allowed: Permission,
         upstream: Verdicts,
-        deadline: float,
+        phase: _Phase,
     ) -> tuple[Outcome, Block | None]:
         conversation = parsed.conversation
         if not allowed.read:
@@ -249,7 +260,7 @@ class Exchange:
         if any(has_block(message.text) for message in conversation.messages):
             return Outcome.ALREADY_INJECTED, None
         if turn is None:
-            outcome, recalled = await self._search(conversation, scope, upstream, deadline)
+            outcome, recalled = await self._search(conversation, scope, upstream, phase)
             return outcome, block_of(recalled)
         resent = isinstance(turn, Turn)  # the turn's own words are in this request too
         loop = loop_of(scope, turn.id if isinstance(turn, Turn) else turn.turn_id, conversation)
@@ -257,21 +268,26 @@ class Exchange:
             has_it = not resent and parsed.keeps(block.injection)
             return (Outcome.ALREADY_INJECTED, None) if has_it else (Outcome.REPEATED, block)
         mark = self._blocks.mark()
-        outcome, recalled = await self._search(conversation, scope, upstream, deadline)
+        outcome, recalled = await self._search(conversation, scope, upstream, phase)
         self._blocks.put(loop, block := block_of(recalled), mark=mark, now=self._clock())
         return outcome, block
 
     async def _search(
-        self, conversation: Conversation, scope: Scope, upstream: Verdicts, deadline: float
+        self, conversation: Conversation, scope: Scope, upstream: Verdicts, phase: _Phase
     ) -> tuple[Outcome, Recalled | None]:
         reason = self._recall.skips(conversation, fact=upstream.fact, tool=upstream.tool)
         if reason is not None:
             return Outcome(reason), None
         now = self._clock()
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout_at(phase.deadline) as timeout:
+
+                async def extend(extra_s: float) -> None:
+                    timeout.reschedule(phase.deadline + extra_s)
+                    await phase.more_time(extra_s)
+
                 try:
-                    recalled = await self._recall.search(conversation, scope, now, fact=upstream.fact)
+                    recalled = await self._recall.search(conversation, scope, now, fact=upstream.fact, more_time=extend)
                     if isinstance(recalled, str):
                         return Outcome(recalled), None
                     found = Outcome.INJECTED

@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import grpc
@@ -60,6 +61,19 @@ class DoorLimits:
     message_bytes_max: int = 64 * 1024 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long Envoy waits for one answer (``message_timeout``), and how long it may be asked to (0: it may not).
+
+    ``phase_s``: what a request takes at most without any extra; with what it takes on top still below
+    ``message_timeout_s`` nothing is asked.
+    """
+
+    phase_s: float = 0.35
+    message_timeout_s: float = 0.5
+    max_message_timeout_s: float = 0.0
+
+
 class ExternalProcessor:
     """The ext_proc service.
 
@@ -68,9 +82,16 @@ class ExternalProcessor:
     """
 
     def __init__(
-        self, exchange: Exchange, metrics: Metrics, limits: DoorLimits, *, single_filter: bool = False
+        self,
+        exchange: Exchange,
+        metrics: Metrics,
+        limits: DoorLimits,
+        *,
+        single_filter: bool = False,
+        patience: Patience | None = None,
     ) -> None:
         self._exchange = exchange
+        self._patience = patience or Patience()
         self._single_filter = single_filter
         self._metrics = metrics
         self._limits = {"mutate": limits.mutate_streams_max, "observe": limits.observe_streams_max}
@@ -120,7 +141,8 @@ class ExternalProcessor:
             return
         started = time.perf_counter()
         head = with_metadata(head, message)
-        result = await self._exchange.request(head, message.request_body.body)
+        more_time = partial(_ask_for_time, stream, self._patience)
+        result = await self._exchange.request(head, message.request_body.body, more_time=more_time)
         self._count(result, started)  # before the last word: Envoy may end the stream with it
         await stream.write(body_reply(result))
         if self._single_filter and result.ticket is not None:
@@ -191,6 +213,17 @@ def _is_last(message: Any) -> bool:
 def _feed_last(observation: Observation, message: Any) -> None:
     if message is not grpc.aio.EOF and message.HasField("response_body"):
         observation.feed(message.response_body.body)
+
+
+async def _ask_for_time(stream: Any, patience: Patience, extra_s: float) -> None:
+    """Have Envoy wait longer for the answer to this message. It allows that once per message, up to its own
+    max_message_timeout, and ignores it where that is not set."""
+    wanted_s = patience.message_timeout_s + extra_s
+    if patience.phase_s + extra_s < patience.message_timeout_s or wanted_s > patience.max_message_timeout_s:
+        return
+    reply = pb.ProcessingResponse()
+    reply.override_message_timeout.FromMilliseconds(round(1000 * wanted_s))
+    await stream.write(reply)
 
 
 async def _continue(message: pb.ProcessingRequest, stream: Any) -> None:

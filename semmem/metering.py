@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 
 from semmem.memory import Hit, Memory, MemoryType, Message, Scope, Vector
 from semmem.metrics import Metrics
-from semmem.ports import Embedder, LanguageModel, SemmemError, Store
+from semmem.ports import Embedder, LanguageModel, Reranker, SemmemError, Store
 
 
 class MeteredStore:
@@ -124,17 +124,37 @@ class MeteredModel:
     async def complete(
         self, messages: Sequence[Message], *, timeout_s: float, json_schema: dict[str, object] | None = None
     ) -> str:
-        started = time.perf_counter()
-        status = "cancelled"
-        try:
-            text = await self._model.complete(messages, timeout_s=timeout_s, json_schema=json_schema)
-            status = "ok"
-            return text
-        except SemmemError as error:
-            status = type(error).__name__
-            raise
-        finally:
-            self._metrics.model_seconds.labels(self._role, status).observe(time.perf_counter() - started)
+        with _model_call(self._metrics, self._role):
+            return await self._model.complete(messages, timeout_s=timeout_s, json_schema=json_schema)
 
     async def close(self) -> None:
         await self._model.close()
+
+
+class MeteredReranker:
+    """A Reranker whose calls are timed as those of a model in the role ``rerank``."""
+
+    def __init__(self, reranker: Reranker, metrics: Metrics) -> None:
+        self._reranker = reranker
+        self._metrics = metrics
+
+    async def rerank(self, query: str, texts: Sequence[str], *, timeout_s: float) -> list[float]:
+        with _model_call(self._metrics, "rerank"):
+            return await self._reranker.rerank(query, texts, timeout_s=timeout_s)
+
+    async def close(self) -> None:
+        await self._reranker.close()
+
+
+@contextmanager
+def _model_call(metrics: Metrics, role: str) -> Iterator[None]:
+    started = time.perf_counter()
+    status = "cancelled"
+    try:
+        yield
+        status = "ok"
+    except SemmemError as error:
+        status = type(error).__name__
+        raise
+    finally:
+        metrics.model_seconds.labels(role, status).observe(time.perf_counter() - started)

@@ -36,6 +36,10 @@ class Metrics:
         self.retrieval_results = Histogram(
             "llm_memory_retrieval_results", "Memories found per search.", ["backend"], buckets=COUNTS, registry=r
         )
+        self.rewrites = Counter(
+            "semmem_query_rewrites", "Queries a model was wanted for, by what became of it.", ["result"], registry=r
+        )
+        self.reranks = Counter("semmem_reranks", "Searches reranked, by what became of it.", ["result"], registry=r)
 
         # response phase and journal
         self.turns = Counter("llm_memory_turns", "Observed turns by how their answer ended.", ["status"], registry=r)

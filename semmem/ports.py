@@ -6,7 +6,7 @@
     │   └── StoreTimeout      it did not answer within the deadline
     ├── JournalError          the journal failed (locked, full, unreadable)
     ├── EmbedderError         no vector could be made
-    └── ModelError            a language model failed
+    └── ModelError            a language model, or a reranker, failed
         ├── ModelUnavailable  unreachable, timeout, 429, 5xx, circuit open: worth another try
         └── ModelRefused      any other 4xx, or an answer that is not an answer: another try will not help
 
@@ -356,6 +356,17 @@ class LanguageModel(Protocol):
         self, messages: Sequence[Message], *, timeout_s: float, json_schema: dict[str, object] | None = None
     ) -> str:
         """The text of one answer. With a schema, as strict a JSON mode as the server takes. Raises ModelError."""
+
+    async def close(self) -> None: ...
+
+
+class Reranker(Protocol):
+    """A model that reads question and text together, which orders better than any distance of two vectors."""
+
+    async def rerank(self, query: str, texts: Sequence[str], *, timeout_s: float) -> list[float]:
+        """How well each text answers the query, in the order of ``texts``; higher is better, any scale, finite.
+
+        Raises ModelError."""
 
     async def close(self) -> None: ...
 

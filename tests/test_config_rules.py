@@ -9,6 +9,7 @@ import pytest
 
 from tests.configuration import LONG_SECRET, MODEL, only, problems
 
+REWRITE = MODEL.replace("memory_extraction", "memory_rewrite")
 CONFLICTS = [
     (
         "deadlines: {phase_ms: 500}",
@@ -36,6 +37,38 @@ CONFLICTS = [
         "memory: {extraction: {engine: llm}}",
         "memory.extraction.engine = 'llm'",
         "needs an entry of external_models with model_role memory_extraction; add one, or use auto or rules",
+    ),
+    (
+        "memory: {query: {mode: rewrite}}\ndeadlines: {rewrite_ms: 100}",
+        "memory.query.mode = 'rewrite'",
+        "needs an entry of external_models with model_role memory_rewrite; add one, or use prepend",
+    ),
+    (
+        f"memory: {{query: {{mode: hyde}}}}\nexternal_models: [{REWRITE}]",
+        "deadlines.max_message_timeout_ms = 0",
+        "leaves no time for rewriting and reranking, with which a request may take 650 ms; "
+        "set max_message_timeout in envoy.yaml to 800 ms or more, and repeat it here",
+    ),
+    (
+        "memory: {rerank: {url: 'http://reranker', model: m, timeout_ms: 150}}",
+        "deadlines.max_message_timeout_ms = 0",
+        "leaves no time for rewriting and reranking, with which a request may take 500 ms; "
+        "set max_message_timeout in envoy.yaml to 650 ms or more, and repeat it here",
+    ),
+    (
+        "deadlines: {max_message_timeout_ms: 499}",
+        "deadlines.max_message_timeout_ms = 499",
+        "is shorter than deadlines.message_timeout_ms (500); repeat what envoy.yaml says, 0 if it says nothing",
+    ),
+    (
+        "memory: {rerank: {url: 'http://reranker'}}",
+        "memory.rerank.url = 'http://reranker'",
+        "is of no use without model; give both, or none",
+    ),
+    (
+        "memory: {rerank: {model: m}}",
+        "memory.rerank.model = 'm'",
+        "is of no use without url; give both, or none",
     ),
     (
         f"external_models: [{MODEL}, {MODEL}]",
@@ -161,6 +194,9 @@ def test_values_that_do_not_go_together_are_refused(tmp_path: Path, text: str, n
         "deployment: {replicas: 2}\nmemory: {milvus: {address: 'https://milvus:19530', token: root:Milvus}}",
         f"identity: {{api_key: {{enabled: true, hmac_secret: {LONG_SECRET}}}}}",
         "identity: {metadata_claim: [], metadata_namespace: ''}",
+        f"memory: {{query: {{mode: rewrite}}}}\nexternal_models: [{REWRITE}]\ndeadlines: {{rewrite_ms: 100}}",
+        f"memory: {{query: {{mode: hyde}}}}\nexternal_models: [{REWRITE}]\ndeadlines: {{max_message_timeout_ms: 800}}",
+        "memory: {rerank: {url: 'http://reranker', model: m}}",
         "deadlines: {message_timeout_ms: 3, phase_ms: 2, store_ms: 1}",
     ],
 )

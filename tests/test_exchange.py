@@ -15,11 +15,12 @@ from semmem.backends.in_process import InProcessStore
 from semmem.encodings import decoder_for
 from semmem.exchange import Exchange, ExchangeLimits, Observation, Outcome, RequestResult, Ticket
 from semmem.identity import IdentityRules, RequestHead, Sessions
-from semmem.memory import Answer, Hit, Memory, MemoryType, Scope, Turn, Vector
+from semmem.memory import Answer, Hit, Memory, MemoryType, Message, Scope, Turn, Vector
 from semmem.permission import PermissionRules
 from semmem.ports import BatchRules, EmbedderError, StoreTimeout, StoreUnavailable, TurnClosed
 from semmem.retrieval.blocks import Blocks
 from semmem.retrieval.recall import Recall, RecallRules
+from semmem.retrieval.rewrite import QueryWriter
 from semmem.verdicts import NO_SOURCES, VerdictRules
 from tests.extraction.fakes import InMemoryJournal
 from tests.fakes import HashEmbedder, hot
@@ -97,6 +98,7 @@ class World:
         upstream: VerdictRules = NO_SOURCES,
         blocks: Blocks | None = None,
         rules: RecallRules = RecallRules(threshold=0.2, user_role_models=("o1", "*/o1-*")),
+        writer: QueryWriter | None = None,
         **limits: Any,
     ) -> None:
         self.store = Failing()
@@ -111,7 +113,9 @@ class World:
             identity=IdentityRules(trusted_headers=("x-user-id",)),
             permissions=permissions,
             sessions=Sessions(InMemoryJournal()),
-            recall=Recall(hot(self.store), self.embedder, self.rules, gate=lambda _text, _vector: self.judged),
+            recall=Recall(
+                hot(self.store), self.embedder, self.rules, gate=lambda _text, _vector: self.judged, writer=writer
+            ),
             journal=self.journal,
             limits=ExchangeLimits(**{"phase_s": 0.2} | limits),
             clock=lambda: self.now,
@@ -637,3 +641,56 @@ async def test_without_capture_the_users_words_are_journalled_all_the_same() -> 
     world = World(capture="off")
     assert (await world.ask(history("I like tea", "Noted.", "And milk"))).ticket is None
     assert [type(half) for half in world.journal] == [Turn]
+
+
+# --- models that take longer than a search ---------------------------------------------------------------------------
+
+
+class Thinking:
+    """A model that rewrites a question after a while."""
+
+    def __init__(self, answer: str, takes_s: float) -> None:
+        self._answer = answer
+        self._takes_s = takes_s
+
+    async def complete(
+        self, messages: Sequence[Message], *, timeout_s: float, json_schema: dict[str, object] | None = None
+    ) -> str:
+        await asyncio.sleep(self._takes_s)
+        return self._answer
+
+    async def close(self) -> None:
+        pass
+
+
+FOLLOW_UP = {"messages": [{"role": "user", "content": text} for text in ("The trip to Hawaii", "How much?")]}
+
+
+def thinking(takes_s: float, timeout_s: float = 5.0) -> World:
+    writer = QueryWriter(Thinking(QUESTION, takes_s), mode="rewrite", timeout_s=timeout_s)
+    return World(writer=writer, phase_s=0.1)
+
+
+async def test_a_model_may_take_longer_than_the_phase_and_the_door_is_told() -> None:
+    world = thinking(0.3)
+    await world.knows(BUDGET)
+    told: list[float] = []
+
+    async def more_time(extra_s: float) -> None:
+        told.append(extra_s)
+
+    head = RequestHead("POST", "/v1/chat/completions", {"x-user-id": ("alice",)})
+    result = await world.exchange.request(head, as_body(FOLLOW_UP), more_time=more_time)
+    assert result.outcome is Outcome.INJECTED
+    assert told == [5.0]
+    assert (await world.exchange.request(head, as_body(QUESTION), more_time=more_time)).outcome is Outcome.INJECTED
+    assert told == [5.0]
+
+
+async def test_a_model_that_takes_too_long_costs_its_own_time_only() -> None:
+    world = thinking(30, timeout_s=0.1)
+    await world.knows(BUDGET)
+    started = asyncio.get_running_loop().time()
+    result = await world.ask(FOLLOW_UP)
+    assert result.outcome is Outcome.INJECTED
+    assert asyncio.get_running_loop().time() - started < 5

@@ -14,11 +14,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.exchange import RequestResult
-from semmem.extproc import SERVICE, DoorLimits, ExternalProcessor, ExtProcServer, header_values, plain
+from semmem.extproc import SERVICE, DoorLimits, ExternalProcessor, ExtProcServer, Patience, header_values, plain
 from semmem.metrics import Metrics
 from semmem.ports import TurnClosed
 from semmem.verdicts import VerdictRules, VerdictSource
-from tests.test_exchange import BUDGET, QUESTION, World, as_body
+from tests.test_exchange import BUDGET, FOLLOW_UP, QUESTION, World, as_body, thinking
 
 
 class Door:
@@ -74,10 +74,14 @@ async def written(call: Any, message: pb.ProcessingRequest) -> bool:
 
 
 @asynccontextmanager
-async def door(world: World | None = None, *, single_filter: bool = False, **limits: int) -> AsyncIterator[Door]:
+async def door(
+    world: World | None = None, *, single_filter: bool = False, patience: Patience | None = None, **limits: int
+) -> AsyncIterator[Door]:
     world = world or World()
     metrics = Metrics()
-    processor = ExternalProcessor(world.exchange, metrics, DoorLimits(**limits), single_filter=single_filter)
+    processor = ExternalProcessor(
+        world.exchange, metrics, DoorLimits(**limits), single_filter=single_filter, patience=patience
+    )
     server = ExtProcServer(processor, address="127.0.0.1:0", message_bytes_max=2**24)
     address = await server.start()
     await server.set_serving(True)
@@ -246,10 +250,10 @@ async def test_a_stream_that_says_nothing_is_closed_cleanly() -> None:
 async def test_an_exception_of_ours_closes_the_stream_cleanly_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:
     async with door() as d:
 
-        async def broken(*_: Any) -> RequestResult:
+        async def broken(*_: Any, **__: Any) -> RequestResult:
             raise RuntimeError("what the user said")
 
-        d.world.exchange.request = broken  # type: ignore[assignment, method-assign]
+        d.world.exchange.request = broken  # type: ignore[method-assign]
         answers = await d.send(headers(), body(as_body(QUESTION)))
         assert len(answers) == 1
         assert d.metric("semmem_extproc_errors_total", role="mutate") == 1
@@ -409,3 +413,47 @@ def test_header_bytes_of_any_kind_are_read() -> None:
     sent.headers.add(key="x-a", raw_value=b"\xff")
     sent.headers.add(key="x-b", value="old form")
     assert header_values(sent) == {"x-a": ("ü", "ÿ"), "x-b": ("old form",)}
+
+
+# --- more time -------------------------------------------------------------------------------------------------------
+
+
+async def answers(d: Door, question: bytes) -> list[pb.ProcessingResponse]:
+    """Everything that is said after the body, up to the stream's end."""
+    call = d.call()
+    assert await written(call, headers())
+    await call.read()
+    assert await written(call, body(question))
+    said: list[pb.ProcessingResponse] = []
+    while (answer := await call.read()) is not grpc.aio.EOF:
+        said.append(answer)
+    return said
+
+
+async def test_before_a_model_is_asked_envoy_is_asked_to_wait_longer() -> None:
+    patience = Patience(phase_s=0.1, message_timeout_s=0.5, max_message_timeout_s=10.0)
+    async with door(thinking(0.05), patience=patience) as d:
+        await d.world.knows(BUDGET)
+        first, second = await answers(d, as_body(FOLLOW_UP))
+        assert first.WhichOneof("response") is None
+        assert first.override_message_timeout.ToMilliseconds() == 5500
+        assert BUDGET in second.request_body.response.body_mutation.body.decode()
+        [only] = await answers(d, as_body(QUESTION))
+        assert not only.HasField("override_message_timeout")
+
+
+@pytest.mark.parametrize(
+    "patience",
+    [
+        Patience(phase_s=0.1, message_timeout_s=6.0, max_message_timeout_s=20.0),
+        Patience(phase_s=0.1, message_timeout_s=0.5),
+        Patience(phase_s=0.1, message_timeout_s=0.5, max_message_timeout_s=5.4),
+    ],
+    ids=["it is patient enough", "it cannot be asked", "it would not wait that long"],
+)
+async def test_envoy_is_not_asked_for_what_it_need_not_or_will_not_give(patience: Patience) -> None:
+    async with door(thinking(0.05), patience=patience) as d:
+        await d.world.knows(BUDGET)
+        [only] = await answers(d, as_body(FOLLOW_UP))
+        assert not only.HasField("override_message_timeout")
+        assert BUDGET in only.request_body.response.body_mutation.body.decode()

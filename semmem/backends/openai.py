@@ -1,9 +1,8 @@
-"""A language model behind any OpenAI-compatible chat completions endpoint, over httpx."""
+"""A language model behind any OpenAI-compatible chat completions endpoint."""
 
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import json
 import math
 import random
@@ -11,9 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import httpx
-
 from semmem.backends.circuit_breaker import CircuitBreaker
+from semmem.backends.json_http import JsonEndpoint, Unanswered, endpoint, failure
 from semmem.memory import Message
 from semmem.ports import ModelRefused, ModelUnavailable
 
@@ -22,7 +20,6 @@ JSON_MODES = ("json_schema", "json_object+schema", "json_object", "none")
 
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "grammar", "schema")
 _MAY_MEAN_FORMAT = {400, 415, 422, 500, 501}
-_WORTH_ANOTHER_TRY = {408, 425, 429, 500, 502, 503, 504, 529}
 
 
 class OpenAIModel:
@@ -57,23 +54,21 @@ class OpenAIModel:
         breaker_open_s: float = 30.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._url = _endpoint(base_url)
         self._options: dict[str, object] = {"model": model, max_tokens_name: max_tokens}
         if temperature is not None:
             self._options["temperature"] = temperature
-        self._connect_timeout_s = connect_timeout_s
-        self._answer_bytes_max = answer_bytes_max
         self._retries = retries
         self._backoff_s = backoff_s
         self._backoff_max_s = backoff_max_s
         self._breaker = CircuitBreaker(failures_max=breaker_failures, open_s=breaker_open_s, clock=clock)
         self._mode = 0
         self._mode_proven = False
-        self._client = httpx.AsyncClient(
-            headers=_headers(api_key),
-            limits=httpx.Limits(max_connections=connections_max, max_keepalive_connections=connections_max),
-            follow_redirects=False,
-            trust_env=False,
+        self._endpoint = JsonEndpoint(
+            endpoint(base_url, "/chat/completions"),
+            api_key=api_key,
+            connections_max=connections_max,
+            connect_timeout_s=connect_timeout_s,
+            answer_bytes_max=answer_bytes_max,
         )
 
     async def complete(
@@ -88,7 +83,7 @@ class OpenAIModel:
             raise ModelUnavailable("no answer within the deadline") from None
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await self._endpoint.close()
 
     async def _with_retries(
         self, body: dict[str, object], schema: dict[str, object] | None, deadline: asyncio.Timeout
@@ -96,7 +91,7 @@ class OpenAIModel:
         for attempt in range(self._retries + 1):
             try:
                 return await self._in_json_mode(body, schema)
-            except _Unavailable as error:
+            except Unanswered as error:
                 pause_s = error.retry_after_s if error.retry_after_s is not None else self._backoff(attempt)
                 if attempt == self._retries or pause_s >= _remaining(deadline):
                     raise ModelUnavailable(str(error)) from None
@@ -119,78 +114,24 @@ class OpenAIModel:
     async def _send(self, body: dict[str, object]) -> str:
         """One try, watched by the breaker."""
         with self._breaker.watch():
-            status, headers, content = await self._exchange(body)
+            status, headers, content = await self._endpoint.post(body)
             if status == 200:
                 return _text_of(content)
             if "response_format" in body and self._refuses_format(status, content):
                 raise _FormatRefused
-            raise _failure(status, headers)
+            raise failure(status, headers)
 
     def _refuses_format(self, status: int, content: bytes) -> bool:
         """A server that never answered in this mode gets the benefit of the doubt for any reason it gives."""
         return status in _MAY_MEAN_FORMAT and (not self._mode_proven or _names_format(content))
-
-    async def _exchange(self, body: dict[str, object]) -> tuple[int, httpx.Headers, bytes]:
-        """Where httpx's errors become ours."""
-        timeout = httpx.Timeout(None, connect=self._connect_timeout_s)
-        try:
-            async with self._client.stream("POST", self._url, content=_json(body), timeout=timeout) as response:
-                return response.status_code, response.headers, await self._bounded(response)
-        except httpx.TimeoutException:
-            raise _Unavailable("no connection in time") from None
-        except httpx.RequestError as error:
-            raise _Unavailable(f"connection failed: {type(error).__name__}") from None
-        except RuntimeError:
-            if not self._client.is_closed:
-                raise
-            raise ModelUnavailable("the model client is closed") from None
-
-    async def _bounded(self, response: httpx.Response) -> bytes:
-        """The body, read as it is sent: a compressed one could be a thousand times larger than it looks."""
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise ModelRefused("a compressed answer that was not asked for")
-        content = bytearray()
-        async for chunk in response.aiter_raw():
-            content += chunk
-            if len(content) > self._answer_bytes_max:
-                raise ModelRefused(f"an answer of more than {self._answer_bytes_max} bytes")
-        return bytes(content)
 
     def _backoff(self, attempt: int) -> float:
         whole_s = min(self._backoff_s * 2.0**attempt, self._backoff_max_s)
         return whole_s * random.uniform(0.5, 1.0)
 
 
-class _Unavailable(ModelUnavailable):
-    """A failed try that may be repeated, at the server's wish not before ``retry_after_s``."""
-
-    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
-
-
 class _FormatRefused(Exception):
     """The server does not take, or seems not to take, the JSON mode."""
-
-
-def _endpoint(base_url: str) -> str:
-    try:
-        url = httpx.URL(base_url.rstrip("/"))
-    except httpx.InvalidURL:
-        raise ValueError("base_url is not a URL") from None
-    if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
-        raise ValueError("base_url must begin with http:// or https://, name a host, and end with its path")
-    return f"{url}/chat/completions" if url.path.rstrip("/") else f"{str(url).rstrip('/')}/v1/chat/completions"
-
-
-def _headers(api_key: str | None) -> dict[str, str]:
-    headers = {"content-type": "application/json", "accept": "application/json", "accept-encoding": "identity"}
-    return {**headers, "authorization": f"Bearer {api_key.strip()}"} if api_key else headers
-
-
-def _json(body: dict[str, object]) -> bytes:
-    """Lone surrogates, which UTF-8 cannot hold, become question marks."""
-    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _response_format(mode: str, schema: dict[str, object]) -> dict[str, object]:
@@ -203,24 +144,6 @@ def _response_format(mode: str, schema: dict[str, object]) -> dict[str, object]:
         case "json_object":
             return {"response_format": {"type": "json_object"}}
     return {}
-
-
-def _failure(status: int, headers: httpx.Headers) -> ModelUnavailable | ModelRefused:
-    if status in _WORTH_ANOTHER_TRY or status >= 520:
-        return _Unavailable(f"status {status}", _retry_after_s(headers.get("retry-after")))
-    return ModelRefused(f"status {status}")
-
-
-def _retry_after_s(value: str | None) -> float | None:
-    """Seconds to wait, from either form of RFC 9110 section 10.2.3; None when absent or nonsense."""
-    if value is None:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        date = email.utils.parsedate_tz(value)
-        seconds = math.nan if date is None else email.utils.mktime_tz(date) - time.time()
-    return max(seconds, 0.0) if math.isfinite(seconds) else None
 
 
 def _names_format(content: bytes) -> bool:

@@ -37,7 +37,7 @@ def resolve_secrets(tree: dict[str, Any], environ: Mapping[str, str]) -> tuple[d
     """The tree with every ``<secret>_env`` read into ``<secret>``."""
     findings: list[Finding] = []
     resolved = dict(tree)
-    models, listeners = tree.get("external_models"), tree.get("listeners")
+    models, listeners, memory = tree.get("external_models"), tree.get("listeners"), tree.get("memory")
     if isinstance(models, list):
         resolved["external_models"] = [
             _filled(model, "api_key", ("external_models", index), environ, findings)
@@ -46,6 +46,9 @@ def resolve_secrets(tree: dict[str, Any], environ: Mapping[str, str]) -> tuple[d
     if isinstance(listeners, dict) and "api" in listeners:
         api = _filled(listeners["api"], "admin_token", ("listeners", "api"), environ, findings)
         resolved["listeners"] = {**listeners, "api": api}
+    if isinstance(memory, dict) and "rerank" in memory:
+        rerank = _filled(memory["rerank"], "api_key", ("memory", "rerank"), environ, findings)
+        resolved["memory"] = {**memory, "rerank": rerank}
     return resolved, findings
 
 

@@ -9,15 +9,18 @@ from pydantic import Field, SecretStr
 from semmem.config.values import (
     Days,
     Fraction,
+    HttpUrl,
     Identifier,
     Line,
     ListOf,
+    Milliseconds,
     MilvusAddress,
     NonEmptyLine,
     Prose,
     Seconds,
     Secret,
     Section,
+    VariableName,
 )
 
 
@@ -88,6 +91,27 @@ class HotCache(Section):
         description="age from which they are read again; null: 5 with several replicas, else no limit; 0: keep none",
     )
     loads_max: int = Field(default=4, ge=1, le=64, description="users loaded at the same time")
+
+
+class Query(Section):
+    """``memory.query``: what is searched with."""
+
+    mode: Literal["prepend", "rewrite", "hyde"] = Field(
+        default="prepend",
+        description="for vague questions, key terms of earlier messages are put in front; rewrite: the memory_rewrite"
+        " model makes them whole; hyde: it guesses the memory that would answer any question, searched for as well",
+    )
+
+
+class Rerank(Section):
+    """``memory.rerank``: a reranking model behind an OpenAI-, Cohere- or Jina-style endpoint. Off without a url."""
+
+    url: HttpUrl = Field(default="", description="base URL, without /rerank; empty: no reranking")
+    model: Line = Field(default="", description="model name sent to the server")
+    api_key: Secret = Field(default=SecretStr(""), description="bearer token for the server; empty: none")
+    api_key_env: VariableName = Field(default="", description="environment variable that holds api_key")
+    timeout_ms: Milliseconds = Field(default=100, description="limit of one call; comes on top of deadlines.phase_ms")
+    candidates_max: int = Field(default=20, ge=2, le=200, description="most memories sent, best first")
 
 
 class Extraction(Section):
@@ -216,6 +240,8 @@ class Memory(Section):
     )
     hot_cache: HotCache = HotCache()
     extraction_batch_size: int = Field(default=10, ge=1, le=100, description="new turns of a session that make a batch")
+    query: Query = Query()
+    rerank: Rerank = Rerank()
     extraction: Extraction = Extraction()
     injection: Injection = Injection()
     write_screen: WriteScreen = WriteScreen()

@@ -31,6 +31,56 @@ def deadlines_nest(settings: Settings) -> Iterator[Finding]:
             )
 
 
+def envoy_waits_for_models(settings: Settings) -> Iterator[Finding]:
+    """What models may take comes on top of the phase: within Envoy's patience, or within what it may become."""
+    deadlines, extra_ms = settings.deadlines, settings.rewrite_ms + settings.rerank_ms
+    longest_ms = deadlines.phase_ms + extra_ms
+    if extra_ms == 0 or longest_ms < deadlines.message_timeout_ms:
+        return
+    needed_ms = deadlines.message_timeout_ms + extra_ms
+    if deadlines.max_message_timeout_ms < needed_ms:
+        yield Finding(
+            ("deadlines", "max_message_timeout_ms"),
+            deadlines.max_message_timeout_ms,
+            f"leaves no time for rewriting and reranking, with which a request may take {longest_ms} ms",
+            f"set max_message_timeout in envoy.yaml to {needed_ms} ms or more, and repeat it here",
+            (("deadlines", "rewrite_ms"), ("memory", "rerank", "timeout_ms"), ("memory", "query", "mode")),
+        )
+
+
+def max_message_timeout_is_longer(settings: Settings) -> Iterator[Finding]:
+    deadlines = settings.deadlines
+    if 0 < deadlines.max_message_timeout_ms < deadlines.message_timeout_ms:
+        yield Finding(
+            ("deadlines", "max_message_timeout_ms"),
+            deadlines.max_message_timeout_ms,
+            f"is shorter than deadlines.message_timeout_ms ({deadlines.message_timeout_ms})",
+            "repeat what envoy.yaml says, 0 if it says nothing",
+            (("deadlines", "message_timeout_ms"),),
+        )
+
+
+def rewriting_has_its_model(settings: Settings) -> Iterator[Finding]:
+    mode = settings.memory.query.mode
+    if mode != "prepend" and settings.external_model("memory_rewrite") is None:
+        yield Finding(
+            ("memory", "query", "mode"),
+            mode,
+            "needs an entry of external_models with model_role memory_rewrite",
+            "add one, or use prepend",
+            (("external_models",),),
+        )
+
+
+def rerank_has_its_model(settings: Settings) -> Iterator[Finding]:
+    rerank = settings.memory.rerank
+    if bool(rerank.url) != bool(rerank.model):
+        given, missing = ("url", "model") if rerank.url else ("model", "url")
+        yield Finding(
+            ("memory", "rerank", given), getattr(rerank, given), f"is of no use without {missing}", "give both, or none"
+        )
+
+
 def dimensions_agree(settings: Settings) -> Iterator[Finding]:
     store, model = settings.memory.milvus.dimension, settings.memory.embedding.dimension
     if store != model:
@@ -233,6 +283,10 @@ def sizes_nest(settings: Settings) -> Iterator[Finding]:
 Rule = Callable[[Settings], Iterator[Finding]]
 RULES: tuple[Rule, ...] = (
     deadlines_nest,
+    envoy_waits_for_models,
+    max_message_timeout_is_longer,
+    rewriting_has_its_model,
+    rerank_has_its_model,
     dimensions_agree,
     threshold_is_reachable,
     engine_has_its_model,

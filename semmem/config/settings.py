@@ -233,7 +233,16 @@ class Deadlines(Section):
     message_timeout_ms: Milliseconds = Field(
         default=500, description="Envoy's message_timeout for semmem; repeat here what envoy.yaml says"
     )
-    phase_ms: Milliseconds = Field(default=350, description="all work on one request")
+    max_message_timeout_ms: int = Field(
+        default=0,
+        ge=0,
+        le=60_000,
+        description="Envoy's max_message_timeout, if envoy.yaml sets one: up to this, semmem may ask for more time",
+    )
+    phase_ms: Milliseconds = Field(default=350, description="all work on one request, but for rewriting and reranking")
+    rewrite_ms: Milliseconds = Field(
+        default=300, description="one call of the memory_rewrite model; only where memory.query.mode asks for it"
+    )
     store_ms: Milliseconds = Field(default=200, description="one search of the store")
 
 
@@ -290,6 +299,16 @@ class Settings(Section):
     limits: Limits = Limits()
     log: Log = Log()
     deployment: Deployment = Deployment()
+
+    @property
+    def rewrite_ms(self) -> int:
+        """How much longer a request may take for a rewritten query; 0 when there is no rewriting."""
+        return 0 if self.memory.query.mode == "prepend" else self.deadlines.rewrite_ms
+
+    @property
+    def rerank_ms(self) -> int:
+        """How much longer a request may take for reranking; 0 when there is none."""
+        return self.memory.rerank.timeout_ms if self.memory.rerank.url else 0
 
     @property
     def milvus_dir(self) -> Path:

@@ -61,6 +61,19 @@ _REFERS_BACK = re.compile(
     r"|ça|cela|celui|celle|autres?|il|elle|lui)\b"
     r"|[它他她这那]"
 )
+_PRONOUN = re.compile(
+    r"\b(?:it|its|they|them|their|he|she|him|her|his|ones?|él|ella|lo|la|ihn|ihm|sie|elle|ils)\b", re.IGNORECASE
+)
+_BARE_WORDS_MAX = 3
+_BARE = re.compile(
+    r"^(?:in |for |to |at |by |until |since |from |and )?(?:which|what|who|whom|whose|how|when|where|too"
+    r"|wie|welche[rsmn]?|wer|quién|qué|cuál|cómo|quel(?:le)?s?|qui|comment)\b(?!['’]| (?:is|are|does|do|causes)\b)"
+)
+"""The beginning of a question that may be all there is of it: "Which seat?", "How often?", "What helped?"."""
+_PAST_BARE = re.compile(r"^(?:what|which|who|where) (?:was|were)\b")
+_FIRST_PERSON = re.compile(
+    r"\b(?:i|i'm|my|mine|me|we|our|us|ich|mein\w*|mir|mich|unser\w*|yo|mi|mis|nuestr\w+|je|mon|ma|mes|notre|nos)\b"
+)
 _CHINESE_VAGUE = re.compile(r"^(?:多少钱?|为什么|什么时候|在?哪里?|谁|怎么样?|几个?|哪个|什么)[？?。]?$")
 
 
@@ -89,8 +102,23 @@ def is_vague(text: str) -> bool:
         return False
     named = [word for word in words if word not in _STOP_WORDS]
     if len(named) == 1:
-        return bool(_REFERS_BACK.search(line) or _CONTINUES.search(line))
+        return bool(_REFERS_BACK.search(line) or _CONTINUES.search(line)) or _is_bare(text, line, words, named[0])
+    if len(named) == 2 and not _FIRST_PERSON.search(line):
+        return bool(_PRONOUN.search(line) or _CONTINUES.search(line))
     return not named
+
+
+def _is_bare(text: str, line: str, words: Sequence[str], name: str) -> bool:
+    """Whether a short question asks for a property without saying whose: "Which seat?", not "Who is Emma?"."""
+    if _FIRST_PERSON.search(line) or name.title() in text[1:]:
+        return False
+    return (len(words) <= _BARE_WORDS_MAX and bool(_BARE.search(line))) or bool(_PAST_BARE.search(line))
+
+
+def key_words(text: str) -> frozenset[str]:
+    """The words of a text that carry meaning, in small letters."""
+    words = (word.casefold().replace("’", "'") for word in _WORD.findall(text))
+    return frozenset(word for word in words if word not in _STOP_WORDS and len(word) <= _TERM_CHARS_MAX)
 
 
 def _key_terms(last: str, earlier: Sequence[str]) -> list[str]:

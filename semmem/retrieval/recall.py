@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -13,8 +13,20 @@ from semmem.retrieval.context import render
 from semmem.retrieval.hot_memories import HotMemories
 from semmem.retrieval.query import build_query
 from semmem.retrieval.rank import Ranked, rank
-from semmem.retrieval.search import CANDIDATES_MAX, Candidates, Strategy, best_of, embed_query, nearest, newest
+from semmem.retrieval.rerank import Reranking
+from semmem.retrieval.rewrite import QueryWriter
+from semmem.retrieval.search import (
+    CANDIDATES_MAX,
+    Candidates,
+    Strategy,
+    best_of,
+    embed_query,
+    in_time,
+    nearest,
+    newest,
+)
 from semmem.retrieval.signals import SEARCH, decide
+from semmem.retrieval.time_filter import time_filter
 
 NO_QUESTION = "no_question"
 SEARCH_STATUSES = ("hit", "miss", "error")
@@ -25,6 +37,14 @@ LOADING_SHARE = 0.6
 """Of the store's time so much is given to loading the user's index; the rest is for the store's own search."""
 COLD_THRESHOLD = 0.3
 """Least cosine where nobody set one and there is no index to judge relevance by (docs/quality.md)."""
+
+
+MoreTime = Callable[[float], Awaitable[None]]
+"""Asks for so many seconds on top of the request phase."""
+
+
+async def no_more_time(_extra_s: float) -> None:
+    """Where there is no deadline to extend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +102,21 @@ class _Found:
     path: str
     threshold: float | None
 
+    @property
+    def fitting(self) -> list[Hit]:
+        """Those that are neither cut nor below the threshold."""
+        floor = -1.0 if self.threshold is None else self.threshold
+        return [
+            hit for hit in self.candidates.hits if hit.cosine >= floor and hit.memory.id not in self.candidates.cuts
+        ]
+
 
 class Recall:
     """Finds what is worth telling the model. Holds no state of any request.
 
     ``gate`` judges a question by its text and its vector: a reason not to search, in one word, or SEARCH. Without
     it only the rules decide. ``on_search`` is told of every search: hit, miss or error, the hits that passed the cut,
-    and seconds.
+    and seconds. ``writer`` and ``reranking`` are optional models; both fall back by themselves.
     """
 
     def __init__(
@@ -99,12 +127,16 @@ class Recall:
         *,
         gate: Callable[[str, Vector], str] | None = None,
         on_search: Callable[[str, list[Hit], float], None] = lambda _status, _hits, _seconds: None,
+        writer: QueryWriter | None = None,
+        reranking: Reranking | None = None,
     ) -> None:
         self._memories = memories
         self._embedder = embedder
         self._rules = rules
         self._gate = gate
         self._on_search = on_search
+        self._writer = writer
+        self._reranking = reranking
 
     def skips(self, conversation: Conversation, *, fact: bool | None = None, tool: bool | None = None) -> str | None:
         """The reason not to search, in one word, or None. ``fact`` and ``tool``: an earlier filter's verdicts."""
@@ -114,9 +146,18 @@ class Recall:
         return None if reason == SEARCH else reason
 
     async def search(
-        self, conversation: Conversation, scope: Scope, now: float, *, fact: bool | None = None
+        self,
+        conversation: Conversation,
+        scope: Scope,
+        now: float,
+        *,
+        fact: bool | None = None,
+        more_time: MoreTime = no_more_time,
     ) -> Recalled | str | None:
-        """The relevant memories, None, or the gate's reason not to search. Raises EmbedderError and StoreError."""
+        """The relevant memories, None, or the gate's reason not to search. Raises EmbedderError and StoreError.
+
+        ``more_time`` is asked for once, before models are called that take longer than a search.
+        """
         limit = self._limit(conversation)
         query = build_query(conversation, chars_max=self._rules.query_chars_max)
         if limit == 0 or conversation.controls.types == () or not query:
@@ -132,6 +173,7 @@ class Recall:
             if reason != SEARCH:
                 status = reason
                 return reason
+            query, vector = await self._improved(conversation, query, vector, more_time)
             found = await self._found(conversation, scope, query, vector, self._rules.strategy, now)
             kept = _kept(self._ranked(conversation, found, limit, now))
             status = "hit" if kept else "miss"
@@ -166,6 +208,7 @@ class Recall:
         try:
             vector = await embed_query(self._embedder, query, timeout_s=self._rules.embed_timeout_s)
             reason = reason or self._judged(conversation, query, vector, None)
+            query, vector = await self._improved(conversation, query, vector, no_more_time)
             found = await self._found(conversation, scope, query, vector, used, now)
         except EmbedderError:
             used = Strategy.KEYWORD
@@ -181,12 +224,37 @@ class Recall:
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
+    async def _improved(
+        self, conversation: Conversation, query: str, vector: Vector, more_time: MoreTime
+    ) -> tuple[str, Vector]:
+        writer = self._writer if self._writer is not None and self._writer.wants(conversation) else None
+        extra_s = (writer.timeout_s if writer else 0.0) + (self._reranking.timeout_s if self._reranking else 0.0)
+        if extra_s:
+            await more_time(extra_s)
+        if writer is None:
+            return query, vector
+        return await writer.improved(
+            conversation, query, vector, self._embedder, embed_timeout_s=self._rules.embed_timeout_s
+        )
+
     async def _found(
+        self, conversation: Conversation, scope: Scope, query: str, vector: Vector, strategy: Strategy, now: float
+    ) -> _Found:
+        found = await self._candidates(conversation, scope, query, vector, strategy, now)
+        fitting = found.fitting
+        if self._reranking is None or strategy is Strategy.RECENT or len(fitting) <= self._limit(conversation):
+            return found  # by time, or all of them are shown
+        ordered = await self._reranking.order(query, fitting)
+        known = {hit.memory.id for hit in fitting}
+        rest = [hit for hit in found.candidates.hits if hit.memory.id not in known]
+        return replace(found, candidates=replace(found.candidates, hits=[*ordered, *rest]))
+
+    async def _candidates(
         self, conversation: Conversation, scope: Scope, query: str, vector: Vector, strategy: Strategy, now: float
     ) -> _Found:
         controls, limit_s = conversation.controls, self._rules.store_timeout_s
         threshold = self._rules.threshold if controls.threshold is None else controls.threshold
-        reading, types = _reading(scope), controls.types or ()
+        reading, types, during = _reading(scope), controls.types or (), time_filter(_asked(conversation), now)
         started = time.perf_counter()
         index = await self._memories.index(scope.user, wait_s=LOADING_SHARE * limit_s)
         if index is None:
@@ -194,8 +262,9 @@ class Recall:
             hits = await nearest(
                 self._memories, reading, vector, limit=self._limit(conversation), types=types, now=now, timeout_s=left_s
             )
+            hits = hits if during is None else in_time(hits, during)
             return _Found(Candidates(hits), COLD_DENSE, COLD_THRESHOLD if threshold is None else threshold)
-        best = best_of(index, query, vector, strategy=strategy, scope=reading, types=types, now=now)
+        best = best_of(index, query, vector, strategy=strategy, scope=reading, types=types, now=now, during=during)
         return _Found(best if threshold is None else replace(best, cuts={}), HOT, threshold)
 
     async def _found_by_words(self, conversation: Conversation, scope: Scope, query: str, now: float) -> _Found:
@@ -211,8 +280,7 @@ class Recall:
 
     def _judged(self, conversation: Conversation, query: str, vector: Vector, fact: bool | None) -> str:
         """The gate's word. It knows single questions: not one that was given terms of what came before."""
-        said = next(message.text for message in reversed(conversation.messages) if message.role is Role.USER)
-        if self._gate is None or query != said.strip():
+        if self._gate is None or query != _asked(conversation).strip():
             return SEARCH
         reason = self._gate(query, vector)
         if reason == "general_fact" and fact is False:
@@ -251,6 +319,11 @@ class Recall:
 
     def _refuses_system(self, model: str) -> bool:
         return any(fnmatchcase(model.lower(), pattern.lower()) for pattern in self._rules.user_role_models)
+
+
+def _asked(conversation: Conversation) -> str:
+    """The user's last message."""
+    return next((message.text for message in reversed(conversation.messages) if message.role is Role.USER), "")
 
 
 def _kept(ranked: Sequence[Ranked]) -> list[Hit]:

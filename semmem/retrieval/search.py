@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -14,6 +14,8 @@ from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports import Embedder, EmbedderError, Store, StoreTimeout
 from semmem.retrieval.memory_index import MemoryIndex, Scores
 from semmem.retrieval.relevance import BELOW_RELEVANCE, COVERAGE_LEAST, relevant
+from semmem.retrieval.time_filter import TIME_WEIGHT, is_dated, matches, names
+from semmem.time_expressions import Interval
 
 CANDIDATES_MAX = 100
 """Of a user's memories so many of the best are looked at one by one; also the newest, for the strategy ``recent``."""
@@ -77,11 +79,13 @@ def best_of(
     scope: Scope,
     types: Sequence[MemoryType] = (),
     now: float,
+    during: Interval | None = None,
 ) -> Candidates:
     """The scope's best memories, at most CANDIDATES_MAX, by ``strategy``; ties by id.
 
     ``vector`` None: nothing could be embedded, and words alone decide. By words alone, memories without any of them
-    are left out.
+    are left out. ``during``: memories of that time get TIME_WEIGHT (not by words alone); where nothing has to do with
+    the question otherwise ("What did I do last May?"), its time is what it asks for, and those of it are not cut.
     """
     members = _members(index, scope, types, now)
     if not members.any():
@@ -91,13 +95,41 @@ def best_of(
     scores = index.scores(query, vector, members)
     by_words = vector is None or strategy is Strategy.KEYWORD
     order = scores.keyword if by_words else scores.cosine if strategy is Strategy.SEMANTIC else scores.fused
+    if during is not None and not by_words:
+        order = order + _dated(index, during)
     places = np.flatnonzero(members & (scores.keyword > 0) if by_words else members)
     if len(places) > CANDIDATES_MAX:
         places = places[np.argpartition(-order[places], CANDIDATES_MAX)[:CANDIDATES_MAX]]
     relevance = relevant(query, scores) if vector is not None else scores.coverage >= COVERAGE_LEAST
     hits = [_hit(index.memories[i], scores, order, int(i)) for i in places]
     cuts = {index.memories[i].id: BELOW_RELEVANCE for i in places if not relevance[i]}
+    if during is not None and not by_words:
+        hits = [_named(hit, during) for hit in hits]
+        if len(cuts) == len(hits):
+            cuts = {memory_id: cuts[memory_id] for memory_id in cuts.keys() - _ids_of(hits, during)}
     return Candidates(sorted(hits, key=lambda hit: (-hit.score, hit.memory.id)), cuts)
+
+
+def in_time(hits: Sequence[Hit], during: Interval) -> list[Hit]:
+    """Hits with TIME_WEIGHT added to the score of those of that time, best first."""
+    weighed = [replace(hit, score=hit.score + TIME_WEIGHT) if matches(hit.memory, during) else hit for hit in hits]
+    return sorted(weighed, key=lambda hit: (-hit.score, hit.memory.id))
+
+
+def _dated(index: MemoryIndex, during: Interval) -> npt.NDArray[np.float32]:
+    """TIME_WEIGHT for memories that happened or were said then, 0 for the others; shape (n,)."""
+    dated = [is_dated(memory, during) for memory in index.memories]
+    return np.float32(TIME_WEIGHT) * np.array(dated, dtype=np.float32)
+
+
+def _named(hit: Hit, during: Interval) -> Hit:
+    """The same for those that only name the time: reading contents is dear, so only candidates are read."""
+    later = not is_dated(hit.memory, during) and names(hit.memory, during)
+    return replace(hit, score=hit.score + TIME_WEIGHT) if later else hit
+
+
+def _ids_of(hits: Sequence[Hit], during: Interval) -> set[str]:
+    return {hit.memory.id for hit in hits if matches(hit.memory, during)}
 
 
 def newest(index: MemoryIndex, *, scope: Scope, types: Sequence[MemoryType] = (), now: float) -> Candidates:

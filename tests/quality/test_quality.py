@@ -18,6 +18,7 @@ from quality.recall import Library, said_at, unrelated
 from quality.report import TARGETS, met, table
 from quality.run import Measured, measure, texts
 from quality.scores import Share, highest, hit_at, lowest, mean, pooled, recall_at
+from quality.vague import memories, talks, vague
 from quality.vectors import PrefetchedEmbedder
 from quality.wiring import NOW, Semmem, semmem
 from semmem.extraction.rules import facts_in
@@ -106,6 +107,7 @@ async def test_a_whole_folder_gives_every_figure(tmp_path: Path) -> None:
     measured, _ = await measured_folder(folder_of(tmp_path, FILES))
 
     assert list(measured.figures) == list(TARGETS)
+    assert measured.figures.pop("vague_r5") == measured.sets["vague"]["prepend_r5"]
     assert measured.figures == {
         "first_person_r5": 100.0,
         "first_person_r10": 100.0,
@@ -150,7 +152,7 @@ async def test_a_set_that_is_missing_leaves_its_figures_empty(tmp_path: Path) ->
     measured, folder = await measured_folder(folder_of(tmp_path, only))
 
     known = {key for key, value in measured.figures.items() if value is not None}
-    assert known == {"extraction_precision", "extraction_recall"}
+    assert known == {"extraction_precision", "extraction_recall", "vague_r5"}
     lines = table(measured.figures).splitlines()
     assert len(lines) == len(TARGETS) + 1
     assert next(line for line in lines if line.startswith("noise")).split() == ["noise", "-", "<=", "2", "no", "data"]
@@ -158,8 +160,10 @@ async def test_a_set_that_is_missing_leaves_its_figures_empty(tmp_path: Path) ->
     assert written["noise"] is None
     assert written["extraction_recall"] == 100.0
     assert written["met"] == dict.fromkeys(TARGETS) | {
-        "extraction_precision": True, "extraction_recall": True,
-    }  # fmt: skip
+        "extraction_precision": True,
+        "extraction_recall": True,
+        "vague_r5": met("vague_r5", written["vague_r5"]),
+    }
 
 
 async def test_texts_that_are_measured_are_embedded_beforehand(tmp_path: Path) -> None:
@@ -169,6 +173,16 @@ async def test_texts_that_are_measured_are_embedded_beforehand(tmp_path: Path) -
 
     assert {"User drives a night tram", "What is my locker code?", "Tom: We saw two seals."} <= wanted
     assert "hello" not in wanted
+
+
+async def test_a_follow_up_is_searched_with_what_was_said_before(tmp_path: Path) -> None:
+    everything = talks()
+    assert len(everything) >= 40
+    assert all(len({*memories([talk])}) == 1 + len(talk.distractors) >= 3 for talk in everything)
+    async with semmem(tmp_path, cache=None, model=HashEmbedder()) as parts:
+        figures, details = await vague(Folder({}, ()), parts)
+    assert figures["vague_r5"] == details["prepend_r5"] > details["alone_r5"] > 0
+    assert len(details["missed"]) == round(len(everything) * (100 - details["prepend_r5"]) / 100)
 
 
 @pytest.fixture
