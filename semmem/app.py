@@ -26,7 +26,7 @@ from semmem.backends.watched_store import WatchedStore
 from semmem.background import JournalWriter, Learner, Tasks
 from semmem.config.settings import Settings
 from semmem.extproc import ExternalProcessor, ExtProcServer
-from semmem.extraction.pipeline import BatchResult
+from semmem.extraction.result import BatchResult
 from semmem.management.api import create_api
 from semmem.management.health import create_health
 from semmem.management.life_api import life_routes

@@ -254,6 +254,9 @@ class Journal(Protocol):
     async def end_session(self, user: str, session: str, *, now: float) -> int:
         """Ask for the session's waiting turns to be learnt from now; how many wait."""
 
+    async def session_turns(self, last: Turn, *, limit: int) -> list[Turn]:
+        """At most ``limit`` turns of a session that were not refused, oldest first: those before ``last``, and it."""
+
     async def forget_turns(self, scope: Scope) -> int:
         """Erase the scope's turns, batches and history; how many turns there were."""
 

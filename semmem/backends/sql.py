@@ -22,7 +22,7 @@ from pathlib import Path
 from sqlalchemy import Connection, and_, delete, select, update
 
 from semmem.backends import sql_life, sql_turns
-from semmem.backends.sql_batches import claim_batch, finish_batch
+from semmem.backends.sql_batches import claim_batch, finish_batch, turns_before
 from semmem.backends.sql_file import SqliteFile, Synchronous, sqlite_path
 from semmem.backends.sql_tables import (
     LIVE,
@@ -114,6 +114,10 @@ class SqlJournal:
     async def end_session(self, user: str, session: str, *, now: float) -> int:
         """As in the port. Turns opened after ``now`` are not affected, those that arrive late are."""
         return await self._file.write(lambda conn: sql_turns.end_session(conn, user, session, now))
+
+    async def session_turns(self, last: Turn, *, limit: int) -> list[Turn]:
+        """As in the port."""
+        return [*await self._file.read(lambda conn: turns_before(conn, last, limit - 1)), last]
 
     async def counts(self) -> dict[str, int]:
         """``open`` and ``ready`` wait; ``leased`` are in a batch; ``done``, ``refused``; ``lonely`` closed halves."""

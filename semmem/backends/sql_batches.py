@@ -101,7 +101,7 @@ def _load(conn: Connection, batch_id: str, context_turns: int) -> Batch:
         id=batch_id,
         scope=row_scope(row),
         turns=learnable,
-        context=_context(conn, learnable[0], context_turns) if learnable else (),
+        context=turns_before(conn, learnable[0], context_turns) if learnable else (),
         trigger=row.trigger_word,
         attempt=row.attempt,
         facts=facts,
@@ -122,7 +122,8 @@ def _keep_grounded(conn: Connection, row: Row[Any], refused: set[str]) -> tuple[
     return kept, applied
 
 
-def _context(conn: Connection, first: Turn, limit: int) -> tuple[Turn, ...]:
+def turns_before(conn: Connection, first: Turn, limit: int) -> tuple[Turn, ...]:
+    """The newest turns of a session that came before ``first``, oldest first, without refused ones."""
     session = and_(turns.c.user_id == first.scope.user, turns.c.session == (first.scope.session or ""))
     before = and_(
         turns.c.opened_at <= first.opened_at,

@@ -132,6 +132,14 @@ class Extraction(Section):
     categories: ListOf[NonEmptyLine] = Field(
         default=(), max_length=50, description="only facts of these kinds (engine llm); empty: all"
     )
+    episodic_summary: bool = Field(
+        default=True,
+        description="when a session ends, a summary of it becomes a memory (engine llm, auto with a model)",
+    )
+    contradiction_check: bool = Field(
+        default=True,
+        description="the model that extracts judges what replaces what, one call per batch; false: the rules do",
+    )
     update_threshold: Fraction = Field(
         default=0.9, description="cosine from which a fact updates a memory instead of adding one"
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from semmem.extraction.answers import json_values
 from semmem.extraction.grounding import overlap
 from semmem.memory import Fact, MemoryType, Message, Role, Turn
 from semmem.ports import Batch, LanguageModel, ModelRefused
@@ -66,13 +66,6 @@ SCHEMA: dict[str, object] = {
     "additionalProperties": False,
 }
 
-FAILED_DECODES_MAX = 200
-"""How many places of an answer are tried as the beginning of JSON before giving up; bounds the work on hostile text."""
-
-_DECODER = json.JSONDecoder()
-_OPENING = re.compile(r"[\[{]")
-_THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
-
 
 class LlmExtractor:
     """Asks a language model for facts.
@@ -130,7 +123,7 @@ def parse_items(answer: str) -> list[dict[str, Any]]:
     """
     items: list[dict[str, Any]] = []
     answered = False
-    for value in _json_values(_THOUGHTS.sub(" ", answer)):
+    for value in json_values(answer):
         found = _items(value)
         if found is not None:
             answered = True
@@ -138,18 +131,6 @@ def parse_items(answer: str) -> list[dict[str, Any]]:
     if not answered:
         raise ModelRefused("no JSON in the answer")
     return items
-
-
-def _json_values(text: str) -> Iterator[object]:
-    """Every JSON object and array in a text, outermost first; inside a broken one, the whole ones it holds."""
-    position, failed = 0, 0
-    while failed < FAILED_DECODES_MAX and (match := _OPENING.search(text, position)):
-        try:
-            value, position = _DECODER.raw_decode(text, match.start())
-        except (ValueError, RecursionError):
-            position, failed = match.start() + 1, failed + 1
-        else:
-            yield value
 
 
 def _items(value: object) -> list[dict[str, Any]] | None:
