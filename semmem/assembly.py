@@ -26,6 +26,7 @@ from semmem.extproc import DoorLimits, Patience
 from semmem.extproc_tls import TlsFiles, server_credentials
 from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup
+from semmem.extraction.drift import DriftWatch
 from semmem.extraction.llm import LlmExtractor
 from semmem.extraction.model_judge import ModelJudge
 from semmem.extraction.pipeline import Learning, choose_extractor
@@ -335,6 +336,21 @@ def learner(settings: Settings, backends: Backends, learn: Callable[[Batch], Awa
         rules=rules,
         concurrency=extraction.concurrency,
         poll_interval_s=extraction.poll_interval_s,
+    )
+
+
+def drift_watch(settings: Settings, backends: Backends) -> DriftWatch | None:
+    """None when changes of topic are not looked for."""
+    extraction = settings.memory.extraction
+    if not extraction.drift_threshold:
+        return None
+    return DriftWatch(
+        backends.journal,
+        backends.embedder,
+        threshold=extraction.drift_threshold,
+        turns_min=extraction.drift_turns_min,
+        look_back_s=extraction.session_idle_s,
+        strip_block=strip_block,
     )
 
 
