@@ -445,6 +445,8 @@ def _summariser(settings: Settings, backends: Backends) -> Summariser | None:
         backends.models[model.model_role],
         timeout_s=model.llm_timeout_seconds,
         chars_max=min(SUMMARY_CHARS_MAX, settings.memory.write_screen.fact_chars_max),
+        custom_instructions=settings.memory.extraction.custom_instructions,
+        categories=settings.memory.extraction.categories,
     )
 
 

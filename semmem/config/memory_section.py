@@ -134,9 +134,11 @@ class Extraction(Section):
     concurrency: int = Field(default=4, ge=1, le=64, description="batches worked on at the same time")
     facts_per_batch_max: int = Field(default=20, ge=1, le=100, description="most facts kept of one batch")
     attempts_max: int = Field(default=5, ge=1, le=100, description="tries before a batch is given up")
-    custom_instructions: Prose = Field(default="", description="added to the extraction prompt (engine llm)")
+    custom_instructions: Prose = Field(
+        default="", description="added to the prompts for facts and summaries (when a model extracts)"
+    )
     categories: ListOf[NonEmptyLine] = Field(
-        default=(), max_length=50, description="only facts of these kinds (engine llm); empty: all"
+        default=(), max_length=50, description="only facts of these kinds (when a model extracts); empty: all"
     )
     episodic_summary: bool = Field(
         default=True,

@@ -45,26 +45,27 @@ world. Most conversations hold few facts or none: {{"facts": []}} is a good answ
 How contents look (they are about somebody else; never copy them):
 {chr(10).join(f"- {example}" for example in PROMPT_EXAMPLES)}"""
 
-SCHEMA: dict[str, object] = {
-    "type": "object",
-    "properties": {
-        "facts": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "turn": {"type": "integer"},
-                    "type": {"type": "string", "enum": [kind.value for kind in MemoryType]},
-                    "content": {"type": "string"},
-                },
-                "required": ["turn", "type", "content"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["facts"],
-    "additionalProperties": False,
-}
+OTHER = "other"
+
+
+def _schema(categories: Sequence[str]) -> dict[str, object]:
+    fact: dict[str, object] = {
+        "turn": {"type": "integer"},
+        "type": {"type": "string", "enum": [kind.value for kind in MemoryType]},
+        "content": {"type": "string"},
+    }
+    if categories:
+        fact["category"] = {"type": "string", "enum": [*categories, OTHER]}
+    item = {"type": "object", "properties": fact, "required": [*fact], "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": {"facts": {"type": "array", "items": item}},
+        "required": ["facts"],
+        "additionalProperties": False,
+    }
+
+
+SCHEMA = _schema(())
 
 
 class LlmExtractor:
@@ -72,7 +73,8 @@ class LlmExtractor:
 
     ``timeout_s`` bounds one extraction, retries included. ``turn_chars_max`` is what is shown of one user text (its
     beginning and its end); of an assistant text a quarter of that is shown. ``custom_instructions`` are the
-    operator's and are added to the rules; ``categories`` narrow what is worth keeping.
+    operator's and are added to the rules. With ``categories`` the model names one for each fact, and those of another
+    are dropped.
     """
 
     name = "llm"
@@ -93,14 +95,21 @@ class LlmExtractor:
         self._timeout_s = timeout_s
         self._facts_max = facts_max
         self._turn_chars_max = turn_chars_max
+        self._categories = frozenset(category.casefold() for category in categories)
         self._rules = _rules(facts_max, custom_instructions, categories)
+        self._schema = _schema(categories)
 
     async def extract(self, batch: Batch) -> list[Fact]:
         """At most ``facts_max`` facts, in the order the model gave them. Raises ModelError."""
         messages = (Message(Role.SYSTEM, self._rules), Message(Role.USER, self._conversation(batch)))
-        answer = await self._model.complete(messages, timeout_s=self._timeout_s, json_schema=SCHEMA)
-        facts = (_fact(item, batch.turns) for item in parse_items(answer))
+        answer = await self._model.complete(messages, timeout_s=self._timeout_s, json_schema=self._schema)
+        facts = (_fact(item, batch.turns) for item in parse_items(answer) if self._wanted(item))
         return [fact for fact in facts if fact is not None][: self._facts_max]
+
+    def _wanted(self, item: dict[str, Any]) -> bool:
+        """A model that names no category at all was still told which ones count."""
+        category = item.get("category")
+        return not self._categories or category is None or str(category).strip().casefold() in self._categories
 
     def _conversation(self, batch: Batch) -> str:
         lines = [self._line({"known": True}, turn) for turn in batch.context]
@@ -177,10 +186,17 @@ def _type(name: object) -> MemoryType:
 def _rules(facts_max: int, custom_instructions: str, categories: Sequence[str]) -> str:
     parts = [_INSTRUCTIONS, f"Give at most {facts_max} facts, the most lasting first."]
     if categories:
-        parts.append("Keep only facts about: " + ", ".join(categories) + ".")
-    if custom_instructions.strip():
-        parts.append(custom_instructions.strip())
-    return "\n\n".join(parts)
+        parts.append(f'Each fact also has a "category": one of those named below, or "{OTHER}".')
+    return "\n\n".join([*parts, *operators_rules(custom_instructions, categories)])
+
+
+def operators_rules(custom_instructions: str, categories: Sequence[str]) -> list[str]:
+    """What the operator adds to a prompt, as paragraphs."""
+    rules = []
+    if categories:
+        named = ", ".join(json.dumps(category, ensure_ascii=False) for category in categories)
+        rules.append(f"Keep nothing but what belongs to one of these categories: {named}.")
+    return [*rules, custom_instructions.strip()] if custom_instructions.strip() else rules
 
 
 def _shorten(text: str, chars_max: int) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from semmem.extraction.answers import json_values
 from semmem.extraction.grounding import Said
+from semmem.extraction.llm import operators_rules
 from semmem.extraction.reading import text_of
 from semmem.memory import Fact, MemoryType, Message, Role, Scope, Turn
 from semmem.ports import LanguageModel, ModelRefused
@@ -60,6 +61,7 @@ class Summariser:
 
     ``timeout_s`` bounds one summary. Of a session its newest ``turns_max`` turns are shown, and of all their texts
     together ``text_chars_max`` characters, the newest first; a session of fewer than ``turns_min`` turns has none.
+    ``custom_instructions`` and ``categories`` are the operator's, as for facts.
     """
 
     name = "summary"
@@ -73,6 +75,8 @@ class Summariser:
         turns_min: int = 2,
         turns_max: int = 50,
         text_chars_max: int = 12_000,
+        custom_instructions: str = "",
+        categories: Sequence[str] = (),
     ) -> None:
         if timeout_s <= 0 or min(chars_max, turns_min, turns_max, text_chars_max) < 1:
             raise ValueError("timeout_s must be positive, every limit at least 1")
@@ -82,15 +86,16 @@ class Summariser:
         self._turns_min = turns_min
         self.turns_max = turns_max
         self._text_chars_max = text_chars_max
+        rules = _RULES.format(chars_max=chars_max)
+        self._rules = "\n\n".join([rules, *operators_rules(custom_instructions, categories)])
 
     async def summarise(self, turns: Sequence[Turn]) -> Fact | None:
         """The summary of one session's turns, oldest first; None when there is nothing to tell. Raises ModelError."""
         shown = self._shown(turns)
         if len(shown) < self._turns_min:
             return None
-        rules = _RULES.format(chars_max=self._chars_max)
         conversation = "\n".join(["<conversation>", *map(_line, shown), "</conversation>"])
-        messages = (Message(Role.SYSTEM, rules), Message(Role.USER, conversation))
+        messages = (Message(Role.SYSTEM, self._rules), Message(Role.USER, conversation))
         answer = await self._model.complete(messages, timeout_s=self._timeout_s, json_schema=SCHEMA)
         content = grounded(parse_summary(answer), Said(text_of(shown)), chars_max=self._chars_max)
         if not content:

@@ -105,7 +105,21 @@ async def test_operators_instructions_and_categories_join_the_rules() -> None:
     extractor = LlmExtractor(model, custom_instructions="Only write in French.", categories=["health", "travel"])
     await extractor.extract(batch("hi"))
     assert "Only write in French." in model.messages[0].text
-    assert "health, travel" in model.messages[0].text
+    assert '"health", "travel"' in model.messages[0].text
+    assert model.json_schema is not None
+    assert '"enum": ["health", "travel", "other"]' in json.dumps(model.json_schema)
+
+
+@pytest.mark.parametrize(
+    ("category", "kept"),
+    [("health", True), (" Health ", True), ("other", False), ("money", False), (["health"], False), (None, True)],
+)
+async def test_a_fact_of_another_category_is_dropped(category: object, kept: bool) -> None:
+    item = BEES if category is None else {**BEES, "category": category}
+    extractor = LlmExtractor(
+        Answering(json.dumps({"facts": [item, {**ROWS, "category": "HEALTH"}]})), categories=["health"]
+    )
+    assert await extractor.extract(batch("I keep bees", "I row on Mondays")) == (BOTH if kept else BOTH[1:])
 
 
 def test_every_example_of_the_prompt_is_known_to_the_screen() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -113,9 +114,17 @@ def test_each_project_of_a_session_has_a_summary_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"timeout_s": 0}, {"chars_max": 0}, {"turns_max": 0}])
-def test_nonsense_settings_are_refused(settings: dict[str, int]) -> None:
+def test_nonsense_settings_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be positive"):
         Summariser(Answering(""), **settings)
+
+
+async def test_what_the_operator_adds_counts_for_summaries_too() -> None:
+    model = answered("")
+    summariser = Summariser(model, custom_instructions="Nothing about boats.", categories=["health"])
+    await summariser.summarise(turns(*SAID))
+    assert "Nothing about boats." in model.messages[0].text
+    assert '"health"' in model.messages[0].text
 
 
 async def test_it_works_with_a_server_that_knows_no_json_mode() -> None:
