@@ -35,8 +35,8 @@ from semmem.extraction.reading import Reader
 from semmem.extraction.rules import RulesExtractor
 from semmem.extraction.screen import Outcome as Verdict
 from semmem.extraction.screen import screen
+from semmem.extraction.session_summary import Summariser
 from semmem.extraction.value import Decay
-from semmem.extraction.summary import Summariser
 from semmem.identity import IdentityRules, Sessions
 from semmem.management.access import AccessRules
 from semmem.management.memories import Memories

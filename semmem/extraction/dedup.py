@@ -22,7 +22,7 @@ from types import MappingProxyType
 from semmem.extraction.contradiction import Verdict, details_differ
 from semmem.extraction.model_judge import Doubt, Opinions
 from semmem.extraction.screen import same_text
-from semmem.extraction.summary import KEY_PREFIX
+from semmem.extraction.session_summary import KEY_PREFIX
 from semmem.extraction.writes import Writes
 from semmem.memory import (
     QUARANTINED,

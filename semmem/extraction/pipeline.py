@@ -21,7 +21,7 @@ from semmem.extraction.quota import Quota
 from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Outcome, Verdict, screen
-from semmem.extraction.summary import ENDS, Summariser
+from semmem.extraction.session_summary import ENDS, Summariser
 from semmem.memory import Fact
 from semmem.ports import (
     Batch,

@@ -13,6 +13,7 @@ import pytest
 from semmem import assembly
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql import SqlJournal
+from semmem.background import Tasks
 from semmem.config import Settings
 from semmem.extraction.result import BatchResult
 from semmem.memory import MemoryStatus, MemoryType, Scope, Turn
@@ -30,8 +31,9 @@ NOW = 1_790_000_000.0
 class World:
     """What one user says, learnt from by the parts of a configuration."""
 
-    def __init__(self, settings: Settings, journal: SqlJournal, store: InProcessStore) -> None:
-        backends = assembly.Backends(store, HashEmbedder(), journal, assembly.models(settings, Metrics()))
+    def __init__(self, settings: Settings, journal: SqlJournal, store: InProcessStore, tasks: Tasks) -> None:
+        memories = assembly.hot_memories(settings, store, tasks.spawn)
+        backends = assembly.Backends(memories, HashEmbedder(), journal, assembly.models(settings, Metrics()))
         self.learning = assembly.learning(settings, backends)
         self.models = backends.models
         self.journal = journal
@@ -61,8 +63,10 @@ async def world(folder: Path, llm: ScriptedLLM, **extraction: Any) -> AsyncItera
     journal, store = SqlJournal(folder / "journal.db"), InProcessStore()
     await journal.open()
     await store.open()
-    made = World(loaded(folder, json.dumps(config)), journal, store)
+    tasks = Tasks()
+    made = World(loaded(folder, json.dumps(config)), journal, store, tasks)
     yield made
+    await tasks.cancel()
     for model_client in made.models.values():
         await model_client.close()
     await journal.close()

@@ -18,7 +18,7 @@ from semmem.extraction.quota import Quota
 from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchResult
 from semmem.extraction.screen import Outcome, screen
-from semmem.extraction.summary import Summariser
+from semmem.extraction.session_summary import Summariser
 from semmem.memory import Fact, Memory, MemoryStatus, MemoryType, Message, Scope, Turn
 from semmem.ports import (
     Batch,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -306,6 +308,13 @@ async def test_only_the_users_own_text_of_the_batchs_turns_is_read() -> None:
     )
     facts = await RulesExtractor().extract(batch)
     assert [(fact.content, fact.turn_id) for fact in facts] == [("User lives in Rome", "t1")]
+
+
+async def test_a_fact_carries_the_time_it_names_as_of_the_day_it_was_said() -> None:
+    said_at = datetime(2026, 11, 22, tzinfo=UTC).timestamp()
+    turn = replace(turn_of("I moved to Seattle last May. I like tea."), opened_at=said_at)
+    facts = await RulesExtractor().extract(batch_of(turn))
+    assert [fact.occurred_at for fact in facts] == [datetime(2026, 5, 1, tzinfo=UTC).timestamp(), None]
 
 
 async def test_no_more_facts_than_allowed_come_from_one_batch() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from semmem.backends.openai import OpenAIModel
 from semmem.extraction.grounding import Said
-from semmem.extraction.summary import SCHEMA, Summariser, grounded, session_key
+from semmem.extraction.session_summary import SCHEMA, Summariser, grounded, session_key
 from semmem.memory import Fact, MemoryType, Scope, Turn
 from semmem.ports import ModelRefused
 from tests.extraction.test_model_judge import Answering
