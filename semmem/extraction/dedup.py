@@ -12,31 +12,18 @@ dated, kept, no longer retrieved. Without a judge, cosines above ``update_thresh
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
 
+from semmem.extraction.candidate import Candidate, as_released, created, reconsidered, superseded, updated
 from semmem.extraction.contradiction import Verdict, details_differ
 from semmem.extraction.model_judge import Doubt, Opinions
 from semmem.extraction.screen import same_text
 from semmem.extraction.session_summary import KEY_PREFIX
 from semmem.extraction.writes import Writes
-from semmem.memory import (
-    QUARANTINED,
-    RELEASED,
-    SUPERSEDED_BY,
-    Fact,
-    Hit,
-    Memory,
-    MemoryStatus,
-    Scope,
-    Source,
-    Turn,
-    Vector,
-)
+from semmem.memory import QUARANTINED, Hit, Memory, MemoryStatus, Scope
 from semmem.ports import History, Store, UserWork
 
 Judge = Callable[[str, str, float], Verdict]
@@ -56,31 +43,6 @@ class Action(StrEnum):
     SUPERSEDED = "superseded"
     QUARANTINED = "quarantined"
     FORGOTTEN = "forgotten"
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A screened fact on its way into the store. ``id`` is the memory id it gets if it is created, ``batch`` the batch
-    or hold under which it is written."""
-
-    id: str
-    fact: Fact
-    turn: Turn
-    vector: Vector
-    now: float
-    expires_at: float | None = None
-    batch: str = ""
-
-
-def memory_id(batch_id: str, index: int | str) -> str:
-    """``mem_`` and 26 base32 characters (130 of SHA-256's bits), the same for every try to store one fact."""
-    digest = hashlib.sha256(f"{batch_id}\n{index}".encode()).digest()
-    return "mem_" + base64.b32encode(digest).decode().lower()[:26]
-
-
-def keyed_id(user: str, key: str) -> str:
-    """The memory id of what a user has under a key, alike from every batch."""
-    return memory_id(user, f"key\n{key}")
 
 
 class Dedup:
@@ -166,7 +128,10 @@ class Dedup:
             return Action.UNCHANGED
         if old is None:
             return Action.CREATED if await self._writes(new).put(created(new)) else Action.FORGOTTEN
-        return Action.UPDATED if await self._writes(new).replace(old, _updated(old, new)) else Action.FORGOTTEN
+        newer = updated(old, new)
+        if old.status is MemoryStatus.SUPERSEDED:  # what took its place does not know what is said now
+            newer = replace(newer, status=MemoryStatus.ACTIVE)
+        return Action.UPDATED if await self._writes(new).replace(old, newer) else Action.FORGOTTEN
 
     async def quarantine(self, new: Candidate, reason: str) -> Action:
         """Keep a suspicious fact where an operator sees it and no search does. ``reason`` is the screen's word."""
@@ -179,18 +144,18 @@ class Dedup:
         It is compared like a new fact: where another memory says the same it is superseded by that one, and what it
         contradicts is superseded by it. Raises StoreError and JournalError.
         """
-        new = _candidate(held, batch, now)
+        new = reconsidered(held, batch, now)
         neighbours = await self._neighbours(new)
         verdicts = self._verdicts(new, neighbours, NO_OPINIONS)
         for hit, verdict in zip(neighbours, verdicts, strict=True):
             if verdict is Verdict.SAME or same_text(hit.memory.content) == same_text(held.content):
-                await self._writes(new).replace(held, _superseded(held, new, hit.memory.id))
+                await self._writes(new).replace(held, superseded(held, new, hit.memory.id))
                 return Action.UNCHANGED, hit.memory
         contradicted = [
             hit for hit, verdict in zip(neighbours, verdicts, strict=True) if verdict is Verdict.CONTRADICTION
         ]
         await self._supersede(contradicted, new, by=held.id)
-        released = _released(held, now)
+        released = as_released(held, now)
         if not await self._writes(new).replace(held, released):
             return Action.FORGOTTEN, held
         return (Action.SUPERSEDED if contradicted else Action.CREATED), released
@@ -241,7 +206,7 @@ class Dedup:
         """
         nearest, *others = contradicted
         await self._supersede(others, new, by=nearest.memory.id)
-        return await self._writes(new).replace(nearest.memory, _updated(nearest.memory, new))
+        return await self._writes(new).replace(nearest.memory, updated(nearest.memory, new))
 
     async def _supersede(self, hits: list[Hit], new: Candidate, *, by: str) -> None:
         """Retire what the fact makes untrue. Before the fact is written: a second try, finding the fact already
@@ -249,7 +214,7 @@ class Dedup:
         for hit in hits:
             old = await self._with_vector(hit.memory)
             if old is not None and old.status is MemoryStatus.ACTIVE:
-                await self._writes(new).replace(old, _superseded(old, new, by))
+                await self._writes(new).replace(old, superseded(old, new, by))
 
     async def _with_vector(self, found: Memory) -> Memory | None:
         """A store may leave the vectors out of what it finds; a version written without would have lost its own."""
@@ -264,72 +229,5 @@ def _is_summary(memory: Memory) -> bool:
     return memory.key is not None and memory.key.startswith(KEY_PREFIX)
 
 
-def created(new: Candidate) -> Memory:
-    """The first version of the memory a fact becomes."""
-    scope = new.turn.scope
-    return Memory(
-        id=new.id,
-        version=1,
-        type=new.fact.type,
-        content=new.fact.content,
-        user=scope.user,
-        project=scope.project,
-        agent=scope.agent,
-        session=scope.session,
-        source=_source(new.turn),
-        key=new.fact.key,
-        importance=new.fact.importance,
-        created_at=new.now,
-        updated_at=new.now,
-        occurred_at=new.fact.occurred_at,
-        expires_at=new.expires_at,
-        embedding=new.vector,
-    )
-
-
-def _updated(old: Memory, new: Candidate) -> Memory:
-    return replace(
-        old,
-        version=old.version + 1,
-        content=new.fact.content,
-        session=new.turn.scope.session,
-        source=_source(new.turn),
-        importance=max(old.importance, new.fact.importance),
-        updated_at=new.now,
-        occurred_at=new.fact.occurred_at,
-        expires_at=new.expires_at,
-        embedding=new.vector,
-    )
-
-
-def _superseded(old: Memory, new: Candidate, by: str) -> Memory:
-    return replace(
-        old,
-        version=old.version + 1,
-        status=MemoryStatus.SUPERSEDED,
-        updated_at=new.now,
-        metadata={**old.metadata, SUPERSEDED_BY: by},
-    )
-
-
-def _released(held: Memory, now: float) -> Memory:
-    metadata = {name: value for name, value in held.metadata.items() if name != QUARANTINED} | {RELEASED: True}
-    return replace(held, version=held.version + 1, status=MemoryStatus.ACTIVE, updated_at=now, metadata=metadata)
-
-
-def _candidate(held: Memory, batch: str, now: float) -> Candidate:
-    """A memory as the fact it once was. Raises ValueError when it has no vector to compare it by."""
-    if held.embedding is None:
-        raise ValueError("a memory is compared by its vector")
-    scope = Scope(held.user, held.project, held.agent, held.session)
-    turn = Turn(held.source.turn, scope, 0, "", opened_at=held.source.time, request_id=held.source.request_id)
-    fact = Fact(held.type, held.content, turn.id, importance=held.importance, occurred_at=held.occurred_at)
-    return Candidate(held.id, fact, turn, held.embedding, now, held.expires_at, batch)
-
-
 def _owner(new: Candidate) -> Scope:
     return Scope(new.turn.scope.user)
-
-
-def _source(turn: Turn) -> Source:
-    return Source("user", turn.scope.session or "", turn.id, turn.request_id, turn.opened_at)

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from semmem.extraction.dedup import NO_OPINIONS, Action, Candidate, Dedup, keyed_id, memory_id
+from semmem.extraction.candidate import Candidate, keyed_id, memory_id
+from semmem.extraction.dedup import NO_OPINIONS, Action, Dedup
 from semmem.extraction.grounding import Said
 from semmem.extraction.model_judge import ModelJudge, Opinions
 from semmem.extraction.quota import Quota

@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from semmem.backends.in_process import InProcessStore
+from semmem.extraction.candidate import Candidate, created, keyed_id, memory_id
 from semmem.extraction.contradiction import Verdict, judge
-from semmem.extraction.dedup import Action, Candidate, Dedup, created, keyed_id, memory_id
+from semmem.extraction.dedup import Action, Dedup
 from semmem.memory import Fact, Hit, Memory, MemoryStatus, MemoryType, Scope, Turn, Vector
 from semmem.ports import StoreUnavailable
 from tests.extraction.fakes import InMemoryJournal
@@ -284,6 +285,17 @@ async def test_what_has_a_key_gets_versions_and_is_compared_with_nothing(
     assert (memory.version, memory.content, memory.key) == (2, "User rows", "session:/s-1")
     assert [old.content for old in await history.versions(Scope("alice"), first.id)] == [BUDGET]
     assert keyed_id("bob", "session:/s-1") != first.id
+
+
+async def test_what_has_a_key_comes_back_when_it_says_something_new(dedup: Dedup, store: InProcessStore) -> None:
+    first = replace(await candidate(BUDGET), id=keyed_id("alice", "k"))
+    retired = replace(created(first), status=MemoryStatus.SUPERSEDED, key="k")
+    await store.put(Scope("alice"), retired)
+    assert await dedup.put_keyed(replace(await candidate(BUDGET, index=1), id=first.id)) is Action.UNCHANGED
+    assert await dedup.put_keyed(replace(await candidate(NEW_BUDGET, index=2), id=first.id)) is Action.UPDATED
+    memory = await store.get(Scope("alice"), first.id)
+    assert memory is not None
+    assert (memory.status, memory.version, memory.content) == (MemoryStatus.ACTIVE, 2, NEW_BUDGET)
 
 
 # --- truth over time: the rules of semmem.extraction.contradiction as the judge --------------------------------------
