@@ -16,7 +16,8 @@ from semmem.backends.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.sql import SqlJournal
 from semmem.background import Tasks
 from semmem.config import Settings
-from semmem.extraction.pipeline import BatchResult, Learning
+from semmem.extraction.pipeline import Learning
+from semmem.extraction.result import BatchResult
 from semmem.memory import (
     Controls,
     Conversation,

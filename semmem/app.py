@@ -23,10 +23,10 @@ from semmem.assembly import DAY_S, Backends
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.milvus_lite import MilvusLiteProcess
 from semmem.backends.watched_store import WatchedStore
-from semmem.background import JournalWriter, Learner, Tasks
+from semmem.background import DriftLoop, JournalWriter, Learner, Tasks
 from semmem.config.settings import Settings
 from semmem.extproc import ExternalProcessor, ExtProcServer
-from semmem.extraction.pipeline import BatchResult
+from semmem.extraction.result import BatchResult
 from semmem.management.api import create_api
 from semmem.management.health import create_health
 from semmem.management.life_api import life_routes
@@ -51,6 +51,7 @@ log = logging.getLogger(__name__)
 
 STORE_RETRY_S = 2.0
 HEALTH_INTERVAL_S = 5.0
+DRIFT_INTERVAL_S = 5.0
 PRUNE_INTERVAL_S = 600.0
 UPKEEP_INTERVAL_S = 600.0
 LEARN_DRAIN_S = 5.0
@@ -108,6 +109,7 @@ class App:
                 ("upkeep", self._upkeep(backends)),
             ):
                 self._tasks.spawn(name, work)
+            self._watch_topics(backends, learner)
             await self._until_ready()
             _settle()
             await server.set_serving(True)
@@ -286,6 +288,12 @@ class App:
 
         return assembly.learner(self._settings, backends, learn)
 
+    def _watch_topics(self, backends: Backends, learner: Learner) -> None:
+        watch = assembly.drift_watch(self._settings, backends)
+        if watch is not None:
+            drift = DriftLoop(watch.look, learner.nudge, interval_s=DRIFT_INTERVAL_S)
+            self._tasks.spawn("topics", drift.run(lambda: self._up["embedder"]))
+
     async def _housekeeping(self, backends: Backends, writer: JournalWriter, notes: AccessNotes) -> None:
         """Watch the components, count the journal's turns, drop those past their time."""
         dropped, uncounted, pruned = 0, 0, time.monotonic()
@@ -357,6 +365,7 @@ class App:
             self.metrics.retrieval_results.labels(backend).observe(len(hits))
 
     def _learnt(self, batch: Batch, result: BatchResult, seconds: float) -> None:
+        self.metrics.batches.labels(batch.trigger).inc()
         self.metrics.extractions.labels(result.status).inc()
         self.metrics.extraction_seconds.labels(result.status).observe(seconds)
         for memory_type, count in result.stored.items():

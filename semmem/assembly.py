@@ -20,18 +20,22 @@ from semmem.backends.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.sql import SqlJournal
 from semmem.background import JournalWriter, Learner
 from semmem.config.memory_section import Milvus
-from semmem.config.settings import Settings
+from semmem.config.settings import ExternalModel, Settings
 from semmem.exchange import Exchange, ExchangeLimits
 from semmem.extproc import DoorLimits, Patience
 from semmem.extproc_tls import TlsFiles, server_credentials
 from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup
+from semmem.extraction.drift import DriftWatch
 from semmem.extraction.llm import LlmExtractor
+from semmem.extraction.model_judge import ModelJudge
 from semmem.extraction.pipeline import Learning, choose_extractor
 from semmem.extraction.quota import Quota
+from semmem.extraction.reading import Reader
 from semmem.extraction.rules import RulesExtractor
 from semmem.extraction.screen import Outcome as Verdict
 from semmem.extraction.screen import screen
+from semmem.extraction.session_summary import Summariser
 from semmem.extraction.value import Decay
 from semmem.identity import IdentityRules, Sessions
 from semmem.management.access import AccessRules
@@ -54,6 +58,7 @@ from semmem.verdicts import VerdictRules, VerdictSource
 log = logging.getLogger(__name__)
 
 DAY_S = 86_400.0
+SUMMARY_CHARS_MAX = 500
 ROWS_PER_MEMORY = 5
 """Room for versions that are being replaced while a user's rows are read."""
 REPLICA_STALENESS_S = 5.0
@@ -334,6 +339,21 @@ def learner(settings: Settings, backends: Backends, learn: Callable[[Batch], Awa
     )
 
 
+def drift_watch(settings: Settings, backends: Backends) -> DriftWatch | None:
+    """None when changes of topic are not looked for."""
+    extraction = settings.memory.extraction
+    if not extraction.drift_threshold:
+        return None
+    return DriftWatch(
+        backends.journal,
+        backends.embedder,
+        threshold=extraction.drift_threshold,
+        turns_min=extraction.drift_turns_min,
+        look_back_s=extraction.session_idle_s,
+        strip_block=strip_block,
+    )
+
+
 def learning(settings: Settings, backends: Backends, on_removed: Removed = _uncounted) -> Learning:
     memory = settings.memory
     by_rules = RulesExtractor(facts_per_batch=memory.extraction.facts_per_batch_max)
@@ -355,7 +375,9 @@ def learning(settings: Settings, backends: Backends, on_removed: Removed = _unco
             on_instruction=Verdict(memory.write_screen.instructions),
             own_markers=FENCE_MARKERS,
         ),
-        strip_block=strip_block,
+        reader=Reader(strip_block=strip_block),
+        model_judge=_model_judge(settings, backends),
+        summariser=_summariser(settings, backends),
         facts_max=memory.extraction.facts_per_batch_max,
         attempts_max=memory.extraction.attempts_max,
         ttl_s=lifetime_s(settings),
@@ -390,18 +412,42 @@ def lifetime_s(settings: Settings) -> float | None:
     return min(days) * DAY_S if days else None
 
 
+def _extraction_model(settings: Settings) -> ExternalModel | None:
+    """The model that learns, unless the configured engine has no use for one."""
+    return None if settings.memory.extraction.engine == "rules" else settings.external_model("memory_extraction")
+
+
 def _llm_extractor(settings: Settings, backends: Backends) -> Extractor | None:
-    extraction = settings.memory.extraction
-    for model in settings.external_models:
-        if model.model_role == "memory_extraction":
-            return LlmExtractor(
-                backends.models[model.model_role],
-                timeout_s=model.llm_timeout_seconds,
-                facts_max=extraction.facts_per_batch_max,
-                custom_instructions=extraction.custom_instructions,
-                categories=extraction.categories,
-            )
-    return None
+    extraction, model = settings.memory.extraction, _extraction_model(settings)
+    if model is None:
+        return None
+    return LlmExtractor(
+        backends.models[model.model_role],
+        timeout_s=model.llm_timeout_seconds,
+        facts_max=extraction.facts_per_batch_max,
+        custom_instructions=extraction.custom_instructions,
+        categories=extraction.categories,
+    )
+
+
+def _model_judge(settings: Settings, backends: Backends) -> ModelJudge | None:
+    model = _extraction_model(settings)
+    if model is None or not settings.memory.extraction.contradiction_check:
+        return None
+    return ModelJudge(backends.models[model.model_role], timeout_s=model.llm_timeout_seconds)
+
+
+def _summariser(settings: Settings, backends: Backends) -> Summariser | None:
+    model = _extraction_model(settings)
+    if model is None or not settings.memory.extraction.episodic_summary:
+        return None
+    return Summariser(
+        backends.models[model.model_role],
+        timeout_s=model.llm_timeout_seconds,
+        chars_max=min(SUMMARY_CHARS_MAX, settings.memory.write_screen.fact_chars_max),
+        custom_instructions=settings.memory.extraction.custom_instructions,
+        categories=settings.memory.extraction.categories,
+    )
 
 
 # --- the doors -------------------------------------------------------------------------------------------------------

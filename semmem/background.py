@@ -204,3 +204,35 @@ class Learner:
         done = await self._tasks.wait(timeout_s)
         await self._tasks.cancel()
         return done
+
+
+class DriftLoop:
+    """Looks for changes of topic every ``interval_s``, while ``can_look``, and tells ``on_cut`` of what it found.
+
+    ``look`` is given the time. A look that fails is made up for by the next one.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[float], Awaitable[int]],
+        on_cut: Callable[[], None],
+        *,
+        interval_s: float = 5.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._look = look
+        self._on_cut = on_cut
+        self._interval_s = interval_s
+        self._clock = clock
+
+    async def run(self, can_look: Callable[[], bool] = lambda: True) -> None:
+        """Look until cancelled."""
+        while True:
+            await asyncio.sleep(self._interval_s)
+            if not can_look():
+                continue
+            try:
+                if await self._look(self._clock()):
+                    self._on_cut()
+            except SemmemError as error:
+                log.warning("no look at topics: %s", type(error).__name__)

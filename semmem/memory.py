@@ -162,6 +162,7 @@ class Fact:
     """What an extractor learnt from one turn, before it is screened, deduplicated and stored.
 
     ``turn_id`` names the turn whose user text grounds it; ``occurred_at`` is when the thing happened, if that was said.
+    With a ``key`` it replaces what the user has under that key, and is compared with nothing else.
     """
 
     type: MemoryType
@@ -169,6 +170,7 @@ class Fact:
     turn_id: str
     importance: float = 0.5
     occurred_at: float | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

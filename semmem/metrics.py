@@ -51,6 +51,12 @@ class Metrics:
         )
 
         # learning
+        self.batches = Counter(
+            "semmem_batches",
+            "Batches by what made them due (size, idle, end, drift).",
+            ["trigger"],
+            registry=r,
+        )
         self.extractions = Counter("llm_memory_extraction", "Batches by terminal status.", ["status"], registry=r)
         self.extraction_seconds = Histogram(
             "llm_memory_extraction_latency_seconds", "One batch, whole.", ["status"], buckets=SLOW, registry=r

@@ -178,7 +178,8 @@ class BatchRules:
     """When a session's turns become a batch. Seconds unless said otherwise.
 
     A turn is ready when it is closed or was opened ``answer_wait_s`` ago. A session is due when ``size`` ready turns
-    wait, or all waiting turns are ready and it was idle for ``idle_s``, or its end was asked for.
+    wait, or all waiting turns are ready and it was idle for ``idle_s``, or its end was asked for, or ready turns wait
+    from before it was cut.
     """
 
     size: int = 10
@@ -192,8 +193,9 @@ class BatchRules:
 class Batch:
     """Turns of one session to learn from, leased to one worker.
 
-    ``context`` are the turns before them: known already, never a source. ``facts`` is what an earlier try extracted
-    (None when none did), and ``applied`` how many of those are already stored. ``attempt`` counts from 1.
+    ``trigger`` is ``size``, ``idle``, ``end`` or ``drift``. ``context`` are the turns before them: known already, never
+    a source. ``facts`` is what an earlier try extracted (None when none did), and ``applied`` how many of those are
+    already stored. ``attempt`` counts from 1.
     """
 
     id: str
@@ -204,6 +206,15 @@ class Batch:
     attempt: int
     facts: tuple[Fact, ...] | None = None
     applied: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingSession:
+    """A session of which turns wait; ``newest_at`` is when the newest of them was opened."""
+
+    user: str
+    session: str
+    newest_at: float
 
 
 class Journal(Protocol):
@@ -253,6 +264,20 @@ class Journal(Protocol):
 
     async def end_session(self, user: str, session: str, *, now: float) -> int:
         """Ask for the session's waiting turns to be learnt from now; how many wait."""
+
+    async def session_turns(self, last: Turn, *, limit: int) -> list[Turn]:
+        """At most ``limit`` turns of a session that were not refused, oldest first: those before ``last``, and it."""
+
+    async def waiting_sessions(self, *, turns_min: int, opened_after: float) -> list[WaitingSession]:
+        """Sessions with at least ``turns_min`` waiting turns since they were last cut, the newest of them opened after
+        then. A bounded number, those with the newest turns."""
+
+    async def waiting_turns(self, user: str, session: str) -> list[Turn]:
+        """The waiting turns of a session since it was last cut, oldest first. A bounded number, the newest."""
+
+    async def cut_session(self, user: str, session: str, *, before: float) -> None:
+        """The session's turns opened before then make a batch of their own (trigger ``drift``) as soon as they are
+        ready. Idempotent."""
 
     async def forget_turns(self, scope: Scope) -> int:
         """Erase the scope's turns, batches and history; how many turns there were."""

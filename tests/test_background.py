@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from semmem.background import JournalWriter, Learner, Tasks
+from semmem.background import DriftLoop, JournalWriter, Learner, Tasks
 from semmem.memory import Scope, Turn
 from semmem.ports import Batch, BatchRules, Journal, JournalError, StoreUnavailable, TurnClosed
 
@@ -198,6 +198,43 @@ async def test_draining_waits_for_running_batches_and_cancels_what_takes_too_lon
         await asyncio.sleep(0.01)
         assert not await learner.drained(0.2)
     assert ended == ["quick"]
+
+
+async def test_a_change_of_topic_is_told_and_a_failed_look_is_made_up_for(caplog: pytest.LogCaptureFixture) -> None:
+    found = [1, 0, 1]
+    looked: list[float] = []
+    told = asyncio.Event()
+
+    async def look(now: float) -> int:
+        looked.append(now)
+        if len(looked) == 1:
+            raise JournalError("something the user said")
+        return found.pop()
+
+    loop = DriftLoop(look, told.set, interval_s=0.001, clock=lambda: 7.0)
+    async with running(loop):
+        await asyncio.wait_for(told.wait(), 5.0)
+    assert looked[:2] == [7.0, 7.0]
+    assert "JournalError" in caplog.text
+    assert "said" not in caplog.text
+
+
+async def test_topics_are_not_looked_at_while_that_cannot_work() -> None:
+    looks: list[float] = []
+
+    async def look(now: float) -> int:
+        looks.append(now)
+        return 0
+
+    ready = asyncio.Event()
+    task = Tasks()
+    task.spawn("topics", DriftLoop(look, lambda: None, interval_s=0.001).run(ready.is_set))
+    await asyncio.sleep(0.03)
+    assert looks == []
+    ready.set()
+    await asyncio.sleep(0.03)
+    await task.cancel()
+    assert looks != []
 
 
 async def test_owned_tasks_end_together_and_an_unexpected_failure_is_logged_without_its_message(

@@ -86,10 +86,10 @@ CONFLICTS = [
         "is given beside address; keep url alone, or drop it",
     ),
     (
-        f"memory: {{extraction: {{lease_s: 30}}}}\nexternal_models: [{MODEL}]",
-        "memory.extraction.lease_s = 30.0",
-        "is not longer than one call of the extraction model (30 s), so another worker would begin the same batch; "
-        "make it several times llm_timeout_seconds",
+        f"memory: {{extraction: {{lease_s: 90}}}}\nexternal_models: [{MODEL}]",
+        "memory.extraction.lease_s = 90.0",
+        "is not longer than the calls of the extraction model for one batch (3 of up to 30 s), "
+        "so another worker would begin the same batch; make it more than 90",
     ),
     (
         "listeners: {api: {address: '0.0.0.0:8080'}}",

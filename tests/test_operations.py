@@ -81,8 +81,8 @@ def turn_endings() -> set[str]:
 def batch_endings() -> set[str]:
     from semmem.backends.sql_batches import EMPTY
 
-    tree = ast.parse((CODE / "extraction" / "pipeline.py").read_text())
-    return first_arguments(tree, "BatchResult") | returned_words(tree, "_status") | {EMPTY}
+    pipeline, result = (ast.parse((CODE / "extraction" / name).read_text()) for name in ("pipeline.py", "result.py"))
+    return first_arguments(pipeline, "BatchResult") | returned_words(result, "_status") | {EMPTY}
 
 
 def test_every_outcome_has_its_row_and_every_row_its_outcome() -> None:

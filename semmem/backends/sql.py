@@ -22,7 +22,7 @@ from pathlib import Path
 from sqlalchemy import Connection, and_, delete, select, update
 
 from semmem.backends import sql_life, sql_turns
-from semmem.backends.sql_batches import claim_batch, finish_batch
+from semmem.backends.sql_batches import claim_batch, finish_batch, turns_before
 from semmem.backends.sql_file import SqliteFile, Synchronous, sqlite_path
 from semmem.backends.sql_tables import (
     LIVE,
@@ -36,7 +36,7 @@ from semmem.backends.sql_tables import (
     within,
 )
 from semmem.memory import Fact, Memory, Scope, Turn
-from semmem.ports import Batch, BatchRules, TurnClosed, Uses
+from semmem.ports import Batch, BatchRules, TurnClosed, Uses, WaitingSession
 
 
 class SqlJournal:
@@ -48,7 +48,8 @@ class SqlJournal:
     waits for another process before it is a JournalError. ``synchronous``: see above. ``size_bytes_max``: limit of the
     file's size, None for the disk's. ``batch_sizes_max``: a batch has at most this many times ``BatchRules.size``
     turns. ``versions_max``: earlier versions kept per memory. ``prune_rows_max``: rows erased per transaction when
-    pruning, so that accepting turns goes on in between.
+    pruning, so that accepting turns goes on in between. ``waiting_sessions_max``, ``waiting_turns_max``: how many are
+    looked at for a change of topic.
 
     Every call may raise JournalError. A cancelled call may still be committed.
     """
@@ -63,6 +64,8 @@ class SqlJournal:
         batch_sizes_max: int = 2,
         versions_max: int = 50,
         prune_rows_max: int = 1000,
+        waiting_sessions_max: int = 1000,
+        waiting_turns_max: int = 50,
     ) -> None:
         self._file = SqliteFile(
             sqlite_path(url_or_path),
@@ -73,6 +76,8 @@ class SqlJournal:
         self._batch_sizes_max = batch_sizes_max
         self._versions_max = versions_max
         self._prune_rows_max = prune_rows_max
+        self._waiting_sessions_max = waiting_sessions_max
+        self._waiting_turns_max = waiting_turns_max
 
     async def open(self) -> None:
         """Create the file, or check that it is a journal this build can read. Idempotent."""
@@ -115,6 +120,23 @@ class SqlJournal:
         """As in the port. Turns opened after ``now`` are not affected, those that arrive late are."""
         return await self._file.write(lambda conn: sql_turns.end_session(conn, user, session, now))
 
+    async def session_turns(self, last: Turn, *, limit: int) -> list[Turn]:
+        """As in the port."""
+        return [*await self._file.read(lambda conn: turns_before(conn, last, limit - 1)), last]
+
+    async def waiting_sessions(self, *, turns_min: int, opened_after: float) -> list[WaitingSession]:
+        """As in the port; at most ``waiting_sessions_max``."""
+        limit = self._waiting_sessions_max
+        return await self._file.read(lambda conn: sql_turns.waiting_sessions(conn, turns_min, opened_after, limit))
+
+    async def waiting_turns(self, user: str, session: str) -> list[Turn]:
+        """As in the port; at most ``waiting_turns_max``."""
+        return await self._file.read(lambda conn: sql_turns.waiting_turns(conn, user, session, self._waiting_turns_max))
+
+    async def cut_session(self, user: str, session: str, *, before: float) -> None:
+        """As in the port. A cut that lies before an earlier one changes nothing."""
+        await self._file.write(lambda conn: sql_turns.cut_session(conn, user, session, before))
+
     async def counts(self) -> dict[str, int]:
         """``open`` and ``ready`` wait; ``leased`` are in a batch; ``done``, ``refused``; ``lonely`` closed halves."""
         return await self._file.read(sql_turns.counts)
@@ -141,7 +163,7 @@ class SqlJournal:
     # --- batches ---
 
     async def claim(self, rules: BatchRules, *, now: float) -> Batch | None:
-        """As in the port. Trigger words: ``size``, ``idle``, ``end``.
+        """As in the port. Trigger words: ``end``, ``drift``, ``size``, ``idle``; the first that holds.
 
         A turn that was refused meanwhile is left out when a batch is claimed again, with the facts it grounds; a batch
         of which nothing is left is finished as ``empty``.

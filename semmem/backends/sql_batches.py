@@ -37,6 +37,7 @@ from semmem.backends.sql_tables import (
     json_facts,
     row_scope,
     row_turn,
+    session_drifts,
     session_ends,
     turns,
     users,
@@ -101,7 +102,7 @@ def _load(conn: Connection, batch_id: str, context_turns: int) -> Batch:
         id=batch_id,
         scope=row_scope(row),
         turns=learnable,
-        context=_context(conn, learnable[0], context_turns) if learnable else (),
+        context=turns_before(conn, learnable[0], context_turns) if learnable else (),
         trigger=row.trigger_word,
         attempt=row.attempt,
         facts=facts,
@@ -122,7 +123,8 @@ def _keep_grounded(conn: Connection, row: Row[Any], refused: set[str]) -> tuple[
     return kept, applied
 
 
-def _context(conn: Connection, first: Turn, limit: int) -> tuple[Turn, ...]:
+def turns_before(conn: Connection, first: Turn, limit: int) -> tuple[Turn, ...]:
+    """The newest turns of a session that came before ``first``, oldest first, without refused ones."""
     session = and_(turns.c.user_id == first.scope.user, turns.c.session == (first.scope.session or ""))
     before = and_(
         turns.c.opened_at <= first.opened_at,
@@ -165,6 +167,9 @@ def _due_session(conn: Connection, rules: BatchRules, now: float) -> _Due | None
             continue
         if row.ended:
             return _Due(row.user_id, row.session, "end", turns.c.opened_at <= row.ended_at)
+        if row.drifted:
+            before = and_(_ready(rules, now), turns.c.opened_at < row.drifted_at)
+            return _Due(row.user_id, row.session, "drift", before)
         return _Due(row.user_id, row.session, "size" if row.ready >= rules.size else "idle", _ready(rules, now))
     return None
 
@@ -172,13 +177,15 @@ def _due_session(conn: Connection, rules: BatchRules, now: float) -> _Due | None
 def _due(rules: BatchRules, now: float, among: ColumnElement[bool]) -> Select[Any]:
     """The due session of the oldest waiting turn."""
     session = _sessions(_ready(rules, now), among)
-    end = session_ends.c
+    end, drift = session_ends.c, session_drifts.c
     ended = session.c.oldest <= end.ended_at
+    drifted = session.c.oldest_ready < drift.drifted_at
     idle = and_(session.c.ready == session.c.waiting, session.c.active <= now - rules.idle_s)
     return (
-        select(session, end.ended_at, ended.label("ended"))
+        select(session, end.ended_at, ended.label("ended"), drift.drifted_at, drifted.label("drifted"))
         .outerjoin(session_ends, and_(end.user_id == session.c.user_id, end.session == session.c.session))
-        .where(or_(session.c.ready >= rules.size, idle, ended))
+        .outerjoin(session_drifts, and_(drift.user_id == session.c.user_id, drift.session == session.c.session))
+        .where(or_(session.c.ready >= rules.size, idle, ended, drifted))
         .order_by(session.c.oldest)
         .limit(1)
     )
@@ -193,6 +200,7 @@ def _sessions(ready: ColumnElement[bool], among: ColumnElement[bool]) -> Subquer
             turns.c.user_id,
             turns.c.session,
             func.min(turns.c.opened_at).label("oldest"),
+            func.min(case((ready, turns.c.opened_at))).label("oldest_ready"),
             func.count().label("waiting"),
             func.sum(case((ready, 1), else_=0)).label("ready"),
             func.max(active).label("active"),

@@ -194,13 +194,14 @@ def _create_tables(conn: Connection) -> None:
     if journal_schema.name not in tables:
         if tables:
             raise JournalError("the file is a database, but not a journal of semmem")
-        metadata.create_all(conn)
+        journal_schema.create(conn)
         conn.execute(insert(journal_schema).values(version=SCHEMA_VERSION))
     found = conn.execute(select(journal_schema.c.version)).scalar_one()
     if found == 1:
         found = _extend(conn)
     if found != SCHEMA_VERSION:
         raise JournalError(f"the journal has schema version {found}; this build knows version {SCHEMA_VERSION}")
+    metadata.create_all(conn)  # also those that came after the file was made
 
 
 def _extend(conn: Connection) -> int:

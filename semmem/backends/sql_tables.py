@@ -143,6 +143,15 @@ session_ends = Table(
     Column("ended_at", Double, nullable=False),
 )
 
+session_drifts = Table(
+    "session_drifts",
+    metadata,
+    Column("user_id", AnyText, primary_key=True),
+    Column("session", AnyText, primary_key=True),
+    Column("drifted_at", Double, nullable=False),
+)
+"""Since when a session is about something else: its turns before that belong together."""
+
 versions = Table(
     "versions",
     metadata,

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
     Insert,
@@ -39,6 +40,8 @@ from semmem.backends.sql_tables import (
     batches,
     closed_row,
     opened_row,
+    row_turn,
+    session_drifts,
     session_ends,
     turns,
     users,
@@ -46,7 +49,7 @@ from semmem.backends.sql_tables import (
     within,
 )
 from semmem.memory import Scope, Turn
-from semmem.ports import TurnClosed
+from semmem.ports import TurnClosed, WaitingSession
 
 _UPSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
@@ -154,14 +157,49 @@ def turn_of_answer(conn: Connection, user: str, answer_id: str) -> tuple[str, st
 
 def end_session(conn: Connection, user: str, session: str, now: float) -> int:
     """The mark outlives this call, for turns that were opened before it and are still on their way here."""
-    statement = upsert_into(conn.dialect.name, session_ends)
-    new = statement.excluded.ended_at
-    mark = statement.values(user_id=user, session=session, ended_at=now).on_conflict_do_update(
-        index_elements=["user_id", "session"], set_={"ended_at": new}, where=session_ends.c.ended_at < new
-    )
-    conn.execute(mark)
+    _mark(conn, session_ends, user, session, session_ends.c.ended_at, now)
     waiting = and_(WAITING, turns.c.user_id == user, turns.c.session == session, turns.c.opened_at <= now)
     return _count(conn, waiting)
+
+
+def cut_session(conn: Connection, user: str, session: str, before: float) -> None:
+    _mark(conn, session_drifts, user, session, session_drifts.c.drifted_at, before)
+
+
+def _mark(conn: Connection, table: Table, user: str, session: str, column: Column[float], at: float) -> None:
+    """A time of a session that only ever moves on."""
+    statement = upsert_into(conn.dialect.name, table)
+    new = statement.excluded[column.name]
+    mark = statement.values({"user_id": user, "session": session, column.name: at}).on_conflict_do_update(
+        index_elements=["user_id", "session"], set_={column.name: new}, where=column < new
+    )
+    conn.execute(mark)
+
+
+_DRIFT = session_drifts.c
+_SINCE_CUT = turns.outerjoin(session_drifts, and_(_DRIFT.user_id == turns.c.user_id, _DRIFT.session == turns.c.session))
+_UNCUT = and_(WAITING, or_(_DRIFT.drifted_at.is_(None), turns.c.opened_at >= _DRIFT.drifted_at))
+
+
+def waiting_sessions(conn: Connection, turns_min: int, opened_after: float, limit: int) -> list[WaitingSession]:
+    newest = func.max(turns.c.opened_at)
+    busy = (
+        select(turns.c.user_id, turns.c.session, newest)
+        .select_from(_SINCE_CUT)
+        .where(_UNCUT)
+        .group_by(turns.c.user_id, turns.c.session)
+        .having(func.count() >= turns_min, newest > opened_after)
+        .order_by(newest.desc())
+        .limit(limit)
+    )
+    return [WaitingSession(*row) for row in conn.execute(busy)]
+
+
+def waiting_turns(conn: Connection, user: str, session: str, limit: int) -> list[Turn]:
+    mine = and_(_UNCUT, turns.c.user_id == user, turns.c.session == session)
+    newest_first = (turns.c.opened_at.desc(), turns.c.ordinal.desc(), turns.c.id.desc())
+    rows = conn.execute(select(turns).select_from(_SINCE_CUT).where(mine).order_by(*newest_first).limit(limit))
+    return [row_turn(row) for row in reversed(rows.all())]
 
 
 # --- erasing ---------------------------------------------------------------------------------------------------------
@@ -179,7 +217,9 @@ def forget_turns(conn: Connection, scope: Scope) -> int:
             conn.execute(delete(table).where(table.c.user_id == scope.user))
     if scope.project is None and scope.agent is None:
         sessions = literal(True) if scope.session is None else session_ends.c.session == scope.session
+        drifts = literal(True) if scope.session is None else session_drifts.c.session == scope.session
         conn.execute(delete(session_ends).where(session_ends.c.user_id == scope.user, sessions))
+        conn.execute(delete(session_drifts).where(session_drifts.c.user_id == scope.user, drifts))
     return number
 
 
@@ -202,13 +242,13 @@ def prune(conn: Connection, done_before: float, rows_max: int) -> int:
 
 
 def prune_marks(conn: Connection, done_before: float) -> None:
-    """Finished batches, names of answers whose turn is gone, and ends of sessions of which nothing waits any more."""
+    """Finished batches, names of answers whose turn is gone, and marks of sessions of which nothing waits any more."""
     gone = ~select(turns.c.id).where(turns.c.id == answers.c.turn_id).exists()
     conn.execute(delete(answers).where(answers.c.answered_at < done_before, gone))
     conn.execute(delete(batches).where(batches.c.status.is_not(None), batches.c.finished_at < done_before))
-    ends = session_ends.c
-    needed = select(turns.c.id).where(WAITING, turns.c.user_id == ends.user_id, turns.c.session == ends.session)
-    conn.execute(delete(session_ends).where(ends.ended_at < done_before, ~needed.exists()))
+    for table, marked_at in ((session_ends, session_ends.c.ended_at), (session_drifts, session_drifts.c.drifted_at)):
+        waits = and_(WAITING, turns.c.user_id == table.c.user_id, turns.c.session == table.c.session)
+        conn.execute(delete(table).where(marked_at < done_before, ~select(turns.c.id).where(waits).exists()))
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------

@@ -124,13 +124,29 @@ class Extraction(Section):
         default=5, ge=0, le=50, description="turns before a batch that are shown for context, never learnt from"
     )
     session_idle_s: Seconds = Field(default=300.0, description="silence after which what waits is learnt from")
+    drift_threshold: Fraction = Field(
+        default=0.12,
+        description="cosine with the waiting messages below which a message begins another topic, so that what was "
+        "said before is learnt from at once; 0: topics are not looked at",
+    )
+    drift_turns_min: int = Field(default=3, ge=1, le=50, description="waiting messages that make up a topic")
     answer_wait_s: Seconds = Field(default=60.0, description="how long a turn may wait for its answer")
     concurrency: int = Field(default=4, ge=1, le=64, description="batches worked on at the same time")
     facts_per_batch_max: int = Field(default=20, ge=1, le=100, description="most facts kept of one batch")
     attempts_max: int = Field(default=5, ge=1, le=100, description="tries before a batch is given up")
-    custom_instructions: Prose = Field(default="", description="added to the extraction prompt (engine llm)")
+    custom_instructions: Prose = Field(
+        default="", description="added to the prompts for facts and summaries (when a model extracts)"
+    )
     categories: ListOf[NonEmptyLine] = Field(
-        default=(), max_length=50, description="only facts of these kinds (engine llm); empty: all"
+        default=(), max_length=50, description="only facts of these kinds (when a model extracts); empty: all"
+    )
+    episodic_summary: bool = Field(
+        default=True,
+        description="when a session ends, a summary of it becomes a memory (engine llm, auto with a model)",
+    )
+    contradiction_check: bool = Field(
+        default=True,
+        description="the model that extracts judges what replaces what, one call per batch; false: the rules do",
     )
     update_threshold: Fraction = Field(
         default=0.9, description="cosine from which a fact updates a memory instead of adding one"

@@ -143,14 +143,17 @@ def endpoints_are_complete(settings: Settings) -> Iterator[Finding]:
 
 
 def leases_outlast_calls(settings: Settings) -> Iterator[Finding]:
-    model, lease_s = settings.external_model("memory_extraction"), settings.memory.extraction.lease_s
-    if model is not None and lease_s <= model.llm_timeout_seconds:
+    model, extraction = settings.external_model("memory_extraction"), settings.memory.extraction
+    if model is None or extraction.engine == "rules":
+        return
+    calls = 1 + extraction.episodic_summary + extraction.contradiction_check
+    if extraction.lease_s <= calls * model.llm_timeout_seconds:
         yield Finding(
             ("memory", "extraction", "lease_s"),
-            lease_s,
-            f"is not longer than one call of the extraction model ({model.llm_timeout_seconds:g} s), "
-            "so another worker would begin the same batch",
-            "make it several times llm_timeout_seconds",
+            extraction.lease_s,
+            f"is not longer than the calls of the extraction model for one batch ({calls} of up to "
+            f"{model.llm_timeout_seconds:g} s), so another worker would begin the same batch",
+            f"make it more than {calls * model.llm_timeout_seconds:g}",
             (("external_models",),),
         )
 

@@ -6,40 +6,31 @@ something else (both stay), whatever the cosine: budgets of $10k and $15k are 0.
 above ``update_threshold`` becomes a new version of the same memory, below it is superseded by a memory of its own:
 dated, kept, no longer retrieved. Without a judge, cosines above ``update_threshold`` are updates.
 
-``contradicts`` is the place for a model: asked about what is left of the grey zone below the threshold.
+``doubts`` are the pairs that a language model may judge instead of the rules, before anything is stored: those between
+``grey_threshold`` and ``update_threshold``, and those above where numbers, days, names or a negation differ.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import StrEnum
+from types import MappingProxyType
 
-from semmem.extraction.contradiction import Verdict
+from semmem.extraction.candidate import Candidate, as_released, created, reconsidered, superseded, updated
+from semmem.extraction.contradiction import Verdict, details_differ
+from semmem.extraction.model_judge import Doubt, Opinions
 from semmem.extraction.screen import same_text
+from semmem.extraction.session_summary import KEY_PREFIX
 from semmem.extraction.writes import Writes
-from semmem.memory import (
-    QUARANTINED,
-    RELEASED,
-    SUPERSEDED_BY,
-    Fact,
-    Hit,
-    Memory,
-    MemoryStatus,
-    Scope,
-    Source,
-    Turn,
-    Vector,
-)
+from semmem.memory import QUARANTINED, Hit, Memory, MemoryStatus, Scope
 from semmem.ports import History, Store, UserWork
-
-Contradicts = Callable[[Fact, Memory], Awaitable[bool]]
-"""Whether a fact makes a stored memory untrue. Raises ModelUnavailable when that is worth asking again later."""
 
 Judge = Callable[[str, str, float], Verdict]
 """What a new text is to an old one, given the cosine of the two. Pure and fast: it runs on the event loop."""
+
+
+NO_OPINIONS: Opinions = MappingProxyType({})
 
 
 class Action(StrEnum):
@@ -54,33 +45,14 @@ class Action(StrEnum):
     FORGOTTEN = "forgotten"
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A screened fact on its way into the store. ``id`` is the memory id it gets if it is created, ``batch`` the batch
-    or hold under which it is written."""
-
-    id: str
-    fact: Fact
-    turn: Turn
-    vector: Vector
-    now: float
-    expires_at: float | None = None
-    batch: str = ""
-
-
-def memory_id(batch_id: str, index: int) -> str:
-    """``mem_`` and 26 base32 characters (130 of SHA-256's bits), the same for every try to store one fact."""
-    digest = hashlib.sha256(f"{batch_id}\n{index}".encode()).digest()
-    return "mem_" + base64.b32encode(digest).decode().lower()[:26]
-
-
 class Dedup:
     """Puts facts into the store of a user, one after another.
 
     ``update_threshold`` and ``grey_threshold`` are cosines; with the grey one above, there is no grey zone.
     ``judge_cosine_min`` is the cosine from which the judge is asked: what replaces a memory may hardly resemble it.
     ``neighbours_max`` memories of the same user and type are compared; more than the few that matter, because those
-    of other projects are sorted out only afterwards. ``work`` knows what was forgotten while a batch was under way.
+    of other projects are sorted out only afterwards. At most ``doubts_per_fact_max`` of them are doubts. ``work`` knows
+    what was forgotten while a batch was under way.
     """
 
     def __init__(
@@ -91,29 +63,47 @@ class Dedup:
         update_threshold: float = 0.9,
         grey_threshold: float = 0.55,
         neighbours_max: int = 20,
-        contradicts: Contradicts | None = None,
+        doubts_per_fact_max: int = 5,
         judge: Judge | None = None,
         judge_cosine_min: float = 0.25,
         work: UserWork | None = None,
     ) -> None:
         if not all(0 < cosine <= 1 for cosine in (update_threshold, grey_threshold, judge_cosine_min)):
             raise ValueError("thresholds must be cosines above 0")
+        if neighbours_max < 1 or doubts_per_fact_max < 1:
+            raise ValueError("neighbours_max and doubts_per_fact_max must be at least 1")
         self._store = store
         self._history = history
         self._update_threshold = update_threshold
         self._grey_threshold = grey_threshold
         self._neighbours_max = neighbours_max
-        self._contradicts = contradicts
+        self._doubts_per_fact_max = doubts_per_fact_max
         self._judge = judge
         self._judge_cosine_min = judge_cosine_min
         self._work = work
 
-    async def put(self, new: Candidate) -> Action:
-        """Store one fact. Safe to repeat after a crash anywhere in it. Raises StoreError, JournalError, ModelError."""
+    async def doubts(self, news: Sequence[Candidate]) -> list[Doubt]:
+        """Each fact's doubtful neighbours, those among the facts before it included. Raises StoreError."""
+        found: list[Doubt] = []
+        for place, new in enumerate(news):
+            known = [(hit.memory.content, hit.cosine) for hit in await self._neighbours(new)]
+            known += [
+                (other.fact.content, float(other.vector @ new.vector))
+                for other in news[:place]
+                if other.fact.type is new.fact.type
+            ]
+            found += self._doubts(new.fact.content, known)
+        return found
+
+    async def put(self, new: Candidate, opinions: Opinions = NO_OPINIONS) -> Action:
+        """Store one fact. An opinion on a pair outweighs the judge's.
+
+        Safe to repeat after a crash anywhere in it, with other opinions as well. Raises StoreError, JournalError.
+        """
         neighbours = await self._neighbours(new)
         if any(same_text(hit.memory.content) == same_text(new.fact.content) for hit in neighbours):
             return Action.UNCHANGED
-        verdicts = self._verdicts(new, neighbours)
+        verdicts = self._verdicts(new, neighbours, opinions)
         if Verdict.SAME in verdicts:
             return Action.UNCHANGED
         contradicted = [
@@ -123,12 +113,25 @@ class Dedup:
             if await self._update(new, contradicted):
                 return Action.UPDATED
             contradicted = []
-        elif not contradicted:
-            contradicted = await self._contradicted(new, neighbours)
         await self._supersede(contradicted, new, by=new.id)
         if not await self._writes(new).put(created(new)):
             return Action.FORGOTTEN
         return Action.SUPERSEDED if contradicted else Action.CREATED
+
+    async def put_keyed(self, new: Candidate) -> Action:
+        """Store what stands alone under its id (``keyed_id``): a new version of it, if there is one already.
+
+        Safe to repeat like ``put``.
+        """
+        old = await self._store.get(_owner(new), new.id)
+        if old is not None and same_text(old.content) == same_text(new.fact.content):
+            return Action.UNCHANGED
+        if old is None:
+            return Action.CREATED if await self._writes(new).put(created(new)) else Action.FORGOTTEN
+        newer = updated(old, new)
+        if old.status is MemoryStatus.SUPERSEDED:  # what took its place does not know what is said now
+            newer = replace(newer, status=MemoryStatus.ACTIVE)
+        return Action.UPDATED if await self._writes(new).replace(old, newer) else Action.FORGOTTEN
 
     async def quarantine(self, new: Candidate, reason: str) -> Action:
         """Keep a suspicious fact where an operator sees it and no search does. ``reason`` is the screen's word."""
@@ -141,18 +144,18 @@ class Dedup:
         It is compared like a new fact: where another memory says the same it is superseded by that one, and what it
         contradicts is superseded by it. Raises StoreError and JournalError.
         """
-        new = _candidate(held, batch, now)
+        new = reconsidered(held, batch, now)
         neighbours = await self._neighbours(new)
-        verdicts = self._verdicts(new, neighbours)
+        verdicts = self._verdicts(new, neighbours, NO_OPINIONS)
         for hit, verdict in zip(neighbours, verdicts, strict=True):
             if verdict is Verdict.SAME or same_text(hit.memory.content) == same_text(held.content):
-                await self._writes(new).replace(held, _superseded(held, new, hit.memory.id))
+                await self._writes(new).replace(held, superseded(held, new, hit.memory.id))
                 return Action.UNCHANGED, hit.memory
         contradicted = [
             hit for hit, verdict in zip(neighbours, verdicts, strict=True) if verdict is Verdict.CONTRADICTION
         ]
         await self._supersede(contradicted, new, by=held.id)
-        released = _released(held, now)
+        released = as_released(held, now)
         if not await self._writes(new).replace(held, released):
             return Action.FORGOTTEN, held
         return (Action.SUPERSEDED if contradicted else Action.CREATED), released
@@ -167,30 +170,34 @@ class Dedup:
         hits = await self._store.search(
             scope, new.vector, limit=self._neighbours_max, now=new.now, types=(new.fact.type,), fresh=True
         )
-        return [hit for hit in hits if (hit.memory.project or None) == scope.project]
+        return [hit for hit in hits if (hit.memory.project or None) == scope.project and not _is_summary(hit.memory)]
 
-    def _verdicts(self, new: Candidate, neighbours: list[Hit]) -> list[Verdict]:
-        """What the fact is to each neighbour. Without a judge only the nearest one may be meant by it."""
-        if self._judge is not None:
-            return [self._verdict(self._judge, new, hit) for hit in neighbours]
-        nearest = [hit.cosine > self._update_threshold for hit in neighbours[:1]]
+    def _doubts(self, new: str, known: list[tuple[str, float]]) -> list[Doubt]:
+        if any(same_text(old) == same_text(new) for old, _ in known):
+            return []
+        doubtful = [Doubt(old, new, cosine) for old, cosine in known if self._is_doubtful(old, new, cosine)]
+        return sorted(doubtful, key=lambda doubt: -doubt.cosine)[: self._doubts_per_fact_max]
+
+    def _is_doubtful(self, old: str, new: str, cosine: float) -> bool:
+        if cosine > self._update_threshold:
+            return details_differ(old, new)
+        return cosine >= self._grey_threshold
+
+    def _verdicts(self, new: Candidate, neighbours: list[Hit], opinions: Opinions) -> list[Verdict]:
+        """What the fact is to each neighbour, nearest first."""
         return [
-            Verdict.CONTRADICTION if same else Verdict.DIFFERENT for same in nearest + [False] * (len(neighbours) - 1)
+            opinions.get((hit.memory.content, new.fact.content)) or self._verdict(new, hit, nearest=place == 0)
+            for place, hit in enumerate(neighbours)
         ]
 
-    def _verdict(self, judge: Judge, new: Candidate, hit: Hit) -> Verdict:
+    def _verdict(self, new: Candidate, hit: Hit, *, nearest: bool) -> Verdict:
+        """Without a judge only the nearest memory may be meant by a fact."""
+        if self._judge is None:
+            meant = nearest and hit.cosine > self._update_threshold
+            return Verdict.CONTRADICTION if meant else Verdict.DIFFERENT
         if hit.cosine < self._judge_cosine_min:
             return Verdict.DIFFERENT
-        return judge(hit.memory.content, new.fact.content, hit.cosine)
-
-    async def _contradicted(self, new: Candidate, neighbours: list[Hit]) -> list[Hit]:
-        """The nearest memory of the grey zone that the fact makes untrue, if there is a check and one is."""
-        for hit in neighbours:
-            if self._contradicts is None or hit.cosine < self._grey_threshold:
-                break
-            if hit.cosine <= self._update_threshold and await self._contradicts(new.fact, hit.memory):
-                return [hit]
-        return []
+        return self._judge(hit.memory.content, new.fact.content, hit.cosine)
 
     async def _update(self, new: Candidate, contradicted: list[Hit]) -> bool:
         """A new version of the nearest; the others go first, because a second try finds the new version and stops.
@@ -199,7 +206,7 @@ class Dedup:
         """
         nearest, *others = contradicted
         await self._supersede(others, new, by=nearest.memory.id)
-        return await self._writes(new).replace(nearest.memory, _updated(nearest.memory, new))
+        return await self._writes(new).replace(nearest.memory, updated(nearest.memory, new))
 
     async def _supersede(self, hits: list[Hit], new: Candidate, *, by: str) -> None:
         """Retire what the fact makes untrue. Before the fact is written: a second try, finding the fact already
@@ -207,7 +214,7 @@ class Dedup:
         for hit in hits:
             old = await self._with_vector(hit.memory)
             if old is not None and old.status is MemoryStatus.ACTIVE:
-                await self._writes(new).replace(old, _superseded(old, new, by))
+                await self._writes(new).replace(old, superseded(old, new, by))
 
     async def _with_vector(self, found: Memory) -> Memory | None:
         """A store may leave the vectors out of what it finds; a version written without would have lost its own."""
@@ -217,71 +224,10 @@ class Dedup:
         return Writes(self._store, self._history, self._work, new.batch)
 
 
-def created(new: Candidate) -> Memory:
-    """The first version of the memory a fact becomes."""
-    scope = new.turn.scope
-    return Memory(
-        id=new.id,
-        version=1,
-        type=new.fact.type,
-        content=new.fact.content,
-        user=scope.user,
-        project=scope.project,
-        agent=scope.agent,
-        session=scope.session,
-        source=_source(new.turn),
-        importance=new.fact.importance,
-        created_at=new.now,
-        updated_at=new.now,
-        occurred_at=new.fact.occurred_at,
-        expires_at=new.expires_at,
-        embedding=new.vector,
-    )
-
-
-def _updated(old: Memory, new: Candidate) -> Memory:
-    return replace(
-        old,
-        version=old.version + 1,
-        content=new.fact.content,
-        session=new.turn.scope.session,
-        source=_source(new.turn),
-        importance=max(old.importance, new.fact.importance),
-        updated_at=new.now,
-        occurred_at=new.fact.occurred_at,
-        expires_at=new.expires_at,
-        embedding=new.vector,
-    )
-
-
-def _superseded(old: Memory, new: Candidate, by: str) -> Memory:
-    return replace(
-        old,
-        version=old.version + 1,
-        status=MemoryStatus.SUPERSEDED,
-        updated_at=new.now,
-        metadata={**old.metadata, SUPERSEDED_BY: by},
-    )
-
-
-def _released(held: Memory, now: float) -> Memory:
-    metadata = {name: value for name, value in held.metadata.items() if name != QUARANTINED} | {RELEASED: True}
-    return replace(held, version=held.version + 1, status=MemoryStatus.ACTIVE, updated_at=now, metadata=metadata)
-
-
-def _candidate(held: Memory, batch: str, now: float) -> Candidate:
-    """A memory as the fact it once was. Raises ValueError when it has no vector to compare it by."""
-    if held.embedding is None:
-        raise ValueError("a memory is compared by its vector")
-    scope = Scope(held.user, held.project, held.agent, held.session)
-    turn = Turn(held.source.turn, scope, 0, "", opened_at=held.source.time, request_id=held.source.request_id)
-    fact = Fact(held.type, held.content, turn.id, importance=held.importance, occurred_at=held.occurred_at)
-    return Candidate(held.id, fact, turn, held.embedding, now, held.expires_at, batch)
+def _is_summary(memory: Memory) -> bool:
+    """A summary is replaced by the next one of its session, never by a single fact."""
+    return memory.key is not None and memory.key.startswith(KEY_PREFIX)
 
 
 def _owner(new: Candidate) -> Scope:
     return Scope(new.turn.scope.user)
-
-
-def _source(turn: Turn) -> Source:
-    return Source("user", turn.scope.session or "", turn.id, turn.request_id, turn.opened_at)

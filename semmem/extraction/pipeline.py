@@ -1,30 +1,36 @@
-"""Learn from one batch: extract, screen, deduplicate, store, and say what became of it.
+"""Learn from one batch: extract, summarise, screen, judge, store, and say what became of it.
 
 Every step may fail or be cut off by a crash, and the batch then comes back with what the journal knows of it. So:
 facts are saved before the first one is stored, each is marked once it is stored, and storing one again changes
-nothing.
+nothing. What a model thought of the facts is not saved: another try asks again, and whatever it hears then, what is
+stored already is found there.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
-from semmem.extraction.dedup import Action, Candidate, Dedup, memory_id
+from semmem.extraction.candidate import Candidate, keyed_id, memory_id
+from semmem.extraction.dedup import NO_OPINIONS, Action, Dedup
 from semmem.extraction.grounding import Said
+from semmem.extraction.model_judge import ModelJudge, Opinions
 from semmem.extraction.quota import Quota
+from semmem.extraction.reading import Reader
+from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Outcome, Verdict, screen
-from semmem.memory import Fact, Turn
+from semmem.extraction.session_summary import ENDS, Summariser
+from semmem.memory import Fact
 from semmem.ports import (
     Batch,
     Embedder,
     Extractor,
     Journal,
     JournalError,
+    ModelError,
     ModelRefused,
     ModelUnavailable,
 )
@@ -39,34 +45,14 @@ class Screening(Protocol):
     def __call__(self, fact: Fact, said: Said, /) -> Verdict: ...
 
 
-@dataclass(frozen=True, slots=True)
-class BatchResult:
-    """What became of a batch.
-
-    ``status`` is terminal (``stored``, ``nothing``, ``rejected``, ``unchanged``, ``extraction_failed``, ``gave_up``)
-    or ``postponed``. ``stored`` counts memories created or changed, by type; ``actions`` counts facts by what storing
-    them did; ``rejected`` and ``quarantined`` count facts by reason. Only this try's work is counted. ``cause`` is the
-    name of the error class of a failure, ``engine`` the extractor that was asked, empty when facts of an earlier try
-    were used.
-    """
-
-    status: str
-    stored: Mapping[str, int] = field(default_factory=dict)
-    actions: Mapping[str, int] = field(default_factory=dict)
-    rejected: Mapping[str, int] = field(default_factory=dict)
-    engine: str = ""
-    cause: str = ""
-    quarantined: Mapping[str, int] = field(default_factory=dict)
-
-
 class Learning:
     """Learns from leased batches. Holds no state of its own: any number of batches of different users at a time.
 
     ``quota`` keeps a user's memories within their limit. ``fallback`` takes over when the extractor refuses, and on
     the last of ``attempts_max`` tries. A try that failed is repeated after ``backoff_s``, four times as long after
     each further one, up to ``backoff_max_s``. ``ttl_s`` is how long a memory lives after it was last said (None: for
-    ever). Of one user text at most ``turn_chars_max`` characters are read (its beginning and its end).
-    ``strip_block`` removes semmem's own injected block from a user's text.
+    ever). ``reader`` says what is read of a turn. ``model_judge`` is asked which of the facts replace or repeat what is
+    stored, and ``summariser`` for a summary of a session that has ended; when either fails, the batch goes on without.
     """
 
     def __init__(
@@ -79,17 +65,18 @@ class Learning:
         quota: Quota | None = None,
         fallback: Extractor | None = None,
         screening: Screening = screen,
-        strip_block: Callable[[str], str] = str,
+        reader: Reader | None = None,
+        model_judge: ModelJudge | None = None,
+        summariser: Summariser | None = None,
         facts_max: int = 20,
-        turn_chars_max: int = 16_000,
         attempts_max: int = 5,
         backoff_s: float = 60.0,
         backoff_max_s: float = 3600.0,
         ttl_s: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if facts_max < 1 or attempts_max < 1 or turn_chars_max < 16:
-            raise ValueError("facts_max and attempts_max must be at least 1, turn_chars_max at least 16")
+        if facts_max < 1 or attempts_max < 1:
+            raise ValueError("facts_max and attempts_max must be at least 1")
         self._journal = journal
         self._embedder = embedder
         self._dedup = dedup
@@ -97,9 +84,10 @@ class Learning:
         self._extractor = extractor
         self._fallback = fallback
         self._screening = screening
-        self._strip_block = strip_block
+        self._reader = reader or Reader()
+        self._model_judge = model_judge
+        self._summariser = summariser
         self._facts_max = facts_max
-        self._turn_chars_max = turn_chars_max
         self._attempts_max = attempts_max
         self._backoff_s = backoff_s
         self._backoff_max_s = backoff_max_s
@@ -116,25 +104,30 @@ class Learning:
     async def _learn(self, batch: Batch) -> BatchResult:
         if batch.attempt > self._attempts_max:
             return await self._finish(batch, BatchResult("gave_up", cause="attempts"))
-        tally = _Tally()
-        shown, said = await asyncio.to_thread(self._read, batch)
+        tally = Tally()
+        shown, said = await asyncio.to_thread(self._reader.read, batch)
         try:
             facts = batch.facts if batch.facts is not None else await self._new_facts(shown, said, tally)
         except ModelRefused as error:
             failed = BatchResult("extraction_failed", engine=tally.engine, cause=type(error).__name__)
             return await self._finish(batch, failed)
-        for index in range(batch.applied, len(facts)):
-            await self._store(batch, index, facts[index], said, tally)
+        left = range(batch.applied, len(facts))
+        news = [await self._candidate(batch, index, facts[index], said, tally) for index in left]
+        opinions = await self._opinions(news)
+        for index, new in zip(left, news, strict=True):
+            if new is not None:
+                await self._store(batch, *new, opinions, tally)
             await self._journal.mark_applied(batch.id, index + 1)
         return await self._finish(batch, tally.result(earlier=batch.applied))
 
-    async def _new_facts(self, shown: Batch, said: Said, tally: _Tally) -> Sequence[Fact]:
+    async def _new_facts(self, shown: Batch, said: Said, tally: Tally) -> Sequence[Fact]:
         found = await self._extract(shown, tally)
         facts = await asyncio.to_thread(self._screened, found, shown, said, tally)
+        facts += await self._summary(shown, tally)
         await self._journal.save_facts(shown.id, facts)
         return facts
 
-    async def _extract(self, shown: Batch, tally: _Tally) -> list[Fact]:
+    async def _extract(self, shown: Batch, tally: Tally) -> list[Fact]:
         """The facts of the extractor, or of the fallback where there is one and the extractor will not do."""
         if not shown.turns:
             return []
@@ -148,7 +141,22 @@ class Learning:
         tally.engine = self._fallback.name
         return await self._fallback.extract(shown)
 
-    def _screened(self, found: Iterable[Fact], shown: Batch, said: Said, tally: _Tally) -> list[Fact]:
+    async def _summary(self, shown: Batch, tally: Tally) -> list[Fact]:
+        """The session's summary, when the session has ended and its facts came from a model as well."""
+        if self._summariser is None or shown.trigger not in ENDS or tally.engine != self._extractor.name:
+            return []
+        session = await self._journal.session_turns(shown.turns[-1], limit=self._summariser.turns_max)
+        turns = await asyncio.to_thread(self._reader.turns, [turn for turn in session if turn.scope == shown.scope])
+        try:
+            summary = await self._summariser.summarise(turns)
+        except ModelError:  # counted by the model's own metric; the facts are worth more than their summary
+            return []
+        if summary is None:
+            return []
+        ground = Said(summary.content)  # which the whole session's words are already
+        return await asyncio.to_thread(self._screened, [summary], shown, ground, tally)
+
+    def _screened(self, found: Iterable[Fact], shown: Batch, said: Said, tally: Tally) -> list[Fact]:
         """What may go on, redacted where needed. Nothing else reaches the journal."""
         turns = {turn.id for turn in shown.turns}
         passed: list[Fact] = []
@@ -164,16 +172,20 @@ class Learning:
                 passed.append(replace(fact, content=verdict.content))
         return passed
 
-    async def _store(self, batch: Batch, index: int, fact: Fact, said: Said, tally: _Tally) -> None:
-        """Store one fact. It is screened again, since an earlier try may have saved it under other settings."""
+    async def _candidate(
+        self, batch: Batch, index: int, fact: Fact, said: Said, tally: Tally
+    ) -> tuple[Candidate, Verdict] | None:
+        """One fact ready to be stored. It is screened again, since an earlier try may have saved it under other
+        settings."""
         turn = next((turn for turn in batch.turns if turn.id == fact.turn_id), None)
-        verdict = await asyncio.to_thread(self._screening, fact, said)
-        if turn is None or verdict.outcome is Outcome.REJECT:
+        ground = said if fact.key is None else Said(fact.content)
+        verdict = await asyncio.to_thread(self._screening, fact, ground)
+        if turn is None or verdict.outcome is Outcome.REJECT or (fact.key and verdict.outcome is Outcome.QUARANTINE):
             tally.rejected[verdict.reason or "unknown_turn"] += 1
-            return
+            return None
         now = self._clock()
         new = Candidate(
-            id=memory_id(batch.id, index),
+            id=memory_id(batch.id, index) if fact.key is None else keyed_id(batch.scope.user, fact.key),
             fact=replace(fact, content=verdict.content),
             turn=turn,
             vector=await self._embedder.embed(verdict.content),
@@ -181,18 +193,34 @@ class Learning:
             expires_at=None if self._ttl_s is None else now + self._ttl_s,
             batch=batch.id,
         )
-        action = await self._put(batch, new, verdict)
-        tally.count(action, fact, verdict)
+        return new, verdict
+
+    async def _opinions(self, news: Sequence[tuple[Candidate, Verdict] | None]) -> Opinions:
+        """What the model thinks of the facts that compete with others. Without it the rules' judgement stands."""
+        facts = [entry[0] for entry in news if entry is not None and entry[1].outcome is not Outcome.QUARANTINE]
+        if self._model_judge is None or not facts:
+            return NO_OPINIONS
+        doubts = await self._dedup.doubts([new for new in facts if new.fact.key is None])
+        try:
+            return await self._model_judge.opinions(doubts)
+        except ModelError:
+            return NO_OPINIONS
+
+    async def _store(self, batch: Batch, new: Candidate, verdict: Verdict, opinions: Opinions, tally: Tally) -> None:
+        action = await self._put(batch, new, verdict, opinions)
+        tally.count(action, new.fact, verdict)
         await self._make_room(batch, action, tally)
 
-    async def _put(self, batch: Batch, new: Candidate, verdict: Verdict) -> Action:
+    async def _put(self, batch: Batch, new: Candidate, verdict: Verdict, opinions: Opinions) -> Action:
         if verdict.outcome is Outcome.QUARANTINE:
             return await self._dedup.quarantine(new, verdict.reason)
+        if new.fact.key is not None:
+            return await self._dedup.put_keyed(new)
         if batch.attempt > 1 and await self._dedup.holds(new):
             return Action.CREATED
-        return await self._dedup.put(new)
+        return await self._dedup.put(new, opinions)
 
-    async def _make_room(self, batch: Batch, action: Action, tally: _Tally) -> None:
+    async def _make_room(self, batch: Batch, action: Action, tally: Tally) -> None:
         if self._quota is None or action in (Action.UNCHANGED, Action.UPDATED, Action.FORGOTTEN):
             return
         if evicted := await self._quota.make_room(batch.scope.user):
@@ -213,55 +241,6 @@ class Learning:
         await self._journal.finish(batch.id, result.status, now=self._clock())
         return result
 
-    def _read(self, batch: Batch) -> tuple[Batch, Said]:
-        """The batch as an extractor sees it (without our own block and turns that say nothing), and its words."""
-        shown = replace(batch, turns=self._readable(batch.turns), context=self._readable(batch.context))
-        return shown, Said(_text(shown.turns), _text(shown.context))
-
-    def _readable(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
-        read = (replace(turn, user_text=self._shorten(self._strip_block(turn.user_text))) for turn in turns)
-        return tuple(turn for turn in read if turn.user_text.strip())
-
-    def _shorten(self, text: str) -> str:
-        half = self._turn_chars_max // 2
-        return text if len(text) <= self._turn_chars_max else f"{text[:half]}\n{text[-half:]}"
-
-
-class _Tally:
-    """Counts of one try."""
-
-    def __init__(self) -> None:
-        self.engine = ""
-        self.stored: Counter[str] = Counter()
-        self.actions: Counter[str] = Counter()
-        self.rejected: Counter[str] = Counter()
-        self.quarantined: Counter[str] = Counter()
-
-    def count(self, action: Action, fact: Fact, verdict: Verdict) -> None:
-        self.actions[action.value] += 1
-        if action is Action.QUARANTINED:
-            self.quarantined[verdict.reason] += 1
-        elif action not in (Action.UNCHANGED, Action.FORGOTTEN):
-            self.stored[fact.type.value] += 1
-
-    def result(self, *, earlier: int) -> BatchResult:
-        """``earlier``: how many facts were stored by tries before this one."""
-        return BatchResult(
-            self._status(earlier),
-            dict(self.stored),
-            dict(self.actions),
-            dict(self.rejected),
-            engine=self.engine,
-            quarantined=dict(self.quarantined),
-        )
-
-    def _status(self, earlier: int) -> str:
-        if self.stored or earlier:
-            return "stored"
-        if self.actions[Action.UNCHANGED.value]:
-            return "unchanged"
-        return "rejected" if self.rejected or self.quarantined else "nothing"
-
 
 def choose_extractor(engine: str, *, llm: Extractor | None, rules: Extractor) -> tuple[Extractor, Extractor | None]:
     """The extractor and its fallback for an engine word: ``llm``, ``rules``, or ``auto`` (llm when there is one, with
@@ -273,7 +252,3 @@ def choose_extractor(engine: str, *, llm: Extractor | None, rules: Extractor) ->
     if llm is None:
         raise ValueError("engine llm needs a model with the role memory_extraction")
     return llm, rules if engine == "auto" else None
-
-
-def _text(turns: Iterable[Turn]) -> str:
-    return "\n".join(turn.user_text for turn in turns)

@@ -118,8 +118,8 @@ def _begins_as_block(rest: str) -> bool:
 
 
 def _line(memory: Memory) -> str:
-    when = memory.occurred_at if memory.occurred_at is not None else memory.updated_at
-    return f"- [{memory.type}, {_date(when)}] {neutralise(memory.content)}"
+    when = _date(memory.updated_at) if memory.occurred_at is None else f"event {_event_date(memory.occurred_at)}"
+    return f"- [{memory.type}, {when}] {neutralise(memory.content)}"
 
 
 def _cost(line: str) -> int:
@@ -136,6 +136,12 @@ def _date(seconds: float) -> str:
         return datetime.fromtimestamp(seconds, UTC).date().isoformat()
     except (ValueError, OverflowError, OSError):
         return "undated"
+
+
+def _event_date(seconds: float) -> str:
+    """As ``_date``, but no more exact than what begins then may be: a first of the month stands for the month as well,
+    a first of January for the year. "event" tells the reader that "last May" does not count from this date."""
+    return _date(seconds).removesuffix("-01").removesuffix("-01")
 
 
 def _printable(char: str) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from semmem.memory import Fact, MemoryType, Scope, Turn
-from semmem.ports import Batch, BatchRules, Journal, TurnClosed
+from semmem.ports import Batch, BatchRules, Journal, TurnClosed, WaitingSession
 from tests.backends.journal_samples import ADA, EAGER, JOURNALS, answered, learn_all, lost, refused, turn
 
 RULES = BatchRules(size=3, context_turns=2, idle_s=50.0, answer_wait_s=20.0, lease_s=10.0)
+ROOMY = replace(RULES, size=9)
 TEA = Fact(MemoryType.SEMANTIC, "likes tea", "t0", importance=0.75, occurred_at=12.5)
 MILK = Fact(MemoryType.PROCEDURAL, "milk first\ud800", "t1")
 
@@ -114,6 +116,88 @@ async def test_a_due_session_behind_many_that_are_not_due_is_found(journal: Jour
     await journal.record(early, [])
     await add(journal, 3)
     assert (await claim(journal, now=104.0)).scope.user == "ada"
+
+
+async def test_what_was_said_before_a_cut_is_a_batch_of_its_own_and_the_rest_waits(journal: Journal) -> None:
+    await add(journal, 2)
+    await add(journal, 1, start=104.0, name="u")
+    assert await journal.claim(ROOMY, now=105.0) is None
+    await journal.cut_session("ada", "s1", before=104.0)
+    batch = await claim(journal, now=105.0, rules=ROOMY)
+    assert (ids(batch.turns), batch.trigger) == (["t0", "t1"], "drift")
+    await journal.finish(batch.id, "stored", now=106.0)
+    assert await journal.claim(ROOMY, now=107.0) is None
+    assert ids((await claim(journal, now=200.0, rules=ROOMY)).turns) == ["u0"]
+
+
+async def test_a_cut_waits_for_answers_and_takes_turns_that_come_late(journal: Journal) -> None:
+    await journal.record([turn("t0", opened_at=100.0)], [])
+    await journal.cut_session("ada", "s1", before=104.0)
+    assert await journal.claim(ROOMY, now=105.0) is None
+    await journal.record([turn("t1", opened_at=101.0)], [answered("t0"), answered("t1")])
+    assert ids((await claim(journal, now=105.0, rules=ROOMY)).turns) == ["t0", "t1"]
+
+
+async def test_cuts_at_two_places_are_one_at_the_later(journal: Journal) -> None:
+    await add(journal, 4)
+    for before in (102.0, 103.0, 101.0, 103.0):
+        await journal.cut_session("ada", "s1", before=before)
+    assert ids((await claim(journal, now=105.0, rules=ROOMY)).turns) == ["t0", "t1", "t2"]
+
+
+async def test_a_cut_of_one_session_touches_no_other(journal: Journal) -> None:
+    await add(journal, 2)
+    await journal.cut_session("ada", "s2", before=200.0)
+    await journal.cut_session("bob", "s1", before=200.0)
+    assert await journal.claim(ROOMY, now=105.0) is None
+
+
+async def test_an_end_says_more_than_a_cut_and_a_cut_more_than_a_size(journal: Journal) -> None:
+    await add(journal, 3)
+    await journal.cut_session("ada", "s1", before=102.0)
+    batch = await claim(journal, now=103.0)
+    assert (ids(batch.turns), batch.trigger) == (["t0", "t1"], "drift")
+    await journal.finish(batch.id, "stored", now=103.0)
+    await add(journal, 3, start=110.0, name="u")
+    await journal.cut_session("ada", "s1", before=112.0)
+    await journal.end_session("ada", "s1", now=113.0)
+    assert (await claim(journal, now=113.0)).trigger == "end"
+
+
+async def test_sessions_that_wait_are_listed_newest_first_until_they_are_cut_or_learnt_from(journal: Journal) -> None:
+    await add(journal, 3)
+    await add(journal, 2, Scope("ada", session="s2"), start=200.0, name="u")
+    await add(journal, 2, Scope("bob", session="s1"), start=300.0, name="b")
+    listed = await journal.waiting_sessions(turns_min=2, opened_after=0.0)
+    assert listed == [
+        WaitingSession("bob", "s1", 301.0),
+        WaitingSession("ada", "s2", 201.0),
+        WaitingSession("ada", "s1", 102.0),
+    ]
+    assert await journal.waiting_sessions(turns_min=3, opened_after=0.0) == listed[2:]
+    assert await journal.waiting_sessions(turns_min=2, opened_after=201.0) == listed[:1]
+    await journal.cut_session("ada", "s1", before=101.0)
+    assert [each.id for each in await journal.waiting_turns("ada", "s1")] == ["t1", "t2"]
+    await journal.cut_session("ada", "s1", before=102.0)
+    assert [each.id for each in await journal.waiting_turns("ada", "s1")] == ["t2"]
+    assert await journal.waiting_sessions(turns_min=2, opened_after=0.0) == listed[:2]
+    await learn_all(journal)
+    assert await journal.waiting_sessions(turns_min=1, opened_after=0.0) == []
+    assert await journal.waiting_turns("bob", "s1") == []
+
+
+async def test_a_forgotten_session_is_not_cut_any_more(journal: Journal) -> None:
+    await journal.cut_session("ada", "s1", before=200.0)
+    await journal.forget_turns(Scope("ada", session="s1"))
+    await add(journal, 2)
+    assert await journal.claim(ROOMY, now=105.0) is None
+
+
+async def test_a_cut_goes_when_nothing_waits_any_more(journal: Journal) -> None:
+    await journal.cut_session("ada", "s1", before=200.0)
+    await journal.prune(done_before=300.0)
+    await add(journal, 2)
+    assert await journal.claim(ROOMY, now=105.0) is None
 
 
 # --- the end of a session --------------------------------------------------------------------------------------------

@@ -231,6 +231,17 @@ async def test_session_keys_are_not_patterns(journal: Journal) -> None:
     assert await journal.session_start("ada", "%", seen_since=0.0) is None
 
 
+async def test_a_session_up_to_a_turn_is_read_oldest_first_without_refused_turns(journal: Journal) -> None:
+    opened = [turn(f"t{n}", opened_at=100.0 + n, text=f"I like tea {n}") for n in range(6)]
+    other = turn("other", Scope("ada", session="s2"), opened_at=100.0)
+    await journal.record([*opened, other], [answered("t1"), refused("t2")])
+    await learn_all(journal)
+    found = await journal.session_turns(opened[4], limit=3)
+    assert [each.id for each in found] == ["t1", "t3", "t4"]
+    assert found[0].answer == "Noted."
+    assert [each.id for each in await journal.session_turns(opened[4], limit=50)] == ["t0", "t1", "t3", "t4"]
+
+
 # --- answers by name -------------------------------------------------------------------------------------------------
 
 

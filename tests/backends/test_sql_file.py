@@ -130,6 +130,15 @@ async def test_a_file_of_the_first_schema_is_extended_and_keeps_what_it_has(path
         assert await learnt(journal) == {"t": "Noted."}
 
 
+async def test_a_file_from_before_topics_were_looked_at_gets_their_table(journal: SqlJournal, path: Path) -> None:
+    await journal.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE session_drifts")
+    connection.close()
+    await journal.open()
+    await journal.cut_session("ada", "s1", before=1.0)
+
+
 async def test_another_programs_database_is_refused_and_left_alone(path: Path) -> None:
     path.parent.mkdir()
     with sqlite3.connect(path) as connection:

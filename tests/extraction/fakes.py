@@ -156,6 +156,10 @@ class InMemoryJournal:
             for entry in self._entries.values()
         )
 
+    async def session_turns(self, last: Turn, *, limit: int) -> list[Turn]:
+        before = [entry for entry in self._of(last.scope) if entry.turn.ordinal < last.ordinal]
+        return [*(_answered(entry) for entry in before), last][-limit:]
+
     async def forget_turns(self, scope: Scope) -> int:
         doomed = [key for key, entry in self._entries.items() if entry.turn.scope.user == scope.user]
         for key in doomed:

@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.extraction.contradiction import judge
-from semmem.extraction.dedup import Action, Candidate, Dedup, created, memory_id
+from semmem.extraction.candidate import Candidate, created, keyed_id, memory_id
+from semmem.extraction.contradiction import Verdict, judge
+from semmem.extraction.dedup import Action, Dedup
 from semmem.memory import Fact, Hit, Memory, MemoryStatus, MemoryType, Scope, Turn, Vector
 from semmem.ports import StoreUnavailable
 from tests.extraction.fakes import InMemoryJournal
@@ -183,22 +184,19 @@ async def test_a_quarantined_fact_is_listed_but_never_found(dedup: Dedup, store:
     assert await store.search(Scope("alice"), new.vector, limit=5, now=NOW) == []
 
 
-# --- the place for a contradiction check -----------------------------------------------------------------------------
+# --- what a model makes of it ----------------------------------------------------------------------------------------
 
 BOSTON = "User lives in Boston"
 SEATTLE = "User lives in Seattle now"
+REPLACES = {(BOSTON, SEATTLE): Verdict.CONTRADICTION}
 
 
 async def test_a_contradicted_memory_is_kept_but_no_longer_found(
-    store: InProcessStore, history: InMemoryJournal
+    dedup: Dedup, store: InProcessStore, history: InMemoryJournal
 ) -> None:
-    async def contradicts(fact: Fact, memory: Memory) -> bool:
-        return (fact.content, memory.content) == (SEATTLE, BOSTON)
-
-    dedup = Dedup(store, history, contradicts=contradicts)
     old, new = await candidate(BOSTON), await candidate(SEATTLE, index=1, now=NOW + 10)
     await dedup.put(old)
-    assert await dedup.put(new) is Action.SUPERSEDED
+    assert await dedup.put(new, REPLACES) is Action.SUPERSEDED
     found = await store.search(Scope("alice"), new.vector, limit=5, now=NOW + 10)
     assert [hit.memory.content for hit in found] == [SEATTLE]
     retired = await store.get(Scope("alice"), old.id)
@@ -208,19 +206,96 @@ async def test_a_contradicted_memory_is_kept_but_no_longer_found(
     assert [memory.version for memory in await history.versions(Scope("alice"), old.id)] == [1]
 
 
-async def test_only_the_grey_zone_is_asked_about_nearest_first(store: InProcessStore, history: InMemoryJournal) -> None:
-    asked: list[str] = []
-
-    async def contradicts(fact: Fact, memory: Memory) -> bool:
-        asked.append(memory.content)
-        return False
-
-    dedup = Dedup(store, history, contradicts=contradicts)
-    for index, content in enumerate(["User cooks on Sundays", BOSTON, "User lives in a tower"]):
+async def test_doubtful_is_what_lies_between_the_thresholds_nearest_first(
+    store: InProcessStore, history: InMemoryJournal
+) -> None:
+    dedup = Dedup(store, history, doubts_per_fact_max=2)
+    for index, content in enumerate(["User cooks on Sundays", "User lives in a big tower", BOSTON, "User lives"]):
         await dedup.put(await candidate(content, index=index))
-    asked.clear()
-    assert await dedup.put(await candidate(SEATTLE, index=9)) is Action.CREATED
-    assert asked == [BOSTON, "User lives in a tower"]
+    doubts = await dedup.doubts([await candidate(SEATTLE, index=9)])
+    assert [(doubt.old, doubt.new) for doubt in doubts] == [(BOSTON, SEATTLE), ("User lives", SEATTLE)]
+    assert doubts[0].cosine == pytest.approx(3 / 20**0.5)
+
+
+@pytest.mark.parametrize(
+    ("changed", "doubtful"),
+    [
+        (("10000", "15000"), True),
+        (("Hawaii", "Norway"), True),
+        (("is 10000", "is not 10000"), True),
+        (("the big", "the very big"), False),
+        (("User", "user"), False),
+    ],
+    ids=["number", "name", "negation", "word", "the same text"],
+)
+async def test_above_the_update_threshold_only_what_vectors_do_not_see_is_doubtful(
+    dedup: Dedup, changed: tuple[str, str], doubtful: bool
+) -> None:
+    one, other = await candidate(BUDGET), await candidate(BUDGET.replace(*changed), index=1)
+    assert float(one.vector @ other.vector) > 0.9
+    await dedup.put(one)
+    assert bool(await dedup.doubts([other])) is doubtful
+
+
+async def test_facts_of_one_batch_are_doubtful_among_themselves(dedup: Dedup) -> None:
+    news = [await candidate(BOSTON), await candidate(SEATTLE, index=1)]
+    assert [(doubt.old, doubt.new) for doubt in await dedup.doubts(news)] == [(BOSTON, SEATTLE)]
+    apart = [await candidate(BOSTON), await candidate(SEATTLE, index=1, kind=MemoryType.EPISODIC)]
+    assert await dedup.doubts(apart) == []
+
+
+async def test_what_is_known_word_for_word_raises_no_doubt(dedup: Dedup) -> None:
+    await dedup.put(await candidate(BOSTON))
+    await dedup.put(await candidate(SEATTLE, index=1), {(BOSTON, SEATTLE): Verdict.DIFFERENT})
+    assert await dedup.doubts([await candidate(SEATTLE.upper(), index=2)]) == []
+
+
+@pytest.mark.parametrize(
+    ("opinion", "action"),
+    [
+        (Verdict.CONTRADICTION, Action.UPDATED),
+        (Verdict.SAME, Action.UNCHANGED),
+        (Verdict.DIFFERENT, Action.CREATED),
+    ],
+)
+async def test_an_opinion_outweighs_the_rules(
+    store: InProcessStore, history: InMemoryJournal, opinion: Verdict, action: Action
+) -> None:
+    def guessing(old: str, new: str, cosine: float) -> Verdict:
+        return Verdict.SAME if opinion is not Verdict.SAME else Verdict.DIFFERENT
+
+    dedup = Dedup(store, history, judge=guessing)
+    await dedup.put(await candidate(BUDGET))
+    assert await dedup.put(await candidate(NEW_BUDGET, index=1), {(BUDGET, NEW_BUDGET): opinion}) is action
+
+
+async def test_what_has_a_key_gets_versions_and_is_compared_with_nothing(
+    dedup: Dedup, store: InProcessStore, history: InMemoryJournal
+) -> None:
+    def keyed(new: Candidate) -> Candidate:
+        return replace(new, id=keyed_id("alice", "session:/s-1"), fact=replace(new.fact, key="session:/s-1"))
+
+    first = keyed(await candidate(BUDGET))
+    assert await dedup.put_keyed(first) is Action.CREATED
+    assert await dedup.put_keyed(keyed(await candidate(BUDGET, index=1))) is Action.UNCHANGED
+    assert await dedup.put(await candidate(NEW_BUDGET, index=2)) is Action.CREATED
+    assert await dedup.put_keyed(keyed(await candidate("User rows", index=3, now=NOW + 9))) is Action.UPDATED
+    memory = await store.get(Scope("alice"), first.id)
+    assert memory is not None
+    assert (memory.version, memory.content, memory.key) == (2, "User rows", "session:/s-1")
+    assert [old.content for old in await history.versions(Scope("alice"), first.id)] == [BUDGET]
+    assert keyed_id("bob", "session:/s-1") != first.id
+
+
+async def test_what_has_a_key_comes_back_when_it_says_something_new(dedup: Dedup, store: InProcessStore) -> None:
+    first = replace(await candidate(BUDGET), id=keyed_id("alice", "k"))
+    retired = replace(created(first), status=MemoryStatus.SUPERSEDED, key="k")
+    await store.put(Scope("alice"), retired)
+    assert await dedup.put_keyed(replace(await candidate(BUDGET, index=1), id=first.id)) is Action.UNCHANGED
+    assert await dedup.put_keyed(replace(await candidate(NEW_BUDGET, index=2), id=first.id)) is Action.UPDATED
+    memory = await store.get(Scope("alice"), first.id)
+    assert memory is not None
+    assert (memory.status, memory.version, memory.content) == (MemoryStatus.ACTIVE, 2, NEW_BUDGET)
 
 
 # --- truth over time: the rules of semmem.extraction.contradiction as the judge --------------------------------------
@@ -323,21 +398,6 @@ async def test_the_judge_is_asked_only_about_what_is_at_all_alike(
     await strict.put(await candidate(BOSTON))
     assert await strict.put(await candidate(SEATTLE, index=1)) is Action.CREATED
     assert await found(store, "where") == [BOSTON, SEATTLE]
-
-
-async def test_the_check_by_a_model_is_asked_where_the_rules_see_nothing(
-    store: InProcessStore, history: InMemoryJournal
-) -> None:
-    asked: list[str] = []
-
-    async def contradicts(fact: Fact, memory: Memory) -> bool:
-        asked.append(memory.content)
-        return True
-
-    dedup = Dedup(store, history, judge=judge, contradicts=contradicts)
-    await dedup.put(await candidate("User owns a green canoe"))
-    assert await dedup.put(await candidate("User owns a red canoe", index=1)) is Action.SUPERSEDED
-    assert asked == ["User owns a green canoe"]
 
 
 async def test_a_superseded_memory_keeps_a_vector_that_the_search_left_out(history: InMemoryJournal) -> None:

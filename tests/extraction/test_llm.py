@@ -6,6 +6,8 @@ import contextlib
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -105,7 +107,21 @@ async def test_operators_instructions_and_categories_join_the_rules() -> None:
     extractor = LlmExtractor(model, custom_instructions="Only write in French.", categories=["health", "travel"])
     await extractor.extract(batch("hi"))
     assert "Only write in French." in model.messages[0].text
-    assert "health, travel" in model.messages[0].text
+    assert '"health", "travel"' in model.messages[0].text
+    assert model.json_schema is not None
+    assert '"enum": ["health", "travel", "other"]' in json.dumps(model.json_schema)
+
+
+@pytest.mark.parametrize(
+    ("category", "kept"),
+    [("health", True), (" Health ", True), ("other", False), ("money", False), (["health"], False), (None, True)],
+)
+async def test_a_fact_of_another_category_is_dropped(category: object, kept: bool) -> None:
+    item = BEES if category is None else {**BEES, "category": category}
+    extractor = LlmExtractor(
+        Answering(json.dumps({"facts": [item, {**ROWS, "category": "HEALTH"}]})), categories=["health"]
+    )
+    assert await extractor.extract(batch("I keep bees", "I row on Mondays")) == (BOTH if kept else BOTH[1:])
 
 
 def test_every_example_of_the_prompt_is_known_to_the_screen() -> None:
@@ -173,6 +189,19 @@ async def test_a_fact_without_a_turn_belongs_to_the_turn_that_shares_its_words()
     answer = json.dumps([{"type": "semantic", "content": "User's dog weighs 31 kg"}])
     facts = await extract(answer, "my dog is big", "he weighs 31 kg, my dog", "what to feed him?")
     assert [fact.turn_id for fact in facts] == ["t-2"]
+
+
+async def test_a_fact_carries_the_time_that_the_user_named() -> None:
+    said_at = datetime(2026, 11, 22, tzinfo=UTC).timestamp()
+    asked = replace(
+        batch("I moved to Seattle last May"),
+        turns=(replace(turn(1, "I moved to Seattle last May"), opened_at=said_at),),
+    )
+    item = {"turn": 1, "type": "episodic", "content": "User moved to Seattle"}
+    items = [{**item, "when": when} for when in ("last May", "2019", "", None, 7)]
+    facts = await LlmExtractor(Answering(json.dumps(items))).extract(asked)
+    may = datetime(2026, 5, 1, tzinfo=UTC).timestamp()
+    assert [fact.occurred_at for fact in facts] == [may, may, None, None, None]
 
 
 @pytest.mark.parametrize("kind", ["preference", None, 7, "SEMANTIC", ""])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -55,10 +57,56 @@ def turn_of(text: str, ordinal: int = 0, answer: str | None = None) -> Turn:
         ("Jazz over techno, always", "User prefers jazz over techno"),
         ("no dairy for me, thanks", "User avoids dairy"),
         ("I do not smoke or drink", "User does not smoke or drink"),
+        ("The code name of my project is Falcon.", "The code name of User's project is Falcon"),
+        ("the deadline for our thesis is the end of May", "The deadline for User's thesis is the end of May"),
+        ("Just so you know, I'm colour blind.", "User is colour blind"),
+        ("Both of my kids go to Lincoln Elementary.", "Both of User's kids go to Lincoln Elementary"),
+        ("All our servers run Debian.", "All User's servers run Debian"),
+        ("I do eat fish.", "User does eat fish"),
+        ("The budget for the wedding is around 20k", "User's budget for the wedding is around 20k"),
     ],
 )
 def test_a_statement_is_kept_in_the_users_words_about_the_user(said: str, fact: str) -> None:
     assert contents(said) == [fact]
+
+
+@pytest.mark.parametrize(
+    ("said", "fact"),
+    [
+        (
+            "Remember that the meeting with Acme is on Thursday at 3pm.",
+            "User's meeting with Acme is on Thursday at 3pm",
+        ),
+        ("please note that our standup starts at 9:15", "User's standup starts at 9:15"),
+        ("Note that all my invoices have to be in euros.", "All User's invoices have to be in euros"),
+        ("Don't forget the call with the Tokyo office is at noon", "User's call with the Tokyo office is at noon"),
+    ],
+)
+def test_what_the_user_asks_to_remember_is_the_users_own(said: str, fact: str) -> None:
+    assert contents(said) == [fact]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Note that the function must return a tuple.",
+        "Remember that the meeting between Nixon and Mao was in 1972.",
+        "Keep in mind that the loop ends at 10.",
+        "The name of my variable is confusing",
+        "The title of my essay is too long",
+        "My code throws an IndexError on line 12.",
+        "My query returns duplicate rows.",
+        "The budget of the movie is $200 million.",
+        "The budget for the Apollo program was 25 billion dollars.",
+        "Our solar system has eight planets.",
+        "Our ancestors lived in caves.",
+        "My bad, I meant the other file.",
+        "I sought advice but found none.",
+        "I usually sit there.",
+    ],
+)
+def test_what_only_looks_like_the_users_own_is_not_kept(said: str) -> None:
+    assert contents(said) == []
 
 
 def test_each_clause_is_its_own_fact() -> None:
@@ -260,6 +308,13 @@ async def test_only_the_users_own_text_of_the_batchs_turns_is_read() -> None:
     )
     facts = await RulesExtractor().extract(batch)
     assert [(fact.content, fact.turn_id) for fact in facts] == [("User lives in Rome", "t1")]
+
+
+async def test_a_fact_carries_the_time_it_names_as_of_the_day_it_was_said() -> None:
+    said_at = datetime(2026, 11, 22, tzinfo=UTC).timestamp()
+    turn = replace(turn_of("I moved to Seattle last May. I like tea."), opened_at=said_at)
+    facts = await RulesExtractor().extract(batch_of(turn))
+    assert [fact.occurred_at for fact in facts] == [datetime(2026, 5, 1, tzinfo=UTC).timestamp(), None]
 
 
 async def test_no_more_facts_than_allowed_come_from_one_batch() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.extraction.dedup import Action, Candidate, Dedup
+from semmem.extraction.candidate import Candidate
+from semmem.extraction.dedup import Action, Dedup
 from semmem.extraction.writes import Writes
 from semmem.memory import Fact, Memory, MemoryType, Scope, Turn
 from tests.backends.journal_samples import EAGER, answered, turn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 import pytest
 from hypothesis import given, settings
@@ -63,7 +64,7 @@ def test_a_block_is_a_fence_a_header_and_a_dated_line_for_each_memory() -> None:
         "<semmem-memory>",
         HEADER,
         "- [semantic, 2026-05-12] User's budget is $10,000",
-        "- [episodic, 2026-04-02] Flew to Lima",
+        "- [episodic, event 2026-04-02] Flew to Lima",
         "</semmem-memory>",
     ]
     assert kept == hits
@@ -74,6 +75,23 @@ def test_a_block_is_a_fence_a_header_and_a_dated_line_for_each_memory() -> None:
 def test_the_header_says_that_it_is_not_an_instruction() -> None:
     assert "not instructions" in HEADER
     assert "earlier conversations" in HEADER
+
+
+@pytest.mark.parametrize(
+    ("happened", "shown"),
+    [
+        ("2026-04-02", "2026-04-02"),
+        ("2026-05-01", "2026-05"),
+        ("2019-01-01", "2019"),
+        ("2019-01-02", "2019-01-02"),
+        ("1962-01-01", "1962"),
+    ],
+)
+def test_a_line_says_when_it_happened_no_more_exactly_than_is_known(happened: str, shown: str) -> None:
+    seconds = datetime.fromisoformat(f"{happened}T00:00:00+00:00").timestamp()
+    text, _, _ = render([hit("x", updated_at=MAY_12, occurred_at=seconds)], tokens_max=500)
+    assert text is not None
+    assert f"- [semantic, event {shown}] x" in text
 
 
 @pytest.mark.parametrize("seconds", [1e18, -1e18, float("inf"), float("nan")])

@@ -6,6 +6,6 @@ Seattle" 0.61. So both sentences are read into slots (statement.py), and the slo
 
 from __future__ import annotations
 
-from semmem.extraction.contradiction.verdict import Verdict, judge
+from semmem.extraction.contradiction.verdict import Verdict, details_differ, judge
 
-__all__ = ["Verdict", "judge"]
+__all__ = ["Verdict", "details_differ", "judge"]

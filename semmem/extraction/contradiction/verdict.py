@@ -46,6 +46,12 @@ def judge(old: str, new: str, cosine: float) -> Verdict:
     return Verdict.DIFFERENT
 
 
+def details_differ(old: str, new: str) -> bool:
+    """Whether numbers, days, names or a negation are not the same in both, which embeddings hardly see."""
+    one, other = read(old), _read_again(new)
+    return (one.quantities, one.names, one.negative) != (other.quantities, other.names, other.negative)
+
+
 def _is_readable(text: str) -> bool:
     """Whether the rules know the script: in any other, what is very near replaces and the rest stands beside."""
     letters = [char for char in text if char.isalpha()]

@@ -10,6 +10,7 @@ from semmem.extraction.rules import guards
 from semmem.extraction.rules.buried import buried_in, meant_for
 from semmem.extraction.rules.completion import corrected
 from semmem.extraction.rules.describe import Finding, described
+from semmem.extraction.rules.event_time import event_time
 from semmem.extraction.rules.languages import foreign_fact
 from semmem.extraction.rules.openings import opened
 from semmem.extraction.rules.procedures import procedure_in
@@ -86,7 +87,13 @@ class RulesExtractor:
     async def extract(self, batch: Batch) -> list[Fact]:
         """Facts from the user texts of ``batch.turns``, oldest first; answers and context are not read."""
         facts = [
-            Fact(type=finding.type, content=finding.content, turn_id=turn.id, importance=finding.importance)
+            Fact(
+                type=finding.type,
+                content=finding.content,
+                turn_id=turn.id,
+                importance=finding.importance,
+                occurred_at=event_time(finding.content, turn.opened_at),
+            )
             for turn in batch.turns
             for finding in facts_in(turn.user_text, chars_max=self._text_chars_max)
         ]

@@ -57,7 +57,20 @@ _AT_MOST = folded(
     r"(the )[\w -]{2,40} (?:can|may|should|must)(?: not)? (?:cost|be) .*\d.*\b(?:at most|max\w*|tops"
     r"|or less|no more)\b"
 )
-_BUDGET = folded(r"(?:the |total |max |maximum )?budget(?: is|:| of|,)? (?P<amount>.*\d.*)$")
+_BUDGET = folded(
+    r"(?:the |total |max |maximum )?budget"
+    r"(?P<what> for (?:the|an?|this|my|our) [\w' -]{2,40}?(?= is\b|:))?(?: is|:| of|,)? "
+    r"(?P<amount>(?:(?:is|a|of|around|about|up|to|at|most|roughly|approximately|exactly|under|below|over|max|maximum|total"
+    r"|only|just|now|not|no|less|more|than|between|somewhere) ){0,5}[^a-z ]?\d.*)$"
+)
+_APPOINTMENT = folded(
+    r"""(?:the|an?) (?P<what>(?:[\w'-]+ ){0,2}?
+    (?:meeting|call|appointment|interview|deadline|exam|flight|party|dinner|lunch|delivery|presentation|demo|review
+    |visit|concert|match|class|lesson|lecture|trip|conference|workshop|launch|release|train|show|game|session)\b
+    (?: [\w'&.-]+){0,6}? (?:is|are|will be|starts?|begins?|takes place|ends?|leaves?|arrives?|departs?|was moved to
+    |got moved to|got pushed to|has been moved to)\b.*)$"""
+)
+_CLOCK = folded(r"\b(?:\d{1,2}(?::\d\d)?(?: ?[ap]\.?m\b)|\d{1,2}:\d\d|noon|midnight|(?:end|start|beginning) of)")
 WHEN = folded(
     r"""\b(?:january|february|march|april|june|july|august|september|october|november|december|jan|feb|apr|aug|sept?
     |oct|nov|dec
@@ -83,7 +96,7 @@ def completed(clause: str) -> str:
     if (match := _DATED.match(clause)) and WHEN.search(clause):
         return f"my {_lowered(match['what'])}"
     if match := _BUDGET.match(clause):
-        return f"my budget is {match['amount'].removeprefix('is ').lstrip(': ')}"
+        return f"my budget{match['what'] or ''} is {match['amount'].removeprefix('is ').lstrip(': ')}"
     if _EXPERT_SAYS_SO.match(clause):
         return f"my {_lowered(clause)}"
     if _LEFT_OUT_AM.match(clause):
@@ -91,6 +104,14 @@ def completed(clause: str) -> str:
     if _LEFT_OUT_I.match(clause):
         return f"I {'have ' if clause.lower().startswith('been') else ''}{_lowered(clause)}"
     return clause
+
+
+def appointed(clause: str) -> str | None:
+    """ "the meeting with Acme is on Thursday", which the user asked to remember, as the user's own, or None."""
+    match = _APPOINTMENT.match(clause)
+    if match is None or not (WHEN.search(clause) or _CLOCK.search(clause)):
+        return None
+    return f"my {match['what']}"
 
 
 def _lowered(text: str) -> str:

@@ -39,6 +39,8 @@ PASSING_VERBS = _words(
 )
 """Base forms that are about this moment, the task or the talk unless a row of objects.py says otherwise."""
 
+LASTING_VERBS = STATE_VERBS - PASSING_VERBS
+
 EVENT_VERBS = _words(
     """live move relocate work study teach graduate buy purchase sell adopt marry divorce quit stop start switch
     migrate finish complete win join leave retire lose break fracture sprain tear twist dislocate injure hurt
@@ -91,6 +93,12 @@ IRREGULAR: dict[str, tuple[str, str]] = {
     "overhear": ("overheard", "overheard"), "hear": ("heard", "heard"),
     "send": ("sent", "sent"), "sit": ("sat", "sat"), "throw": ("threw", "thrown"),
     "forget": ("forgot", "forgotten"), "understand": ("understood", "understood"), "weave": ("wove", "woven"),
+    "mean": ("meant", "meant"), "deal": ("dealt", "dealt"), "lean": ("leant", "leant"), "dream": ("dreamt", "dreamt"),
+    "steal": ("stole", "stolen"), "stick": ("stuck", "stuck"), "shake": ("shook", "shaken"),
+    "seek": ("sought", "sought"), "ring": ("rang", "rung"), "rise": ("rose", "risen"), "freeze": ("froze", "frozen"),
+    "bite": ("bit", "bitten"), "blow": ("blew", "blown"), "bend": ("bent", "bent"), "hang": ("hung", "hung"),
+    "lay": ("laid", "laid"), "strike": ("struck", "struck"), "swear": ("swore", "sworn"), "slide": ("slid", "slid"),
+    "sink": ("sank", "sunk"), "dig": ("dug", "dug"), "forgive": ("forgave", "forgiven"),
     "undergo": ("underwent", "undergone"), "lend": ("lent", "lent"), "shoot": ("shot", "shot"),
     "hide": ("hid", "hidden"), "spin": ("spun", "spun"), "sew": ("sewed", "sewn"), "show": ("showed", "shown"),
 }  # fmt: skip
@@ -111,7 +119,7 @@ ADVERBS = _words(
     certainly mainly strictly absolutely totally truly especially particularly originally formerly officially
     simply quite rather pretty very so too both all no longer kinda sorta literally honestly basically secretly
     regularly occasionally frequently constantly nearly almost previously lately temporarily partly largely sadly
-    happily deeply highly strongly personally genuinely once soon then last"""
+    happily deeply highly strongly personally genuinely once soon then last first"""
 )
 
 NOT_ADVERBS_LY = _words("apply rely fly supply reply multiply imply bully rally tally comply ally july italy family")

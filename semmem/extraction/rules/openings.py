@@ -28,7 +28,8 @@ _REMEMBER = folded(
     r"""(?:please |pls |also |and |can you |could you |kindly ){0,3}(?:remember|note|keep in mind|bear in mind
     |do not forget
     |make a note|take note|I want you to (?:know|remember)|you should know|for (?:the )?future reference)
-    (?: the fact)?(?: that|:|,)? (?=(?:I|my|we|our|the|there)\b)"""
+    (?: the fact)?(?: that|:|,)?
+    \s(?=(?:(?:all|both|most|some|one|none|each|every|half) (?:of )?(?:my|our)|I|my|we|our|the|there)\b)"""
 )
 _REMEMBER_ALONE = folded(
     r"(?:please |pls ){0,2}(?:remember|note|keep in mind|bear in mind|do not forget)(?: this| that)?"

@@ -37,7 +37,7 @@ _AM_LASTING = folded(
     |president|chair|secretary|proud|conductor|chef|editor|caretaker)\b
     |(?:allergic|vegan|vegetarian|pescatarian|coeliac|celiac|lactose|gluten|married|single|divorced|retired|diabetic
     |pregnant
-    |left[- ]handed|right[- ]handed|ambidextrous|colou?r-?blind|(?:partially |legally |half )?(?:blind|deaf)
+    |left[- ]handed|right[- ]handed|ambidextrous|colou?r[- ]?blind|(?:partially |legally |half )?(?:blind|deaf)
     |hard of hearing
     |autistic|dyslexic|bipolar|epileptic|asthmatic|an[a]?emic|sober|teetotal|jewish|muslim|christian|catholic|hindu
     |buddhist
@@ -201,6 +201,8 @@ def tells(words: list[str]) -> bool:
         return _NEVER_DID.match(" ".join(tail[1:])) is not None
     if verb == "do" and tail[:1] == ["not"]:
         return _does_not(without_adverbs(tail[1:]))
+    if verb == "do" and tail[:1] and tail[0] in lexicon.LASTING_VERBS:
+        return _habitual(tail[0], without_adverbs(tail[1:]))
     if verb in lexicon.MODALS:
         return _modal(verb, tail)
     if verb == "used" and tail[:1] == ["to"]:
@@ -209,7 +211,7 @@ def tells(words: list[str]) -> bool:
     if base in lexicon.EVENT_VERBS and verb not in lexicon.SAME_PAST:
         return fits(base, " ".join(tail))
     if base is not None and words is not said and said[0].lower() == "never":
-        return base in lexicon.STATE_VERBS - lexicon.PASSING_VERBS and not is_vague(" ".join(tail))
+        return base in lexicon.LASTING_VERBS and not is_vague(" ".join(tail))
     if often and tail and verb not in _NEVER_LASTING and not is_past(verb):
         return verb.isalpha() and not is_vague(" ".join(tail))
     return _habitual(verb, without_adverbs(tail))
@@ -227,7 +229,7 @@ def _habitual(verb: str, tail: list[str]) -> bool:
     text = " ".join(tail)
     if is_past(verb):
         return False
-    if verb in VERB_OBJECTS or verb in lexicon.STATE_VERBS - lexicon.PASSING_VERBS:
+    if verb in VERB_OBJECTS or verb in lexicon.LASTING_VERBS:
         return fits(verb, text)
     return verb.isalpha() and bool(text) and verb not in lexicon.PASSING_VERBS and fits(verb, text)
 
@@ -263,8 +265,7 @@ def _has(verb: str, tail: list[str]) -> bool:
     text = " ".join(tail)
     if tail[:1] == ["not"]:
         return bool(_NOT_DONE.match(" ".join(tail[1:])))
-    plain = without_adverbs(tail)
-    text_plain = " ".join(plain)
+    text_plain = " ".join(plain := without_adverbs(tail))
     if verb == "have" and (_HAVE_DONE.match(text) or _HAVE_DONE.match(text_plain)):
         return "been a while" not in text
     if verb == "had":
@@ -273,8 +274,7 @@ def _has(verb: str, tail: list[str]) -> bool:
         return bool(_HAVE_TO.match(text_plain))
     if not plain or _HAVE_DENIED.match(text_plain):
         return bool(plain and _HAVE_LASTING.match(text_plain))
-    first = plain[0].lower()
-    base = PAST_TO_BASE.get(first)
+    base = PAST_TO_BASE.get(first := plain[0].lower())
     if verb == "have" and base in lexicon.EVENT_VERBS:
         return fits(base, " ".join(plain[1:]))
     return not first.endswith("ed") and base is None

@@ -7,7 +7,7 @@ user is touched otherwise ("olives are not my thing"); or the subject is left ou
 from __future__ import annotations
 
 from semmem.extraction.rules import guards, lexicon
-from semmem.extraction.rules.completion import completed
+from semmem.extraction.rules.completion import appointed, completed
 from semmem.extraction.rules.grammar import is_past
 from semmem.extraction.rules.patterns import folded
 from semmem.extraction.rules.predicates import tells, without_adverbs
@@ -29,8 +29,8 @@ def recognise(clause: str, *, explicit: bool = False) -> str | None:
     statement = completed(clause)
     if guards.is_question(statement) or guards.is_hypothetical(statement) or guards.is_request(statement):
         return None
-    if explicit and _OWN.search(statement):
-        return statement
+    if explicit and (_OWN.search(statement) or (appointment := appointed(statement))):
+        return statement if _OWN.search(statement) else appointment
     if guards.is_passing(statement) or _OPEN_END.search(statement):
         return None
     return statement if _is_about_subject(statement) or _touches_user(statement) else None
@@ -38,7 +38,7 @@ def recognise(clause: str, *, explicit: bool = False) -> str | None:
 
 _OPEN_END = folded(
     r"\byou(?:rs?|rself)?\b|\b(?:those|these|this|that|it is|on for a while|(?:live|work|stay|go|been) there"
-    r"|here)[.!]?$"
+    r"|here)[.!]?$|^(?:I|we)(?: \w+){1,4} there[.!]?$"
 )
 
 
@@ -68,6 +68,16 @@ _TROUBLE = folded(
     |needs? (?:to|be|me|my|an?|new|changing|fixing|help|changed|maintenance|servic\w+)|run out|about to|not showing
     |(?:is|are) not$|went missing|jump start\w*|is dead|is on$|due to)\b"""
 )
+_MACHINERY = folded(
+    r"""(?:my|our) (?:[\w-]+ ){0,2}(?:code|script|program|app|application|function|query|tests?|build|loop|regex|model
+    |server|api|file|page|class|method|macro|formula|pipeline|container|pods?|compiler|notebook|array|list|variable)
+    (?: \w+ly)? (?:throws?|raises?|returns?|gives?|shows?|prints?|outputs?|fails?|failed|hangs?|exits?|loads?
+    |crash\w*|runs?|looks?|takes?|has|have|is|are)\b(?! (?:called|named|written|hosted|in (?-i:[A-Z])))"""
+)
+_EVERYBODYS = folded(
+    r"""our (?:\w+ )?(?:solar system|planet|galaxy|universe|sun|moon|species|society|world|civili[sz]ation|ancestors
+    |atmosphere|climate|oceans?|brains?|bodies|immune systems?|economy|constitution|forefathers|genes|cells)\b"""
+)
 _FINITE = folded(
     r"""(?:my|our)(?: [\w'’,.&-]{1,30}){1,7}? (?:is|are|was|were|has|have|had|does|do|did|will|cannot|can|got|went
     |began|came|ran|made
@@ -75,7 +85,8 @@ _FINITE = folded(
     |sleeps?
     |just|also|always|never|only|usually|both|still|[a-z]{2,}(?:[^s]s(?= \w)|ed)|(?:kids|children|parents|twins|sons
     |daughters|sisters|brothers|friends|cats|dogs|neighbou?rs|grandparents|in-laws|hens|folks)
-    (?!and\b|who\b|with\b|from\b|in\b|at\b|or\b)[a-z]{2,}|start|end|begin|live|work|come|hate|love|eat|play|drink
+    (?!and\b|who\b|with\b|from\b|in\b|at\b|or\b)[a-z]{2,}
+    |go (?:to|by)|take|attend|use|speak|run|wear|start|end|begin|live|work|come|hate|love|eat|play|drink
     |sleep|cost|lay|last|close|open|grow|hurt|ache|snores|smokes|retired|moved|cooks)\b"""
 )
 
@@ -92,6 +103,8 @@ def _is_about_subject(statement: str) -> bool:
         return False
     if both_at := _AND_I.match(" ".join(words[start:])):
         return tells(" ".join(words[start:])[both_at.end() :].split())
+    if _EVERYBODYS.match(statement) or _MACHINERY.match(statement):
+        return False
     if _TROUBLE.search(main) or _TODAY.search(main.rstrip(" .!")):
         return False
     return _FINITE.match(" ".join(words[start:])) is not None
@@ -194,7 +207,24 @@ _NOBODY = folded(
 _ORDER_ME = folded(r"\w+(?: (?:up|off|down|out|through|the \w+ (?:know|see)))? (?:me|my|our)\b")
 
 
+_ATTRIBUTE = folded(
+    r"""the (?:(?:code|brand|user|second|middle|working|maiden|stage|pen|full|real|main|due|start|move-in|opening
+    |monthly|total|annual|weekly|current|new) )?
+    (?:name|nickname|title|deadline|date|budget|size|colou?r|address|theme|venue|breed|price|cost|rent|owner|goal
+    |birthday|age|make|model|brand|head|head count|capacity|boss|founder|location|motto|language|currency|topic
+    |subject|phone number|number plate|time zone|limit)
+    \s(?:of|for) (?:my|our)
+    \s(?![\w -]{0,20}\b(?:variable|function|array|list|file|column|row|table|script|string|class
+    |method|database|essay|paragraph|sentence|text|image|code|question|error|output)s?\b)
+    (?:[\w'-]+ ){1,5}?(?:is|are|will be|moved to|starts|ends)\b
+    (?! not\b| (?:too|so|very|wrong|confusing|unclear|missing|bad|boring|empty|unknown|important|more|less)\b).*"""
+)
+"""What something of the user's is called, costs or looks like: "the name of our boat is Second Wind"."""
+
+
 def _touches_user(statement: str) -> bool:
+    if _ATTRIBUTE.match(statement):
+        return True
     match = _ELSEWHERE.fullmatch(statement)
     if match is None or _TROUBLE.search(statement):
         return False

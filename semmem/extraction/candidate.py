@@ -1,0 +1,104 @@
+"""A fact on its way into the store, and the versions of memories that it makes. Pure."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass, replace
+
+from semmem.memory import QUARANTINED, RELEASED, SUPERSEDED_BY, Fact, Memory, MemoryStatus, Scope, Source, Turn, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A screened fact on its way into the store. ``id`` is the memory id it gets if it is created, ``batch`` the batch
+    or hold under which it is written."""
+
+    id: str
+    fact: Fact
+    turn: Turn
+    vector: Vector
+    now: float
+    expires_at: float | None = None
+    batch: str = ""
+
+
+def memory_id(batch_id: str, index: int | str) -> str:
+    """``mem_`` and 26 base32 characters (130 of SHA-256's bits), the same for every try to store one fact."""
+    digest = hashlib.sha256(f"{batch_id}\n{index}".encode()).digest()
+    return "mem_" + base64.b32encode(digest).decode().lower()[:26]
+
+
+def keyed_id(user: str, key: str) -> str:
+    """The memory id of what a user has under a key, alike from every batch."""
+    return memory_id(user, f"key\n{key}")
+
+
+def created(new: Candidate) -> Memory:
+    """The first version of the memory a fact becomes."""
+    scope = new.turn.scope
+    return Memory(
+        id=new.id,
+        version=1,
+        type=new.fact.type,
+        content=new.fact.content,
+        user=scope.user,
+        project=scope.project,
+        agent=scope.agent,
+        session=scope.session,
+        source=_source(new.turn),
+        key=new.fact.key,
+        importance=new.fact.importance,
+        created_at=new.now,
+        updated_at=new.now,
+        occurred_at=new.fact.occurred_at,
+        expires_at=new.expires_at,
+        embedding=new.vector,
+    )
+
+
+def updated(old: Memory, new: Candidate) -> Memory:
+    """The next version of a memory, which says what the fact says."""
+    return replace(
+        old,
+        version=old.version + 1,
+        content=new.fact.content,
+        session=new.turn.scope.session,
+        source=_source(new.turn),
+        importance=max(old.importance, new.fact.importance),
+        updated_at=new.now,
+        occurred_at=new.fact.occurred_at,
+        expires_at=new.expires_at,
+        embedding=new.vector,
+    )
+
+
+def superseded(old: Memory, new: Candidate, by: str) -> Memory:
+    """The version of a memory that is no longer retrieved; ``by`` is the memory that took its place."""
+    return replace(
+        old,
+        version=old.version + 1,
+        status=MemoryStatus.SUPERSEDED,
+        updated_at=new.now,
+        metadata={**old.metadata, SUPERSEDED_BY: by},
+    )
+
+
+def as_released(held: Memory, now: float) -> Memory:
+    """The version of a quarantined memory that may be retrieved."""
+    metadata = {name: value for name, value in held.metadata.items() if name != QUARANTINED} | {RELEASED: True}
+    return replace(held, version=held.version + 1, status=MemoryStatus.ACTIVE, updated_at=now, metadata=metadata)
+
+
+def reconsidered(held: Memory, batch: str, now: float) -> Candidate:
+    """A memory as the fact it once was. Raises ValueError when it has no vector to compare it by."""
+    if held.embedding is None:
+        raise ValueError("a memory is compared by its vector")
+    scope = Scope(held.user, held.project, held.agent, held.session)
+    turn = Turn(held.source.turn, scope, 0, "", opened_at=held.source.time, request_id=held.source.request_id)
+    fact = Fact(held.type, held.content, turn.id, importance=held.importance, occurred_at=held.occurred_at)
+    return Candidate(held.id, fact, turn, held.embedding, now, held.expires_at, batch)
+
+
+def _source(turn: Turn) -> Source:
+    return Source("user", turn.scope.session or "", turn.id, turn.request_id, turn.opened_at)

@@ -1,0 +1,97 @@
+"""A session that turned to another topic: what was said before is complete, and may be learnt from at once.
+
+Looked for behind the requests, in what waits in the journal. Two processes that look at once cut at the same place or
+one a little later; either way every turn is learnt from once, only in other batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from semmem.extraction.grounding import content_words
+from semmem.memory import Turn, Vector
+from semmem.ports import Embedder, Journal
+
+CONTENT_WORDS_MIN = 3
+"""A message with fewer ("How much?", "Are they always real?") goes on with whatever the topic is."""
+TEXT_CHARS_MAX = 1000
+"""Of a message, as much is embedded; the model reads about that much."""
+
+
+class DriftWatch:
+    """Cuts sessions where a message's cosine with the mean of the waiting ones before it is below ``threshold``.
+
+    A message is compared with at least ``turns_min`` earlier ones. Only sessions with a turn of the last
+    ``look_back_s`` seconds are looked at, once per new turn, at most ``sessions_max`` at a time, those first that wait
+    longest. ``strip_block`` removes semmem's own block from a text.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        embedder: Embedder,
+        *,
+        threshold: float = 0.12,
+        turns_min: int = 3,
+        look_back_s: float = 300.0,
+        sessions_max: int = 20,
+        strip_block: Callable[[str], str] = str,
+    ) -> None:
+        if not 0 < threshold <= 1 or turns_min < 1 or sessions_max < 1:
+            raise ValueError("threshold must be a cosine above 0, turns_min and sessions_max at least 1")
+        self._journal = journal
+        self._embedder = embedder
+        self._threshold = threshold
+        self._turns_min = turns_min
+        self._look_back_s = look_back_s
+        self._sessions_max = sessions_max
+        self._strip_block = strip_block
+        self._seen: dict[tuple[str, str], float] = {}
+
+    async def look(self, now: float) -> int:
+        """How many sessions were cut. Raises JournalError and EmbedderError."""
+        sessions = await self._journal.waiting_sessions(
+            turns_min=self._turns_min + 1, opened_after=now - self._look_back_s
+        )
+        newest = {(session.user, session.session): session.newest_at for session in sessions}
+        self._seen = {key: at for key, at in self._seen.items() if key in newest}
+        unseen = sorted((key for key in newest if self._seen.get(key) != newest[key]), key=lambda key: newest[key])
+        cuts = 0
+        for key in unseen[: self._sessions_max]:
+            cuts += await self._cut(await self._journal.waiting_turns(*key))
+            self._seen[key] = newest[key]
+        return cuts
+
+    async def _cut(self, turns: Sequence[Turn]) -> bool:
+        """Whether there was a place to cut."""
+        texts = [self._strip_block(turn.user_text)[:TEXT_CHARS_MAX] for turn in turns]
+        place = first_drift(
+            [await self._embedder.embed(text) for text in texts],
+            [len(content_words(text)) >= CONTENT_WORDS_MIN for text in texts],
+            threshold=self._threshold,
+            turns_min=self._turns_min,
+        )
+        if place is None:
+            return False
+        scope = turns[place].scope
+        await self._journal.cut_session(scope.user, scope.session or "", before=turns[place].opened_at)
+        return True
+
+
+def first_drift(vectors: Sequence[Vector], telling: Sequence[bool], *, threshold: float, turns_min: int) -> int | None:
+    """The place of the first telling message that is about something else than those before it, or None.
+
+    ``vectors`` have length 1; messages that are not ``telling`` neither drift nor say what the topic is.
+    """
+    for place in range(turns_min, len(vectors)):
+        earlier = [vector for vector, tells in zip(vectors[:place], telling, strict=False) if tells]
+        if telling[place] and earlier and _cosine(vectors[place], np.sum(earlier, axis=0)) < threshold:
+            return place
+    return None
+
+
+def _cosine(vector: Vector, total: Vector) -> float:
+    length = float(np.linalg.norm(total))
+    return float(vector @ total) / length if length else 1.0

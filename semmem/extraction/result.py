@@ -1,0 +1,67 @@
+"""What became of a batch, and how it is counted on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from semmem.extraction.dedup import Action
+from semmem.extraction.screen import Verdict
+from semmem.memory import Fact
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What became of a batch.
+
+    ``status`` is terminal (``stored``, ``nothing``, ``rejected``, ``unchanged``, ``extraction_failed``, ``gave_up``)
+    or ``postponed``. ``stored`` counts memories created or changed, by type; ``actions`` counts facts by what storing
+    them did; ``rejected`` and ``quarantined`` count facts by reason. Only this try's work is counted. ``cause`` is the
+    name of the error class of a failure, ``engine`` the extractor that was asked, empty when facts of an earlier try
+    were used.
+    """
+
+    status: str
+    stored: Mapping[str, int] = field(default_factory=dict)
+    actions: Mapping[str, int] = field(default_factory=dict)
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    engine: str = ""
+    cause: str = ""
+    quarantined: Mapping[str, int] = field(default_factory=dict)
+
+
+class Tally:
+    """Counts of one try. ``engine`` is the extractor that was asked."""
+
+    def __init__(self) -> None:
+        self.engine = ""
+        self.stored: Counter[str] = Counter()
+        self.actions: Counter[str] = Counter()
+        self.rejected: Counter[str] = Counter()
+        self.quarantined: Counter[str] = Counter()
+
+    def count(self, action: Action, fact: Fact, verdict: Verdict) -> None:
+        self.actions[action.value] += 1
+        if action is Action.QUARANTINED:
+            self.quarantined[verdict.reason] += 1
+        elif action not in (Action.UNCHANGED, Action.FORGOTTEN):
+            self.stored[fact.type.value] += 1
+
+    def result(self, *, earlier: int) -> BatchResult:
+        """``earlier``: how many facts were stored by tries before this one."""
+        return BatchResult(
+            self._status(earlier),
+            dict(self.stored),
+            dict(self.actions),
+            dict(self.rejected),
+            engine=self.engine,
+            quarantined=dict(self.quarantined),
+        )
+
+    def _status(self, earlier: int) -> str:
+        if self.stored or earlier:
+            return "stored"
+        if self.actions[Action.UNCHANGED.value]:
+            return "unchanged"
+        return "rejected" if self.rejected or self.quarantined else "nothing"

@@ -1,0 +1,115 @@
+"""When what a fact tells of happened, or will: read from its own words, as of the day they were said.
+
+"in May" may be the last one or the next, and only the verb tells: "moved in May" is past, "leaves in May" is to come,
+"gets hay fever in May" is no event at all. What comes every year has no date either.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+from semmem.extraction.grounding import content_words
+from semmem.extraction.rules.grammar import PAST_TO_BASE
+from semmem.time_expressions import Interval, Towards, intervals, leaning
+
+LONGEST_S = 366 * 86_400.0
+"""A time longer than a year ("since 2015", "before the war") is no date of anything."""
+SENTENCES_MAX = 200
+"""Of the user's text, as many sentences are looked at for the one that a fact comes from."""
+SENTENCE_CHARS_MAX = 500
+
+_WORD = re.compile(r"[a-z']+")
+_AGAIN = re.compile(
+    r"\b(?:birthdays?|anniversar(?:y|ies)|every|each|usually|always|often|normally|generally|sometimes|typically|never"
+    r"|annual(?:ly)?|yearly|monthly|weekly|daily)\b",
+    re.IGNORECASE,
+)
+_ARRANGED = re.compile(
+    r"\b(?:is|are|am|gets?|got|been|was|were) (?:\w+ )?"
+    r"(?:scheduled|planned|booked|due|moved|pushed|postponed|rescheduled|set) (?:to|for|on|back|from|until)\b"
+    r"|\b(?:booked|scheduled|reserved|signed up)\b.{0,60}\bfor\b",
+    re.IGNORECASE,
+)
+_COMING = re.compile(
+    r"\b(?:is|are|am|starts?|begins?|ends?|leaves?|departs?|arrives?|opens?|closes?|expires?|takes place|lands?"
+    r"|returns?|flies|fly|travels?|turns|graduates?|retires?)\b"
+    r"|\bha(?:s|ve) (?:[\w']+ ){1,4}?(?:interview|appointment|meeting|exam|test|flight|call|surgery|operation|check-?up"
+    r"|party|date|trip|viewing|wedding|concert|presentation|class|lesson|deadline)\b",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"(?<=[.!?。！？])\s*|\n+")
+
+
+def event_time(statement: str, said_at: float) -> float | None:
+    """The beginning of the one time that a statement about the user names, None when it is no event with a date.
+
+    Seconds since the epoch, UTC; ``said_at`` is when it was said.
+    """
+    return _start(statement, _towards(statement), said_at)
+
+
+class Told:
+    """What the user said in one turn, against which the times of a language model's facts are held.
+
+    ``said_at`` is when; the text is read once, when a fact first has a time.
+    """
+
+    def __init__(self, said: str, said_at: float) -> None:
+        self._said = said
+        self._said_at = said_at
+
+    def event_time(self, statement: str, when: str = "") -> float | None:
+        """The event time of a statement by a model. ``when`` is what the model took for the time, in the user's words.
+
+        A time that the user did not name is replaced by that of the user's own sentence.
+        """
+        towards = _towards(statement)
+        told = _start(statement, towards, self._said_at)
+        if told is None and not when:
+            return None
+        if told is None:
+            told = _start(when, towards, self._said_at)
+        if told is not None and any(named.start <= told < named.end for named in self._named):
+            return told
+        words = content_words(statement)
+        source, _ = max(self._sentences, key=lambda sentence: len(sentence[1] & words), default=("", None))
+        return event_time(source, self._said_at)
+
+    @cached_property
+    def _sentences(self) -> list[tuple[str, set[str]]]:
+        """With what they are about."""
+        sentences = [sentence[:SENTENCE_CHARS_MAX] for sentence in _SENTENCE.split(self._said, SENTENCES_MAX)]
+        return [(sentence, content_words(sentence)) for sentence in sentences[:SENTENCES_MAX] if sentence]
+
+    @cached_property
+    def _named(self) -> list[Interval]:
+        directions: tuple[Towards, ...] = ("past", "future")
+        return [named for each in directions for named in intervals(self._said, self._said_at, towards=each)]
+
+
+def _start(text: str, towards: Towards | None, said_at: float) -> float | None:
+    """Where the direction is not known, what names the same time in both is enough."""
+    if _AGAIN.search(text):
+        return None
+    past = intervals(text, said_at, towards="past")
+    future = intervals(text, said_at, towards="future")
+    named = future if towards == "future" else past
+    if len(named) != 1 or (towards is None and past != future) or named[0].end - named[0].start > LONGEST_S:
+        return None
+    return named[0].start
+
+
+def _towards(statement: str) -> Towards | None:
+    """Which way a statement looks; None when its verb does not tell."""
+    if _ARRANGED.search(statement) or leaning(statement) == "future":
+        return "future"
+    if any(word in _PASTS or (len(word) > 4 and word.endswith("ed")) for word in _WORD.findall(statement.lower())):
+        return "past"
+    return "future" if _COMING.search(statement) else None
+
+
+_ALSO_PRESENT = frozenset(
+    "read put set cut let cost hit run come become hurt wound lay ground saw shut spread split".split()
+)
+_PASTS = (frozenset(PAST_TO_BASE) | {"was", "were", "had", "did", "quit"}) - _ALSO_PRESENT
