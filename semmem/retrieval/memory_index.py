@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from semmem.memory import Memory, Vector
 from semmem.retrieval.answers import offered, wanted
-from semmem.retrieval.periods import Calendar, named_period
-from semmem.retrieval.succession import Succession, said_at
+from semmem.retrieval.succession import Succession
 from semmem.retrieval.word_index import WordIndex
 from semmem.retrieval.words import terms, words
 
@@ -29,8 +28,6 @@ PAIR_WEIGHT = 0.4
 """Of a memory that has all pairs of neighbouring words of the question."""
 ANSWER_WEIGHT = 0.1
 """For each kind of answer that the question wants and the memory has."""
-PERIOD_WEIGHT = 0.2
-"""Of a memory from the day or month that the question names."""
 SPEAKER_WEIGHT = 0.1
 """Of a line of talk ("Ann: ...") whose speaker the question names."""
 ASKS_WEIGHT = 0.1
@@ -75,7 +72,6 @@ class MemoryIndex:
         self._offers = np.array([offered(*both) for both in zip(texts, said, strict=True)], dtype=np.float32)
         self._asks = np.array([bool(_ENDS_ASKING.search(text)) for text in texts], dtype=np.float32)
         self._rows_of_speaker = _by_speaker(texts)
-        self._calendar = Calendar([_happened_at(memory) for memory in self.memories])
 
     def scores(self, query: str, vector: Vector | None, members: Mask | None = None) -> Scores:
         """How well each memory fits the question. ``members`` (n,) are those to rank, all by default.
@@ -106,8 +102,6 @@ class MemoryIndex:
         if self._rows_of_speaker:
             for name in set(_NAME.findall(query)):
                 agreement[self._rows_of_speaker.get(name, [])] += SPEAKER_WEIGHT
-        if (period := named_period(query)) is not None:
-            agreement += PERIOD_WEIGHT * self._calendar.fit(period)
         return agreement
 
 
@@ -129,7 +123,3 @@ def _by_speaker(texts: Sequence[str]) -> dict[str, list[int]]:
         if line := _SPEAKER.match(text):
             rows.setdefault(line[1], []).append(row)
     return rows
-
-
-def _happened_at(memory: Memory) -> float:
-    return said_at(memory) if memory.occurred_at is None else memory.occurred_at

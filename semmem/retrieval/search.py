@@ -14,7 +14,7 @@ from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports import Embedder, EmbedderError, Store, StoreTimeout
 from semmem.retrieval.memory_index import MemoryIndex, Scores
 from semmem.retrieval.relevance import BELOW_RELEVANCE, COVERAGE_LEAST, relevant
-from semmem.retrieval.time_filter import TIME_WEIGHT, is_dated, matches, names
+from semmem.retrieval.time_filter import TIME_WEIGHT, is_dated, matches
 from semmem.time_expressions import Interval
 
 CANDIDATES_MAX = 100
@@ -103,10 +103,8 @@ def best_of(
     relevance = relevant(query, scores) if vector is not None else scores.coverage >= COVERAGE_LEAST
     hits = [_hit(index.memories[i], scores, order, int(i)) for i in places]
     cuts = {index.memories[i].id: BELOW_RELEVANCE for i in places if not relevance[i]}
-    if during is not None and not by_words:
-        hits = [_named(hit, during) for hit in hits]
-        if len(cuts) == len(hits):
-            cuts = {memory_id: cuts[memory_id] for memory_id in cuts.keys() - _ids_of(hits, during)}
+    if during is not None and not by_words and len(cuts) == len(hits):
+        cuts = {memory_id: cuts[memory_id] for memory_id in cuts.keys() - _ids_of(hits, during)}
     return Candidates(sorted(hits, key=lambda hit: (-hit.score, hit.memory.id)), cuts)
 
 
@@ -120,12 +118,6 @@ def _dated(index: MemoryIndex, during: Interval) -> npt.NDArray[np.float32]:
     """TIME_WEIGHT for memories that happened or were said then, 0 for the others; shape (n,)."""
     dated = [is_dated(memory, during) for memory in index.memories]
     return np.float32(TIME_WEIGHT) * np.array(dated, dtype=np.float32)
-
-
-def _named(hit: Hit, during: Interval) -> Hit:
-    """The same for those that only name the time: reading contents is dear, so only candidates are read."""
-    later = not is_dated(hit.memory, during) and names(hit.memory, during)
-    return replace(hit, score=hit.score + TIME_WEIGHT) if later else hit
 
 
 def _ids_of(hits: Sequence[Hit], during: Interval) -> set[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from semmem.memory import Memory, MemoryType, Source, Vector
+from semmem.memory import Memory, MemoryType, Vector
 from semmem.retrieval.memory_index import (
     ANSWER_WEIGHT,
     ASKS_WEIGHT,
     LONG_TERMS,
-    PERIOD_WEIGHT,
     SPEAKER_WEIGHT,
     MemoryIndex,
     Scores,
@@ -133,20 +131,6 @@ def test_a_line_of_talk_counts_for_its_speaker() -> None:
     named = fused(apart("Ann: sea", "Bob: sea", "at 10: sea"), "ann 10", EAST)
     assert {text: score[text] - named[text] for text in score} == pytest.approx(
         {"Ann: sea": SPEAKER_WEIGHT, "Bob: sea": 0, "at 10: sea": 0}
-    )
-
-
-def test_memories_of_the_month_that_is_named_come_first() -> None:
-    june = datetime(2023, 6, 10, tzinfo=UTC).timestamp()
-    memories = [
-        memory("made then", created_at=june),
-        memory("told then", created_at=june + 90 * DAY_S, source=Source(time=june)),
-        memory("happened then", created_at=june + 90 * DAY_S, occurred_at=june),
-        memory("told later", created_at=june, occurred_at=june + 90 * DAY_S),
-    ]
-    named, other_year = fused(memories, "x 6 June 2023", EAST), fused(memories, "x 6 June 2021", EAST)
-    assert {text: named[text] - other_year[text] for text in named} == pytest.approx(
-        {"made then": PERIOD_WEIGHT, "told then": PERIOD_WEIGHT, "happened then": PERIOD_WEIGHT, "told later": 0}
     )
 
 
