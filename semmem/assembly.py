@@ -283,6 +283,7 @@ def recall_rules(settings: Settings) -> RecallRules:
         limit=memory.default_retrieval_limit,
         threshold=memory.default_similarity_threshold,
         strategy=Strategy(memory.retrieval_strategy),
+        scope=memory.retrieval_scope,
         tokens_max=memory.injection.max_inject_tokens,
         query_chars_max=settings.limits.query_chars_max,
         embed_timeout_s=(settings.deadlines.phase_ms - settings.deadlines.store_ms) / 1000,

@@ -262,13 +262,14 @@ class Exchange:
         if turn is None:
             outcome, recalled = await self._search(conversation, scope, upstream, phase)
             return outcome, block_of(recalled)
+        session = turn.scope.session if isinstance(turn, Turn) else turn.session
         resent = isinstance(turn, Turn)  # the turn's own words are in this request too
         loop = loop_of(scope, turn.id if isinstance(turn, Turn) else turn.turn_id, conversation)
         if goes_on(conversation) and (block := self._blocks.get(loop, now=self._clock())) is not None:
             has_it = not resent and parsed.keeps(block.injection)
             return (Outcome.ALREADY_INJECTED, None) if has_it else (Outcome.REPEATED, block)
         mark = self._blocks.mark()
-        outcome, recalled = await self._search(conversation, scope, upstream, phase)
+        outcome, recalled = await self._search(conversation, replace(scope, session=session), upstream, phase)
         self._blocks.put(loop, block := block_of(recalled), mark=mark, now=self._clock())
         return outcome, block
 

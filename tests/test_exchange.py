@@ -694,3 +694,18 @@ async def test_a_model_that_takes_too_long_costs_its_own_time_only() -> None:
     result = await world.ask(FOLLOW_UP)
     assert result.outcome is Outcome.INJECTED
     assert asyncio.get_running_loop().time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("scope", "told"),
+    [("user", {"red", "blue", "green"}), ("project", {"red", "blue"}), ("session", {"red"})],
+)
+async def test_the_configured_scope_says_whose_memories_are_read(scope: str, told: set[str]) -> None:
+    world = World(rules=RecallRules(threshold=0.2, scope=scope))
+    await world.knows("User's budget for Hawaii is red", project="trip", session="s1")
+    await world.knows("User's budget for Hawaii is blue", project="trip", session="s2")
+    await world.knows("User's budget for Hawaii is green", project="other", session="s1")
+    await world.knows("User's budget for Hawaii is black", user="bob", project="trip", session="s1")
+    told_here = prompt(await world.ask(x_project_id="trip", x_session_id="s1"))
+    assert {colour for colour in ("red", "blue", "green", "black") if colour in told_here} == told
+    assert (await world.ask(x_project_id="none such", x_session_id="s3")).injected == (3 if scope == "user" else 0)

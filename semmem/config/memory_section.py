@@ -251,6 +251,11 @@ class Memory(Section):
         le=1,
         description="least cosine of a memory that is injected; null: judged by meaning and words together",
     )
+    retrieval_scope: Literal["user", "project", "session"] = Field(
+        default="project",
+        description="whose memories are read: all of the user's, those of the named project (all when none is named),"
+        " or those of the session; never those of other users",
+    )
     retrieval_strategy: Literal["hybrid", "semantic", "keyword", "recent"] = Field(
         default="hybrid", description="what memories are ordered by: meaning and words, one of the two, or time"
     )

@@ -29,6 +29,7 @@ class SearchQuery(BaseModel):
     query: str = Field(min_length=1, max_length=2000)
     user_id: str | None = Field(default=None, max_length=256)
     project_id: str | None = Field(default=None, max_length=256)
+    session_id: str | None = Field(default=None, max_length=256)
     types: list[MemoryType] = Field(default_factory=list)
     limit: int = Field(default=5, ge=1, le=50)
     threshold: float | None = Field(default=None, ge=-1, le=1)
@@ -53,6 +54,7 @@ class PreviewQuery(BaseModel):
     messages: list[Said] = Field(default_factory=list, max_length=MESSAGES_MAX)
     user_id: str | None = Field(default=None, max_length=256)
     project_id: str | None = Field(default=None, max_length=256)
+    session_id: str | None = Field(default=None, max_length=256)
     types: list[MemoryType] = Field(default_factory=list)
     limit: int | None = Field(default=None, ge=1, le=50)
     threshold: float | None = Field(default=None, ge=-1, le=1)
@@ -80,7 +82,7 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, may: Callable[[Reques
     @api.post("/v1/memory/search")
     async def search_memories(request: Request, search: SearchQuery) -> dict[str, Any]:
         found = await memories.search(
-            Scope(may(request, search.user_id), project=search.project_id),
+            Scope(may(request, search.user_id), project=search.project_id, session=search.session_id),
             search.query,
             _controls(search.types, search.limit, search.threshold),
             strategy=search.strategy,
@@ -90,7 +92,7 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, may: Callable[[Reques
 
     @api.post("/v1/memory/preview")
     async def preview_memories(request: Request, asked: PreviewQuery) -> dict[str, Any]:
-        scope = Scope(may(request, asked.user_id), project=asked.project_id)
+        scope = Scope(may(request, asked.user_id), project=asked.project_id, session=asked.session_id)
         found = await memories.preview(scope, asked.conversation(), strategy=asked.strategy)
         return {
             "query": found.query,

@@ -52,12 +52,16 @@ class RecallRules:
     """How memories are chosen and shown. ``threshold`` is a cosine; None: the calibrated rule of relevance.py.
     ``user_role_models`` (names or patterns like ``*/o1-*``) refuse a system message.
 
+    ``scope``: ``user`` reads all of the user's memories, ``project`` those of the named project or, when none is
+    named, all, ``session`` only what was learnt in the session that asks.
+
     The two timeouts together are the request phase's: the store keeps its own time however long embedding took.
     """
 
     limit: int = 5
     threshold: float | None = None
     strategy: Strategy = Strategy.HYBRID
+    scope: str = "project"
     tokens_max: int = 2000
     query_chars_max: int = 2000
     embed_timeout_s: float = 0.15
@@ -254,7 +258,7 @@ class Recall:
     ) -> _Found:
         controls, limit_s = conversation.controls, self._rules.store_timeout_s
         threshold = self._rules.threshold if controls.threshold is None else controls.threshold
-        reading, types, during = _reading(scope), controls.types or (), time_filter(_asked(conversation), now)
+        reading, types, during = self._reading(scope), controls.types or (), time_filter(_asked(conversation), now)
         started = time.perf_counter()
         index = await self._memories.index(scope.user, wait_s=LOADING_SHARE * limit_s)
         if index is None:
@@ -268,7 +272,7 @@ class Recall:
         return _Found(best if threshold is None else replace(best, cuts={}), HOT, threshold)
 
     async def _found_by_words(self, conversation: Conversation, scope: Scope, query: str, now: float) -> _Found:
-        reading, types = _reading(scope), conversation.controls.types or ()
+        reading, types = self._reading(scope), conversation.controls.types or ()
         index = await self._memories.index(scope.user, wait_s=self._rules.store_timeout_s)
         if index is None:
             memories = await self._memories.list(reading, types=types, limit=CANDIDATES_MAX)
@@ -313,6 +317,13 @@ class Recall:
             path=path,
         )
 
+    def _reading(self, scope: Scope) -> Scope:
+        """Whose memories are read. Those of every agent; an absent project means all of the user's."""
+        if self._rules.scope == "user":
+            return Scope(scope.user)
+        session = (scope.session or "") if self._rules.scope == "session" else None
+        return Scope(scope.user, project=scope.project, session=session)
+
     def _limit(self, conversation: Conversation) -> int:
         asked = conversation.controls.limit
         return self._rules.limit if asked is None else asked
@@ -328,8 +339,3 @@ def _asked(conversation: Conversation) -> str:
 
 def _kept(ranked: Sequence[Ranked]) -> list[Hit]:
     return [one.hit for one in ranked if one.kept]
-
-
-def _reading(scope: Scope) -> Scope:
-    """Memories of every session and agent are read; an absent project means all of the user's."""
-    return Scope(scope.user, project=scope.project)
