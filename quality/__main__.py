@@ -16,9 +16,10 @@ from pathlib import Path
 from bench.machine import commit, machine
 from quality.folder import Folder, FolderError, read_folder
 from quality.report import TARGETS, met, table
-from quality.run import Measured, measure
+from quality.run import PARTS, Measured, measure
 from quality.scores import Json
 from semmem import __version__
+from semmem.config import ConfigError, load
 
 SCHEMA = 1
 HOME = Path(__file__).resolve().parent.parent
@@ -26,16 +27,17 @@ PACKAGES = ("torch", "sentence-transformers", "numpy", "sqlalchemy", "gt-all-min
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Exit status: 0 measured (whether or not the targets are met), 2 the folder cannot be read."""
+    """Exit status: 0 measured (targets met or not), 2 the folder or the configuration cannot be read."""
     arguments = _parser().parse_args(argv)
     started = datetime.now(UTC)
     try:
         folder = read_folder(arguments.folder)
-    except FolderError as error:
+        settings = load(arguments.config, os.environ) if arguments.config else None
+    except (FolderError, ConfigError) as error:
         sys.stderr.write(f"quality: {error}\n")
         return 2
     cache = None if arguments.no_cache else arguments.cache
-    measured = asyncio.run(measure(folder, cache=cache, say=_say))
+    measured = asyncio.run(measure(folder, cache=cache, say=_say, settings=settings, only=arguments.only))
     if arguments.out:
         arguments.out.write_text(json.dumps(report(measured, folder, started), indent=1, ensure_ascii=False) + "\n")
     sys.stdout.write(table(measured.figures) + "\n")
@@ -79,6 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, help="write every figure to this file as JSON")
     parser.add_argument("--cache", type=Path, default=_cache(), help="folder that keeps vectors between runs")
     parser.add_argument("--no-cache", action="store_true", help="make every vector anew and keep none")
+    parser.add_argument("--config", type=Path, help="measure with this config.yaml instead of the defaults")
+    parser.add_argument("--only", action="append", default=[], choices=PARTS, help="measure this part; may be repeated")
     return parser
 
 

@@ -27,9 +27,15 @@ async def hot_cold(folder: Folder, semmem: Semmem) -> tuple[dict[str, float | No
         return {"hot_cold_equal": None}, {"questions": 0}
     differing: list[str] = []
     async with _milvus_lite(semmem.embedder.dimension) as store:
-        for user in {_user(row) for row in questions}:
-            for memory in await semmem.store.list(Scope(user), limit=ALL_MAX):
-                await store.put(Scope(user), memory)
+        memories = [
+            memory
+            for user in {_user(row) for row in questions}
+            for memory in await semmem.store.list(Scope(user), limit=ALL_MAX)
+        ]
+        if not memories:  # the part that stores them was not asked for
+            return {"hot_cold_equal": None}, {"questions": 0}
+        for memory in memories:
+            await store.put(Scope(memory.user), memory)
         cold = semmem.reading(store)
         for row in questions:
             hot_hits = await semmem.request(row["question"], _user(row))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from quality.report import TARGETS
 from quality.scores import Json
 from quality.vague import memories, talks, vague
 from quality.wiring import Semmem, semmem
+from semmem.config import Settings
 from semmem.ports import Embedder
 
 Say = Callable[[str], None]
@@ -31,23 +32,37 @@ class Measured:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-async def measure(folder: Folder, *, cache: Path | None, say: Say, model: Embedder | None = None) -> Measured:
-    """``cache``: folder for vectors, None for none. ``model`` replaces the default embedder in tests."""
+async def measure(
+    folder: Folder,
+    *,
+    cache: Path | None,
+    say: Say,
+    model: Embedder | None = None,
+    settings: Settings | None = None,
+    only: Collection[str] = (),
+) -> Measured:
+    """``cache``: folder for vectors, None for none. ``model`` replaces the default embedder in tests.
+
+    ``settings`` None: the defaults. ``only``: names of the parts to measure, all when empty.
+    """
     measured = Measured()
     with tempfile.TemporaryDirectory(prefix="semmem-quality-") as scratch:
-        async with semmem(Path(scratch), cache=cache, model=model) as parts:
+        async with semmem(Path(scratch), cache=cache, model=model, settings=settings) as parts:
             clock = _Clock(measured.seconds, say)
             await parts.embedder.prefetch(texts(folder, parts), lambda n, all_: say(f"embedded {n} of {all_} texts"))
             clock.done("embedding")
-            for name, part in _PARTS.items():
+            for name, part in PARTS.items():
+                if only and name not in only:
+                    continue
                 figures, details = await part(folder, parts)
                 measured.figures |= figures
                 measured.sets[name] = details
                 clock.done(name)
+            measured.sets["learning_failed"] = dict(parts.failures)
     return measured
 
 
-_PARTS = {
+PARTS = {
     "gate": gate,
     "recall": first_person,
     "hot_cold": hot_cold,

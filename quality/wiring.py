@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,7 @@ from semmem.memory import (
     Scope,
     Turn,
 )
+from semmem.metrics import Metrics
 from semmem.ports import BatchRules, Embedder, Store, TurnClosed
 from semmem.retrieval.hot_memories import HotMemories
 from semmem.retrieval.query import build_query
@@ -53,7 +55,8 @@ AT_ONCE = BatchRules(size=1, answer_wait_s=0.0, lease_s=DAY_S)
 @dataclass(slots=True)
 class Semmem:
     """``recall`` as a request has it. ``ranking`` is the same without the gate, the cut and the budget, and
-    ``reading`` the same for another store, every search of which reads all of the user's memories first."""
+    ``reading`` the same for another store, every search of which reads all of the user's memories first. With a
+    language model learning ``may_fail``; ``failures`` counts how often, by cause."""
 
     embedder: PrefetchedEmbedder
     store: HotMemories
@@ -62,7 +65,9 @@ class Semmem:
     ranking: Recall
     learning: Learning
     query_chars_max: int
+    may_fail: bool
     reading: Callable[[Store], Recall]
+    failures: Counter[str] = field(default_factory=Counter)
     _turns: count[int] = field(default_factory=count)
 
     def skips_unread(self, text: str) -> bool:
@@ -117,8 +122,9 @@ class Semmem:
         if facts is not None:
             batch = replace(batch, facts=tuple(Fact(MemoryType.SEMANTIC, fact, turn.id) for fact in facts))
         result = await self.learning.learn(batch)
-        if result.cause:
+        if result.cause and not self.may_fail:
             raise RuntimeError(f"learning failed: {result.cause}")
+        self.failures.update([result.cause] if result.cause else [])
         return result
 
     async def retrievable(self, user: str) -> list[Memory]:
@@ -133,13 +139,19 @@ def asked(text: str) -> Conversation:
 
 
 @asynccontextmanager
-async def semmem(folder: Path, *, cache: Path | None, model: Embedder | None = None) -> AsyncIterator[Semmem]:
-    """semmem with its journal in ``folder``. ``model`` instead of the default embedder is for tests."""
-    settings = patient(Settings())
+async def semmem(
+    folder: Path, *, cache: Path | None, model: Embedder | None = None, settings: Settings | None = None
+) -> AsyncIterator[Semmem]:
+    """semmem with its journal in ``folder``, at default ``settings`` if none are given.
+
+    ``model`` instead of the default embedder is for tests.
+    """
+    settings = patient(settings or Settings())
     embedder = PrefetchedEmbedder(model or _embedder(settings), cache=cache)
     store, journal = InProcessStore(), SqlJournal(folder / "journal.db")
     tasks = Tasks()
-    backends = assembly.Backends(assembly.hot_memories(settings, store, tasks.spawn), embedder, journal, {})
+    models = assembly.models(settings, Metrics())
+    backends = assembly.Backends(assembly.hot_memories(settings, store, tasks.spawn), embedder, journal, models)
     for part in (embedder, store, journal):
         await part.open()
     try:
@@ -150,6 +162,7 @@ async def semmem(folder: Path, *, cache: Path | None, model: Embedder | None = N
             recall=_recall(settings, backends),
             ranking=_recall(uncut(settings), backends),
             learning=assembly.learning(settings, backends),
+            may_fail=bool(models),
             query_chars_max=settings.limits.query_chars_max,
             reading=lambda other: _recall(
                 settings, replace(backends, store=HotMemories(other, spawn=tasks.spawn, staleness_s=0.0))
@@ -157,6 +170,8 @@ async def semmem(folder: Path, *, cache: Path | None, model: Embedder | None = N
         )
     finally:
         await tasks.cancel()
+        for model_client in models.values():
+            await model_client.close()
         for closing in (journal, store, embedder):
             await closing.close()
 

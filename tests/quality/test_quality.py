@@ -21,6 +21,7 @@ from quality.scores import Share, highest, hit_at, lowest, mean, pooled, recall_
 from quality.vague import memories, talks, vague
 from quality.vectors import PrefetchedEmbedder
 from quality.wiring import NOW, Semmem, semmem
+from semmem.config import Settings
 from semmem.extraction.rules import facts_in
 from semmem.memory import Vector
 from tests.fakes import HashEmbedder
@@ -164,6 +165,23 @@ async def test_a_set_that_is_missing_leaves_its_figures_empty(tmp_path: Path) ->
         "extraction_recall": True,
         "vague_r5": met("vague_r5", written["vague_r5"]),
     }
+
+
+async def test_one_part_alone_can_be_measured_and_with_other_settings(tmp_path: Path) -> None:
+    folder = read_folder(folder_of(tmp_path / "data", FILES))
+    strict = Settings.model_validate({"memory": {"max_memories_per_user": 1, "extraction": {"facts_per_batch_max": 1}}})
+    measured = await measure(
+        folder, cache=None, say=lambda _line: None, model=HashEmbedder(), settings=strict, only=["pairs", "hot_cold"]
+    )
+    assert {key for key, value in measured.figures.items() if value is not None} == {"pairs_right"}
+    assert measured.figures["pairs_right"] != 100.0  # with room for one memory nothing different can stay
+
+
+async def test_a_configuration_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder_of(tmp_path / "data", FILES)
+    (tmp_path / "config.yaml").write_text("memori: {}")
+    assert main([str(tmp_path / "data"), "--config", str(tmp_path / "config.yaml")]) == 2
+    assert "memori" in capsys.readouterr().err
 
 
 async def test_texts_that_are_measured_are_embedded_beforehand(tmp_path: Path) -> None:
