@@ -56,7 +56,8 @@ def redact(text: str) -> str:
     """The text with every secret replaced by ``[redacted]``."""
     for pattern in _SECRETS:
         text = pattern.sub(_hide, text)
-    return _CARD.sub(lambda match: REDACTED if _luhn(match.group()) else match.group(), text)
+    text = _CARD.sub(lambda match: REDACTED if _luhn(match.group()) else match.group(), text)
+    return _LONG_WORD.sub(lambda match: REDACTED if _is_mixed(match.group()) else match.group(), text)
 
 
 def is_instruction(text: str) -> bool:
@@ -70,6 +71,11 @@ def _hide(match: re.Match[str]) -> str:
     return (match.groupdict().get("lead") or "") + REDACTED
 
 
+def _is_mixed(word: str) -> bool:
+    """Whether it looks drawn by lot: capitals, small letters and digits in one long word."""
+    return all(kind.search(word) for kind in _MIXED)
+
+
 def _luhn(spelling: str) -> bool:
     """The check digit rule of ISO/IEC 7812-1, annex B, which every payment card number follows."""
     digits = [int(c) for c in spelling if c.isdigit()]
@@ -81,14 +87,15 @@ def _patterns(*sources: str) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(source, re.IGNORECASE) for source in sources)
 
 
-_OWN_BLOCK = re.compile(r"<\s*/?\s*semmem-memory", re.IGNORECASE)
+# No repetition here may be tried again from its middle: a memory of 8,000 chosen characters would hold up everybody.
+_OWN_BLOCK = re.compile(r"<\s*+/?+\s*+semmem-memory", re.IGNORECASE)
 _CARD = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,18}(?![\d.]\d)")
 
 # The prefixes are those that the issuers document for their own tokens.
 _SECRETS = (
     re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)", re.DOTALL),
     *_patterns(
-        r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]+)?",
+        r"(?<![\w-])(?P<lead>(?>(?:\w*+-)*?(?=eyJ)))[\w-]{11,}+\.[\w-]{8,}+(?:\.[\w-]++)?",
         r"\b(?:sk|rk|pk)[-_][\w-]{16,}",
         r"\b(?:gh[opusr]_|github_pat_|glpat-|hf_|npm_|pypi-|xox[abeoprs]-|ya29\.|dop_v1_|shp(?:at|ca|pa|ss)_)[\w.-]{10,}",
         r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
@@ -104,8 +111,9 @@ _SECRETS = (
         r"(?P<lead>\b(?:cvv|cvc)2?\b\D{0,8})\d{3,4}\b",
         r"(?<![\d-])\d{3}-\d{2}-\d{4}(?![\d-])",
     ),
-    re.compile(r"(?<![\w/])(?=[\w+/-]*[A-Z])(?=[\w+/-]*[a-z])(?=[\w+/-]*\d)[\w+-]{32,}={0,2}"),
 )
+_LONG_WORD = re.compile(r"(?<![\w/])[\w+-]{32,}+={0,2}")
+_MIXED = tuple(re.compile(kind) for kind in ("[A-Z]", "[a-z]", r"\d"))
 
 _OBEY = r"(?:ignor(?:e|es|ing)|forget|disregard|overrid(?:e|es|ing)|bypass(?:es|ing)?|violate)"
 _ORDERS = (
@@ -127,7 +135,7 @@ _INSTRUCTIONS = _patterns(
     r"\b(?:admin\w*|root|superuser|full|unrestricted|elevated)\s+(?:rights?|access|privileges?|permissions?)\b",
     r"\bnever ask\b.{0,30}\b(?:confirmation|permission|approval)\b",
     r"</?\s*(?:system|assistant|developer|user|tool|instructions?|conversation)\b[^>]{0,80}>",
-    r"<\|[^|>]{1,40}\|>|\[/?(?:inst|sys|system)\]|<</?sys>>|#{2,}\s*(?:instructions?|system|assistant)\b",
+    r"<\|[^|>]{1,40}\|>|\[/?(?:inst|sys|system)\]|<</?sys>>|(?<!#)#{2,}+\s*+(?:instructions?|system|assistant)\b",
     r"(?:^|[.!?]\s|\bnote:\s*)(?:system|assistant|developer)\s*:",
     r"(?:\[\w{2,40}\s?=[^\]\[]{1,300}\]\s?){2,}",
 )

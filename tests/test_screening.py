@@ -9,7 +9,7 @@ import pytest
 
 from semmem import screening
 from semmem.memory import RELEASED, Memory, MemoryType
-from semmem.screening import readable
+from semmem.screening import readable, redact
 
 TEA = Memory(id="m", version=1, type=MemoryType.SEMANTIC, content="User likes green tea", user="ada")
 
@@ -77,3 +77,28 @@ def test_ten_known_memories_cost_a_request_next_to_nothing() -> None:
         for memory in hits:
             readable(memory)
     assert (time.perf_counter() - started) / 20 < 0.002
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    ["eyJ-" * 2000, "eyJaaaaaaaa-" * 660, "a-" * 4000, "Aa+" * 2600, "<" + " " * 7990, "#" * 8000, "##" + " " * 7990],
+    ids=lambda chosen: chosen[:6],
+)
+def test_no_memory_holds_up_everybody_while_it_is_read(chosen: str) -> None:
+    started = time.thread_time()
+    readable(replace(TEA, content=chosen))
+    assert time.thread_time() - started < 0.05
+
+
+@pytest.mark.parametrize(
+    ("content", "redacted"),
+    [
+        ("my token-eyJhbGciOiJI.eyJzdWIiOiIx.c2ln is old", "my token-[redacted] is old"),
+        ("my token eyJhbGciOiJI.eyJzdWIiOiIx is old", "my token [redacted] is old"),
+        ("session x-eyJ-aeyJhbGciOiJI.eyJzdWIiOiIx", "session x-[redacted]"),
+        ("hash Zm9vYmFyMTIzNDU2Nzg5MGFiY2RlZmdoaWprbA== of it", "hash [redacted] of it"),
+        ("see docs/a-very-long-name-in-small-letters-only-1234", "see docs/a-very-long-name-in-small-letters-only-1234"),
+    ],
+)
+def test_what_looks_like_a_token_is_hidden_and_what_introduces_it_stays(content: str, redacted: str) -> None:
+    assert redact(content) == redacted
