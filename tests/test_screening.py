@@ -97,7 +97,10 @@ def test_no_memory_holds_up_everybody_while_it_is_read(chosen: str) -> None:
         ("my token eyJhbGciOiJI.eyJzdWIiOiIx is old", "my token [redacted] is old"),
         ("session x-eyJ-aeyJhbGciOiJI.eyJzdWIiOiIx", "session x-[redacted]"),
         ("hash Zm9vYmFyMTIzNDU2Nzg5MGFiY2RlZmdoaWprbA== of it", "hash [redacted] of it"),
-        ("see docs/a-very-long-name-in-small-letters-only-1234", "see docs/a-very-long-name-in-small-letters-only-1234"),
+        (
+            "see docs/a-very-long-name-in-small-letters-only-1234",
+            "see docs/a-very-long-name-in-small-letters-only-1234",
+        ),
     ],
 )
 def test_what_looks_like_a_token_is_hidden_and_what_introduces_it_stays(content: str, redacted: str) -> None:

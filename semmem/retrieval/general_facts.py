@@ -12,6 +12,8 @@ from collections.abc import Mapping
 
 CHARS_MAX = 200
 """Longer questions bring a story of their own; they are searched for."""
+READ_CHARS_MAX = 2000
+"""Of a longer text so much is read, at its beginning and at its end, to see whom it speaks of."""
 
 _FIRST_OR_SECOND_PERSON = re.compile(
     r"""
@@ -217,7 +219,7 @@ def refers_to_user(text: str) -> bool:
 
     English, Spanish, German, French, and the pronouns of Portuguese, Italian, Chinese and Japanese.
     """
-    line = _normalised(text)
+    line = _normalised(text if len(text) <= 2 * READ_CHARS_MAX else f"{text[:READ_CHARS_MAX]} {text[-READ_CHARS_MAX:]}")
     return bool(_FIRST_OR_SECOND_PERSON.search(line) or _EARLIER_TALK.search(line))
 
 

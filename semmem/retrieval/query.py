@@ -7,7 +7,7 @@ key terms of the messages before it, its similarity to the right memory rises fr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from semmem.memory import Conversation, Role
@@ -15,6 +15,8 @@ from semmem.retrieval.greetings import is_social
 
 EARLIER_MESSAGES_MAX = 3
 """How many user messages before the last one lend their key terms."""
+LOOKED_BACK_MAX = 50
+"""How far back those are looked for: a request may hold half a million thanks."""
 KEY_TERMS_MAX = 12
 _TERM_CHARS_MAX = 40
 _READ_CHARS_MAX = 2000
@@ -83,18 +85,16 @@ def build_query(conversation: Conversation, *, chars_max: int = 2000) -> str:
     Of a message that is too long its beginning and its end are kept: that is where people put the question. Empty
     when the user has said nothing in words.
     """
-    said = [message.text.strip() for message in conversation.messages if message.role is Role.USER]
-    if not said:
-        return ""
-    last, earlier = said[-1], said[:-1]
+    newest_first = (message.text for message in reversed(conversation.messages) if message.role is Role.USER)
+    last = _head_and_tail(next(newest_first, "").strip(), max(chars_max, _READ_CHARS_MAX))
     if is_vague(last):
-        last = " ".join([last, *_key_terms(last, earlier)]).strip()
+        last = " ".join([last, *_key_terms(last, islice(newest_first, LOOKED_BACK_MAX))]).strip()
     return _head_and_tail(last, chars_max)
 
 
 def is_vague(text: str) -> bool:
     """Whether a message needs the ones before it: it is short, and asks of nothing by name or points back."""
-    line = text.casefold()[:_READ_CHARS_MAX].strip(" ¿¡")
+    line = text[:_READ_CHARS_MAX].casefold().strip(" ¿¡")
     if _CHINESE_VAGUE.match(line) or (len(line) <= _VAGUE_WORDS_MAX and _CONTINUES.search(line)):
         return True  # in Chinese a word is a character or two
     words = _WORD.findall(line)
@@ -121,7 +121,7 @@ def key_words(text: str) -> frozenset[str]:
     return frozenset(word for word in words if word not in _STOP_WORDS and len(word) <= _TERM_CHARS_MAX)
 
 
-def _key_terms(last: str, earlier: Sequence[str]) -> list[str]:
+def _key_terms(last: str, earlier: Iterable[str]) -> list[str]:
     """Words that carry meaning, newest message first, each once, none that the last message has."""
     seen = {word.casefold() for word in _WORD.findall(last)}
     terms: list[str] = []
@@ -137,9 +137,9 @@ def _key_terms(last: str, earlier: Sequence[str]) -> list[str]:
     return terms
 
 
-def _telling(earlier: Sequence[str]) -> Iterator[str]:
-    """Newest first, without thanks and greetings, which would use up the few places."""
-    return (text for text in reversed(earlier) if text and not is_social(text))
+def _telling(earlier: Iterable[str]) -> Iterator[str]:
+    """Without thanks and greetings, which would use up the few places."""
+    return (text for text in earlier if text and not text.isspace() and not is_social(text))
 
 
 def _head_and_tail(text: str, chars_max: int) -> str:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
@@ -22,6 +23,7 @@ SAME_VECTORS = 0.95
 """Cosine from which two memories say the same. Neither number is enough alone: with all-MiniLM-L6-v2 "is allergic to"
 and "is not allergic to" are at 0.979, "budget is $10k" and "$15k" at 0.951; hence _told_apart_by."""
 SAID_CHARS_MAX = 20_000
+SENTENCES_MAX = 500
 """Of the request's own words only so many, the newest, are compared; a request may be megabytes long."""
 _NO_CUTS: Mapping[str, str] = {}
 
@@ -36,18 +38,12 @@ _TELLING = frozenset(
 _NEGATION = re.compile(r"n't\b")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？\n])\s*")
 _ASKS = re.compile(
-    r"[?？]\s*$|^\W*(?:what|when|where|who|whom|whose|which|why|how|if|whether|do|does|did|am|is|are|was|were|have|has|had"
+    r"[?？]\s*$|^\W*+(?:what|when|where|who|whom|whose|which|why|how|if|whether|do|does|did|am|is|are|was|were|have|has|had"
     r"|can|could|should|would|will|tell me|remind me|remember)\b",
     re.IGNORECASE,
 )
-_FIRST_PERSON = (
-    (re.compile(r"\b(?:the )?user's\b"), "my"),
-    (re.compile(r"\b(?:the )?user\b"), "i"),
-    (re.compile(r"\bi'm\b"), "i is"),
-    (re.compile(r"\bi've\b"), "i has"),
-    (re.compile(r"\b(?:am|are)\b"), "is"),
-    (re.compile(r"\bhave\b"), "has"),
-)
+_PERSON = re.compile(r"\b(?:(?:the )?user(?:'s)?|i'm|i've|am|are|have)\b")
+_FIRST_PERSON = {"user's": "my", "user": "i", "i'm": "i is", "i've": "i has", "am": "is", "are": "is", "have": "has"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +127,7 @@ def _unfit(hit: Hit, now: float, threshold: float | None) -> str:
 
 def _needless(content: _Content, spoken: Sequence[str], kept: Sequence[_Content]) -> str:
     statement = _folded(content.text)
-    if statement and any(f" {statement} " in f" {said} " for said in spoken):
+    if statement and any(f" {statement} " in said for said in spoken):
         return "already_said"
     return "near_duplicate" if any(_same(content, other) for other in kept) else ""
 
@@ -156,24 +152,30 @@ def _told_apart_by(content: str, words: frozenset[str]) -> frozenset[str]:
 
 
 def _statements(said: Sequence[str]) -> Iterator[str]:
-    """What the request states, a sentence at a time. "Do I like tea?" does not say that somebody likes tea."""
+    """What the request states, newest first, between spaces. "Do I like tea?" does not say that somebody likes tea."""
+    for sentence in islice(_sentences(said), SENTENCES_MAX):
+        if not _ASKS.search(sentence) and (folded := _folded(sentence)):
+            yield f" {folded} "
+
+
+def _sentences(said: Sequence[str]) -> Iterator[str]:
     room = SAID_CHARS_MAX
-    for text in reversed(said):
+    for text in filter(None, reversed(said)):
         if room <= 0:
             return
         recent = text[-room:]
         room -= len(recent)
-        for sentence in _SENTENCE_END.split(recent):
-            if not _ASKS.search(sentence) and (folded := _folded(sentence)):
-                yield folded
+        yield from reversed(_SENTENCE_END.split(recent))
 
 
 def _folded(text: str) -> str:
     """Words only, in the first person: "User lives in Boston." and "I live in Boston" fold into the same."""
-    line = text.casefold().replace("’", "'")
-    for pattern, first_person in _FIRST_PERSON:
-        line = pattern.sub(first_person, line)
+    line = _PERSON.sub(_in_first_person, text.casefold().replace("’", "'"))
     return " ".join(map(_stem, _WORD.findall(line)))
+
+
+def _in_first_person(person: re.Match[str]) -> str:
+    return _FIRST_PERSON[person[0].removeprefix("the ")]
 
 
 def _stem(word: str) -> str:

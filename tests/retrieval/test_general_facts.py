@@ -154,3 +154,12 @@ def test_no_text_takes_long(unit: str) -> None:
     started = time.process_time()
     is_general_fact(text)
     assert time.process_time() - started < 0.05
+
+
+def test_of_a_huge_text_the_beginning_and_the_end_are_read() -> None:
+    filler = "Rome was not built in a day. " * 300_000
+    started = time.thread_time()
+    assert not refers_to_user(filler)
+    assert refers_to_user(f"My trip. {filler}")
+    assert refers_to_user(f"{filler} Have I been there?")
+    assert time.thread_time() - started < 0.05

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -112,3 +114,19 @@ def test_a_query_is_never_longer_than_allowed(texts: list[str], chars_max: int) 
 def test_a_long_message_is_not_vague() -> None:
     assert not is_vague("so " * 9)
     assert is_vague("so " * 8)
+
+
+@pytest.mark.parametrize(
+    "conversation",
+    [
+        asked("hi" + " " * 4_000_000 + "x"),
+        asked("who? " * 800_000),
+        Conversation((Message(Role.USER, "We plan a trip to Hawaii"), *[Message(Role.USER, "thanks")] * 300_000)),
+    ],
+    ids=["spaces", "words", "thanks"],
+)
+def test_a_huge_conversation_costs_no_more_than_what_is_read_of_it(conversation: Conversation) -> None:
+    started = time.thread_time()
+    query = build_query(conversation)
+    assert time.thread_time() - started < 0.05
+    assert len(query) <= 2000

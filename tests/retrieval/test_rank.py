@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -168,3 +170,15 @@ def test_cuts_of_others_are_reasons_too() -> None:
 def reasons_with(cuts: dict[str, str]) -> list[str]:
     hits = [hit("User likes tea", 0.9, id="mem_cut")]
     return [verdict.reason for verdict in rank(hits, said=(), limit=1, now=NOW, cuts=cuts)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [["a." * 10_000], ["."] * 400_000, ["a" + " " * 20_000], ["the user's " * 2000], ["-" * 20_000], [""] * 400_000],
+    ids=["sentences", "messages", "spaces", "persons", "marks", "empty"],
+)
+def test_the_requests_own_words_cost_little_whatever_they_are(said: list[str]) -> None:
+    started = time.thread_time()
+    (verdict,) = rank([hit("User likes tea")], said=said, limit=5, now=NOW)
+    assert time.thread_time() - started < 0.05
+    assert verdict.kept
