@@ -13,7 +13,8 @@ import asyncio
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,7 +50,7 @@ class HotMemories:
 
     At most ``users_max`` users and ``memories_max`` memories in all are kept, the least recently used go first. A user
     has at most ``rows_max`` memories of any status. At most ``loads_max`` users are loaded at a time while no more than
-    ``loads_waiting_max`` wait for it; each load ends within ``load_timeout_s``.
+    ``loads_waiting_max`` wait for it; a place among them and each reading have ``load_timeout_s``.
     ``staleness_s`` 0 keeps nothing: every search loads.
     """
 
@@ -81,6 +82,7 @@ class HotMemories:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._loading: dict[str, _Load] = {}
         self._slots = asyncio.Semaphore(loads_max)
+        self._builder = ThreadPoolExecutor(1, thread_name_prefix="memory index")
         self._memories = 0
 
     @property
@@ -139,13 +141,14 @@ class HotMemories:
     async def _prepare(self, user: str) -> MemoryIndex | StoreError | None:
         """Read what is not here, build the index, and keep it. An error is an answer: nobody may be waiting for it."""
         try:
-            async with asyncio.timeout(self._load_timeout_s), self._slots:
+            async with asyncio.timeout(self._load_timeout_s) as limit, self._slots:
                 for _ in range(READS_MAX):
                     load = self._loading[user]
                     load.overtaken = False
+                    limit.reschedule(asyncio.get_running_loop().time() + self._load_timeout_s)
                     read_at, memories = await self._read(user)
-                    live = [memory for memory in memories.values() if memory.status is MemoryStatus.ACTIVE]
-                    index = await asyncio.to_thread(MemoryIndex, live)
+                    limit.reschedule(None)  # a thread cannot be stopped: what it has begun is better used
+                    index = await self._build(memories.values())
                     if not load.overtaken:
                         self._keep(user, _Kept(memories, index, read_at))
                         return index
@@ -154,6 +157,11 @@ class HotMemories:
             return error
         except TimeoutError:
             return StoreTimeout(f"memories were not loaded within {self._load_timeout_s} s")
+
+    async def _build(self, memories: Iterable[Memory]) -> MemoryIndex:
+        """In a thread, one index at a time: each thread that computes delays the event loop by some milliseconds."""
+        live = [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
+        return await asyncio.get_running_loop().run_in_executor(self._builder, MemoryIndex, live)
 
     async def _read(self, user: str) -> tuple[float, dict[str, Memory]]:
         kept, now = self._kept.get(user), self._clock()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 
 import bm25s
 import numpy as np
@@ -43,8 +43,8 @@ class WordIndex:
 
     def __init__(self, documents: Sequence[list[str]]) -> None:
         self._count = len(documents)
-        self._columns = {term: number for number, term in enumerate(sorted(set(chain.from_iterable(documents))))}
-        numbered = [[self._columns[term] for term in document] for document in documents]
+        self._columns: dict[str, int] = {}
+        numbered = [[self._columns.setdefault(term, len(self._columns)) for term in some] for some in documents]
         holders = np.arange(self._count + 1)
         self._rarity: list[float] = np.log1p((self._count - holders + 0.5) / (holders + 0.5)).tolist()
         self._starts, self._rows, self._weights = [0], _NO_ROWS, _NO_WEIGHTS
@@ -93,9 +93,9 @@ class WordIndex:
         return held / np.float32(wanted or 1.0)
 
     def _holders_of_pair(self, one: str, other: str) -> Rows:
-        low, high = self._columns.get(one), self._columns.get(other)
-        if low is None or high is None:
+        if one not in self._columns or other not in self._columns:
             return _NO_ROWS
+        low, high = sorted((self._columns[one], self._columns[other]))
         code = (low * len(self._columns) + high) * self._count
         start, stop = np.searchsorted(self._pairs, (code, code + self._count))
         return self._pairs[start:stop] - code
@@ -118,10 +118,14 @@ _NO_WEIGHTS: Floats = np.empty(0, dtype=np.float32)
 
 def _pairs(documents: Sequence[list[int]], terms_count: int) -> Rows:
     """Every (pair of neighbouring terms, document) once, as one number each, in order: a search finds a pair's
-    documents, and nothing has to be kept for each of thousands of pairs. Terms are numbered in alphabetical order."""
+    documents, and nothing has to be kept for each of thousands of pairs.
+
+    A sort lets others run meanwhile, which ``np.unique`` does not, and takes a tenth of its time."""
     lengths = [len(document) for document in documents]
-    stream = np.fromiter(chain.from_iterable(documents), dtype=np.int64, count=sum(lengths))
+    stream = np.concatenate([_NO_ROWS, *(np.array(document, dtype=np.int64) for document in documents)])
     document = np.repeat(np.arange(len(documents), dtype=np.int64), lengths)
     low, high = np.minimum(stream[:-1], stream[1:]), np.maximum(stream[:-1], stream[1:])
     codes = (low * terms_count + high) * len(documents) + document[:-1]
-    return np.unique(codes[document[:-1] == document[1:]])
+    found = codes[document[:-1] == document[1:]]
+    found.sort()
+    return found[np.diff(found, prepend=-1) > 0]
