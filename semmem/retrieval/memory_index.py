@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from semmem.memory import Memory, Vector
+from semmem.memory import Memory, MemoryType, Scope, Vector
 from semmem.retrieval.answers import offered, wanted
-from semmem.retrieval.succession import Succession
+from semmem.retrieval.membership import Membership
+from semmem.retrieval.succession import Succession, said_at
 from semmem.retrieval.word_index import WordIndex
 from semmem.retrieval.words import terms, words
 
@@ -72,6 +73,20 @@ class MemoryIndex:
         self._offers = np.array([offered(*both) for both in zip(texts, said, strict=True)], dtype=np.float32)
         self._asks = np.array([bool(_ENDS_ASKING.search(text)) for text in texts], dtype=np.float32)
         self._rows_of_speaker = _by_speaker(texts)
+        self._membership = Membership(self.memories)
+        self._said_at = np.array([said_at(memory) for memory in self.memories], dtype=np.float64)
+        happened = (np.nan if memory.occurred_at is None else memory.occurred_at for memory in self.memories)
+        self._occurred_at = np.fromiter(happened, np.float64, len(self.memories))
+
+    def members(self, scope: Scope, types: Sequence[MemoryType], now: float) -> Mask:
+        """Which memories may be recalled in this scope now, shape (n,); ``types`` empty means all."""
+        return self._membership.within(scope, types, now)
+
+    def dated(self, start: float, end: float) -> Mask:
+        """Which memories were said, or tell of what happened, from ``start`` up to, not including, ``end``."""
+        said = (start <= self._said_at) & (self._said_at < end)
+        happened: Mask = (start <= self._occurred_at) & (self._occurred_at < end)
+        return said | happened
 
     def scores(self, query: str, vector: Vector | None, members: Mask | None = None) -> Scores:
         """How well each memory fits the question. ``members`` (n,) are those to rank, all by default.
@@ -89,7 +104,7 @@ class MemoryIndex:
         return Scores(*rows) if members is None else Scores(*(np.where(members, row, np.float32(0)) for row in rows))
 
     def _cosine(self, vector: Vector | None) -> Floats:
-        if vector is None or self._vectors.shape[1:] != vector.shape:
+        if vector is None or self._vectors.shape[1:] != vector.shape or not np.isfinite(vector).all():
             return np.zeros(len(self.memories), dtype=np.float32)
         cosine: Floats = np.clip(self._vectors @ vector, -1.0, 1.0)
         return cosine
@@ -106,13 +121,16 @@ class MemoryIndex:
 
 
 def _stacked(memories: Sequence[Memory]) -> Floats:
-    """The vectors, shape (n, dimension); zeros for a memory without one of the commonest length."""
+    """The vectors, shape (n, dimension); zeros for a memory without a finite one of the commonest length.
+
+    One NaN would otherwise reach the best score, by which every other memory is measured."""
     lengths = [memory.embedding.size for memory in memories if memory.embedding is not None]
     dimension = max(set(lengths), key=lambda length: (lengths.count(length), length), default=0)
     vectors = np.zeros((len(memories), dimension), dtype=np.float32)
     for row, memory in enumerate(memories):
         if memory.embedding is not None and memory.embedding.size == dimension:
             vectors[row] = memory.embedding
+    vectors[~np.isfinite(vectors).all(axis=1)] = 0.0
     return vectors
 
 

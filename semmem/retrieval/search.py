@@ -14,7 +14,7 @@ from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports import Embedder, EmbedderError, Store, StoreTimeout
 from semmem.retrieval.memory_index import MemoryIndex, Scores
 from semmem.retrieval.relevance import BELOW_RELEVANCE, COVERAGE_LEAST, relevant
-from semmem.retrieval.time_filter import TIME_WEIGHT, is_dated, matches
+from semmem.retrieval.time_filter import CLOCK_SLACK_S, TIME_WEIGHT, matches
 from semmem.time_expressions import Interval
 
 CANDIDATES_MAX = 100
@@ -87,7 +87,7 @@ def best_of(
     are left out. ``during``: memories of that time get TIME_WEIGHT (not by words alone); where nothing has to do with
     the question otherwise ("What did I do last May?"), its time is what it asks for, and those of it are not cut.
     """
-    members = _members(index, scope, types, now)
+    members = index.members(scope, types, now)
     if not members.any():
         return Candidates([])
     if strategy is Strategy.RECENT:
@@ -116,8 +116,8 @@ def in_time(hits: Sequence[Hit], during: Interval) -> list[Hit]:
 
 def _dated(index: MemoryIndex, during: Interval) -> npt.NDArray[np.float32]:
     """TIME_WEIGHT for memories that happened or were said then, 0 for the others; shape (n,)."""
-    dated = [is_dated(memory, during) for memory in index.memories]
-    return np.float32(TIME_WEIGHT) * np.array(dated, dtype=np.float32)
+    dated = index.dated(during.start - CLOCK_SLACK_S, during.end + CLOCK_SLACK_S)
+    return np.float32(TIME_WEIGHT) * dated.astype(np.float32)
 
 
 def _ids_of(hits: Sequence[Hit], during: Interval) -> set[str]:
@@ -126,7 +126,7 @@ def _ids_of(hits: Sequence[Hit], during: Interval) -> set[str]:
 
 def newest(index: MemoryIndex, *, scope: Scope, types: Sequence[MemoryType] = (), now: float) -> Candidates:
     """The scope's memories that were updated last, newest first, at most CANDIDATES_MAX, without scores."""
-    return Candidates(_newest(index, _members(index, scope, types, now)))
+    return Candidates(_newest(index, index.members(scope, types, now)))
 
 
 def _hit(memory: Memory, scores: Scores, order: npt.NDArray[np.float32], place: int) -> Hit:
@@ -137,19 +137,3 @@ def _newest(index: MemoryIndex, members: npt.NDArray[np.bool_]) -> list[Hit]:
     memories = [index.memories[i] for i in np.flatnonzero(members)]
     memories.sort(key=lambda memory: (-memory.updated_at, memory.id))
     return [Hit(memory, 0.0, 0.0) for memory in memories[:CANDIDATES_MAX]]
-
-
-def _members(index: MemoryIndex, scope: Scope, types: Sequence[MemoryType], now: float) -> npt.NDArray[np.bool_]:
-    """Which of the index's memories may be recalled in this scope now."""
-    return np.fromiter(
-        (
-            (memory.expires_at is None or memory.expires_at > now)
-            and (not types or memory.type in types)
-            and (scope.project is None or (memory.project or "") == scope.project)
-            and (scope.agent is None or (memory.agent or "") == scope.agent)
-            and (scope.session is None or (memory.session or "") == scope.session)
-            for memory in index.memories
-        ),
-        dtype=np.bool_,
-        count=len(index.memories),
-    )

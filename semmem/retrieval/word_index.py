@@ -126,6 +126,7 @@ def _pairs(documents: Sequence[list[int]], terms_count: int) -> Rows:
     document = np.repeat(np.arange(len(documents), dtype=np.int64), lengths)
     low, high = np.minimum(stream[:-1], stream[1:]), np.maximum(stream[:-1], stream[1:])
     codes = (low * terms_count + high) * len(documents) + document[:-1]
-    found = codes[document[:-1] == document[1:]]
+    found: Rows = codes[document[:-1] == document[1:]]
     found.sort()
-    return found[np.diff(found, prepend=-1) > 0]
+    distinct: Rows = found[np.diff(found, prepend=-1) > 0]
+    return distinct

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,9 @@ from semmem.backends.in_process import InProcessStore
 from semmem.background import Tasks
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports import StoreError, StoreTimeout, StoreUnavailable
+from semmem.retrieval import hot_memories
 from semmem.retrieval.hot_memories import READS_MAX, HotMemories
+from semmem.retrieval.memory_index import MemoryIndex
 from tests.fakes import HashEmbedder
 
 ADA, BOB = Scope("ada"), Scope("bob")
@@ -311,3 +314,28 @@ def test_after_any_writes_the_index_holds_what_the_store_does(steps: list[tuple[
         assert await shelf.contents() == alive
 
     asyncio.run(play())
+
+
+class SlowIndex(MemoryIndex):
+    """Takes longer than a reading may, and knows how many are built at once."""
+
+    building = most = 0
+
+    def __init__(self, memories: Sequence[Memory]) -> None:
+        SlowIndex.building += 1
+        SlowIndex.most = max(SlowIndex.most, SlowIndex.building)
+        time.sleep(0.06)
+        super().__init__(memories)
+        SlowIndex.building -= 1
+
+
+async def test_an_index_that_takes_long_is_built_to_its_end_and_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hot_memories, "MemoryIndex", SlowIndex)
+    monkeypatch.setattr(SlowIndex, "most", 0)
+    shelf = Shelf(load_timeout_s=0.05)
+    names = [Scope(f"user {number}") for number in range(4)]
+    for number, scope in enumerate(names):
+        await shelf.knows(number, "tea", scope)
+    found = await asyncio.gather(*(shelf.contents(scope.user) for scope in names))
+    assert found == [["tea"]] * 4
+    assert (SlowIndex.most, shelf.store.readings) == (1, 4)

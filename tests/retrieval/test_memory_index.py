@@ -203,3 +203,35 @@ def test_the_order_in_which_memories_are_given_changes_nothing(
         assert all(np.isfinite(row).all() for row in (scores.cosine, scores.keyword, scores.coverage, scores.fused))
         assert (np.abs(scores.cosine) <= 1).all()
         assert ((scores.coverage >= 0) & (scores.coverage <= 1.0001)).all()
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
+def test_a_vector_that_is_no_vector_spoils_its_own_memory_only(broken: float) -> None:
+    spoilt = memory("spoilt", np.array([broken, 0, 0], dtype=np.float32))
+    index = MemoryIndex([spoilt, memory("whole", EAST)])
+    assert by_id(index, index.scores("", EAST)) == {"mem_spoilt": (0, 0, 0, 0), "mem_whole": (1, 0, 0, 1)}
+
+
+@pytest.mark.parametrize("question", [[np.nan, 0, 0], [np.inf, 0, 0], [0, 0, 0], [1, 0], []])
+def test_a_question_without_a_usable_vector_is_ranked_by_words(question: list[float]) -> None:
+    index = MemoryIndex([memory("green tea", EAST), memory("coffee", NORTH)])
+    scores = index.scores("tea", np.array(question, dtype=np.float32))
+    assert scores.cosine.tolist() == [0, 0]
+    assert np.isfinite(scores.fused).all()
+    assert scores.fused[1] > scores.fused[0]  # in the order of ids: coffee, green tea
+
+
+@pytest.mark.parametrize(("start", "end"), [(0.0, 99.0), (100.0, 101.0), (99.0, 100.0), (200.0, 300.0), (500.0, 501.0)])
+def test_dated_is_when_it_was_said_or_happened(start: float, end: float) -> None:
+    memories = [
+        memory("a", created_at=100.0),
+        memory("b", created_at=5.0, source=Source(time=100.0)),
+        memory("c", created_at=5.0, occurred_at=200.0),
+        memory("d", created_at=500.0, occurred_at=0.0),
+    ]
+    assert MemoryIndex(memories).dated(start, end).tolist() == [is_dated(one, start, end) for one in memories]
+
+
+def is_dated(one: Memory, start: float, end: float) -> bool:
+    happened = one.occurred_at is not None and start <= one.occurred_at < end
+    return happened or start <= (one.source.time or one.created_at) < end
