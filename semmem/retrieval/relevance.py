@@ -29,8 +29,10 @@ SHARE_OF_BEST = 0.5
 """What is kept has at least this share of the best memory's score."""
 
 _OWN = re.compile(
-    r"\b(?:my|mine|our|ours|myself|i['’]?m|i['’]ve|(?:do|did|am|was|have|had|were|is|are) (?:i|we)"
-    r"|mein\w*|unser\w*|(?:habe|hatte|bin|war|mag|wohne|arbeite) ich|mis?|nuestr[oa]s?|mon|mes|nos|notre|minhas?|meus?"
+    r"\b(?:my|mine|our|ours|myself|i['’]?m|i['’]ve|(?:do|did|am|was|have|had|were|is|are|should) (?:i|we)"
+    r"|mein\w*|unser\w*|mis?|nuestr[oa]s?|mon|mes|nos|notre|minhas?|meus?"
+    r"|(?:habe|hatte|bin|war|mag|wohne|arbeite|lebe|esse|trinke|heiße|liebe|hasse|besitze|fahre|spiele|lerne) ich"
+    r"|vivo|nací|soy|tengo|me (?:gustan?|encantan?|llamo)|ai-je|suis-je|j['’](?:ai|aime|adore|habite)|je (?:suis|vis)"
     r"|mi[oa]|miei|mie)\b"
     r"|我|私|僕|俺|내|나의|제",
     re.IGNORECASE,

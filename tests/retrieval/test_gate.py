@@ -71,7 +71,7 @@ def test_probabilities_are_four_and_sum_to_one_also_for_extreme_vectors() -> Non
     [
         ("What is the tallest tower in Dubai?", "general"),
         ("Who was the wife of the president?", "general_guarded"),
-        ("世界上最高的山是什么？", "general_guarded"),
+        ("世界上最高的山是什么？", None),
         ("Where would you find the deepest lake?", "general_sure"),
         ("who sang let me love you", "general_sure"),
         ("Which US river is longest?", "general"),
@@ -182,3 +182,11 @@ async def test_an_earlier_filters_no_overrules_the_vector() -> None:
     assert await desk.search(asked("Which metal is it?"), fact=False) is None
     assert await desk.search(asked("Which metal is it?"), fact=None) == "general_fact"
     assert await Desk("greeting").search(asked("Which metal is it?"), fact=False) == "greeting"
+
+
+@pytest.mark.parametrize(
+    "text", ["会议几点开始？", "Где работает Анна?", "안나는 어디서 일해?", "¿Dónde vivo?", "Wann kommt Anna?"]
+)
+def test_a_question_in_another_language_is_no_courtesy(text: str) -> None:
+    assert not gate.is_courteous(text)
+    assert gate.decision(text, 1.0, 0.0, gate.CUTS) == gate.SEARCH

@@ -22,7 +22,8 @@ from tests.retrieval.talk import NOW
 STRANGE = [
     "", " ", "\x00", "\ud800", "ß" * 300, "ﷺ" * 200, "İ" * 200, "٣٤٥ 19٣٤ ٢nd of May 2023", "?" * 500, "的" * 500,
     "1.2.3,4.5", "May 99th 2023", "in 0000", "'s 's 's", "’" * 50, "🧑‍🧑‍🧒" * 50, "\u202e\u2066abc", "²³ ½ Ⅷ ①",
-    "ก" * 400, "x:" * 300, "A: B: C: \n", "[INST]" * 30, "\U00020000\U0003ffff", "a\u0300" * 400, "user " * 400, "who " * 400,
+    "ก" * 400, "x:" * 300, "A: B: C: \n", "[INST]" * 30, "\U00020000\U0003ffff", "a\u0300" * 400,
+    "user " * 400, "who " * 400,
 ]  # fmt: skip
 TEXTS = st.one_of(st.sampled_from(STRANGE), st.text(max_size=60), st.text(alphabet=st.characters(), max_size=20))
 NUMBERS = st.sampled_from([0.0, 1.0, -1.0, math.nan, math.inf, -math.inf, 1e38, 1e-40])

@@ -34,6 +34,7 @@ def kept(query: str, some: Scores) -> list[bool]:
 @pytest.mark.parametrize(
     "question",
     [
+        "¿Dónde vivo?", "¿Qué me gusta?", "Was esse ich nicht?", "Où est-ce que j’habite ?", "What should I order?",
         "What are my hobbies?", "Where do I live?", "what have i told you", "I'm allergic to what?", "Is it ours?",
         "Wo wohne ich? Mein Haus", "¿Cuál es mi color?", "Quel est mon chat ?", "我住在哪里", "私の猫",
     ],
