@@ -13,8 +13,9 @@ import asyncio
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +29,9 @@ Spawn = Callable[[str, Coroutine[Any, Any, Any]], asyncio.Task[Any]]
 READS_MAX = 3
 """How often memories are read for one load while writes go on. Then it is given up: what was read may hold a memory
 that was deleted meanwhile."""
+LATE_S = 30.0
+"""How long after it failed here (a deadline, a cancelled caller) a write may still be done in the store. What was read
+before that is read again after it: a memory whose deletion came late must not stay here until the process ends."""
 
 
 @dataclass(slots=True)
@@ -84,6 +88,7 @@ class HotMemories:
         self._slots = asyncio.Semaphore(loads_max)
         self._builder = ThreadPoolExecutor(1, thread_name_prefix="memory index")
         self._memories = 0
+        self._late_until: dict[str, float] = {}
 
     @property
     def users(self) -> int:
@@ -122,13 +127,17 @@ class HotMemories:
         kept = self._kept.get(user)
         if kept is None or kept.index is None:
             return None
-        age_s = self._clock() - kept.read_at
-        if age_s >= self._staleness_s:
+        now = self._clock()
+        if not self._is_current(user, kept, now):
             return None
         self._kept.move_to_end(user)
-        if age_s > self._staleness_s / 2:
+        if now - kept.read_at > self._staleness_s / 2:
             self._load(user)
         return kept.index
+
+    def _is_current(self, user: str, kept: _Kept, now: float) -> bool:
+        missed_a_late_write = kept.read_at < self._late_until.get(user, -math.inf) <= now
+        return now - kept.read_at < self._staleness_s and not missed_a_late_write
 
     def _load(self, user: str) -> _Load | None:
         """The load that is under way for the user, or a new one; None when too many users wait for theirs."""
@@ -165,13 +174,15 @@ class HotMemories:
 
     async def _read(self, user: str) -> tuple[float, dict[str, Memory]]:
         kept, now = self._kept.get(user), self._clock()
-        if kept is not None and kept.index is None and now - kept.read_at < self._staleness_s:
+        if kept is not None and kept.index is None and self._is_current(user, kept, now):
             return kept.read_at, dict(kept.memories)
         found = await self._store.list(Scope(user), limit=self._rows_max)
         return now, {memory.id: _slim(memory) for memory in found}
 
     def _keep(self, user: str, kept: _Kept) -> None:
         self._drop(user)
+        if kept.read_at >= self._late_until.get(user, math.inf):
+            del self._late_until[user]
         if self._staleness_s <= 0 or len(kept.memories) > self._memories_max:
             return
         self._kept[user] = kept
@@ -198,6 +209,7 @@ class HotMemories:
         except BaseException:  # it may have been written all the same
             self._overtake(scope.user)
             self._drop(scope.user)
+            self._may_be_late(scope.user)
             raise
         self._overtake(scope.user)
         self._written(scope.user, memory)
@@ -223,24 +235,35 @@ class HotMemories:
         return await self._store.list(scope, types=types, limit=limit, offset=offset)
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
-        try:
+        with self._removing(scope.user):
             return await self._store.forget(scope, memory_id)
-        finally:
-            self._overtake(scope.user)
-            self._drop(scope.user)
 
     async def forget_scope(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
-        try:
+        with self._removing(scope.user):
             return await self._store.forget_scope(scope, types=types)
-        finally:
-            self._overtake(scope.user)
-            self._drop(scope.user)
 
     async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
         return await self._store.count(scope, types=types)
 
     async def health(self) -> None:
         await self._store.health()
+
+    @contextmanager
+    def _removing(self, user: str) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._may_be_late(user)
+            raise
+        finally:
+            self._overtake(user)
+            self._drop(user)
+
+    def _may_be_late(self, user: str) -> None:
+        now = self._clock()
+        waiting = self._late_until.items()
+        self._late_until = {other: until for other, until in waiting if until > now or other in self._kept}
+        self._late_until[user] = now + LATE_S
 
     def _overtake(self, user: str) -> None:
         load = self._loading.get(user)

@@ -18,7 +18,7 @@ from semmem.background import Tasks
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports import StoreError, StoreTimeout, StoreUnavailable
 from semmem.retrieval import hot_memories
-from semmem.retrieval.hot_memories import READS_MAX, HotMemories
+from semmem.retrieval.hot_memories import LATE_S, READS_MAX, HotMemories
 from semmem.retrieval.memory_index import MemoryIndex
 from tests.fakes import HashEmbedder
 
@@ -51,6 +51,11 @@ class Library(InProcessStore):
         await super().put(scope, memory)
         if self.fails_after_writing:
             raise StoreTimeout("written, but who knows")
+
+    async def forget(self, scope: Scope, memory_id: str) -> bool:
+        if self.fails_after_writing:
+            raise StoreTimeout("done later, but who knows")
+        return await super().forget(scope, memory_id)
 
 
 class Clock:
@@ -339,3 +344,33 @@ async def test_an_index_that_takes_long_is_built_to_its_end_and_one_at_a_time(mo
     found = await asyncio.gather(*(shelf.contents(scope.user) for scope in names))
     assert found == [["tea"]] * 4
     assert (SlowIndex.most, shelf.store.readings) == (1, 4)
+
+
+async def test_a_deletion_that_failed_here_and_is_done_late_is_seen() -> None:
+    shelf = Shelf()
+    await shelf.knows(1, "tea")
+    shelf.store.fails_after_writing = True
+    with pytest.raises(StoreTimeout):
+        await shelf.hot.forget(ADA, "mem_1")
+    shelf.store.fails_after_writing = False
+    assert await shelf.contents() == ["tea"]
+    await shelf.store.forget(ADA, "mem_1")  # the store gets to it
+    shelf.clock.now += LATE_S
+    assert await shelf.contents() == []
+    readings = shelf.store.readings
+    assert await shelf.contents() == []
+    assert shelf.store.readings == readings  # once is enough
+
+
+async def test_writes_since_a_failed_one_do_not_hide_that_it_came_late() -> None:
+    shelf = Shelf()
+    await shelf.knows(1, "tea")
+    shelf.store.fails_after_writing = True
+    with pytest.raises(StoreTimeout):
+        await shelf.hot.forget(ADA, "mem_1")
+    shelf.store.fails_after_writing = False
+    assert await shelf.contents() == ["tea"]
+    await shelf.store.forget(ADA, "mem_1")
+    shelf.clock.now += LATE_S
+    await shelf.knows(2, "coffee")
+    assert await shelf.contents() == ["coffee"]
