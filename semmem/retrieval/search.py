@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -14,11 +14,13 @@ from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports import Embedder, EmbedderError, Store, StoreTimeout
 from semmem.retrieval.memory_index import MemoryIndex, Scores
 from semmem.retrieval.relevance import BELOW_RELEVANCE, COVERAGE_LEAST, relevant
-from semmem.retrieval.time_filter import CLOCK_SLACK_S, TIME_WEIGHT, matches
+from semmem.retrieval.time_filter import CLOCK_SLACK_S, TIME_WEIGHT, is_dated, matches, names
 from semmem.time_expressions import Interval
 
 CANDIDATES_MAX = 100
 """Of a user's memories so many of the best are looked at one by one; also the newest, for the strategy ``recent``."""
+NAMED_MAX = 25
+"""Of the best candidates so many are read for the times that they name: that takes 0.05 to 0.2 ms each."""
 OVERFETCH = 2
 """Hits asked of the store for each memory wanted, since ranking drops duplicates and what was already said."""
 
@@ -103,15 +105,23 @@ def best_of(
     relevance = relevant(query, scores) if vector is not None else scores.coverage >= COVERAGE_LEAST
     hits = [_hit(index.memories[i], scores, order, int(i)) for i in places]
     cuts = {index.memories[i].id: BELOW_RELEVANCE for i in places if not relevance[i]}
+    hits = _by_score(hits)
     if during is not None and not by_words and len(cuts) == len(hits):
         cuts = {memory_id: cuts[memory_id] for memory_id in cuts.keys() - _ids_of(hits, during)}
-    return Candidates(sorted(hits, key=lambda hit: (-hit.score, hit.memory.id)), cuts)
+    return Candidates(hits, cuts)
 
 
 def in_time(hits: Sequence[Hit], during: Interval) -> list[Hit]:
     """Hits with TIME_WEIGHT added to the score of those of that time, best first."""
-    weighed = [replace(hit, score=hit.score + TIME_WEIGHT) if matches(hit.memory, during) else hit for hit in hits]
-    return sorted(weighed, key=lambda hit: (-hit.score, hit.memory.id))
+    return _by_score([_weighed(hit) if matches(hit.memory, during) else hit for hit in hits])
+
+
+def _by_score(hits: Iterable[Hit]) -> list[Hit]:
+    return sorted(hits, key=lambda hit: (-hit.score, hit.memory.id))
+
+
+def _weighed(hit: Hit) -> Hit:
+    return replace(hit, score=hit.score + TIME_WEIGHT)
 
 
 def _dated(index: MemoryIndex, during: Interval) -> npt.NDArray[np.float32]:
@@ -121,7 +131,9 @@ def _dated(index: MemoryIndex, during: Interval) -> npt.NDArray[np.float32]:
 
 
 def _ids_of(hits: Sequence[Hit], during: Interval) -> set[str]:
-    return {hit.memory.id for hit in hits if matches(hit.memory, during)}
+    """Those of that time; only the best NAMED_MAX are read for times that they name."""
+    dated = {hit.memory.id for hit in hits if is_dated(hit.memory, during)}
+    return dated | {hit.memory.id for hit in hits[:NAMED_MAX] if names(hit.memory, during)}
 
 
 def newest(index: MemoryIndex, *, scope: Scope, types: Sequence[MemoryType] = (), now: float) -> Candidates:

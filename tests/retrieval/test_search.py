@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from semmem.backends.in_process import InProcessStore
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports import EmbedderError, StoreError, StoreTimeout
+from semmem.retrieval import search
 from semmem.retrieval.memory_index import MemoryIndex
 from semmem.retrieval.search import (
     CANDIDATES_MAX,
+    NAMED_MAX,
     OVERFETCH,
     Candidates,
     Strategy,
@@ -24,6 +26,7 @@ from semmem.retrieval.search import (
     nearest,
     newest,
 )
+from semmem.time_expressions import Interval
 from tests.fakes import HashEmbedder
 from tests.retrieval.talk import NOW
 
@@ -172,3 +175,17 @@ async def test_the_callers_own_deadline_is_not_taken_for_a_failure() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await embed_query(Slow(), "budget", timeout_s=5)
+
+
+def test_only_the_best_are_read_for_the_times_they_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(search, "names", lambda memory, _during: bool(read.append(memory.id)))
+    east = np.array([1, 0], dtype=np.float32)
+    memories = [
+        Memory(f"mem_{n:03}", 1, MemoryType.SEMANTIC, "tea", "ada", embedding=east if n < 30 else -east)
+        for n in range(90)
+    ]
+    during = Interval(1e9, 1e9 + 1)
+    scope = Scope("ada")
+    best_of(MemoryIndex(memories), "", east, strategy=Strategy.SEMANTIC, scope=scope, now=NOW, during=during)
+    assert read == [f"mem_{n:03}" for n in range(NAMED_MAX)]
