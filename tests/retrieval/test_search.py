@@ -179,7 +179,12 @@ async def test_the_callers_own_deadline_is_not_taken_for_a_failure() -> None:
 
 def test_only_the_best_are_read_for_the_times_they_name(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    monkeypatch.setattr(search, "names", lambda memory, _during: bool(read.append(memory.id)))
+
+    def names(memory: Memory, _during: Interval) -> bool:
+        read.append(memory.id)
+        return False
+
+    monkeypatch.setattr(search, "names", names)
     east = np.array([1, 0], dtype=np.float32)
     memories = [
         Memory(f"mem_{n:03}", 1, MemoryType.SEMANTIC, "tea", "ada", embedding=east if n < 30 else -east)
