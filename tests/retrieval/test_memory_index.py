@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from semmem.memory import Memory, MemoryType, Vector
+from semmem.memory import Memory, MemoryType, Source, Vector
 from semmem.retrieval.memory_index import (
     ANSWER_WEIGHT,
     ASKS_WEIGHT,

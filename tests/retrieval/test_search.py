@@ -192,5 +192,6 @@ def test_only_the_best_are_read_for_the_times_they_name(monkeypatch: pytest.Monk
     ]
     during = Interval(1e9, 1e9 + 1)
     scope = Scope("ada")
-    best_of(MemoryIndex(memories), "", east, strategy=Strategy.SEMANTIC, scope=scope, now=NOW, during=during)
+    far = np.array([0.1, 0.995], dtype=np.float32)
+    best_of(MemoryIndex(memories), "", far, strategy=Strategy.SEMANTIC, scope=scope, now=NOW, during=during)
     assert read == [f"mem_{n:03}" for n in range(NAMED_MAX)]
