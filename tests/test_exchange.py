@@ -21,6 +21,7 @@ from semmem.ports import BatchRules, EmbedderError, StoreTimeout, StoreUnavailab
 from semmem.retrieval.blocks import Blocks
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.rewrite import QueryWriter
+from semmem.retrieval.search import Strategy
 from semmem.verdicts import NO_SOURCES, VerdictRules
 from tests.extraction.fakes import InMemoryJournal
 from tests.fakes import HashEmbedder, hot
@@ -338,6 +339,15 @@ async def test_limit_types_and_threshold_of_the_request_are_honoured() -> None:
     assert (await ask(memory_types=["procedural"])).outcome is Outcome.NO_HITS
     assert (await ask(memory_types=["no such type"])).outcome is Outcome.NO_HITS
     assert (await ask(memory_types=["semantic"])).injected == 2
+
+
+async def test_the_newest_are_shown_whatever_cosine_is_asked_of_others() -> None:
+    world = World(
+        rules=RecallRules(threshold=0.99, strategy=Strategy.RECENT, embed_timeout_s=10.0, store_timeout_s=10.0)
+    )
+    await world.knows(BUDGET)
+    result = await world.ask({"messages": [{"role": "user", "content": "Which instrument do I play?"}]})
+    assert (result.outcome, result.injected) == (Outcome.INJECTED, 1)
 
 
 async def test_a_project_narrows_what_is_read_and_none_means_all() -> None:

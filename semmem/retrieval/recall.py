@@ -269,6 +269,8 @@ class Recall:
             hits = hits if during is None else in_time(hits, during)
             return _Found(Candidates(hits), COLD_DENSE, COLD_THRESHOLD if threshold is None else threshold)
         best = best_of(index, query, vector, strategy=strategy, scope=reading, types=types, now=now, during=during)
+        if strategy is Strategy.RECENT:
+            return _Found(best, HOT, None)  # no cosine was asked for, so there is none to compare
         return _Found(best if threshold is None else replace(best, cuts={}), HOT, threshold)
 
     async def _found_by_words(self, conversation: Conversation, scope: Scope, query: str, now: float) -> _Found:

@@ -20,7 +20,7 @@ from semmem.time_expressions import Interval
 CANDIDATES_MAX = 100
 """Of a user's memories so many of the best are looked at one by one; also the newest, for the strategy ``recent``."""
 NAMED_MAX = 25
-"""Where only the time is asked for, so many of the best candidates are read for those they name: 0.05 to 0.2 ms each."""
+"""Where only the time is asked for, the best candidates are read for those they name: 0.05 to 0.2 ms each."""
 OVERFETCH = 2
 """Hits asked of the store for each memory wanted, since ranking drops duplicates and what was already said."""
 
