@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
-from semmem.dialects import BY_NAME, AnswerReader, Malformed, ParsedRequest, dialect_for
-from semmem.encodings import Decoder, Undecodable, decoder_for
+from semmem.dialects import BY_NAME, Malformed, ParsedRequest, dialect_for
+from semmem.encodings import decoder_for
 from semmem.identity import Answered, IdentityRules, RequestHead, Sessions, identify, turn_id
 from semmem.memory import Answer, Conversation, Message, Role, Scope, Turn
+from semmem.observation import Observation, Ticket
 from semmem.permission import OWN_HEADER_PREFIX, Permission, PermissionRules, permission
 from semmem.ports import EmbedderError, StoreError, StoreTimeout, TurnClosed
 from semmem.retrieval.blocks import Block, Blocks, block_of, goes_on, loop_of
@@ -54,14 +55,6 @@ class Outcome(StrEnum):
     OVERSIZE = "oversize"  # larger than semmem reads
     COMPRESSED = "compressed"  # a content-encoding semmem does not read
     OTHER_PATH = "other_path"  # not an API semmem knows
-
-
-@dataclass(frozen=True, slots=True)
-class Ticket:
-    """What the request phase hands to the response phase of the same exchange, through Envoy's dynamic metadata."""
-
-    turn_id: str
-    dialect: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,56 +333,6 @@ class Exchange:
                 answer_id=name,
             )
         )
-
-
-class Observation:
-    """One answer as it passes. ``end`` must be called once, however the answer ended."""
-
-    def __init__(
-        self,
-        ticket: Ticket,
-        status: int,
-        decoder: Decoder | None,
-        reader: AnswerReader | None,
-        close: Callable[[Ticket, str, Answer | None], None],
-    ) -> None:
-        self._ticket = ticket
-        self._status = status
-        self._decoder = decoder
-        self._reader = reader
-        self._close = close
-
-    @property
-    def wants_body(self) -> bool:
-        return self._reader is not None
-
-    def feed(self, chunk: bytes) -> None:
-        if self._reader is None or self._decoder is None:
-            return
-        try:
-            for piece in self._decoder.feed(chunk):
-                self._reader.feed(piece)
-        except Undecodable:
-            self._reader = None
-
-    def end(self) -> str:
-        """Close the turn; how it ended, in one word."""
-        answer = self._reader.end() if self._reader is not None else None
-        status = self._ended(answer)
-        self._close(self._ticket, status, answer)
-        return status
-
-    def _ended(self, answer: Answer | None) -> str:
-        if 400 <= self._status < 500:
-            return "refused"
-        if self._decoder is None and 200 <= self._status < 300:
-            return "unknown_encoding"
-        if answer is not None and answer.filtered:
-            return "refused"
-        if answer is None or not answer.complete:
-            return "answer_lost"
-        # a call of a tool is not yet the answer: the same turn goes on in the client's next request
-        return "answered" if answer.text and not answer.calls_tool else "continues"
 
 
 def _announced(head: RequestHead) -> float:

@@ -23,9 +23,10 @@ from google.protobuf import struct_pb2
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
-from semmem.exchange import Exchange, Observation, RequestResult, Ticket
+from semmem.exchange import Exchange, RequestResult
 from semmem.identity import RequestHead
 from semmem.metrics import Metrics
+from semmem.observation import Observation, Ticket
 
 log = logging.getLogger(__name__)
 

@@ -13,9 +13,10 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.encodings import decoder_for
-from semmem.exchange import Exchange, ExchangeLimits, Observation, Outcome, RequestResult, Ticket
+from semmem.exchange import Exchange, ExchangeLimits, Outcome, RequestResult
 from semmem.identity import IdentityRules, RequestHead, Sessions
 from semmem.memory import Answer, Hit, Memory, MemoryType, Message, Scope, Turn, Vector
+from semmem.observation import Observation, Ticket
 from semmem.permission import PermissionRules
 from semmem.ports import BatchRules, EmbedderError, StoreTimeout, StoreUnavailable, TurnClosed
 from semmem.retrieval.blocks import Blocks

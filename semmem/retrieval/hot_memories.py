@@ -187,6 +187,9 @@ class HotMemories:
             return
         self._kept[user] = kept
         self._memories += len(kept.memories)
+        self._make_room()
+
+    def _make_room(self) -> None:
         while len(self._kept) > self._users_max or self._memories > self._memories_max:
             self._drop(next(iter(self._kept)))
 
@@ -280,6 +283,7 @@ class HotMemories:
         self._memories += present is None
         kept.memories[memory.id] = _slim(memory)
         kept.index = None
+        self._make_room()
 
 
 def _slim(memory: Memory) -> Memory:

@@ -15,10 +15,11 @@ from google.protobuf.message import DecodeError
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.dialects import dialect_for
-from semmem.exchange import Outcome, Ticket
+from semmem.exchange import Outcome
 from semmem.extproc import DoorLimits, ExternalProcessor
 from semmem.identity import RequestHead
 from semmem.metrics import Metrics
+from semmem.observation import Ticket
 from tests.fuzz import answers, encodings, requests
 from tests.fuzz.choices import Choices, cut
 from tests.test_exchange import BUDGET, World

@@ -286,6 +286,15 @@ async def test_what_is_kept_is_bounded_by_users_and_by_memories() -> None:
     assert shelf.store.readings == readings + 1
 
 
+async def test_writes_to_what_is_kept_stay_within_the_bound() -> None:
+    shelf = Shelf(memories_max=3)
+    await shelf.contents()
+    for number in range(5):
+        await shelf.knows(number, f"tea {number}")
+        assert shelf.hot.memories <= 3
+    assert len(await shelf.contents()) == 5  # read again each time, and not kept
+
+
 async def test_warming_begins_to_read_before_anybody_waits() -> None:
     shelf = Shelf()
     shelf.hot.warm("ada")
