@@ -117,6 +117,9 @@ class Semmem:
         turn = Turn(f"turn-{number}", Scope(user, session=f"session-{user}"), number, text, NOW + number)
         await self.journal.record([turn], [TurnClosed(turn.id, "answered", NOW + number, "")])
         batch = await self.journal.claim(AT_ONCE, now=NOW + number)
+        while self.may_fail and batch is not None and batch.scope.user != user:  # one that failed: once is enough
+            await self.journal.finish(batch.id, "gave_up", now=NOW + number)
+            batch = await self.journal.claim(AT_ONCE, now=NOW + number)
         if batch is None or batch.scope.user != user:
             raise RuntimeError("the journal did not give the turn that was just recorded")
         if facts is not None:
