@@ -11,12 +11,12 @@ FAILED_DECODES_MAX = 200
 
 _DECODER = json.JSONDecoder()
 _OPENING = re.compile(r"[\[{]")
-_THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_THOUGHT_TAG = re.compile(r"<(/?)(think|thinking|reasoning)>", re.IGNORECASE)
 
 
 def json_values(answer: str) -> Iterator[object]:
     """Every JSON object and array in an answer, outermost first; inside a broken one, the whole ones it holds."""
-    text = _THOUGHTS.sub(" ", answer)
+    text = _without_thoughts(answer)
     position, failed = 0, 0
     while failed < FAILED_DECODES_MAX and (match := _OPENING.search(text, position)):
         try:
@@ -25,3 +25,18 @@ def json_values(answer: str) -> Iterator[object]:
             position, failed = match.start() + 1, failed + 1
         else:
             yield value
+
+
+def _without_thoughts(answer: str) -> str:
+    """In one pass: an expression that looks for each end tag anew needs minutes for an answer full of beginnings."""
+    tags = [(tag.start(), tag.end(), bool(tag[1]), tag[2].casefold()) for tag in _THOUGHT_TAG.finditer(answer)]
+    last_end = {name: start for start, _, closes, name in tags if closes}
+    kept: list[str] = []
+    position, inside = 0, ""
+    for start, end, closes, name in tags:
+        if inside == "" and not closes and last_end.get(name, -1) > start:
+            kept.append(answer[position:start])
+            inside = name
+        elif closes and name == inside:
+            position, inside = end, ""
+    return " ".join([*kept, answer[position:]])

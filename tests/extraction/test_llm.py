@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.backends.openai import OpenAIModel
+from semmem.extraction.answers import json_values
 from semmem.extraction.llm import PROMPT_EXAMPLES, SCHEMA, LlmExtractor, parse_items
 from semmem.memory import Fact, MemoryType, Message, Role, Scope, Turn
 from semmem.ports import Batch, ModelRefused, ModelUnavailable
@@ -263,3 +264,24 @@ async def test_a_model_that_is_down_is_the_callers_to_handle() -> None:
         with pytest.raises(ModelUnavailable):
             await LlmExtractor(model).extract(batch("I keep bees"))
         await model.close()
+
+
+@pytest.mark.parametrize("piece", ["<think>", "<think>x</thinking>", "</think>", "<think></think>", "[", '{"a":', "[{"])
+def test_an_answer_full_of_beginnings_is_read_in_time(piece: str) -> None:
+    started = time.process_time()
+    list(json_values(piece * (256 * 1024 // len(piece))))
+    assert time.process_time() - started < 5.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "values"),
+    [
+        ("<think>[1]<think>[2]</think>[3]", [[3]]),
+        ("<think>[1]", [[1]]),
+        ("<think>[1]<Reasoning>[2]</reasoning>[3]", [[1], [3]]),
+        ("[1]</think>[2]<think>[3]</think>", [[1], [2]]),
+        ("<think>[1]</reasoning>[2]</think>[3]<thinking>[4]</thinking>[5]", [[3], [5]]),
+    ],
+)
+def test_only_thoughts_that_end_are_left_out(answer: str, values: list[object]) -> None:
+    assert list(json_values(answer)) == values
