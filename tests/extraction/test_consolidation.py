@@ -170,3 +170,9 @@ async def test_many_doubles_are_merged_in_bounded_steps(world: LifeWorld) -> Non
 def test_nonsense_limits_are_refused(tmp_path: Path, rules: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="cosine_min must be"):
         LifeWorld(tmp_path).consolidator(**rules)
+
+
+async def test_a_bounded_number_of_pairs_is_compared_across_all_buckets(world: LifeWorld) -> None:
+    many = [await world.add(f"m{number}", "User likes green tea", project=f"{number % 2}") for number in range(20)]
+    groups = await world.consolidator(pairs_max=6).groups(many, NOW)
+    assert sum(len(group.merged) for group in groups) == 6
