@@ -266,7 +266,10 @@ class Journal(Protocol):
         """Ask for the session's waiting turns to be learnt from now; how many wait."""
 
     async def session_turns(self, last: Turn, *, limit: int) -> list[Turn]:
-        """At most ``limit`` turns of a session that were not refused, oldest first: those before ``last``, and it."""
+        """At most ``limit`` turns of a session that were not refused, oldest first: those before ``last``, and it.
+
+        None that were opened before a memory of the session was forgotten by hand.
+        """
 
     async def waiting_sessions(self, *, turns_min: int, opened_after: float) -> list[WaitingSession]:
         """Sessions with at least ``turns_min`` waiting turns since they were last cut, the newest of them opened after
@@ -334,12 +337,13 @@ class UserWork(Protocol):
     async def let_go(self, hold_id: str) -> None:
         """End a hold. Idempotent."""
 
-    async def allows(self, batch_id: str, memory_id: str) -> bool:
+    async def allows(self, batch_id: str, memory_id: str, *, written: bool = False) -> bool:
         """Whether a batch or hold may write this memory: not when it was forgotten since the batch began, nor when
-        the batch itself was erased.
+        the batch itself was erased or has ended: what is forgotten after its end, it would not hear of.
 
-        Asked before a write, it saves the write; asked after it, it decides whether the write may stay. A memory is
-        first marked here and then forgotten in the store, so one of the two sees the other.
+        Asked again after the write (``written``), it decides whether the write may stay; that the batch ended
+        meanwhile is then no reason to undo it, since whoever ended it may have written the same. A memory is first
+        marked here and then forgotten in the store, so one of the two sees the other.
         """
 
     async def left_over(self, *, limit: int) -> list[tuple[str, str]]:

@@ -16,13 +16,13 @@ question never arrived belongs to nobody who could be named; it goes when it is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from sqlalchemy import Connection, and_, delete, select, update
 
-from semmem.backends import sql_life, sql_turns
-from semmem.backends.sql_batches import claim_batch, finish_batch, turns_before
+from semmem.backends import sql_batches, sql_life, sql_turns
+from semmem.backends.sql_batches import claim_batch, finish_batch
 from semmem.backends.sql_file import SqliteFile, Synchronous, sqlite_path
 from semmem.backends.sql_tables import (
     LIVE,
@@ -122,7 +122,7 @@ class SqlJournal:
 
     async def session_turns(self, last: Turn, *, limit: int) -> list[Turn]:
         """As in the port."""
-        return [*await self._file.read(lambda conn: turns_before(conn, last, limit - 1)), last]
+        return await self._file.read(lambda conn: sql_batches.session_turns(conn, last, limit))
 
     async def waiting_sessions(self, *, turns_min: int, opened_after: float) -> list[WaitingSession]:
         """As in the port; at most ``waiting_sessions_max``."""
@@ -223,6 +223,12 @@ class SqlJournal:
         """``forget_versions`` for many, in one transaction."""
         return await self._file.write(lambda conn: sql_life.forget_memories(conn, scope, memory_ids))
 
+    async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None:
+        """Sessions of which a memory was forgotten: what was said in them before ``now`` is in no summary any more."""
+        marked = sorted({*sessions} - {""})
+        if marked:
+            await self._file.write(lambda conn: sql_turns.forget_past(conn, user, marked, now))
+
     # --- uses, users, holds ---
 
     async def record_uses(self, uses: Sequence[tuple[str, str, Uses]]) -> None:
@@ -241,9 +247,9 @@ class SqlJournal:
         """As in the port."""
         await self._file.write(lambda conn: sql_life.let_go(conn, hold_id))
 
-    async def allows(self, batch_id: str, memory_id: str) -> bool:
+    async def allows(self, batch_id: str, memory_id: str, *, written: bool = False) -> bool:
         """As in the port."""
-        return await self._file.read(lambda conn: sql_life.allows(conn, batch_id, memory_id))
+        return await self._file.read(lambda conn: sql_life.allows(conn, batch_id, memory_id, written))
 
     async def left_over(self, *, limit: int) -> list[tuple[str, str]]:
         """As in the port."""

@@ -20,6 +20,7 @@ from sqlalchemy import (
     case,
     func,
     insert,
+    literal,
     or_,
     select,
     true,
@@ -32,6 +33,7 @@ from semmem.backends.sql_tables import (
     LIVE,
     REFUSED,
     WAITING,
+    AnyText,
     batches,
     facts_json,
     json_facts,
@@ -39,6 +41,7 @@ from semmem.backends.sql_tables import (
     row_turn,
     session_drifts,
     session_ends,
+    session_pasts,
     turns,
     users,
 )
@@ -128,11 +131,20 @@ def turns_before(conn: Connection, first: Turn, limit: int) -> tuple[Turn, ...]:
     session = and_(turns.c.user_id == first.scope.user, turns.c.session == (first.scope.session or ""))
     before = and_(
         turns.c.opened_at <= first.opened_at,
-        tuple_(*_ORDER) < tuple_(first.opened_at, first.ordinal, first.id),
+        tuple_(*_ORDER) < tuple_(first.opened_at, first.ordinal, literal(first.id, AnyText)),
         turns.c.closing < REFUSED,
     )
     newest_first = select(turns).where(session, before).order_by(*(column.desc() for column in _ORDER)).limit(limit)
     return tuple(row_turn(row) for row in reversed(conn.execute(newest_first).all()))
+
+
+def session_turns(conn: Connection, last: Turn, limit: int) -> list[Turn]:
+    """``last`` and the turns before it, since a memory of the session was last forgotten."""
+    past = session_pasts.c
+    mine = and_(past.user_id == last.scope.user, past.session == (last.scope.session or ""))
+    forgotten_at = conn.execute(select(past.forgotten_at).where(mine)).scalar()
+    every = [*turns_before(conn, last, limit - 1), last]
+    return [turn for turn in every if forgotten_at is None or turn.opened_at > forgotten_at]
 
 
 # --- a new batch -----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, and_, case, delete, select, update
+from sqlalchemy import Connection, and_, case, delete, select, true, update
 
 from semmem.backends.sql_tables import LIVE, accesses, batches, erasures, scope_row, users, versions, within
 from semmem.backends.sql_turns import upsert_into
@@ -60,9 +60,9 @@ def let_go(conn: Connection, hold_id: str) -> None:
     conn.execute(delete(batches).where(batches.c.id == hold_id, batches.c.trigger_word == HOLD))
 
 
-def allows(conn: Connection, batch_id: str, memory_id: str) -> bool:
+def allows(conn: Connection, batch_id: str, memory_id: str, written: bool) -> bool:
     erased = select(erasures.c.batch_id).where(erasures.c.batch_id == batch_id, erasures.c.memory_id == memory_id)
-    there = select(batches.c.id).where(batches.c.id == batch_id, ~erased.exists())
+    there = select(batches.c.id).where(batches.c.id == batch_id, ~erased.exists(), true() if written else LIVE)
     return conn.execute(there).first() is not None
 
 

@@ -152,6 +152,15 @@ session_drifts = Table(
 )
 """Since when a session is about something else: its turns before that belong together."""
 
+session_pasts = Table(
+    "session_pasts",
+    metadata,
+    Column("user_id", AnyText, primary_key=True),
+    Column("session", AnyText, primary_key=True),
+    Column("forgotten_at", Double, nullable=False),
+)
+"""When a memory of a session was last forgotten by hand: no summary tells of what was said in it before."""
+
 versions = Table(
     "versions",
     metadata,

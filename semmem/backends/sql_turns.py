@@ -43,6 +43,7 @@ from semmem.backends.sql_tables import (
     row_turn,
     session_drifts,
     session_ends,
+    session_pasts,
     turns,
     users,
     versions,
@@ -166,6 +167,11 @@ def cut_session(conn: Connection, user: str, session: str, before: float) -> Non
     _mark(conn, session_drifts, user, session, session_drifts.c.drifted_at, before)
 
 
+def forget_past(conn: Connection, user: str, sessions: Sequence[str], now: float) -> None:
+    for session in sessions:
+        _mark(conn, session_pasts, user, session, session_pasts.c.forgotten_at, now)
+
+
 def _mark(conn: Connection, table: Table, user: str, session: str, column: Column[float], at: float) -> None:
     """A time of a session that only ever moves on."""
     statement = upsert_into(conn.dialect.name, table)
@@ -216,10 +222,9 @@ def forget_turns(conn: Connection, scope: Scope) -> int:
         for table in (accesses, users):
             conn.execute(delete(table).where(table.c.user_id == scope.user))
     if scope.project is None and scope.agent is None:
-        sessions = literal(True) if scope.session is None else session_ends.c.session == scope.session
-        drifts = literal(True) if scope.session is None else session_drifts.c.session == scope.session
-        conn.execute(delete(session_ends).where(session_ends.c.user_id == scope.user, sessions))
-        conn.execute(delete(session_drifts).where(session_drifts.c.user_id == scope.user, drifts))
+        for table in (session_ends, session_drifts, session_pasts):
+            these = literal(True) if scope.session is None else table.c.session == scope.session
+            conn.execute(delete(table).where(table.c.user_id == scope.user, these))
     return number
 
 
@@ -249,6 +254,9 @@ def prune_marks(conn: Connection, done_before: float) -> None:
     for table, marked_at in ((session_ends, session_ends.c.ended_at), (session_drifts, session_drifts.c.drifted_at)):
         waits = and_(WAITING, turns.c.user_id == table.c.user_id, turns.c.session == table.c.session)
         conn.execute(delete(table).where(marked_at < done_before, ~select(turns.c.id).where(waits).exists()))
+    past = session_pasts.c
+    left = select(turns.c.id).where(turns.c.user_id == past.user_id, turns.c.session == past.session)
+    conn.execute(delete(session_pasts).where(past.forgotten_at < done_before, ~left.exists()))
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------

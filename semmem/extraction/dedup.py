@@ -127,6 +127,8 @@ class Dedup:
         if old is not None and same_text(old.content) == same_text(new.fact.content):
             return Action.UNCHANGED
         if old is None:
+            if self._work is not None:  # else upkeep takes it for what a dead worker left of a forgotten one
+                await self._work.settle(new.turn.scope.user, new.id)
             return Action.CREATED if await self._writes(new).put(created(new)) else Action.FORGOTTEN
         newer = updated(old, new)
         if old.status is MemoryStatus.SUPERSEDED:  # what took its place does not know what is said now

@@ -120,8 +120,13 @@ class Summariser:
 
 
 def session_key(scope: Scope) -> str:
-    """Under which the summary of a session is found again: one for each project of the session."""
-    return f"{KEY_PREFIX}{scope.project or ''}/{scope.session or ''}"
+    """Under which the summary of a session is found again: one for each project and agent of the session.
+
+    A batch has turns of one project and agent only, so no summary tells of another's. Names are escaped: no two scopes
+    share a key, whatever signs are in them.
+    """
+    of = [scope.project or "", scope.session or "", *([scope.agent] if scope.agent else [])]
+    return KEY_PREFIX + "/".join(name.replace("%", "%25").replace("/", "%2F") for name in of)
 
 
 def parse_summary(answer: str) -> str:

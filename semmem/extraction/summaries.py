@@ -137,6 +137,9 @@ class Summariser:
         # First what stays: a crash then leaves doubles, not holes.
         if not await writes.put(written):
             return None
+        if not all([await writes.allowed(old) for old in found]):  # one was forgotten: its words must go with it
+            await writes.retract(written)
+            return None
         for old in found:
             await writes.replace(old, superseded(old, written.id, now))
         return written

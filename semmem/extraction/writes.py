@@ -22,22 +22,28 @@ class Writes:
 
     async def put(self, memory: Memory) -> bool:
         """Whether the memory is written and may stay. Raises StoreError and JournalError."""
-        if not await self._allowed(memory):
+        if not await self.allowed(memory):
             return False
         scope = Scope(memory.user)
         await self._store.put(scope, memory)
-        if await self._allowed(memory):
+        if await self.allowed(memory, written=True):
             return True
+        await self.retract(memory)
+        return False
+
+    async def retract(self, memory: Memory) -> None:
+        """Remove what must not stay, with all that is kept beside it."""
+        scope = Scope(memory.user)
         await self._store.forget(scope, memory.id)
         await self._history.forget_versions(scope, memory.id)
-        return False
 
     async def replace(self, old: Memory, new: Memory) -> bool:
         """``put`` of the next version; the one before is history."""
-        if not await self._allowed(new):
+        if not await self.allowed(new):
             return False
         await self._history.keep_version(old)
         return await self.put(new)
 
-    async def _allowed(self, memory: Memory) -> bool:
-        return self._work is None or await self._work.allows(self._batch_id, memory.id)
+    async def allowed(self, memory: Memory, *, written: bool = False) -> bool:
+        """As ``UserWork.allows``."""
+        return self._work is None or await self._work.allows(self._batch_id, memory.id, written=written)

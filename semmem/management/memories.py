@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -18,6 +18,8 @@ class Records(Journal, History, UserList, Protocol):
     """The journal's database: turns, earlier versions of memories, who has any."""
 
     async def forget_memories(self, scope: Scope, memory_ids: Sequence[str]) -> int: ...
+
+    async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None: ...
 
 
 class Memories:
@@ -105,9 +107,13 @@ class Memories:
         return next((m for m in memories if m.key == key and m.project == scope.project), None)
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
-        """Remove one memory, its history and its statistics."""
-        if await self._store.get(scope, memory_id) is None:
+        """Remove one memory, its history and its statistics. No summary brings back what was said in its session
+        until now."""
+        memory = await self._store.get(scope, memory_id)
+        if memory is None:
             return False
+        told = [memory, *await self._records.versions(Scope(scope.user), memory_id)]
+        await self._forget_past(scope.user, told)
         await self._records.forget_memories(Scope(scope.user), [memory_id])
         self._on_forgotten(scope.user, [memory_id])
         return await self._store.forget(scope, memory_id)
@@ -116,11 +122,16 @@ class Memories:
         """Remove a scope's memories; without a filter on types also its turns, so that nothing is learnt again."""
         if not types:
             await self._records.forget_turns(scope)
-        ids = [memory.id for memory in await self._everything(scope, types)]
+        memories = await self._everything(scope, types)
+        ids = [memory.id for memory in memories]
+        await self._forget_past(scope.user, memories)
         await self._records.forget_memories(Scope(scope.user), ids)
         everything = not types and scope == Scope(scope.user)
         self._on_forgotten(scope.user, None if everything else ids)
         return await self._store.forget_scope(scope, types=types)
+
+    async def _forget_past(self, user: str, told: Iterable[Memory]) -> None:
+        await self._records.forget_past(user, (memory.session or "" for memory in told), now=self._clock())
 
     async def _everything(self, scope: Scope, types: Sequence[MemoryType]) -> list[Memory]:
         number = await self._store.count(scope, types=types)

@@ -10,7 +10,7 @@ import pytest
 
 from semmem.memory import Fact, MemoryType, Scope, Turn
 from semmem.ports import Batch, BatchRules, Journal, TurnClosed, WaitingSession
-from tests.backends.journal_samples import ADA, EAGER, JOURNALS, answered, learn_all, lost, refused, turn
+from tests.backends.journal_samples import ADA, EAGER, HOSTILE, JOURNALS, answered, learn_all, lost, refused, turn
 
 RULES = BatchRules(size=3, context_turns=2, idle_s=50.0, answer_wait_s=20.0, lease_s=10.0)
 ROOMY = replace(RULES, size=9)
@@ -436,3 +436,12 @@ async def test_a_retry_of_a_turn_in_a_batch_changes_nothing(journal: Journal) ->
     moved = turn("t0", Scope("ada", "p", "a", "s1"), opened_at=1.0)
     await journal.record([moved], [TurnClosed("t0", "answered", 200.0, answer="again")])
     assert (await claim(journal, now=120.0)).turns == batch.turns
+
+
+async def test_turns_with_hostile_names_are_learnt_from_like_any(journal: Journal) -> None:
+    for number, name in enumerate(HOSTILE):
+        await add(journal, 2, Scope(name, session=name), start=100.0 + number, name=name)
+    batches = [await claim(journal, now=1000.0) for _ in HOSTILE]
+    assert sorted(ids(batch.turns) for batch in batches) == sorted([f"{name}0", f"{name}1"] for name in HOSTILE)
+    for batch in batches:
+        assert ids(tuple(await journal.session_turns(batch.turns[-1], limit=9))) == ids(batch.turns)

@@ -189,3 +189,32 @@ async def test_what_was_forgotten_under_a_batch_is_left_over_when_it_is_done(jou
     assert not await journal.allows(batch.id, "m")
     await journal.settle("ada", "m")
     assert await journal.left_over(limit=10) == [("ada", "n")]
+
+
+async def test_what_was_said_before_a_memory_of_the_session_was_forgotten_is_in_no_summary(
+    journal: SqlJournal, other: SqlJournal
+) -> None:
+    turns = [turn(f"t{number}", BOB, opened_at=100.0 + number) for number in range(6)]
+    elsewhere = turn("u", Scope("bob", session="other"))
+    await journal.record([*turns, elsewhere, turn("a", Scope("ada", session="s"))], [])
+    await other.forget_past("bob", ["s", ""], now=102.0)
+    await other.forget_past("bob", ["s"], now=101.0)
+    assert [each.id for each in await journal.session_turns(turns[-1], limit=10)] == ["t3", "t4", "t5"]
+    assert await journal.session_turns(turns[2], limit=10) == []
+    assert len(await journal.session_turns(elsewhere, limit=10)) == 1
+    assert len(await journal.session_turns(turn("a", Scope("ada", session="s")), limit=10)) == 1
+
+
+async def test_that_something_was_forgotten_is_known_as_long_as_a_turn_of_the_session_is_there(
+    journal: SqlJournal,
+) -> None:
+    last = turn("t1", BOB, opened_at=101.0)
+    await journal.record([turn("t0", BOB, opened_at=100.0), last], [answered("t0"), answered("t1", at=102.0)])
+    await journal.forget_past("bob", ["s"], now=100.5)
+    await journal.prune(done_before=1e9)
+    assert [each.id for each in await journal.session_turns(last, limit=10)] == ["t1"]
+    while (batch := await journal.claim(EAGER, now=1000.0)) is not None:
+        await journal.finish(batch.id, "stored", now=1000.0)
+    await journal.prune(done_before=1e9)
+    early = turn("t2", BOB, opened_at=50.0)
+    assert await journal.session_turns(early, limit=10) == [early]

@@ -108,9 +108,17 @@ async def test_an_answer_without_a_summary_is_refused(answer: str) -> None:
         await Summariser(Answering(answer)).summarise(turns(*SAID))
 
 
-def test_each_project_of_a_session_has_a_summary_of_its_own() -> None:
-    scopes = [SCOPE, Scope("u-1", project="p", session="s-1"), Scope("u-1", session="s-2")]
-    assert len({session_key(scope) for scope in scopes}) == 3
+def test_each_project_and_agent_of_a_session_has_a_summary_of_its_own() -> None:
+    scopes = [
+        SCOPE,
+        Scope("u-1", session="s-2"),
+        *(Scope("u-1", project=project, agent=agent, session="s-1") for project in ("p", "") for agent in "ab"),
+        Scope("u-1", project="p", session="s-1"),
+        Scope("u-1", project="p/s-1", session="a"),
+        Scope("u-1", project="p", session="s-1/a"),
+        Scope("u-1", project="p%2Fs-1", session="a"),
+    ]
+    assert len({session_key(scope) for scope in scopes}) == len(scopes)
 
 
 @pytest.mark.parametrize("settings", [{"timeout_s": 0}, {"chars_max": 0}, {"turns_max": 0}])

@@ -172,3 +172,21 @@ async def test_a_memory_that_is_forgotten_meanwhile_is_in_no_summary(world: Life
     await world.store.forget(Scope("ada"), "m1")
     assert await put(world, memories) is None
     assert set(await world.active()) == {"m0", "m2"}
+
+
+@pytest.mark.parametrize("forgotten", ["m0", "m2"])
+async def test_the_words_of_a_memory_that_is_forgotten_while_its_summary_is_written_go_too(
+    world: LifeWorld, forgotten: str
+) -> None:
+    memories = tuple(sorted((await world.every()).values(), key=lambda memory: memory.id))
+    plain_put = world.store.put
+
+    async def put_and_forget(scope: Scope, memory: Memory) -> None:
+        await plain_put(scope, memory)
+        if memory.content == GOOD:
+            await world.journal.forget_memories(scope, [forgotten])
+            await world.store.forget(scope, forgotten)
+
+    world.store.put = put_and_forget
+    assert await put(world, memories) is None
+    assert set(await world.active()) == {"m0", "m1", "m2"} - {forgotten}

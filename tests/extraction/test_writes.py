@@ -120,3 +120,36 @@ async def test_a_write_that_nobody_disturbs_stays(world: LifeWorld) -> None:
     assert await writes.replace(memory, replace(memory, version=2))
     assert (await world.every())["m"].version == 2
     assert [old.version for old in await world.journal.versions(ADA, "m")] == [1]
+
+
+async def test_a_batch_that_ended_writes_nothing_more_since_it_hears_of_nothing_forgotten(world: LifeWorld) -> None:
+    memory = await world.add("m", OLD)
+    batch = await claimed(world)
+    await world.journal.finish(batch, "stored", now=NOW)
+    await forget(world, "m")
+    assert not await Writes(world.store, world.journal, world.journal, batch).put(memory)
+    assert await world.every() == {}
+
+
+async def test_what_two_workers_of_one_batch_wrote_stays_when_one_of_them_ends_it(world: LifeWorld) -> None:
+    batch = await claimed(world)
+    world.store.meanwhile = lambda: world.journal.finish(batch, "stored", now=NOW)
+    dedup = Dedup(world.store, world.journal, work=world.journal)
+    assert await dedup.put(await candidate(NEW, batch)) is Action.CREATED
+    assert set(await world.every()) == {"mem_new"}
+
+
+async def test_what_has_a_key_and_is_said_again_after_it_was_forgotten_survives_upkeep(world: LifeWorld) -> None:
+    memory = await world.add("mem_new", OLD)
+    await claimed(world)
+    await forget(world, memory.id)
+    await world.journal.record([turn("later", opened_at=NOW)], [answered("later", at=NOW)])
+    again = await world.journal.claim(EAGER, now=NOW + 20)  # the batch that was under way
+    assert again is not None
+    await world.journal.finish(again.id, "stored", now=NOW + 20)
+    following = await world.journal.claim(EAGER, now=NOW + 20)
+    assert following is not None
+    dedup = Dedup(world.store, world.journal, work=world.journal)
+    assert await dedup.put_keyed(await candidate(NEW, following.id)) is Action.CREATED
+    await world.upkeep().run(NOW + 20)
+    assert set(await world.every()) == {"mem_new"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from semmem.metrics import Metrics
 from semmem.ports import ModelUnavailable, Uses
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.screening import readable
+from tests.backends.journal_samples import turn
 from tests.extraction.test_summaries import GOOD, TEXTS, Model, said
 from tests.fakes import HashEmbedder, hot
 
@@ -302,3 +304,22 @@ async def test_a_model_that_is_down_is_told_without_its_words(journal: SqlJourna
 async def test_bad_input_is_refused_with_its_place(api: LifeApi, path: str, body: dict[str, Any], place: str) -> None:
     error = (await api.post(path, 400, **body))["error"]
     assert f"body.{place}" in error["message"]
+
+
+# --- forgetting ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/m", "?type=semantic"])
+async def test_no_summary_tells_what_was_said_before_a_memory_of_its_session_was_deleted(
+    api: LifeApi, journal: SqlJournal, path: str
+) -> None:
+    before = [turn("t0", Scope("alice", session=each), opened_at=NOW - 1) for each in ("s", "earlier", "other")]
+    after = turn("t1", Scope("alice", session="s"), opened_at=NOW + 1)
+    await journal.record([replace(before[0], id="first"), after], [])
+    current = await api.put("m", "User likes tea", session="s", version=2)
+    if path == "/m":
+        await journal.keep_version(replace(current, version=1, session="earlier"))
+    assert (await api.client.delete(f"http://semmem/v1/memory{path}")).status_code == 200
+    assert await journal.session_turns(after, limit=9) == [after]
+    kept = [await journal.session_turns(each, limit=9) for each in before]
+    assert kept == [[], [] if path == "/m" else [before[1]], [before[2]]]
