@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
 
 from semmem.extraction.contradiction import Verdict
-from semmem.extraction.grounding import content_words, names, numbers, overlap
+from semmem.extraction.grounding import content_words, covers, names, numbers
 from semmem.extraction.screen import same_text
 from semmem.extraction.writes import Writes
 from semmem.memory import MERGED, SUPERSEDED_BY, Memory, MemoryStatus, Scope, Vector
@@ -34,6 +35,25 @@ class Group:
 
     kept: Memory
     merged: tuple[Memory, ...]
+
+
+class _Read:
+    """A text of which each part is read once, however many it is compared with."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def words(self) -> set[str]:
+        return content_words(self.text)
+
+    @cached_property
+    def numbers(self) -> set[float]:
+        return numbers(self.text)
+
+    @cached_property
+    def names(self) -> set[str]:
+        return names(self.text)
 
 
 class Consolidator:
@@ -107,6 +127,7 @@ class Consolidator:
         ``pairs`` is exhausted when enough was compared.
         """
         ordered = sorted(memories, key=_informative, reverse=True)
+        read = [_Read(memory.content) for memory in ordered]
         alike = cosines(ordered)
         taken: set[int] = set()
         for place, kept in enumerate(ordered):
@@ -115,16 +136,18 @@ class Consolidator:
             near = np.flatnonzero(alike[place] >= self._cosine_min).tolist()
             later = [other for other in near if other > place and other not in taken]
             compared = [other for other, _ in zip(later, pairs, strict=False)]
-            merged = [other for other in compared if self._says_same(kept, ordered[other], float(alike[place, other]))]
+            merged = [
+                other for other in compared if self._says_same(read[place], read[other], float(alike[place, other]))
+            ]
             taken.update(merged)
             if merged:
                 yield Group(kept, tuple(ordered[other] for other in merged))
 
-    def _says_same(self, one: Memory, other: Memory, cosine: float) -> bool:
-        a, b = one.content, other.content
+    def _says_same(self, one: _Read, other: _Read, cosine: float) -> bool:
+        a, b = one.text, other.text
         if same_text(a) == same_text(b):
             return True
-        if numbers(a) != numbers(b) or names(a) != names(b) or not _says_all(a, b):
+        if one.numbers != other.numbers or one.names != other.names or not covers(one.words, other.words):
             return False
         return self._judge(a, b, cosine) is Verdict.SAME and self._judge(b, a, cosine) is Verdict.SAME
 
@@ -158,10 +181,6 @@ def superseded(old: Memory, by: str, now: float) -> Memory:
     """The next version of a memory whose place another one has taken."""
     metadata = {**old.metadata, SUPERSEDED_BY: by}
     return replace(old, version=old.version + 1, status=MemoryStatus.SUPERSEDED, updated_at=now, metadata=metadata)
-
-
-def _says_all(kept: str, merged: str) -> bool:
-    return overlap(merged, kept) == len(content_words(merged)) + len(numbers(merged))
 
 
 def _informative(memory: Memory) -> tuple[int, float, str]:

@@ -96,6 +96,11 @@ def overlap(content: str, said: str) -> int:
     return len(_Words(content_words(said)).shared(content_words(content))) + len(numbers(content) & numbers(said))
 
 
+def covers(held: set[str], words: set[str]) -> bool:
+    """Whether every one of ``words`` is among ``held``, by itself or by a relative; both as ``content_words``."""
+    return len(_Words(held).shared(words)) == len(words)
+
+
 def content_words(text: str) -> set[str]:
     """Stems of the words that say what a text is about. Runs without spaces (Chinese, ...) become pairs of signs."""
     found: set[str] = set()
