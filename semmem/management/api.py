@@ -3,6 +3,7 @@
 Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator
+from starlette.exceptions import HTTPException
 
 from semmem import __version__
 from semmem.management.access import AccessRules, Denied, user_for
@@ -41,9 +43,13 @@ class NewMemory(BaseModel):
 
     @field_validator("metadata")
     @classmethod
-    def _not_semmems_own(cls, metadata: dict[str, Any]) -> dict[str, Any]:
+    def _is_storable(cls, metadata: dict[str, Any]) -> dict[str, Any]:
         if taken := sorted(OWN_METADATA & metadata.keys()):
             raise ValueError(f"{', '.join(taken)}: only semmem itself writes this")
+        try:
+            json.dumps(metadata, allow_nan=False).encode()
+        except (ValueError, RecursionError):
+            raise ValueError("holds NaN or Infinity, which are no JSON, or is nested too deep") from None
         return metadata
 
 
@@ -145,6 +151,14 @@ def _describe_errors(api: FastAPI) -> None:
     async def invalid(_request: Request, failure: RequestValidationError) -> Response:
         places = [f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}" for e in failure.errors()]
         return error(400, "INVALID_REQUEST", "; ".join(places))
+
+    @api.exception_handler(HTTPException)
+    async def refused(_request: Request, refusal: HTTPException) -> Response:
+        """What the framework itself refuses: no such route or method, a body that cannot be read."""
+        code = {400: "INVALID_REQUEST", 404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}.get(refusal.status_code, "REFUSED")
+        response = error(refusal.status_code, code, str(refusal.detail))
+        response.headers.update(refusal.headers or {})
+        return response
 
     @api.exception_handler(SemmemError)
     async def unavailable(_request: Request, failure: SemmemError) -> Response:

@@ -30,6 +30,7 @@ from tests.fakes import HashEmbedder, hot
 
 ADMIN = {"authorization": "Bearer secret-token"}
 ALICE = {"x-user-id": "alice"}
+JSON = {"content-type": "application/json"}
 NOW = 1_800_000_000.0
 
 
@@ -372,6 +373,33 @@ async def test_bad_input_is_refused_with_its_place_and_without_its_content(
     assert (response.status_code, response.json()["error"]["code"]) == (400, "INVALID_REQUEST")
     assert f"body.{place}" in response.json()["error"]["message"]
     assert "xxx" not in response.text
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999"])
+async def test_metadata_that_is_no_json_is_refused(api: Api, value: str) -> None:
+    body = f'{{"content": "User likes tea", "user_id": "alice", "metadata": {{"a": [{value}]}}}}'
+    response = await api.client.post("/v1/memory", content=body, headers=ADMIN | JSON)
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "INVALID_REQUEST")
+    assert response.json()["error"]["message"].startswith("body.metadata: ")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "code"),
+    [
+        ("POST", "/v1/memory/consolidate", "[" * 100_000, 400, "INVALID_REQUEST"),
+        ("POST", "/v1/memory/summarize", f'{{"older_than_days": {"9" * 5000}}}', 400, "INVALID_REQUEST"),
+        ("POST", "/v1/memory/consolidate", "{", 400, "INVALID_REQUEST"),
+        ("GET", "/v1/nothing", "", 404, "NOT_FOUND"),
+        ("PUT", "/v1/memory/consolidate", "", 405, "METHOD_NOT_ALLOWED"),
+    ],
+)
+async def test_what_the_framework_refuses_looks_like_every_error(
+    api: Api, method: str, path: str, body: str, status: int, code: str
+) -> None:
+    response = await api.client.request(method, path, content=body, headers=ADMIN | JSON)
+    assert (response.status_code, response.json()["error"]["code"]) == (status, code)
+    assert (response.headers.get("allow") is not None) is (status == 405)
+    assert len(response.text) < 300
 
 
 async def test_a_store_that_is_down_is_said_without_its_address(api: Api) -> None:
