@@ -13,7 +13,7 @@ from typing import Protocol
 
 from semmem.extraction.consolidation import Consolidator
 from semmem.memory import Memory, MemoryStatus, Scope
-from semmem.ports import AccessStatistics, History, Store, Sweepable, UserList, UserWork, Uses
+from semmem.ports import AccessStatistics, History, SemmemError, Store, Sweepable, UserList, UserWork, Uses
 
 EXPIRED, RETENTION, NEVER_USED, MERGED = "expired", "retention", "never_used", "merged"
 """Reasons under which memories are counted that went in a run; what was merged stays in history."""
@@ -29,7 +29,8 @@ class UpkeepRecords(History, AccessStatistics, UserWork, UserList, Protocol):
 class UpkeepRules:
     """Seconds unless said otherwise. None switches a rule off.
 
-    Each user's memories are gone through every ``interval_s``, at most ``users_max`` users in a run. ``retention_s``:
+    Each user's memories are gone through every ``interval_s``, at most ``users_max`` users in a run, which ends when it
+    failed with ``failures_max`` of them. ``retention_s``:
     memories that were not said again for so long go. ``never_used_s``: memories that never were in a prompt, of
     importance ``importance_max`` at most, go when they are so old. ``removed_max`` memories of one user go in a run at
     most. ``settle_s`` is how far a read of the store may lag behind another replica's write: what is kept about a
@@ -39,6 +40,7 @@ class UpkeepRules:
 
     interval_s: float = 86_400.0
     users_max: int = 100
+    failures_max: int = 3
     lease_s: float = 120.0
     settle_s: float = 6.0
     expired_max: int = 1000
@@ -75,8 +77,20 @@ class Upkeep:
         await self._sweepable.sweep(now, expired=False)  # else one of the lower versions would look expired
         await self._remove_expired(now)
         due = await self._records.users_due(kept_before=now - self._rules.interval_s, limit=self._rules.users_max)
-        for user in due:
-            await self._keep(user, now)
+        await self._keep_all(due, now)
+
+    async def _keep_all(self, users: list[str], now: float) -> None:
+        """A user whose memories cannot be read costs the others nothing; a store that is down costs a few tries."""
+        failures: list[SemmemError] = []
+        for user in users:
+            try:
+                await self._keep(user, now)
+            except SemmemError as error:
+                failures.append(error)
+            if len(failures) == self._rules.failures_max:
+                break
+        if failures:
+            raise failures[0]
 
     async def _clear_left_over(self) -> None:
         for user, memory_id in await self._records.left_over(limit=self._rules.expired_max):

@@ -10,7 +10,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
-from semmem.ports import Uses
+from semmem.ports import StoreError, Uses
 from tests.backends.journal_samples import EAGER, answered, turn
 from tests.extraction.life_world import DAY, EMBEDDER, NOW, LifeWorld
 
@@ -208,3 +208,27 @@ async def test_doubles_are_merged_from_a_number_of_memories_on(
     await world.upkeep(**rules).run(NOW)
     assert set(await world.active()) == active
     assert world.removed["merged"] == 3 - len(active)
+
+
+class Unreadable(InProcessStore):
+    """Cannot read the memories of some users."""
+
+    async def list(self, scope: Scope, **rest: Any) -> list[Memory]:
+        if scope.user.startswith("broken"):
+            raise StoreError("unreadable")
+        return await super().list(scope, **rest)
+
+
+@pytest.mark.parametrize(("failures_max", "left"), [(3, set()), (2, {"old"})])
+async def test_a_user_whose_memories_cannot_be_read_does_not_keep_the_others_waiting(
+    world: LifeWorld, failures_max: int, left: set[str]
+) -> None:
+    world.store = Unreadable()
+    await world.store.open()
+    for user in ("broken-1", "broken-2", "ada"):
+        await world.add("old", "User likes tea", user=user, age_days=31)
+    await world.journal.mark_kept("ada", now=1.0)  # after the others
+    with pytest.raises(StoreError, match="unreadable"):
+        await world.upkeep(retention_s=30 * DAY, failures_max=failures_max).run(NOW)
+    assert set(await world.every()) == left
+    assert set(await world.journal.users_due(kept_before=NOW, limit=9)) >= {"broken-1", "broken-2"}
