@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from semmem.extraction.answers import json_values
@@ -116,7 +117,7 @@ class LlmExtractor:
     def _facts(self, answer: str, batch: Batch) -> list[Fact]:
         told = {turn.id: Told(turn.user_text, turn.opened_at) for turn in batch.turns}
         facts = (_fact(item, batch.turns, told) for item in parse_items(answer) if self._wanted(item))
-        return [fact for fact in facts if fact is not None][: self._facts_max]
+        return list(islice((fact for fact in facts if fact is not None), self._facts_max))
 
     def _wanted(self, item: dict[str, Any]) -> bool:
         """A model that names no category at all was still told which ones count."""

@@ -215,10 +215,16 @@ class Learning:
         if verdict.outcome is Outcome.QUARANTINE:
             return await self._dedup.quarantine(new, verdict.reason)
         if new.fact.key is not None:
-            return await self._dedup.put_keyed(new)
+            return await self._put_summary(new)
         if batch.attempt > 1 and await self._dedup.holds(new):
             return Action.CREATED
         return await self._dedup.put(new, opinions)
+
+    async def _put_summary(self, new: Candidate) -> Action:
+        """Not when a memory of its session was forgotten since it was made."""
+        if not await self._journal.session_turns(new.turn, limit=1):
+            return Action.FORGOTTEN
+        return await self._dedup.put_keyed(new)
 
     async def _make_room(self, batch: Batch, action: Action, tally: Tally) -> None:
         if self._quota is None or action in (Action.UNCHANGED, Action.UPDATED, Action.FORGOTTEN):

@@ -6,11 +6,13 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from semmem.backends.in_process import InProcessStore
+from semmem.backends.sql import SqlJournal
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.model_judge import ModelJudge
 from semmem.extraction.pipeline import Learning, choose_extractor
@@ -596,7 +598,7 @@ async def snapshot(world: World) -> tuple[list[Memory], list[list[Memory]]]:
     return memories, [await world.journal.versions(Scope("alice"), memory.id) for memory in memories]
 
 
-UNHARMED_CALLS = 38
+UNHARMED_CALLS = 39
 
 
 async def test_the_crash_story_covers_every_port_call() -> None:
@@ -738,3 +740,22 @@ async def test_nonsense_settings_are_refused(settings: dict[str, int]) -> None:
     world = World()
     with pytest.raises(ValueError, match="must be at least"):
         world.learning(LLM, **settings)
+
+
+async def test_a_memory_of_the_session_that_is_forgotten_while_the_model_sums_up_takes_the_summary_along(
+    tmp_path: Path,
+) -> None:
+    world = World()
+    world.journal = SqlJournal(tmp_path / "journal.db")
+    await world.journal.open()
+    await world.open()
+    await world.journal.end_session("alice", "s-1", now=world.now)
+
+    class Deleted(Thinking):
+        async def complete(self, messages: Sequence[Message], **rest: Any) -> str:
+            await world.journal.forget_past("alice", ["s-1"], now=world.now)
+            return await super().complete(messages, **rest)
+
+    result = await world.learn(by_turn(t_2=[BEES]), summariser=Summariser(Deleted("User has a budget for Hawaii.")))
+    assert (await world.contents(), result.actions) == ([BEES], {"created": 1, "forgotten": 1})
+    await world.journal.close()
