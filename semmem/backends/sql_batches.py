@@ -63,7 +63,7 @@ def claim_batch(conn: Connection, rules: BatchRules, now: float, turns_max: int)
         if batch.turns:
             return batch
         finish_batch(conn, row.id, EMPTY, now)
-    due = _due_session(conn, rules, now)
+    due = _due_session(conn, rules, now, turns_max)
     if due is None:
         return None
     return _load(conn, _make(conn, due, rules.lease_s, now, turns_max), rules.context_turns)
@@ -170,7 +170,7 @@ def _ready(rules: BatchRules, now: float) -> ColumnElement[bool]:
     return or_(turns.c.closed_at.is_not(None), turns.c.opened_at <= now - rules.answer_wait_s)
 
 
-def _due_session(conn: Connection, rules: BatchRules, now: float) -> _Due | None:
+def _due_session(conn: Connection, rules: BatchRules, now: float, turns_max: int) -> _Due | None:
     """Among the sessions of the oldest waiting turns first: one that is due there waits longer than any elsewhere."""
     oldest = select(turns.c.user_id, turns.c.session).where(WAITING, _FREE).order_by(turns.c.opened_at).limit(_FIRST)
     for among in (tuple_(turns.c.user_id, turns.c.session).in_(oldest), true()):
@@ -182,8 +182,15 @@ def _due_session(conn: Connection, rules: BatchRules, now: float) -> _Due | None
         if row.drifted:
             before = and_(_ready(rules, now), turns.c.opened_at < row.drifted_at)
             return _Due(row.user_id, row.session, "drift", before)
-        return _Due(row.user_id, row.session, "size" if row.ready >= rules.size else "idle", _ready(rules, now))
+        return _Due(row.user_id, row.session, _trigger(row, rules, now, turns_max), _ready(rules, now))
     return None
+
+
+def _trigger(row: Row[Any], rules: BatchRules, now: float, turns_max: int) -> str:
+    """A session that fell silent while its turns had to wait has ended, however many they are, if this batch is its
+    last."""
+    silent = row.ready == row.waiting and row.active <= now - rules.idle_s
+    return "idle" if row.ready < rules.size or (silent and row.waiting <= turns_max) else "size"
 
 
 def _due(rules: BatchRules, now: float, among: ColumnElement[bool]) -> Select[Any]:

@@ -113,7 +113,7 @@ def names(text: str) -> set[str]:
     """Stems of capitalised words inside a sentence."""
     found: set[str] = set()
     for match in _WORD.finditer(text):
-        if match.group()[0].isupper() and not _SENTENCE_START.search(text[: match.start()][-40:]):
+        if match.group()[0].isupper() and not _SENTENCE_START.search(text[max(0, match.start() - 40) : match.start()]):
             found.update(_stems(match.group().casefold()))
     return found - _FRAME
 

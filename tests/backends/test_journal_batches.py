@@ -445,3 +445,15 @@ async def test_turns_with_hostile_names_are_learnt_from_like_any(journal: Journa
     assert sorted(ids(batch.turns) for batch in batches) == sorted([f"{name}0", f"{name}1"] for name in HOSTILE)
     for batch in batches:
         assert ids(tuple(await journal.session_turns(batch.turns[-1], limit=9))) == ids(batch.turns)
+
+
+@pytest.mark.parametrize(("turns", "triggers"), [(3, ["idle"]), (6, ["idle"]), (7, ["size", "idle"])])
+async def test_a_session_that_fell_silent_while_its_turns_waited_ends_with_its_last_batch(
+    journal: Journal, turns: int, triggers: list[str]
+) -> None:
+    await add(journal, turns)
+    found = []
+    while (batch := await journal.claim(RULES, now=1000.0)) is not None:
+        found.append(batch.trigger)
+        await journal.finish(batch.id, "done", now=1000.0)
+    assert found == triggers
