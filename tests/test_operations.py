@@ -75,7 +75,7 @@ def first_arguments(tree: ast.AST, name: str) -> set[str]:
 
 
 def turn_endings() -> set[str]:
-    return returned_words(ast.parse((CODE / "exchange.py").read_text()), "_ended")
+    return returned_words(ast.parse((CODE / "observation.py").read_text()), "_ended")
 
 
 def batch_endings() -> set[str]:
