@@ -100,15 +100,15 @@ class App:
             stack.push_async_callback(self._tasks.cancel)
             server, addresses = await self._open_doors(backends, writer, notes, stack)
             for name, work in (
-                ("open store", self._open_store(backends.store)),
-                ("open embedder", self._open_embedder(backends.embedder)),
-                ("journal writer", writer.run()),
-                ("learner", learner.run(lambda: self._up["store"])),
-                ("access notes", notes.run()),
-                ("housekeeping", self._housekeeping(backends, writer, notes)),
-                ("upkeep", self._upkeep(backends)),
+                ("open store", lambda: self._open_store(backends.store)),
+                ("open embedder", lambda: self._open_embedder(backends.embedder)),
+                ("journal writer", writer.run),
+                ("learner", lambda: learner.run(lambda: self._up["store"])),
+                ("access notes", notes.run),
+                ("housekeeping", lambda: self._housekeeping(backends, writer, notes)),
+                ("upkeep", lambda: self._upkeep(backends)),
             ):
-                self._tasks.spawn(name, work)
+                self._tasks.keep(name, work)
             self._watch_topics(backends, learner)
             await self._until_ready()
             _settle()
@@ -292,7 +292,7 @@ class App:
         watch = assembly.drift_watch(self._settings, backends)
         if watch is not None:
             drift = DriftLoop(watch.look, learner.nudge, interval_s=DRIFT_INTERVAL_S)
-            self._tasks.spawn("topics", drift.run(lambda: self._up["embedder"]))
+            self._tasks.keep("topics", lambda: drift.run(lambda: self._up["embedder"]))
 
     async def _housekeeping(self, backends: Backends, writer: JournalWriter, notes: AccessNotes) -> None:
         """Watch the components, count the journal's turns, drop those past their time."""

@@ -33,6 +33,19 @@ class Tasks:
         task.add_done_callback(self._ended)
         return task
 
+    def keep(self, name: str, work: Callable[[], Coroutine[Any, Any, Any]], *, pause_s: float = 1.0) -> None:
+        """Work that never ends: after a failure that nobody expected it begins again ``pause_s`` later."""
+        self.spawn(name, self._again_and_again(name, work, pause_s))
+
+    async def _again_and_again(self, name: str, work: Callable[[], Coroutine[Any, Any, Any]], pause_s: float) -> None:
+        while True:
+            try:
+                await work()
+                return
+            except Exception as error:  # whatever it is: everything that was to come would end with it
+                log.error("%s failed, it begins again: %s", name, type(error).__name__)
+                await asyncio.sleep(pause_s)
+
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:

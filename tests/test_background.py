@@ -251,3 +251,24 @@ async def test_owned_tasks_end_together_and_an_unexpected_failure_is_logged_with
     assert sleeping.cancelled()
     assert "ValueError" in caplog.text
     assert "said" not in caplog.text
+
+
+async def test_work_that_never_ends_begins_again_after_a_failure_nobody_expected(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tasks, begun, goes_on = Tasks(), [0], asyncio.Event()
+
+    async def work() -> None:
+        begun[0] += 1
+        if begun[0] < 3:
+            raise LookupError("what somebody said")
+        goes_on.set()
+        await asyncio.sleep(60)
+
+    tasks.keep("work", work, pause_s=0.0)
+    async with asyncio.timeout(5):
+        await goes_on.wait()
+    assert (begun[0], len(tasks)) == (3, 1)
+    assert [record.getMessage() for record in caplog.records] == ["work failed, it begins again: LookupError"] * 2
+    await tasks.cancel()
+    assert len(tasks) == 0
