@@ -142,11 +142,26 @@ def merged(base: Mapping[str, Any], override: Mapping[str, Any]) -> Json:
     return result
 
 
-def semmem_config(data_dir: Path, override: Mapping[str, Any]) -> Json:
-    """Milvus Lite, MiniLM and rules; quick to learn; ``override`` on top."""
+PATIENT_S = 10
+"""How long Envoy waits for semmem where a test is not about deadlines: a busy machine shall not look like a fault."""
+PATIENT = {"message_timeout_ms": 10_000, "phase_ms": 9_000, "store_ms": 4_000, "max_message_timeout_ms": 0}
+
+
+def patient(config: Json) -> None:
+    """Give Envoy's filters PATIENT_S, in place."""
+    manager = config["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+    for entry in manager["http_filters"]:
+        if "message_timeout" in entry["typed_config"]:
+            entry["typed_config"]["message_timeout"] = f"{PATIENT_S}s"
+            entry["typed_config"].pop("max_message_timeout", None)
+
+
+def semmem_config(data_dir: Path, override: Mapping[str, Any], *, as_shipped: bool = False) -> Json:
+    """Milvus Lite, MiniLM and rules; quick to learn; patient, if not ``as_shipped``; ``override`` on top."""
     any_port = {"address": "127.0.0.1:0"}
     base: Json = {
         "data_dir": str(data_dir),
+        "deadlines": {} if as_shipped else PATIENT,
         "memory": {
             "embedding": {"source": "local"},
             "extraction_batch_size": 3,
@@ -160,11 +175,13 @@ def semmem_config(data_dir: Path, override: Mapping[str, Any]) -> Json:
 
 
 @contextmanager
-def semmem_process(folder: Path, override: Mapping[str, Any] | None = None) -> Iterator[SemmemProcess]:
+def semmem_process(
+    folder: Path, override: Mapping[str, Any] | None = None, *, as_shipped: bool = False
+) -> Iterator[SemmemProcess]:
     """A running semmem with its data in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "config.yaml"
-    config.write_text(yaml.safe_dump(semmem_config(folder / "data", override or {})))
+    config.write_text(yaml.safe_dump(semmem_config(folder / "data", override or {}, as_shipped=as_shipped)))
     argv = [sys.executable, "-m", "semmem", "serve", "--config", str(config)]
     child = Child("semmem", argv, log=folder / "semmem.log", cwd=HOME, environ=os.environ | {"HF_HUB_OFFLINE": "1"})
     try:
@@ -203,7 +220,12 @@ class EnvoyProcess:
 
 @contextmanager
 def envoy_process(
-    folder: Path, *, semmem_port: int, upstream: str, adapt: Callable[[Json], None] = lambda _config: None
+    folder: Path,
+    *,
+    semmem_port: int,
+    upstream: str,
+    adapt: Callable[[Json], None] = lambda _config: None,
+    as_shipped: bool = False,
 ) -> Iterator[EnvoyProcess]:
     """The shipped configuration with other addresses and the demo's stand-in for authentication.
 
@@ -218,6 +240,8 @@ def envoy_process(
         upstream=upstream,
         show_outcome=True,
     )
+    if not as_shipped:
+        patient(config)
     adapt(config)
     file, admin_file = folder / "envoy.json", folder / "envoy-admin"
     file.write_text(json.dumps(config))
@@ -331,11 +355,18 @@ def house(
     model: StandInModel,
     override: Mapping[str, Any] | None = None,
     adapt: Callable[[Json], None] = lambda _config: None,
+    *,
+    as_shipped: bool = False,
 ) -> Iterator[House]:
-    """A whole house with its own semmem and its own Envoy, each with changes to its configuration, before a model."""
+    """A whole house with its own semmem and its own Envoy, each with changes to its configuration, before a model.
+
+    ``as_shipped``: with the deadlines that are shipped.
+    """
     with (
-        semmem_process(folder, override) as semmem,
-        envoy_process(folder, semmem_port=semmem.grpc_port, upstream=model.url, adapt=adapt) as envoy,
+        semmem_process(folder, override, as_shipped=as_shipped) as semmem,
+        envoy_process(
+            folder, semmem_port=semmem.grpc_port, upstream=model.url, adapt=adapt, as_shipped=as_shipped
+        ) as envoy,
         httpx.Client(timeout=30, trust_env=False, limits=httpx.Limits(max_connections=200)) as http,
     ):
         yield House(model, semmem, envoy, http)

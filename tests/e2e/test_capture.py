@@ -24,6 +24,7 @@ from tests.e2e.harness import (
     House,
     StandInModel,
     eventually,
+    patient,
     semmem_process,
 )
 
@@ -69,6 +70,7 @@ def running(folder: Path, model: StandInModel, mode: str) -> Iterator[House]:
             show_outcome=True,
         )
         (single_filter if mode == "single_filter" else without_observe)(config)
+        patient(config)
         file, admin = folder / "envoy.json", folder / "envoy-admin"
         file.write_text(json.dumps(config))
         envoy = Child("envoy", envoy_argv(ENVOY, str(file), admin), log=folder / "log", cwd=HOME, environ=os.environ)

@@ -25,14 +25,16 @@ MARGIN_S = 0.4  # a busy machine; the model itself answers in milliseconds
 @pytest.fixture(scope="module")
 def frail(model: StandInModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A house on Milvus Lite whose store is stopped and killed."""
-    with house(tmp_path_factory.mktemp("frail"), model) as running:
+    with house(tmp_path_factory.mktemp("frail"), model, as_shipped=True) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def light(model: StandInModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A house whose semmem is stopped and killed."""
-    with house(tmp_path_factory.mktemp("light"), model, {"memory": {"backend": "in_process"}}) as running:
+    with house(
+        tmp_path_factory.mktemp("light"), model, {"memory": {"backend": "in_process"}}, as_shipped=True
+    ) as running:
         yield running
 
 

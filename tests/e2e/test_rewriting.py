@@ -37,7 +37,7 @@ def study(model: StandInModel, llm: ScriptedLLM, tmp_path_factory: pytest.TempPa
             {"model_role": "memory_rewrite", "llm_endpoint": {"url": llm.base_url}, "llm_model_name": "scripted"}
         ],
     }
-    with house(tmp_path_factory.mktemp("study"), model, override) as running:
+    with house(tmp_path_factory.mktemp("study"), model, override, as_shipped=True) as running:
         yield running
 
 

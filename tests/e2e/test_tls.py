@@ -20,6 +20,7 @@ from tests.e2e.harness import (
     House,
     StandInModel,
     eventually,
+    patient,
     semmem_process,
 )
 from tests.test_extproc_tls import Pki
@@ -58,6 +59,7 @@ def test_memory_works_over_mutual_tls_and_survives_a_renewal(model: StandInModel
             upstream=model.url,
             show_outcome=True,
         )
+        patient(derived)
         file, admin = tmp_path / "envoy.json", tmp_path / "envoy-admin"
         file.write_text(json.dumps(with_tls(derived, envoys)))
         envoy = Child("envoy", envoy_argv(ENVOY, str(file), admin), log=tmp_path / "log", cwd=HOME, environ=os.environ)

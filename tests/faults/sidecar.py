@@ -68,7 +68,7 @@ class Sidecar:
             }
         }
         whole = merged(merged(self._override, addresses), override or {})
-        config.write_text(yaml.safe_dump(semmem_config(self.data_dir, whole)))
+        config.write_text(yaml.safe_dump(semmem_config(self.data_dir, whole, as_shipped=True)))
         argv = [sys.executable, "-m", "tests.faults.broken_semmem", "--config", str(config)]
         argv += ["--switch", str(self.switch), *self._extra, *extra]
         log = self.folder / f"semmem-{self.starts}.log"

@@ -65,7 +65,7 @@ def soak(
     say: Callable[[str], None],
 ) -> Report:
     """Load for ``seconds``; then wait until the journal is at rest. Judges all but growth."""
-    with stand_in_model() as model, house(folder, model, CONFIG) as home:
+    with stand_in_model() as model, house(folder, model, CONFIG, as_shipped=True) as home:
         model.token_delay_s = TOKEN_DELAY_S
         load = Clients(home.envoy.url, number=clients, seed=seed)
         report = Report(seconds, load.tally)
