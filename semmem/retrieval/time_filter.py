@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 
 from semmem.memory import Memory
+from semmem.retrieval.succession import said_at
 from semmem.time_expressions import Interval, intervals
 
 TIME_WEIGHT = 0.2
@@ -82,17 +83,13 @@ def is_dated(memory: Memory, interval: Interval) -> bool:
     """Whether it happened or was said then, give or take CLOCK_SLACK_S."""
     start, end = interval.start - CLOCK_SLACK_S, interval.end + CLOCK_SLACK_S
     occurred_at = memory.occurred_at
-    return start <= _said_at(memory) < end or (occurred_at is not None and start <= occurred_at < end)
+    return start <= said_at(memory) < end or (occurred_at is not None and start <= occurred_at < end)
 
 
 def names(memory: Memory, interval: Interval) -> bool:
     """Whether its content names a time that overlaps, read as of when it was said. Reads the text: some 50 us."""
-    named = intervals(memory.content[:CONTENT_CHARS_MAX], _said_at(memory))
+    named = intervals(memory.content[:CONTENT_CHARS_MAX], said_at(memory))
     return any(each.start < interval.end and interval.start < each.end for each in named)
-
-
-def _said_at(memory: Memory) -> float:
-    return memory.source.time or memory.created_at
 
 
 def _looks_back(text: str) -> bool:
