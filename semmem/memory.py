@@ -114,11 +114,17 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """Text to add to a request: as whom (system, developer, user) and where (first, after_system, before_last_user)."""
+    """Text to add to a request: as whom (system, developer, user) and where.
+
+    ``system``: at the end of the first system or developer message, or of one of its own where there is none; as the
+    user at the beginning of the user's last message. The others are messages of their own, where the API has room for
+    them: ``first``, ``after_system``, ``before_last_user``. ``input_item`` is what a dialect makes of ``system`` where
+    the instructions stand among the input.
+    """
 
     text: str
     role: str = "system"
-    position: str = "first"
+    position: str = "system"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,9 @@ class ParsedRequest(Protocol):
         Every other member keeps its place and its bytes.
         """
 
+    def placed(self, injection: Injection) -> Injection:
+        """The injection with its position as exactly as a later request of the same tool loop needs it."""
+
     def keeps(self, injection: Injection) -> bool:
         """Whether the API hands on, with the history it keeps, what was injected like this beside the user's words.
 

@@ -8,6 +8,7 @@ is complete only when its proper end was seen and nothing on the way was lost.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from semmem.dialects import AnswerReader, Malformed
 from semmem.dialects.bounded import BoundedBody, TextTail
 from semmem.dialects.json_splice import (
     UNREADABLE,
+    Edit,
     JsonObject,
     cut_members,
     decode_repaired,
@@ -26,6 +28,7 @@ from semmem.dialects.json_splice import (
 )
 from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, STRING, controls, field_of, name_of, object_of
 from semmem.dialects.sse import EventStream
+from semmem.dialects.text_merge import merge_into_message, string_token
 from semmem.memory import Answer, Conversation, Injection, Message, Role
 
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
@@ -96,19 +99,35 @@ class ChatRequest:
         self.conversation = conversation
 
     def rewrite(self, injection: Injection | None) -> bytes | None:
-        """The body without ``memory_config`` and ``memory_context``, and with the injection as one more message.
+        """The body without ``memory_config`` and ``memory_context``, and with the injection.
+
+        Position ``system``: at the end of the first system or developer message, which is given back as the kind of
+        content it was; as the user at the beginning of the user's last message. Many templates refuse a message more:
+        one of its own, at the front, is there only where there is none to put it in. The other positions make it one
+        more message always.
 
         None when that changes nothing. Raises ValueError for a position that does not exist.
         """
         edits = cut_members(self._source, OWN_MEMBERS)
         if injection is not None:
-            index = _index(self._roles, injection.position)
-            edits.append(insert_element(self._source.members["messages"], index, _message_json(injection)))
+            edits += self._added(injection)
         return splice(self._source.body, edits) if edits else None
+
+    def placed(self, injection: Injection) -> Injection:
+        """As it is: what a position means does not change while a loop goes on."""
+        return injection
 
     def keeps(self, injection: Injection) -> bool:
         """Never: this API keeps nothing from one request to the next."""
         return False
+
+    def _added(self, injection: Injection) -> list[Edit]:
+        messages, as_user = self._source.members["messages"], injection.role == "user"
+        host = _host(self._roles, as_user=as_user) if injection.position == "system" else None
+        if host is not None:
+            with suppress(Malformed):  # it names its content twice: left alone
+                return merge_into_message(self._source, messages, host, injection.text, part="text", behind=not as_user)
+        return [insert_element(messages, _index(self._roles, injection.position), _message_json(injection))]
 
 
 # --- reading a request -----------------------------------------------------------------------------------------------
@@ -156,13 +175,19 @@ def _names_a_tool(top: Mapping[str, bytes]) -> bool:
 
 
 def _message_json(injection: Injection) -> bytes:
-    content = injection.text.encode("utf-8", "replace").decode()  # half an emoji must not cost the whole injection
-    return msgspec.json.encode({"role": injection.role, "content": content})
+    return b'{"role":' + string_token(injection.role) + b',"content":' + string_token(injection.text) + b"}"
+
+
+def _host(roles: Sequence[str], *, as_user: bool) -> int | None:
+    """The message that takes the injection in."""
+    if as_user:
+        return max((index for index, role in enumerate(roles) if role == "user"), default=None)
+    return next((index for index, role in enumerate(roles) if role in _SYSTEM_ROLES), None)
 
 
 def _index(roles: Sequence[str], position: str) -> int:
     match position:
-        case "first":
+        case "system" | "first":
             return 0
         case "after_system":
             return _after_system(roles)

@@ -9,6 +9,7 @@ was seen and nothing on the way was lost.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -32,13 +33,15 @@ from semmem.dialects.json_splice import (
 )
 from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, STRING, controls, field_of, name_of, object_of
 from semmem.dialects.sse import EventStream
+from semmem.dialects.text_merge import merge_behind, merge_into_message, string_token
 from semmem.memory import Answer, Conversation, Injection, Message, Role
 
 T = TypeVar("T")
 
 _ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
 _OTHER = Role.TOOL  # whoever that is, it is not the user
-_POSITIONS = ("first", "after_system", "before_last_user")
+_POSITIONS = ("system", "first", "after_system", "before_last_user")
+_SYSTEM_ROLES = ("system", "developer")
 
 
 class _Block(msgspec.Struct):
@@ -71,6 +74,16 @@ class _Spot:
     block: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where an injection may go. ``instructing`` is the message that takes the place of a missing ``system``, which
+    servers other than Anthropic's accept."""
+
+    system_blocks: int
+    spot: _Spot | None
+    instructing: int | None
+
+
 class AnthropicMessages:
     """The dialect."""
 
@@ -92,7 +105,10 @@ class AnthropicMessages:
             tool_turn=_awaits_tool_result(messages) or name_of(object_of(top, "tool_choice"), "name") is not None,
             controls=controls(top),
         )
-        return MessagesRequest(source, len(_blocks(system)), _spot(messages), conversation)
+        places = _Places(
+            len(_blocks(system)), _spot(messages), _instructing(messages) if not _has_text(system) else None
+        )
+        return MessagesRequest(source, places, conversation)
 
     def reader(self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int) -> AnswerReader | None:
         """A reader of JSON or SSE answers, or None for another content type (its parameters are ignored)."""
@@ -108,16 +124,19 @@ class AnthropicMessages:
 class MessagesRequest:
     """One request: what it says, and the bytes it came in."""
 
-    __slots__ = ("_source", "_spot", "_system_blocks", "conversation")
+    __slots__ = ("_places", "_source", "conversation")
 
-    def __init__(self, source: JsonObject, system_blocks: int, spot: _Spot | None, conversation: Conversation) -> None:
+    def __init__(self, source: JsonObject, places: _Places, conversation: Conversation) -> None:
         self._source = source
-        self._system_blocks = system_blocks
-        self._spot = spot
+        self._places = places
         self.conversation = conversation
 
     def rewrite(self, injection: Injection | None) -> bytes | None:
-        """The body without ``memory_config`` and ``memory_context``, and with the injection as one more text block.
+        """The body without ``memory_config`` and ``memory_context``, and with the injection.
+
+        Position ``system``: behind what ``system`` says, in the same string, or as one more block of a list; as the
+        user at the beginning of the user's last own words, in the same way. At the other positions it is one more
+        block always.
 
         Role ``system`` or ``developer``: in front of the other blocks of ``system`` (position ``first``) or behind them
         (``after_system``). Providers cache prompts by their beginning, in the order tools, system, messages: a block
@@ -136,31 +155,49 @@ class MessagesRequest:
                 raise ValueError(f"no such position: {injection.position!r}")
             text = injection.text.encode("utf-8", "replace").decode()  # half an emoji must not cost the injection
             as_user = injection.role == "user" or injection.position == "before_last_user"
-            beside_user = self._beside_user(text) if as_user else []
+            beside_user = self._beside_user(text, injection.position) if as_user else []
             edits += beside_user or self._beside_system(text, injection.position)
         return splice(self._source.body, edits) if edits else None
+
+    def placed(self, injection: Injection) -> Injection:
+        """As it is: what a position means does not change while a loop goes on."""
+        return injection
 
     def keeps(self, injection: Injection) -> bool:
         """Never: this API keeps nothing from one request to the next."""
         return False
 
-    def _beside_user(self, text: str) -> list[Edit]:
+    def _beside_user(self, text: str, position: str) -> list[Edit]:
         """Nothing when no user speaks, or when a message names its content twice: no reader would read it alike."""
-        if self._spot is None:
+        spot = self._places.spot
+        if spot is None:
             return []
+        messages = self._source.members["messages"]
         try:
-            start, end = read_elements(self._source.members["messages"])[self._spot.message]
+            if position == "system":
+                return merge_into_message(
+                    self._source, messages, spot.message, text, part="text", behind=False, at=spot.block
+                )
+            start, end = read_elements(messages)[spot.message]
             content = read_object(self._source.body[start:end]).members["content"]
-        except Malformed:
+        except (Malformed, KeyError):
+            return []
+        if content.value == b"null":
             return []
         placed = Member(start + content.start, start + content.value_start, start + content.end, content.value)
-        return _add_text(placed, self._spot.block, text)
+        return _add_text(placed, spot.block, text)
 
     def _beside_system(self, text: str, position: str) -> list[Edit]:
-        system = self._source.members.get("system")
+        system, instructing = self._source.members.get("system"), self._places.instructing
+        if position == "system" and instructing is not None:
+            with suppress(Malformed):  # it names its content twice: left alone
+                messages = self._source.members["messages"]
+                return merge_into_message(self._source, messages, instructing, text, part="text", behind=True)
         if system is None:
-            return [insert_member(self._source, "system", msgspec.json.encode(text))]
-        return _add_text(system, 0 if position == "first" else self._system_blocks, text)
+            return [insert_member(self._source, "system", string_token(text))]
+        if position == "system":
+            return merge_behind(system, text, part="text")
+        return _add_text(system, 0 if position == "first" else self._places.system_blocks, text)
 
 
 # --- reading a request -----------------------------------------------------------------------------------------------
@@ -225,6 +262,14 @@ def _awaits_tool_result(messages: Sequence[_Message]) -> bool:
     return bool(_results(last)) and not _text(last.content).strip()
 
 
+def _has_text(content: _Content) -> bool:
+    return bool(_text(content).strip())
+
+
+def _instructing(messages: Sequence[_Message]) -> int | None:
+    return next((index for index, message in enumerate(messages) if message.role in _SYSTEM_ROLES), None)
+
+
 def _spot(messages: Sequence[_Message]) -> _Spot | None:
     for index in reversed(range(len(messages))):
         message = messages[index]
@@ -233,7 +278,8 @@ def _spot(messages: Sequence[_Message]) -> _Spot | None:
         ends = [at + 1 for at, b in enumerate(_blocks(message.content)) if isinstance(b, _Block) and b.is_result]
         if not ends or _text(message.content).strip():
             return _Spot(index, ends[-1] if ends else 0)
-    return None
+    empty = (index for index, message in enumerate(messages) if message.role == "user" and message.content is None)
+    return next((_Spot(index, 0) for index in empty), None)
 
 
 # --- rewriting it ----------------------------------------------------------------------------------------------------

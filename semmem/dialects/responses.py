@@ -9,6 +9,8 @@ Answers are complete only when their proper end was seen and nothing on the way 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -29,11 +31,12 @@ from semmem.dialects.json_splice import (
 )
 from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, STRING, controls, field_of, name_of, object_of
 from semmem.dialects.sse import EventStream
+from semmem.dialects.text_merge import merge_before, merge_behind, merge_into_message, string_token
 from semmem.memory import Answer, Conversation, Injection, Message, Role
 
 T = TypeVar("T")
 
-_POSITIONS = ("first", "after_system", "before_last_user")
+_POSITIONS = ("system", "input_item", "first", "after_system", "before_last_user")
 _SYSTEM_ROLES = ("system", "developer")
 _ROLES = {
     "system": Role.SYSTEM,
@@ -139,9 +142,14 @@ class ResponsesRequest:
     def rewrite(self, injection: Injection | None) -> bytes | None:
         """The body without ``memory_config`` and ``memory_context``, and with the injection.
 
-        System and developer texts go into ``instructions``, before the client's own words (``first``) or behind them;
-        before the last user message, and whatever is said as the user, stands as an item of ``input``. None when that
-        changes nothing. Raises ValueError for a position that does not exist.
+        Position ``system``: at the end of ``instructions``; where there are none but a system or developer item in
+        ``input``, at the end of that, since a server puts instructions before it as one more message; as the user at
+        the beginning of the last user item.
+
+        Otherwise system and developer texts go into ``instructions``, before the client's own words (``first``) or
+        behind them; before the last user message, and whatever is said as the user, stands as an item of ``input``.
+
+        None when that changes nothing. Raises ValueError for a position that does not exist.
         """
         edits = cut_members(self._source, OWN_MEMBERS)
         if injection is not None:
@@ -150,18 +158,47 @@ class ResponsesRequest:
 
     def keeps(self, injection: Injection) -> bool:
         """Items of ``input`` become part of the chain or conversation; ``instructions`` are said anew each time."""
-        return injection.position == "before_last_user" or injection.role == "user"
+        return injection.position in ("before_last_user", "input_item") or injection.role == "user"
+
+    def placed(self, injection: Injection) -> Injection:
+        """``input_item`` instead of ``system`` where it goes into an item of ``input``, which the API keeps."""
+        if injection.position == "system" and injection.role != "user" and self._host(as_user=False) is not None:
+            return replace(injection, position="input_item")
+        return injection
 
     def _added(self, injection: Injection) -> list[Edit]:
         if injection.position not in _POSITIONS:
             raise ValueError(f"no such position: {injection.position!r}")
-        last_user = max((i for i, item in enumerate(self._items) if _speaks(item, "user")), default=None)
+        if injection.position in ("system", "input_item") and (merged := self._merged(injection)):
+            return merged
+        last_user = self._host(as_user=True)
         if injection.position == "before_last_user" and last_user is not None:
             return _insert_item(self._source, self._items, last_user, injection)
         if injection.role == "user" and self._items:
             index = 0 if injection.position == "first" else _after_system(self._items)
             return _insert_item(self._source, self._items, index, injection)
-        return [_instruct(self._source, injection)]
+        return _instruct(self._source, injection)
+
+    def _merged(self, injection: Injection) -> list[Edit]:
+        """Nothing when no item takes it in."""
+        as_user = injection.role == "user"
+        if (host := self._host(as_user=as_user)) is None:
+            return []
+        given = self._source.members["input"]
+        if not given.value.startswith(b"["):
+            return merge_before(given, injection.text, part="input_text")
+        with suppress(Malformed):  # it names its content twice: left alone
+            return merge_into_message(self._source, given, host, injection.text, part="input_text", behind=not as_user)
+        return []
+
+    def _host(self, *, as_user: bool) -> int | None:
+        """The item that takes the injection in: the user's last, or the first with instructions if it is they that a
+        server puts in front."""
+        if as_user:
+            return max((index for index, item in enumerate(self._items) if _speaks(item, "user")), default=None)
+        if (own := self._source.members.get("instructions")) and (_instructions.decode(own.value) or "").strip():
+            return None
+        return next((index for index, item in enumerate(self._items) if _speaks(item, *_SYSTEM_ROLES)), None)
 
 
 # --- reading a request -----------------------------------------------------------------------------------------------
@@ -232,29 +269,18 @@ def _names_a_tool(top: Mapping[str, bytes]) -> bool:
 # --- rewriting it ----------------------------------------------------------------------------------------------------
 
 
-def _string(text: str) -> bytes:
-    return msgspec.json.encode(text.encode("utf-8", "replace").decode())  # half an emoji must not cost all of it
-
-
-def _instruct(source: JsonObject, injection: Injection) -> Edit:
+def _instruct(source: JsonObject, injection: Injection) -> list[Edit]:
     """Into the client's own string token, whose bytes stay; or a whole one where the client has none."""
-    text = _string(injection.text)
     member = source.members.get("instructions")
     if member is None:
-        return insert_member(source, "instructions", text, cutting=OWN_MEMBERS)
-    if member.value == b"null":
-        return Edit(member.value_start, member.end, text)
-    gap = b"" if member.value == b'""' else rb"\n\n"
-    if injection.position == "first":
-        at = member.value_start + 1
-        return Edit(at, at, text[1:-1] + gap)
-    at = member.end - 1
-    return Edit(at, at, gap + text[1:-1])
+        return [insert_member(source, "instructions", string_token(injection.text), cutting=OWN_MEMBERS)]
+    merge = merge_before if injection.position == "first" else merge_behind
+    return merge(member, injection.text, part="input_text")
 
 
 def _insert_item(source: JsonObject, items: Sequence[_Item], index: int, injection: Injection) -> list[Edit]:
     member = source.members["input"]
-    item = b'{"role":' + _string(injection.role) + b',"content":' + _string(injection.text) + b"}"
+    item = b'{"role":' + string_token(injection.role) + b',"content":' + string_token(injection.text) + b"}"
     if member.value.startswith(b'"'):
         before = b"[" + item + b',{"role":"user","content":'
         return [Edit(member.value_start, member.value_start, before), Edit(member.end, member.end, b"}]")]

@@ -187,7 +187,7 @@ def test_a_body_with_nothing_to_change_is_left_alone(name: str) -> None:
     assert dialect.parse(dialect.parse(SAMPLES[name].request).rewrite(None) or b"").rewrite(None) is None
 
 
-@pytest.mark.parametrize("position", ["first", "after_system", "before_last_user"])
+@pytest.mark.parametrize("position", ["system", "first", "after_system", "before_last_user"])
 @pytest.mark.parametrize("role", ["system", "developer", "user"])
 @pytest.mark.parametrize("name", NAMES)
 def test_an_injection_is_one_new_text_and_changes_no_other_byte(name: str, role: str, position: str) -> None:

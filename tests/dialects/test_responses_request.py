@@ -197,7 +197,9 @@ def test_malformed_never_repeats_what_was_said(items: Any) -> None:
 def test_a_string_cut_inside_an_emoji_is_read_and_kept(token: bytes) -> None:
     request = Responses().parse(rb'{"instructions":"\ude00", "input":%s,"memory_config":{}}' % token)
     assert [message.text for message in request.conversation.messages] == ["\ufffd", "hi \ufffd"]
-    assert request.rewrite(Injection("facts")) == rb'{"instructions":"facts\n\n\ude00", "input":%s}' % token
+    assert request.rewrite(Injection("facts")) == rb'{"instructions":"\ude00\n\nfacts", "input":%s}' % token
+    first = request.rewrite(Injection("facts", position="first"))
+    assert first == rb'{"instructions":"facts\n\n\ude00", "input":%s}' % token
 
 
 # --- the rest of a request
@@ -422,17 +424,21 @@ def test_a_position_that_does_not_exist_is_an_error() -> None:
 @given(st.text(), st.text())
 def test_any_text_arrives_as_it_is(text: str, own: str) -> None:
     gap = "\n\n" if own else ""
-    first = json.loads(parse(instructions=own).rewrite(Injection(text)) or b"")
+    first = json.loads(parse(instructions=own).rewrite(Injection(text, position="first")) or b"")
     behind = json.loads(parse(instructions=own).rewrite(Injection(text, position="after_system")) or b"")
-    item = json.loads(parse(input=own).rewrite(Injection(text, "user")) or b"")
+    merged = json.loads(parse(instructions=own).rewrite(Injection(text)) or b"")
+    asked = json.loads(parse(input=own).rewrite(Injection(text, "user")) or b"")
+    item = json.loads(parse(input=own).rewrite(Injection(text, "user", "first")) or b"")
     assert first["instructions"] == text + gap + own
-    assert behind["instructions"] == own + gap + text
+    assert behind["instructions"] == merged["instructions"] == own + gap + text
+    assert asked["input"] == text + gap + own
     assert item["input"] == [{"role": "user", "content": text}, {"role": "user", "content": own}]
 
 
+@pytest.mark.parametrize("position", ["system", "first"])
 @pytest.mark.parametrize("role", ["system", "user"])
-def test_half_of_a_surrogate_pair_does_not_cost_the_injection(role: str) -> None:
-    assert b'"a?"' in (parse().rewrite(Injection("a\ud83d", role)) or b"")
+def test_half_of_a_surrogate_pair_does_not_cost_the_injection(role: str, position: str) -> None:
+    assert b'"a?' in (parse().rewrite(Injection("a\ud83d", role, position)) or b"")
 
 
 # --- any body: what is not ours stays as it is spelled
