@@ -168,6 +168,7 @@ class App:
             journal=journal,
             models=models,
             reranker=reranker,
+            fence=await asyncio.to_thread(assembly.fence, settings),
         )
 
     def _watched(self, store: Store) -> Store:

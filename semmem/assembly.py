@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from semmem.backends import key_file
 from semmem.backends.cached_embedder import CachedEmbedder
 from semmem.backends.milvus import MilvusStore
 from semmem.backends.milvus_collection import WINDOW_MAX
@@ -47,7 +48,8 @@ from semmem.permission import PermissionRules
 from semmem.ports import Batch, BatchRules, Embedder, Extractor, LanguageModel, Reranker, Store
 from semmem.retrieval import gate
 from semmem.retrieval.blocks import Blocks
-from semmem.retrieval.context import FENCE_MARKERS, strip_block
+from semmem.retrieval.context import FENCE_MARKERS, without_tags
+from semmem.retrieval.fence import Fence
 from semmem.retrieval.hot_memories import HotMemories, Spawn
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.rerank import Reranking
@@ -65,6 +67,7 @@ REPLICA_STALENESS_S = 5.0
 """How long what another replica wrote may stay unseen, unless the configuration says otherwise."""
 RETRIES = {"memory_rewrite": 0, "memory_extraction": 2}
 """A request has no time for a second try, and another query at hand."""
+FENCE_KEY_FILE = "fence.key"
 GRPC_OVERHEAD_BYTES = 1024 * 1024
 """Headers and metadata around a body in one gRPC message."""
 
@@ -85,13 +88,14 @@ def _not_noted(_user: str, _memory_ids: Sequence[str], _now: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Backends:
-    """The third parties of one semmem, behind their ports."""
+    """The third parties of one semmem, behind their ports, and the key that it has in common with its replicas."""
 
     store: HotMemories
     embedder: Embedder
     journal: SqlJournal
     models: Mapping[str, LanguageModel]
     reranker: Reranker | None = None
+    fence: Fence | None = None
 
 
 def journal(settings: Settings) -> SqlJournal:
@@ -254,7 +258,21 @@ def recall(
         on_search=on_search,
         writer=query_writer(settings, backends, on_written),
         reranking=reranking(settings, backends, on_reranked),
+        fence=backends.fence,
     )
+
+
+def fence(settings: Settings) -> Fence:
+    """Blocking: may make the key file. Raises OSError naming it."""
+    rules = settings.memory.injection
+    key, former = (rules.fence_key.get_secret_value().encode(), rules.fence_key_former.get_secret_value().encode())
+    if not key and settings.deployment.replicas > 1:
+        log.warning(
+            "memory.injection.fence_key is not set: each replica has a key of its own, and a request that passes two"
+            " of them gets its memories twice"
+        )
+    key = key or key_file.read_or_make(Path(settings.data_dir) / FENCE_KEY_FILE)
+    return Fence(key, former) if former else Fence(key)
 
 
 def blocks(settings: Settings) -> Blocks:
@@ -351,7 +369,7 @@ def drift_watch(settings: Settings, backends: Backends) -> DriftWatch | None:
         threshold=extraction.drift_threshold,
         turns_min=extraction.drift_turns_min,
         look_back_s=extraction.session_idle_s,
-        strip_block=strip_block,
+        strip_block=without_tags,
     )
 
 
@@ -376,7 +394,7 @@ def learning(settings: Settings, backends: Backends, on_removed: Removed = _unco
             on_instruction=Verdict(memory.write_screen.instructions),
             own_markers=FENCE_MARKERS,
         ),
-        reader=Reader(strip_block=strip_block),
+        reader=Reader(strip_block=without_tags),
         model_judge=_model_judge(settings, backends),
         summariser=_summariser(settings, backends),
         facts_max=memory.extraction.facts_per_batch_max,

@@ -24,7 +24,7 @@ from semmem.observation import Observation, Ticket
 from semmem.permission import OWN_HEADER_PREFIX, Permission, PermissionRules, permission
 from semmem.ports import EmbedderError, StoreError, StoreTimeout, TurnClosed
 from semmem.retrieval.blocks import Block, Blocks, block_of, goes_on, loop_of
-from semmem.retrieval.context import has_block, strip_block
+from semmem.retrieval.context import strip_block
 from semmem.retrieval.recall import COLD_DENSE, MoreTime, Recall, Recalled, no_more_time
 from semmem.verdicts import NO_SOURCES, VerdictRules, Verdicts, verdicts
 
@@ -250,11 +250,11 @@ class Exchange:
         conversation = parsed.conversation
         if not allowed.read:
             return Outcome.WRITE_ONLY, None
-        if any(has_block(message.text) for message in conversation.messages):
+        if self._recall.has_shown(conversation, scope.user):
             return Outcome.ALREADY_INJECTED, None
         if turn is None:
             outcome, recalled = await self._search(conversation, scope, upstream, phase)
-            return outcome, block_of(recalled)
+            return outcome, block_of(recalled, parsed.placed)
         session = turn.scope.session if isinstance(turn, Turn) else turn.session
         resent = isinstance(turn, Turn)  # the turn's own words are in this request too
         loop = loop_of(scope, turn.id if isinstance(turn, Turn) else turn.turn_id, conversation)
@@ -263,7 +263,7 @@ class Exchange:
             return (Outcome.ALREADY_INJECTED, None) if has_it else (Outcome.REPEATED, block)
         mark = self._blocks.mark()
         outcome, recalled = await self._search(conversation, replace(scope, session=session), upstream, phase)
-        self._blocks.put(loop, block := block_of(recalled), mark=mark, now=self._clock())
+        self._blocks.put(loop, block := block_of(recalled, parsed.placed), mark=mark, now=self._clock())
         return outcome, block
 
     async def _search(
@@ -344,10 +344,12 @@ def _announced(head: RequestHead) -> float:
 
 
 def _without_blocks(conversation: Conversation) -> Conversation:
-    """What was said, without what semmem added to it somewhere before."""
-    if not any(has_block(message.text) for message in conversation.messages):
+    """What was said, without what semmem added to it somewhere before: a message that was nothing else goes."""
+    said = [(message, strip_block(message.text)) for message in conversation.messages]
+    if all(text == message.text for message, text in said):
         return conversation
-    return replace(conversation, messages=tuple(replace(m, text=strip_block(m.text)) for m in conversation.messages))
+    left = (replace(message, text=text) for message, text in said if text or not message.text)
+    return replace(conversation, messages=tuple(left))
 
 
 def _user_messages(conversation: Conversation) -> list[Message]:

@@ -122,7 +122,9 @@ def test_elements_are_appended_in_the_order_of_their_numbers() -> None:
 
 def test_no_secret_is_ever_shown(tmp_path: Path) -> None:
     text = f"""
-    memory: {{milvus: {{address: 'milvus:19530', token: {LONG_SECRET}}}}}
+    memory:
+      milvus: {{address: 'milvus:19530', token: {LONG_SECRET}}}
+      injection: {{fence_key: {LONG_SECRET}, fence_key_former: {LONG_SECRET}}}
     identity: {{api_key: {{enabled: true, hmac_secret: {LONG_SECRET}}}}}
     listeners: {{api: {{admin_token: {LONG_SECRET}}}}}
     external_models: [{MODEL[:-1]}, api_key: {LONG_SECRET}}}]
@@ -131,7 +133,7 @@ def test_no_secret_is_ever_shown(tmp_path: Path) -> None:
     assert settings.external_models[0].api_key.get_secret_value() == LONG_SECRET
     shown = json.dumps(effective(settings))
     assert LONG_SECRET not in repr(settings) + str(settings) + shown
-    assert shown.count("(secret)") == 4
+    assert shown.count("(secret)") == 6
 
 
 def test_not_even_the_schemas_own_error_shows_a_secret() -> None:

@@ -157,6 +157,16 @@ CONFLICTS = [
         "set a long random secret, for example the output of: openssl rand -hex 32",
     ),
     (
+        "memory: {injection: {fence_key: short}}",
+        "memory.injection.fence_key",
+        "has fewer than 16 characters; set a long random secret, for example the output of: openssl rand -hex 32",
+    ),
+    (
+        f"memory: {{injection: {{fence_key: {LONG_SECRET}, fence_key_former: short}}}}",
+        "memory.injection.fence_key_former",
+        "has fewer than 16 characters; set a long random secret, for example the output of: openssl rand -hex 32",
+    ),
+    (
         "identity: {metadata_claim: []}",
         "identity.metadata_claim = (a list)",
         "is empty while identity.metadata_namespace is not; "

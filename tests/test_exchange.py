@@ -20,6 +20,7 @@ from semmem.observation import Observation, Ticket
 from semmem.permission import PermissionRules
 from semmem.ports import BatchRules, EmbedderError, StoreTimeout, StoreUnavailable, TurnClosed
 from semmem.retrieval.blocks import Blocks
+from semmem.retrieval.fence import Fence
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.rewrite import QueryWriter
 from semmem.retrieval.search import Strategy
@@ -101,6 +102,7 @@ class World:
         blocks: Blocks | None = None,
         rules: RecallRules = RecallRules(threshold=0.2, user_role_models=("o1", "*/o1-*")),
         writer: QueryWriter | None = None,
+        fence: Fence | None = None,
         **limits: Any,
     ) -> None:
         self.store = Failing()
@@ -116,7 +118,12 @@ class World:
             permissions=permissions,
             sessions=Sessions(InMemoryJournal()),
             recall=Recall(
-                hot(self.store), self.embedder, self.rules, gate=lambda _text, _vector: self.judged, writer=writer
+                hot(self.store),
+                self.embedder,
+                self.rules,
+                gate=lambda _text, _vector: self.judged,
+                writer=writer,
+                fence=fence,
             ),
             journal=self.journal,
             limits=ExchangeLimits(**{"phase_s": 0.2} | limits),

@@ -25,7 +25,7 @@ from tests.test_exchange import BUDGET, NOW, PATIENT, QUESTION, World
 
 Json = dict[str, Any]
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
-POSITIONS = ("first", "after_system", "before_last_user")
+POSITIONS = ("system", "first", "after_system", "before_last_user")
 
 
 def call(number: int) -> Json:

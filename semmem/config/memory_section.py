@@ -158,8 +158,10 @@ class Extraction(Section):
 class Injection(Section):
     """``memory.injection``: how memories enter a prompt."""
 
-    position: Literal["first", "after_system", "before_last_user"] = Field(
-        default="first", description="where; before_last_user keeps a provider's prompt cache warm"
+    position: Literal["system", "first", "after_system", "before_last_user"] = Field(
+        default="system",
+        description="system: at the end of the first system message, as no server refuses it; the others are a message"
+        " of their own (first, behind the system messages, before the last user message)",
     )
     role: Literal["system", "developer", "user"] = Field(default="system", description="as whom")
     max_inject_tokens: int = Field(
@@ -178,6 +180,14 @@ class Injection(Section):
         default=("o1", "o1-mini", "o1-preview", "glm", "glmt", "glm-cn", "zai", "qianfan"),
         max_length=200,
         description="models (names, or patterns like */o1-*) that refuse a system message and get role user",
+    )
+    fence_key: Secret = Field(
+        default=SecretStr(""),
+        description="key of the mark by which semmem knows its own block, 16 characters or more, the same on all"
+        " replicas; empty: the one in data_dir/fence.key, made at the first start",
+    )
+    fence_key_former: Secret = Field(
+        default=SecretStr(""), description="the key before this one, whose blocks are still known"
     )
 
 

@@ -15,7 +15,7 @@ NOTHING: Any = object()
 
 REDACTED = "(secret)"
 _SHOWN_CHARS_MAX = 80
-_SECRET_NAME = re.compile(r"secret|token(?!s)|passw|credential|api_?-?key|authorization", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"secret|token(?!s)|passw|credential|(?:api|fence)_?-?key|authorization", re.IGNORECASE)
 _USER_INFO = re.compile(r"//[^/@\s]*@")
 
 

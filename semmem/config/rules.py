@@ -252,6 +252,15 @@ def api_key_identity_has_a_secret(settings: Settings) -> Iterator[Finding]:
         yield Finding(at, NOTHING, reason, "set a long random secret, for example the output of: openssl rand -hex 32")
 
 
+def fence_keys_are_long(settings: Settings) -> Iterator[Finding]:
+    injection = settings.memory.injection
+    for name, key in (("fence_key", injection.fence_key), ("fence_key_former", injection.fence_key_former)):
+        if 0 < len(key.get_secret_value()) < SECRET_CHARS_MIN:
+            reason = f"has fewer than {SECRET_CHARS_MIN} characters"
+            remedy = "set a long random secret, for example the output of: openssl rand -hex 32"
+            yield Finding(("memory", "injection", name), NOTHING, reason, remedy)
+
+
 def metadata_has_a_claim(settings: Settings) -> Iterator[Finding]:
     identity = settings.identity
     if identity.metadata_namespace and not identity.metadata_claim:
@@ -303,6 +312,7 @@ RULES: tuple[Rule, ...] = (
     grpc_tls_is_consistent,
     token_needs_a_server,
     api_key_identity_has_a_secret,
+    fence_keys_are_long,
     metadata_has_a_claim,
     sizes_nest,
 )

@@ -10,7 +10,7 @@ A block is dropped as soon as one of its memories changes, expires or goes. What
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import islice
 
@@ -40,13 +40,13 @@ class Block:
     expires_at: float | None = None
 
 
-def block_of(recalled: Recalled | None) -> Block | None:
-    """What a search found, as it goes into the prompt."""
+def block_of(recalled: Recalled | None, placed: Callable[[Injection], Injection]) -> Block | None:
+    """What a search found, as it goes into the prompt. ``placed``: the request's word on where exactly."""
     if recalled is None:
         return None
     memories = [hit.memory for hit in recalled.hits]
     return Block(
-        Injection(recalled.text, role=recalled.role, position=recalled.position),
+        placed(Injection(recalled.text, role=recalled.role, position=recalled.position)),
         tuple(memory.id for memory in memories),
         recalled.tokens,
         min((memory.expires_at for memory in memories if memory.expires_at is not None), default=None),

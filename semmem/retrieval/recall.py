@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 
 from semmem.memory import Conversation, Hit, Role, Scope, Vector
 from semmem.ports import Embedder, EmbedderError
 from semmem.retrieval.context import render
+from semmem.retrieval.fence import Fence
 from semmem.retrieval.hot_memories import HotMemories
 from semmem.retrieval.query import build_query
 from semmem.retrieval.rank import Ranked, rank
@@ -67,7 +70,7 @@ class RecallRules:
     embed_timeout_s: float = 0.15
     store_timeout_s: float = 0.2
     role: str = "system"
-    position: str = "first"
+    position: str = "system"
     user_role_models: tuple[str, ...] = ()
 
 
@@ -120,7 +123,8 @@ class Recall:
 
     ``gate`` judges a question by its text and its vector: a reason not to search, in one word, or SEARCH. Without
     it only the rules decide. ``on_search`` is told of every search: hit, miss or error, the hits that passed the cut,
-    and seconds. ``writer`` and ``reranking`` are optional models; both fall back by themselves.
+    and seconds. ``writer`` and ``reranking`` are optional models; both fall back by themselves. ``fence`` marks blocks
+    and recognises them; None: with a key that only this object knows.
     """
 
     def __init__(
@@ -133,6 +137,7 @@ class Recall:
         on_search: Callable[[str, list[Hit], float], None] = lambda _status, _hits, _seconds: None,
         writer: QueryWriter | None = None,
         reranking: Reranking | None = None,
+        fence: Fence | None = None,
     ) -> None:
         self._memories = memories
         self._embedder = embedder
@@ -141,6 +146,7 @@ class Recall:
         self._on_search = on_search
         self._writer = writer
         self._reranking = reranking
+        self._fence = Fence(secrets.token_bytes(32)) if fence is None else fence
 
     def skips(self, conversation: Conversation, *, fact: bool | None = None, tool: bool | None = None) -> str | None:
         """The reason not to search, in one word, or None. ``fact`` and ``tool``: an earlier filter's verdicts."""
@@ -148,6 +154,10 @@ class Recall:
             return NO_QUESTION
         reason = decide(conversation, fact=fact, tool=tool)
         return None if reason == SEARCH else reason
+
+    def has_shown(self, conversation: Conversation, user: str) -> bool:
+        """Whether memories of this user's are in the prompt already, where semmem would have put them."""
+        return self._fence.stands_in(conversation.messages, user)
 
     async def search(
         self,
@@ -184,14 +194,14 @@ class Recall:
         finally:
             if status in SEARCH_STATUSES:
                 self._on_search(status, kept, time.perf_counter() - started)
-        return self._rendered(conversation, kept, found.path)
+        return self._rendered(conversation, scope, kept, found.path)
 
     async def without_vector(self, conversation: Conversation, scope: Scope, now: float) -> Recalled | None:
         """By the question's words, else the newest memories, for when it cannot be embedded. Raises StoreError."""
         query = build_query(conversation, chars_max=self._rules.query_chars_max)
         found = await self._found_by_words(conversation, scope, query, now)
         kept = _kept(self._ranked(conversation, found, self._limit(conversation), now))
-        return self._rendered(conversation, kept, found.path)
+        return self._rendered(conversation, scope, kept, found.path)
 
     async def preview(
         self,
@@ -218,7 +228,7 @@ class Recall:
             used = Strategy.KEYWORD
             found = await self._found_by_words(conversation, scope, query, now)
         ranked = self._ranked(conversation, found, limit, now, said)
-        text, shown, tokens = render(_kept(ranked), tokens_max=self._rules.tokens_max)
+        text, shown, tokens = self._block(scope, _kept(ranked))
         fitting = {hit.memory.id for hit in shown}
         verdicts = (
             replace(one, kept=False, reason="budget") if one.kept and one.hit.memory.id not in fitting else one
@@ -306,8 +316,11 @@ class Recall:
             said = [message.text for message in conversation.messages]
         return rank(candidates.hits, said=said, limit=limit, now=now, threshold=found.threshold, cuts=candidates.cuts)
 
-    def _rendered(self, conversation: Conversation, kept: Sequence[Hit], path: str) -> Recalled | None:
-        text, shown, tokens = render(kept, tokens_max=self._rules.tokens_max)
+    def _block(self, scope: Scope, kept: Sequence[Hit]) -> tuple[str | None, list[Hit], int]:
+        return render(kept, tokens_max=self._rules.tokens_max, mark=partial(self._fence.mark, scope.user))
+
+    def _rendered(self, conversation: Conversation, scope: Scope, kept: Sequence[Hit], path: str) -> Recalled | None:
+        text, shown, tokens = self._block(scope, kept)
         if text is None:
             return None
         return Recalled(

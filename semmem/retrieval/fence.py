@@ -1,0 +1,69 @@
+"""The keyed mark on a block: what tells semmem's own block from text that merely looks like one.
+
+The mark is an HMAC over the user and every line inside the fence. So a block with another line, a block of somebody
+else and a block that somebody made up are text like any other: they neither switch memory off nor pass for it. A copy
+of a user's own block, byte for byte, is a block of that user; it counts only where semmem puts one, which is neither a
+tool's result nor anything the model said.
+
+Nothing but the key, the user and the memories goes into a mark: the same memories give the same bytes on every replica
+that shares the key, and a provider's prompt cache survives.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from semmem.memory import Message, Role
+from semmem.retrieval.context import CLOSING, MARK_CHARS, OPENING
+
+BLOCKS_MAX = 32
+"""Most blocks of one text that are verified; text that holds more is nothing semmem made."""
+
+# Nothing inside a block has an angle bracket, so a search for its end is over at the next one.
+_BLOCK = re.compile(
+    rf"(?<![^\n]){re.escape(OPENING)} ([0-9a-f]{{{MARK_CHARS}}})>\n([^<>]*+)(?<=\n){re.escape(CLOSING)}(?![^\n])"
+)
+
+
+class Fence:
+    """Marks blocks with ``key`` and recognises those that were marked with it or with one of the ``former`` keys.
+
+    Keys are secret bytes of any length; how many are enough is for whoever makes them.
+    """
+
+    def __init__(self, key: bytes, *former: bytes) -> None:
+        self._keys = (key, *former)
+
+    def mark(self, user: str, inside: str) -> str:
+        """The mark, MARK_CHARS hex digits, of this user's block with these lines inside, joined by line ends."""
+        return _mark(self._keys[0], user, inside)
+
+    def stands_in(self, messages: Sequence[Message], user: str) -> bool:
+        """Whether a block of this user's stands where semmem puts one: anywhere in instructions, or at the beginning
+        of the first user message or one of the last two. Tools' results and the model's own words never count.
+        """
+        if any(self._verified(found, user) for message in messages for found in _in_instructions(message)):
+            return True
+        said = [message.text for message in messages if message.role is Role.USER]
+        beginnings = (_BLOCK.match(text) for text in {*said[:1], *said[-2:]})
+        return any(self._verified(found, user) for found in beginnings if found is not None)
+
+    def _verified(self, found: re.Match[str], user: str) -> bool:
+        mark, inside = found[1], found[2][:-1]
+        return any(hmac.compare_digest(mark, _mark(key, user, inside)) for key in self._keys)
+
+
+def _in_instructions(message: Message) -> Iterator[re.Match[str]]:
+    return islice(_BLOCK.finditer(message.text), BLOCKS_MAX) if message.role is Role.SYSTEM else iter(())
+
+
+def _mark(key: bytes, user: str, inside: str) -> str:
+    """The user's length goes first, so that no other pair of user and lines is the same bytes."""
+    name = user.encode("utf-8", "surrogatepass")
+    state = hmac.new(key, len(name).to_bytes(8, "big") + name, hashlib.sha256)
+    state.update(inside.encode("utf-8", "surrogatepass"))
+    return state.hexdigest()[:MARK_CHARS]
