@@ -145,7 +145,8 @@ class Answer:
 class Turn:
     """One new user-authored message and what follows until the next one.
 
-    ``answer`` is None until it was observed whole, and stays None when it was lost.
+    ``answer`` is None until it was observed whole, and stays None when it was lost. ``resumed``: the request that
+    opened it only repeats these words (a tool spoke since), so they were said at some time before ``opened_at``.
     """
 
     id: str
@@ -155,6 +156,7 @@ class Turn:
     opened_at: float
     request_id: str = ""
     answer: str | None = None
+    resumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,49 @@ class Memory:
     expires_at: float | None = None
     status: MemoryStatus = MemoryStatus.ACTIVE
     embedding: Vector | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def said_at(self) -> float:
+        """When its words were said."""
+        return self.source.time or self.created_at
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """What shall be gone: everything in a scope that was said at ``at`` or before.
+
+    ``types`` narrows it to memories of these kinds, ``memory_id`` to one memory; turns are then not touched.
+    """
+
+    scope: Scope
+    at: float
+    types: tuple[MemoryType, ...] = ()
+    memory_id: str | None = None
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether also what is not yet learnt goes."""
+        return not self.types and self.memory_id is None
+
+    @property
+    def takes_user(self) -> bool:
+        """Whether nothing of the user may be left."""
+        return self.takes_turns and self.scope == Scope(self.scope.user)
+
+    def covers(self, memory: Memory) -> bool:
+        """Whether the memory is among it."""
+        narrowed = (
+            (self.scope.project, memory.project),
+            (self.scope.agent, memory.agent),
+            (self.scope.session, memory.session),
+        )
+        return (
+            memory.user == self.scope.user
+            and memory.said_at <= self.at
+            and all(wanted is None or wanted == (present or "") for wanted, present in narrowed)
+            and (not self.types or memory.type in self.types)
+            and self.memory_id in (None, memory.id)
+        )
 
 
 @dataclass(frozen=True, slots=True)

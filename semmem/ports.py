@@ -232,7 +232,8 @@ class Journal(Protocol):
 
         A closed half without an opened one waits for it. The first opened half and the first ``answered`` close win.
         ``refused`` wins over ``answer_lost``, and ``answered`` over both: a request that was throttled, tried again
-        and answered is a turn like any other.
+        and answered is a turn like any other. What was said before its scope was erased is turned away, whenever it
+        comes.
         """
 
     async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None:
@@ -284,6 +285,10 @@ class Journal(Protocol):
 
     async def forget_turns(self, scope: Scope) -> int:
         """Erase the scope's turns, batches and history; how many turns there were."""
+
+    async def forgotten_at(self, user: str) -> float | None:
+        """When anything that the user had said was last erased as a whole (all of it, or of a project, an agent, a
+        session): what was said then or before may be erased. None when nothing was, or too long ago to matter."""
 
     async def prune(self, *, done_before: float) -> int:
         """Erase turns that were done before then, and halves that stayed alone; how many."""
