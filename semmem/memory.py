@@ -68,6 +68,11 @@ class Scope:
         if not self.user:
             raise ValueError("a scope needs a user")
 
+    def contains(self, other: Scope) -> bool:
+        """Whether what was written in ``other`` is read in this scope."""
+        narrowed = ((self.project, other.project), (self.agent, other.agent), (self.session, other.session))
+        return self.user == other.user and all(wanted in (None, present or "") for wanted, present in narrowed)
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -243,18 +248,16 @@ class Forgetting:
 
     def covers(self, memory: Memory) -> bool:
         """Whether the memory is among it."""
-        narrowed = (
-            (self.scope.project, memory.project),
-            (self.scope.agent, memory.agent),
-            (self.scope.session, memory.session),
-        )
         return (
-            memory.user == self.scope.user
-            and memory.said_at <= self.at
-            and all(wanted is None or wanted == (present or "") for wanted, present in narrowed)
+            memory.said_at <= self.at
+            and self.scope.contains(Scope(memory.user, memory.project, memory.agent, memory.session))
             and (not self.types or memory.type in self.types)
             and self.memory_id in (None, memory.id)
         )
+
+    def covers_turn(self, turn: Turn) -> bool:
+        """Whether the turn is among it."""
+        return self.takes_turns and turn.opened_at <= self.at and self.scope.contains(turn.scope)
 
 
 @dataclass(frozen=True, slots=True)

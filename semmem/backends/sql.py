@@ -65,7 +65,7 @@ class SqlJournal:
         synchronous: Synchronous = "NORMAL",
         size_bytes_max: int | None = None,
         batch_sizes_max: int = 2,
-        versions_max: int = 50,
+        versions_max: int = 100,
         prune_rows_max: int = 1000,
         waiting_sessions_max: int = 1000,
         waiting_turns_max: int = 50,

@@ -57,6 +57,7 @@ def begin(
 def finish(conn: Connection, what: Forgetting, hold_id: str) -> None:
     """Nothing of it is left anywhere, and nobody needs to know any more whose it was."""
     sql_life.let_go(conn, hold_id)
+    conn.execute(delete(erasures).where(erasures.c.batch_id == hold_id))  # nobody writes under it any more
     this = and_(pending_erasures.c.id == _id(what), pending_erasures.c.forgotten_at <= what.at)
     conn.execute(delete(pending_erasures).where(this))
 

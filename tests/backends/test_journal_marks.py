@@ -179,9 +179,9 @@ async def test_a_hold_ends_with_the_erasure(journal: SqlJournal) -> None:
     assert not await journal.allows(held, "m")
 
 
-def remembered(said_at: float, **scope: str) -> Memory:
+def remembered(said_at: float) -> Memory:
     source = Source(time=said_at)
-    return Memory("m", 1, MemoryType.SEMANTIC, "User likes tea", "ada", source=source, created_at=said_at, **scope)
+    return Memory("m", 1, MemoryType.SEMANTIC, "User likes tea", "ada", source=source, created_at=said_at)
 
 
 async def test_no_version_of_what_is_erased_is_kept_and_those_of_later_words_are(journal: SqlJournal) -> None:
