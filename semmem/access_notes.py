@@ -30,6 +30,7 @@ class AccessNotes:
         self._memories_max = memories_max
         self._flush_interval_s = flush_interval_s
         self._waiting: dict[tuple[str, str], Uses] = {}
+        self._writing = asyncio.Lock()
         self.dropped = 0
 
     def __len__(self) -> int:
@@ -61,6 +62,15 @@ class AccessNotes:
 
     async def flush(self) -> None:
         """Write what waits now."""
+        async with self._writing:
+            await self._write()
+
+    async def settled(self) -> None:
+        """Return when what is being written now is written, or was given up."""
+        async with self._writing:
+            pass
+
+    async def _write(self) -> None:
         waiting, self._waiting = self._waiting, {}
         if not waiting:
             return

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from semmem import assembly, assembly_life
+from semmem import assembly, assembly_erasure, assembly_life
 from semmem.access_notes import AccessNotes
 from semmem.assembly import DAY_S, Backends
 from semmem.backends.in_process import InProcessStore
@@ -27,6 +27,8 @@ from semmem.background import DriftLoop, JournalWriter, Learner, Tasks
 from semmem.config.settings import Settings
 from semmem.extproc import ExternalProcessor, ExtProcServer
 from semmem.extraction.result import BatchResult
+from semmem.identity import Sessions
+from semmem.lifecycle.erasure import ERASED, PENDING, Erasure, Receipt
 from semmem.management.api import create_api
 from semmem.management.health import create_health
 from semmem.management.life_api import life_routes
@@ -74,6 +76,7 @@ class App:
         self.metrics = Metrics()
         self._tasks = Tasks()
         self._blocks = assembly.blocks(settings)
+        self._hidden: assembly_erasure.Hidden | None = None
         self._sweepable: Sweepable | None = None
         self._up = {"journal": False, "embedder": False, "store": False}
         self._embedder_tried = asyncio.Event()
@@ -97,8 +100,10 @@ class App:
             )
             learner = self._learner(backends)
             notes = AccessNotes(backends.journal)
+            sessions = assembly.sessions(self._settings, backends)
+            erasure = await self._make_erasure(backends, writer, sessions, notes)
             stack.push_async_callback(self._tasks.cancel)
-            server, addresses = await self._open_doors(backends, writer, notes, stack)
+            server, addresses = await self._open_doors(backends, writer, notes, sessions, erasure, stack)
             for name, work in (
                 ("open store", lambda: self._open_store(backends.store)),
                 ("open embedder", lambda: self._open_embedder(backends.embedder)),
@@ -107,6 +112,7 @@ class App:
                 ("access notes", notes.run),
                 ("housekeeping", lambda: self._housekeeping(backends, writer, notes)),
                 ("upkeep", lambda: self._upkeep(backends)),
+                ("erasures", lambda: self._erasures(erasure)),
             ):
                 self._tasks.keep(name, work)
             self._watch_topics(backends, learner)
@@ -162,8 +168,9 @@ class App:
         reranker = assembly.reranker(settings, self.metrics)
         if reranker is not None:
             stack.push_async_callback(reranker.close)
+        self._hidden = assembly_erasure.hidden(self._watched(store))
         return Backends(
-            store=assembly.hot_memories(settings, self._watched(store), self._tasks.spawn),
+            store=assembly.hot_memories(settings, self._hidden.shown, self._tasks.spawn),
             embedder=MeteredEmbedder(embedder, self.metrics),
             journal=journal,
             models=models,
@@ -222,9 +229,15 @@ class App:
     # --- doors -------------------------------------------------------------------------------------------------------
 
     async def _open_doors(
-        self, backends: Backends, writer: JournalWriter, notes: AccessNotes, stack: AsyncExitStack
+        self,
+        backends: Backends,
+        writer: JournalWriter,
+        notes: AccessNotes,
+        sessions: Sessions,
+        erasure: Erasure,
+        stack: AsyncExitStack,
     ) -> tuple[ExtProcServer, Addresses]:
-        settings = self._settings
+        settings, after = self._settings, self._erased().marks.after
         limits = assembly.door_limits(settings)
         exchange = assembly.exchange(
             settings,
@@ -232,6 +245,8 @@ class App:
             writer,
             self._searched,
             self._blocks,
+            sessions,
+            after,
             notes.note,
             on_written=lambda result: self.metrics.rewrites.labels(result).inc(),
             on_reranked=lambda result: self.metrics.reranks.labels(result).inc(),
@@ -250,10 +265,11 @@ class App:
         )
         grpc = await server.start()
         stack.push_async_callback(server.stop, 0.0)
-        memories = assembly.memories(settings, backends, self._removed, notes.forget)
-        life = partial(life_routes, assembly_life.life(settings, backends))
+        holds = assembly_erasure.holds(settings, backends)
+        memories = assembly.memories(settings, backends, self._removed, erasure, holds, after)
+        life = partial(life_routes, assembly_life.life(settings, backends, holds))
         api = create_api(memories, assembly.access(settings), self.metrics, more=[life])
-        health = create_health(self.metrics, self._ready, lambda: self._gauges(writer, backends.store))
+        health = create_health(self.metrics, self._ready, lambda: self._gauges(writer, backends.store, erasure))
         return server, Addresses(
             grpc=grpc,
             api=await self._serve("api", api, settings.listeners.api.address, stack),
@@ -297,13 +313,15 @@ class App:
 
     async def _housekeeping(self, backends: Backends, writer: JournalWriter, notes: AccessNotes) -> None:
         """Watch the components, count the journal's turns, drop those past their time."""
-        dropped, uncounted, pruned = 0, 0, time.monotonic()
+        dropped, uncounted, turned_away, pruned = 0, 0, 0, time.monotonic()
         while True:
             await asyncio.sleep(HEALTH_INTERVAL_S)
             self.metrics.journal_dropped.inc(writer.dropped - dropped)
             dropped = writer.dropped
             self.metrics.uses_dropped.inc(notes.dropped - uncounted)
             uncounted = notes.dropped
+            self.metrics.erased_halves.labels("journal").inc(backends.journal.turned_away - turned_away)
+            turned_away = backends.journal.turned_away
             if self._store_tried.is_set():
                 await self._watch_store(backends.store)
             due = time.monotonic() - pruned > PRUNE_INTERVAL_S
@@ -337,6 +355,42 @@ class App:
             except SemmemError as error:
                 log.warning("upkeep failed, the next one goes on: %s", type(error).__name__)
 
+    # --- erasing -----------------------------------------------------------------------------------------------------
+
+    def _erased(self) -> assembly_erasure.Hidden:
+        if self._hidden is None:
+            raise RuntimeError("open the backends first")
+        return self._hidden
+
+    async def _make_erasure(
+        self, backends: Backends, writer: JournalWriter, sessions: Sessions, notes: AccessNotes
+    ) -> Erasure:
+        """Knows what was not finished before anything is read."""
+        hidden = self._erased()
+        here = assembly_erasure.Here(writer, backends.store, hidden.shown, self._blocks, sessions, notes)
+        erasure = assembly_erasure.erasure(self._settings, backends, hidden, here, self._erasure_ended)
+        await erasure.load()
+        return erasure
+
+    def _erasure_ended(self, result: str, receipt: Receipt) -> None:
+        self.metrics.erasures.labels(result).inc()
+        if result == PENDING:
+            log.error("an erasure could not be completed; what it covers is hidden, and it is tried again")
+            return
+        self._removed(ERASED, receipt.memories)
+        self.metrics.erased_halves.labels("queue").inc(receipt.halves)
+        log.info("an erasure is %s: %d turns, %d memories", result, receipt.turns, receipt.memories)
+
+    async def _erasures(self, erasure: Erasure) -> None:
+        """Finish what is pending, that of other processes as well."""
+        while True:
+            await asyncio.sleep(self._settings.erasure.retry_s)
+            try:
+                await erasure.load()
+            except JournalError as error:
+                log.warning("pending erasures could not be read: %s", error)
+            await erasure.finish_pending()
+
     def _removed(self, reason: str, number: int) -> None:
         self.metrics.memories_removed.labels(reason).inc(number)
 
@@ -346,15 +400,18 @@ class App:
                 self.metrics.journal_turns.labels(state).set(count)
             if prune:
                 await backends.journal.prune(done_before=time.time() - self._settings.journal.retention_days * DAY_S)
+                marked = time.time() - self._settings.erasure.marks_days * DAY_S
+                await backends.journal.prune_marks(forgotten_before=marked)
             self._up["journal"] = True
         except JournalError as error:
             self._up["journal"] = False
             log.error("journal: %s", error)
 
-    def _gauges(self, writer: JournalWriter, hot: HotMemories) -> None:
+    def _gauges(self, writer: JournalWriter, hot: HotMemories, erasure: Erasure) -> None:
         self.metrics.journal_queue.set(len(writer))
         self.metrics.hot_users.set(hot.users)
         self.metrics.hot_memories.set(hot.memories)
+        self.metrics.erasures_pending.set(erasure.pending)
         for component, up in self._up.items():
             self.metrics.component_up.labels(component).set(up)
 

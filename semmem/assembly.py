@@ -39,6 +39,8 @@ from semmem.extraction.screen import screen
 from semmem.extraction.session_summary import Summariser
 from semmem.extraction.value import Decay
 from semmem.identity import IdentityRules, Sessions
+from semmem.lifecycle.erasure import Erasure
+from semmem.lifecycle.holds import Holds
 from semmem.management.access import AccessRules
 from semmem.management.memories import Memories
 from semmem.memory import Hit, Vector
@@ -100,7 +102,11 @@ class Backends:
 
 def journal(settings: Settings) -> SqlJournal:
     path = Path(settings.data_dir) / settings.journal.path
-    return SqlJournal(path, synchronous="FULL" if settings.journal.synchronous == "full" else "NORMAL")
+    return SqlJournal(
+        path,
+        synchronous="FULL" if settings.journal.synchronous == "full" else "NORMAL",
+        versions_max=settings.journal.versions_max,
+    )
 
 
 def embedder(settings: Settings) -> Embedder:
@@ -216,6 +222,8 @@ def exchange(
     writer: JournalWriter,
     on_search: Callable[[str, list[Hit], float], None],
     tool_loops: Blocks,
+    sessions: Sessions,
+    after: Callable[[str, float], float],
     on_recalled: Recalled = _not_noted,
     on_written: Callable[[str], None] = lambda _word: None,
     on_reranked: Callable[[str], None] = lambda _word: None,
@@ -225,7 +233,7 @@ def exchange(
     return Exchange(
         identity=identity(settings),
         permissions=PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store),
-        sessions=Sessions(backends.journal, idle_s=settings.identity.session_idle_s),
+        sessions=sessions,
         recall=recall(settings, backends, on_search, on_written, on_reranked),
         journal=writer,
         limits=ExchangeLimits(
@@ -240,7 +248,12 @@ def exchange(
         upstream=verdict_rules(settings),
         blocks=tool_loops,
         on_recalled=on_recalled,
+        after=after,
     )
+
+
+def sessions(settings: Settings, backends: Backends) -> Sessions:
+    return Sessions(backends.journal, idle_s=settings.identity.session_idle_s)
 
 
 def recall(
@@ -508,7 +521,9 @@ def memories(
     settings: Settings,
     backends: Backends,
     on_removed: Removed,
-    on_forgotten: Callable[[str, Sequence[str] | None], None],
+    erasure: Erasure,
+    holds: Holds,
+    after: Callable[[str, float], float],
 ) -> Memories:
     return Memories(
         backends.store,
@@ -517,8 +532,11 @@ def memories(
         quota(settings, backends, on_removed),
         recall(settings, backends),
         clock=time.time,
+        erasure=erasure,
+        holds=holds,
+        after=after,
+        create_wait_s=settings.memory.create_wait_s,
         ttl_s=lifetime_s(settings),
-        on_forgotten=on_forgotten,
     )
 
 

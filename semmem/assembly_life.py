@@ -11,6 +11,7 @@ from semmem.extraction.consolidation import Consolidator
 from semmem.extraction.contradiction import judge
 from semmem.extraction.summaries import Summariser, SummaryRules
 from semmem.extraction.upkeep import Upkeep, UpkeepRules
+from semmem.lifecycle.holds import Holds
 from semmem.management.life import Life
 from semmem.ports import Sweepable
 
@@ -46,7 +47,7 @@ def upkeep(settings: Settings, backends: Backends, sweepable: Sweepable, on_remo
     )
 
 
-def life(settings: Settings, backends: Backends) -> Life:
+def life(settings: Settings, backends: Backends, holds: Holds) -> Life:
     model = settings.external_model("memory_extraction")
     summariser = Summariser(
         backends.store,
@@ -66,4 +67,5 @@ def life(settings: Settings, backends: Backends) -> Life:
         consolidator(settings, backends),
         summariser,
         clock=time.time,
+        holds=holds,
     )

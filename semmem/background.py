@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from semmem.memory import Turn
+from semmem.memory import Forgetting, Turn
 from semmem.ports import Batch, BatchRules, Journal, JournalError, SemmemError, TurnClosed
 
 log = logging.getLogger(__name__)
@@ -106,6 +106,19 @@ class JournalWriter:
         self._waiting.set()
         return True
 
+    def forget(self, what: Forgetting) -> tuple[int, list[str]]:
+        """Drop the halves of erased turns; how many, and the turns of which nothing is left here.
+
+        Those that are being committed at this moment are not tried again; the journal decides about this try.
+        """
+        erased = {half.id for half in self._queue if isinstance(half, Turn) and what.covers_turn(half)}
+        erased -= {half.id for half in self._queue if isinstance(half, Turn) and not what.covers_turn(half)}
+        left = [half for half in self._queue if not _is_of(half, what, erased)]
+        dropped = len(self._queue) - len(left)
+        self._queue = deque(left)
+        self._settle()
+        return dropped, sorted(erased)
+
     async def run(self) -> None:
         """Write until cancelled."""
         while True:
@@ -116,6 +129,8 @@ class JournalWriter:
 
     async def _commit(self) -> bool:
         halves = [self._queue[i] for i in range(min(len(self._queue), self._commit_halves_max))]
+        if not halves:
+            return True  # all that waited was erased
         started = time.perf_counter()
         try:
             await self._journal.record(
@@ -127,13 +142,17 @@ class JournalWriter:
             why = error if isinstance(error, JournalError) else type(error).__name__
             log.error("journal write failed, %d halves wait: %s", len(self._queue), why)
             return False
-        for _ in halves:  # only now: a commit that was cancelled or failed keeps them
+        committed = {id(half) for half in halves}  # only now: a commit that was cancelled or failed keeps them
+        while self._queue and id(self._queue[0]) in committed:
             self._queue.popleft()
+        self._settle()
+        self._on_commit("ok", len(halves), time.perf_counter() - started)
+        return True
+
+    def _settle(self) -> None:
         if not self._queue:
             self._waiting.clear()
             self._idle.set()
-        self._on_commit("ok", len(halves), time.perf_counter() - started)
-        return True
 
     async def drained(self, timeout_s: float) -> bool:
         """Wait until everything offered is committed; False when ``timeout_s`` was not enough."""
@@ -143,6 +162,10 @@ class JournalWriter:
         except TimeoutError:
             return False
         return True
+
+
+def _is_of(half: Turn | TurnClosed, what: Forgetting, erased: set[str]) -> bool:
+    return what.covers_turn(half) if isinstance(half, Turn) else half.turn_id in erased
 
 
 class Learner:

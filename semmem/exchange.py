@@ -105,6 +105,7 @@ class Exchange:
     """The steps of every exchange; holds no state of any one of them.
 
     ``on_recalled`` is told whose memories were put into a prompt, which, and when; it must neither wait nor raise.
+    ``after`` gives a time after the user's last erasure, where the clock was set back.
     """
 
     def __init__(
@@ -121,6 +122,7 @@ class Exchange:
         upstream: VerdictRules = NO_SOURCES,
         blocks: Blocks | None = None,
         on_recalled: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
+        after: Callable[[str, float], float] = lambda _user, now: now,
     ) -> None:
         self._identity = identity
         self._permissions = permissions
@@ -133,6 +135,7 @@ class Exchange:
         self._upstream = upstream
         self._blocks = Blocks(entries_max=0, ttl_s=0.0) if blocks is None else blocks
         self._on_recalled = on_recalled
+        self._said_after = after
 
     # --- request -----------------------------------------------------------------------------------------------------
 
@@ -196,8 +199,9 @@ class Exchange:
             scope=scope,
             ordinal=len(said),
             user_text=_storable(text, self._limits.turn_chars_max),
-            opened_at=now,
+            opened_at=self._said_after(scope.user, now),
             request_id=head.header("x-request-id") or "",
+            resumed=goes_on(conversation),
         )
 
     def _journalled(self, turn: Turn | Answered, parsed: ParsedRequest, scope: Scope, dialect: str) -> Ticket | None:

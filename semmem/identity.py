@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import math
 from collections import OrderedDict
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -142,6 +142,7 @@ class Answered:
     turn_id: str
     session: str
     answer_id: str
+    user: str = ""
 
 
 class SessionRecords(Protocol):
@@ -174,7 +175,7 @@ class Sessions:
         self._records = records
         self._idle_s = idle_s
         self._lookup_timeout_s = lookup_timeout_s
-        self._seen = Recent[tuple[float, float]](sessions_max)
+        self._seen = Recent[tuple[float, float, str]](sessions_max)
         self._turns = Recent[tuple[str, str]](sessions_max)
         self._answers = Recent[Answered](sessions_max)
         self._latest = Recent[Answered](sessions_max)
@@ -187,12 +188,12 @@ class Sessions:
             before = await self.answered(scope.user, conversation.previous_id)
             return before.session if before else "r_" + digest(scope.user, conversation.previous_id)
         key = session_key(scope, conversation)
-        start, last = self._seen.get(key) or (0.0, -math.inf)
+        start, last, _ = self._seen.get(key) or (0.0, -math.inf, "")
         if now - last > self._idle_s:
             lookup = self._records.session_start(scope.user, key, seen_since=now - self._idle_s)
             found = await self._within(lookup)
             start = now if found is None else found
-        self._seen.put(key, (start, now))
+        self._seen.put(key, (start, now, scope.user))
         return f"{key}.{int(start)}"
 
     async def answered(self, user: str, answer_id: str) -> Answered | None:
@@ -211,13 +212,20 @@ class Sessions:
         """A turn was answered under this name."""
         if (turn := self._turns.get(turn_id)) is not None:
             user, session = turn
-            answered = Answered(turn_id, session, answer_id)
+            answered = Answered(turn_id, session, answer_id, user)
             self._answers.put(digest(user, answer_id), answered)
             self._latest.put(digest(user, session), answered)
 
     def latest(self, scope: Scope) -> Answered | None:
         """The newest answer of a session, as far as this process saw it."""
         return self._latest.get(digest(scope.user, scope.session)) if scope.session else None
+
+    def forget(self, user: str) -> None:
+        """Nothing of what the user said until now is gone on from."""
+        self._seen.drop(lambda entry: entry[2] == user)
+        self._turns.drop(lambda entry: entry[0] == user)
+        for answers in (self._answers, self._latest):
+            answers.drop(lambda entry: entry.user == user)
 
     async def _within(self, lookup: Awaitable[T | None]) -> T | None:
         try:
@@ -239,6 +247,10 @@ class Recent(Generic[T]):
             return None
         self._entries.move_to_end(name)
         return self._entries[name]
+
+    def drop(self, unwanted: Callable[[T], bool]) -> None:
+        for name in [name for name, value in self._entries.items() if unwanted(value)]:
+            del self._entries[name]
 
     def put(self, name: str, value: T) -> None:
         self._entries[name] = value

@@ -68,6 +68,11 @@ class Scope:
         if not self.user:
             raise ValueError("a scope needs a user")
 
+    def contains(self, other: Scope) -> bool:
+        """Whether what was written in ``other`` is read in this scope."""
+        narrowed = ((self.project, other.project), (self.agent, other.agent), (self.session, other.session))
+        return self.user == other.user and all(wanted in (None, present or "") for wanted, present in narrowed)
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -151,7 +156,8 @@ class Answer:
 class Turn:
     """One new user-authored message and what follows until the next one.
 
-    ``answer`` is None until it was observed whole, and stays None when it was lost.
+    ``answer`` is None until it was observed whole, and stays None when it was lost. ``resumed``: the request that
+    opened it only repeats these words (a tool spoke since), so they were said at some time before ``opened_at``.
     """
 
     id: str
@@ -161,6 +167,7 @@ class Turn:
     opened_at: float
     request_id: str = ""
     answer: str | None = None
+    resumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +223,47 @@ class Memory:
     expires_at: float | None = None
     status: MemoryStatus = MemoryStatus.ACTIVE
     embedding: Vector | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def said_at(self) -> float:
+        """When its words were said."""
+        return self.source.time or self.created_at
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """What shall be gone: everything in a scope that was said at ``at`` or before.
+
+    ``types`` narrows it to memories of these kinds, ``memory_id`` to one memory; turns are then not touched.
+    """
+
+    scope: Scope
+    at: float
+    types: tuple[MemoryType, ...] = ()
+    memory_id: str | None = None
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether also what is not yet learnt goes."""
+        return not self.types and self.memory_id is None
+
+    @property
+    def takes_user(self) -> bool:
+        """Whether nothing of the user may be left."""
+        return self.takes_turns and self.scope == Scope(self.scope.user)
+
+    def covers(self, memory: Memory) -> bool:
+        """Whether the memory is among it."""
+        return (
+            memory.said_at <= self.at
+            and self.scope.contains(Scope(memory.user, memory.project, memory.agent, memory.session))
+            and (not self.types or memory.type in self.types)
+            and self.memory_id in (None, memory.id)
+        )
+
+    def covers_turn(self, turn: Turn) -> bool:
+        """Whether the turn is among it."""
+        return self.takes_turns and turn.opened_at <= self.at and self.scope.contains(turn.scope)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,9 +68,11 @@ class MeteredStore:
         async with self._call("forget"):
             return await self._store.forget(scope, memory_id)
 
-    async def forget_scope(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+    async def forget_scope(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
+    ) -> int:
         async with self._call("forget_scope"):
-            return await self._store.forget_scope(scope, types=types)
+            return await self._store.forget_scope(scope, types=types, said_until=said_until)
 
     async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
         async with self._call("count"):

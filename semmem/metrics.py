@@ -70,8 +70,18 @@ class Metrics:
 
         # life of memories
         self.memories_removed = Counter(
-            "semmem_memories_removed", "Memories that went by themselves, by reason.", ["reason"], registry=r
+            "semmem_memories_removed", "Memories that went, by reason.", ["reason"], registry=r
         )
+        self.erasures = Counter(
+            "llm_memory_erasures", "Erasures by result (done, pending, finished).", ["result"], registry=r
+        )
+        self.erasures_pending = Gauge(
+            "semmem_erasures_pending", "Erasures that are begun and not finished.", registry=r
+        )
+        self.erased_halves = Counter(
+            "semmem_erased_halves", "Halves of erased turns that came late, by where they were met.", ["where"],
+            registry=r,
+        )  # fmt: skip
         self.uses_dropped = Counter("semmem_memory_uses_dropped", "Uses of memories that were not counted.", registry=r)
 
         # stores, embedder, models

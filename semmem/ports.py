@@ -3,7 +3,8 @@
     SemmemError
     ├── StoreError            the memory store failed
     │   ├── StoreUnavailable  it cannot be reached, or is closed
-    │   └── StoreTimeout      it did not answer within the deadline
+    │   ├── StoreTimeout      it did not answer within the deadline
+    │   └── Erased            what was to be written was said before its scope was erased
     ├── JournalError          the journal failed (locked, full, unreadable)
     ├── EmbedderError         no vector could be made
     └── ModelError            a language model, or a reranker, failed
@@ -37,6 +38,10 @@ class StoreUnavailable(StoreError):
 
 class StoreTimeout(StoreError):
     """The memory store did not answer within its deadline."""
+
+
+class Erased(StoreError):
+    """Nothing was written: the memory was said before its scope was erased."""
 
 
 class JournalError(SemmemError):
@@ -109,8 +114,13 @@ class Store(Protocol):
     async def forget(self, scope: Scope, memory_id: str) -> bool:
         """Remove every version of one memory. False when there was none."""
 
-    async def forget_scope(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
-        """Remove every memory of the scope; the number of memories removed."""
+    async def forget_scope(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
+    ) -> int:
+        """Remove every memory of the scope, until a read that sees every write finds none; how many there were.
+
+        ``said_until``: only those that were said then or before.
+        """
 
     async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
         """How many memories (not versions) the scope has, of any status."""
@@ -232,7 +242,8 @@ class Journal(Protocol):
 
         A closed half without an opened one waits for it. The first opened half and the first ``answered`` close win.
         ``refused`` wins over ``answer_lost``, and ``answered`` over both: a request that was throttled, tried again
-        and answered is a turn like any other.
+        and answered is a turn like any other. What was said before its scope was erased is turned away, whenever it
+        comes.
         """
 
     async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None:
@@ -284,6 +295,10 @@ class Journal(Protocol):
 
     async def forget_turns(self, scope: Scope) -> int:
         """Erase the scope's turns, batches and history; how many turns there were."""
+
+    async def forgotten_at(self, user: str) -> float | None:
+        """When anything that the user had said was last erased as a whole (all of it, or of a project, an agent, a
+        session): what was said then or before may be erased. None when nothing was, or too long ago to matter."""
 
     async def prune(self, *, done_before: float) -> int:
         """Erase turns that were done before then, and halves that stayed alone; how many."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -79,9 +80,12 @@ class InProcessStore:
         self._remove(scope.user, [memory_id])
         return True
 
-    async def forget_scope(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+    async def forget_scope(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
+    ) -> int:
         self._check_open()
-        doomed = [memory.id for memory in self._in(scope, types)]
+        until = math.inf if said_until is None else said_until
+        doomed = [memory.id for memory in self._in(scope, types) if memory.said_at <= until]
         self._remove(scope.user, doomed)
         return len(doomed)
 

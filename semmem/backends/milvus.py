@@ -19,6 +19,7 @@ from semmem.backends.milvus_flush import BackgroundFlush
 from semmem.backends.milvus_reads import Reads, RecentWrites
 from semmem.backends.milvus_rows import (
     ALL_FIELDS,
+    FOUND_FIELDS,
     SCOPE_FIELDS,
     VERSION_FIELDS,
     Row,
@@ -32,6 +33,7 @@ from semmem.backends.milvus_rows import (
     rows_filter,
     search_filter,
     user_filter,
+    was_said_until,
 )
 from semmem.backends.owned_tasks import OwnedTasks
 from semmem.backends.store_rules import best, check_memory, contains, page, usable_vector
@@ -210,11 +212,13 @@ class MilvusStore:
                 await self._delete_rows(memory.user, older)
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
-        return bool(await self._forget(scope, memory_filter(scope.user, memory_id), ()))
+        return bool(await self._forget(scope, memory_filter(scope.user, memory_id), (), None))
 
-    async def forget_scope(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+    async def forget_scope(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
+    ) -> int:
         """As the port says, however many rows there are."""
-        return len(await self._forget(scope, user_filter(scope.user), types))
+        return len(await self._forget(scope, user_filter(scope.user), types, said_until))
 
     async def sweep(self, now: float, *, expired: bool = True) -> int:
         """Remove rows that no read shows: lower versions, then (when asked) expired memories. Returns how many.
@@ -257,21 +261,24 @@ class MilvusStore:
         self._check_all_seen(rows)
         return rows
 
-    async def _own_rows(self, filter: str) -> Sequence[Row]:
+    async def _own_rows(self, filter: str, fields: Sequence[str] = SCOPE_FIELDS) -> Sequence[Row]:
         """What a write has to know: every row, as of now."""
         return await self._collection.rows(
-            filter, SCOPE_FIELDS, limit=self._rows_per_user_max + 1, timeout_s=self._write_timeout_s, level="Strong"
+            filter, fields, limit=self._rows_per_user_max + 1, timeout_s=self._write_timeout_s, level="Strong"
         )
 
-    async def _forget(self, scope: Scope, filter: str, types: Sequence[MemoryType]) -> set[str]:
+    async def _forget(
+        self, scope: Scope, filter: str, types: Sequence[MemoryType], said_until: float | None
+    ) -> set[str]:
         """Delete until a Strong read finds nothing more; the ids of the memories that went."""
         memories: set[str] = set()
         deleted: set[str] = set()
         while True:
             async with self._write("forget"):
                 self._recent.add(scope.user)
-                present = await self._own_rows(filter)
-                ids = {row["memory_id"] for row in newest(present) if row_in_scope(row, scope, types)}
+                present = await self._own_rows(filter, SCOPE_FIELDS if said_until is None else FOUND_FIELDS)
+                asked = [row for row in newest(present) if row_in_scope(row, scope, types)]
+                ids = {row["memory_id"] for row in asked if said_until is None or was_said_until(row, said_until)}
                 doomed = {row["id"] for row in present if row["memory_id"] in ids}
                 if not doomed:
                     self._check_all_seen(present)

@@ -179,6 +179,11 @@ def row_in_scope(row: Row, scope: Scope, types: Sequence[MemoryType]) -> bool:
     )
 
 
+def was_said_until(row: Row, at: float) -> bool:
+    """Whether the memory of a row with FOUND_FIELDS was said then or before."""
+    return memory_of(row).said_at <= at
+
+
 def _milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
 

@@ -16,12 +16,14 @@ question never arrived belongs to nobody who could be named; it goes when it is 
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from sqlalchemy import Connection, and_, delete, select, update
 
-from semmem.backends import sql_batches, sql_life, sql_turns
+from semmem.backends import sql_batches, sql_erasure, sql_life, sql_marks, sql_turns
 from semmem.backends.sql_batches import claim_batch, finish_batch
 from semmem.backends.sql_file import SqliteFile, Synchronous, sqlite_path
 from semmem.backends.sql_tables import (
@@ -35,7 +37,7 @@ from semmem.backends.sql_tables import (
     versions,
     within,
 )
-from semmem.memory import Fact, Memory, Scope, Turn
+from semmem.memory import Fact, Forgetting, Memory, Scope, Turn
 from semmem.ports import Batch, BatchRules, TurnClosed, Uses, WaitingSession
 
 
@@ -51,7 +53,8 @@ class SqlJournal:
     pruning, so that accepting turns goes on in between. ``waiting_sessions_max``, ``waiting_turns_max``: how many are
     looked at for a change of topic.
 
-    Every call may raise JournalError. A cancelled call may still be committed.
+    Every call may raise JournalError. A cancelled call may still be committed. ``turned_away`` counts the turns that
+    were not recorded since they had been said before their scope was erased.
     """
 
     def __init__(
@@ -62,7 +65,7 @@ class SqlJournal:
         synchronous: Synchronous = "NORMAL",
         size_bytes_max: int | None = None,
         batch_sizes_max: int = 2,
-        versions_max: int = 50,
+        versions_max: int = 100,
         prune_rows_max: int = 1000,
         waiting_sessions_max: int = 1000,
         waiting_turns_max: int = 50,
@@ -78,6 +81,7 @@ class SqlJournal:
         self._prune_rows_max = prune_rows_max
         self._waiting_sessions_max = waiting_sessions_max
         self._waiting_turns_max = waiting_turns_max
+        self.turned_away = 0
 
     async def open(self) -> None:
         """Create the file, or check that it is a journal this build can read. Idempotent."""
@@ -99,14 +103,16 @@ class SqlJournal:
         ``Turn.answer`` is not read: answers come with their closed half.
         """
 
-        def commit(conn: Connection) -> None:
-            if opened:
-                sql_turns.record_opened(conn, opened)
+        def commit(conn: Connection) -> int:
+            admitted = sql_marks.admitted(conn, opened) if opened else []
+            if admitted:
+                sql_turns.record_opened(conn, admitted)
             if closed:
                 sql_turns.record_closed(conn, closed)
+            return len(opened) - len(admitted)
 
         if opened or closed:
-            await self._file.write(commit)
+            self.turned_away += await self._file.write(commit)
 
     async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None:
         """As in the port. Of several sessions with this key, the one with the newest turn."""
@@ -134,8 +140,14 @@ class SqlJournal:
         return await self._file.read(lambda conn: sql_turns.waiting_turns(conn, user, session, self._waiting_turns_max))
 
     async def cut_session(self, user: str, session: str, *, before: float) -> None:
-        """As in the port. A cut that lies before an earlier one changes nothing."""
-        await self._file.write(lambda conn: sql_turns.cut_session(conn, user, session, before))
+        """As in the port. A cut that lies before an earlier one changes nothing, and neither does one among turns that
+        are erased."""
+
+        def cut(conn: Connection) -> None:
+            if not sql_marks.is_forgotten(conn, Scope(user, session=session), before):
+                sql_turns.cut_session(conn, user, session, before)
+
+        await self._file.write(cut)
 
     async def counts(self) -> dict[str, int]:
         """``open`` and ``ready`` wait; ``leased`` are in a batch; ``done``, ``refused``; ``lonely`` closed halves."""
@@ -143,7 +155,34 @@ class SqlJournal:
 
     async def forget_turns(self, scope: Scope) -> int:
         """As in the port. What a worker already holds in its hands is not reached; its batch takes no more."""
-        return await self._file.write(lambda conn: sql_turns.forget_turns(conn, scope))
+        return (await self._file.write(lambda conn: sql_erasure.erase_turns(conn, scope)))["turns"]
+
+    async def forgotten_at(self, user: str) -> float | None:
+        """As in the port."""
+        return await self._file.read(lambda conn: sql_marks.forgotten_at(conn, user))
+
+    async def begin_erasure(
+        self, what: Forgetting, *, now: float, turned_away: Sequence[str] = (), hold_s: float = 60.0
+    ) -> tuple[str, Counter[str]]:
+        """Mark what is erased, remember it until ``finish_erasure``, and erase its turns with all that hangs on them.
+
+        Whoever is at work on them is cut short, and later halves are turned away, those of the turns named in
+        ``turned_away`` at once. Returns a hold of the user for ``hold_s`` (empty: somebody is at work on something
+        else of theirs) and counts: turns, batches, versions, statistics. Idempotent.
+        """
+        return await self._file.write(lambda conn: sql_erasure.begin(conn, what, now, turned_away, hold_s))
+
+    async def finish_erasure(self, what: Forgetting, hold_id: str) -> None:
+        """The store holds nothing of it any more either. Ends the hold. Idempotent."""
+        await self._file.write(lambda conn: sql_erasure.finish(conn, what, hold_id))
+
+    async def pending_erasures(self, *, limit: int) -> list[Forgetting]:
+        """What was begun and not finished by any process, longest ago first."""
+        return await self._file.read(lambda conn: sql_erasure.pending(conn, limit))
+
+    async def prune_marks(self, *, forgotten_before: float) -> None:
+        """Of erasures before then nothing can be under way any more."""
+        await self._file.write(lambda conn: sql_marks.prune(conn, forgotten_before))
 
     async def prune(self, *, done_before: float) -> int:
         """As in the port, in transactions of ``prune_rows_max`` rows."""
@@ -195,7 +234,7 @@ class SqlJournal:
     # --- history ---
 
     async def keep_version(self, memory: Memory) -> None:
-        """As in the port. Beyond ``versions_max`` the oldest go."""
+        """As in the port. Beyond ``versions_max`` the oldest go. What is erased is not kept."""
         scope = Scope(memory.user, memory.project, memory.agent, memory.session)
         row = {**scope_row(scope), "memory_id": memory.id, "version": memory.version, "body": memory_json(memory)}
         this = and_(versions.c.user_id == memory.user, versions.c.memory_id == memory.id)
@@ -203,6 +242,8 @@ class SqlJournal:
         too_old = newest_first.limit(1).offset(self._versions_max).scalar_subquery()
 
         def keep(conn: Connection) -> None:
+            if sql_marks.is_forgotten(conn, scope, memory.said_at):
+                return
             conn.execute(sql_turns.upsert_into(conn.dialect.name, versions).values(row).on_conflict_do_nothing())
             conn.execute(delete(versions).where(this, versions.c.version <= too_old))
 
@@ -232,8 +273,13 @@ class SqlJournal:
     # --- uses, users, holds ---
 
     async def record_uses(self, uses: Sequence[tuple[str, str, Uses]]) -> None:
-        """As in the port."""
-        await self._file.write(lambda conn: sql_life.record_uses(conn, uses))
+        """As in the port. The uses of what is erased are not kept."""
+
+        def record(conn: Connection) -> None:
+            erased = sql_marks.users_forgotten_at(conn, {user for user, _, _ in uses})
+            sql_life.record_uses(conn, [use for use in uses if use[2].last_at > erased.get(use[0], -math.inf)])
+
+        await self._file.write(record)
 
     async def uses(self, user: str) -> dict[str, Uses]:
         """As in the port."""

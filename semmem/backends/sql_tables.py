@@ -199,6 +199,30 @@ erasures = Table(
 )
 """What was forgotten while a batch of its user was under way: the batch must not bring it back."""
 
+forgotten = Table(
+    "forgotten",
+    metadata,
+    Column("user_digest", Text, primary_key=True),
+    Column("project_digest", Text, primary_key=True),
+    Column("agent_digest", Text, primary_key=True),
+    Column("session_digest", Text, primary_key=True),
+    Column("forgotten_at", Double, nullable=False),
+)
+"""Until when what was said in a scope is erased. Digests, and the empty text for a name that the scope leaves open."""
+
+pending_erasures = Table(
+    "pending_erasures",
+    metadata,
+    Column("id", Text, primary_key=True),
+    *_scope_columns(),
+    Column("narrowed", Text, nullable=False),
+    Column("types", Text, nullable=False),
+    Column("memory_id", AnyText),
+    Column("forgotten_at", Double, nullable=False),
+)
+"""Erasures that were begun and not finished: in clear, since whoever finishes them has to know whose they are.
+``narrowed`` names the scope's columns that are given."""
+
 WAITING = and_(turns.c.opened_at.is_not(None), turns.c.batch_id.is_(None), turns.c.done_at.is_(None))
 IN_BATCH = and_(turns.c.batch_id.is_not(None), turns.c.done_at.is_(None))
 LONELY = and_(turns.c.opened_at.is_(None), turns.c.done_at.is_(None))

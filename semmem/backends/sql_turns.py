@@ -17,11 +17,9 @@ from sqlalchemy import (
     case,
     delete,
     func,
-    literal,
     or_,
     select,
     tuple_,
-    update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
@@ -31,10 +29,8 @@ from semmem.backends.sql_tables import (
     ERASED,
     IN_BATCH,
     LONELY,
-    OPEN,
     REFUSED,
     WAITING,
-    accesses,
     answer_row,
     answers,
     batches,
@@ -45,9 +41,6 @@ from semmem.backends.sql_tables import (
     session_ends,
     session_pasts,
     turns,
-    users,
-    versions,
-    within,
 )
 from semmem.memory import Scope, Turn
 from semmem.ports import TurnClosed, WaitingSession
@@ -209,30 +202,6 @@ def waiting_turns(conn: Connection, user: str, session: str, limit: int) -> list
 
 
 # --- erasing ---------------------------------------------------------------------------------------------------------
-
-
-def forget_turns(conn: Connection, scope: Scope) -> int:
-    mine = within(turns, scope)
-    number = _count(conn, mine)
-    conn.execute(delete(answers).where(answers.c.turn_id.in_(select(turns.c.id).where(mine))))
-    conn.execute(update(turns).where(mine, turns.c.closing == OPEN).values(_bare_id()))
-    for table in (turns, batches, versions):
-        conn.execute(delete(table).where(within(table, scope)))
-    if scope == Scope(scope.user):
-        for table in (accesses, users):
-            conn.execute(delete(table).where(table.c.user_id == scope.user))
-    if scope.project is None and scope.agent is None:
-        for table in (session_ends, session_drifts, session_pasts):
-            these = literal(True) if scope.session is None else table.c.session == scope.session
-            conn.execute(delete(table).where(table.c.user_id == scope.user, these))
-    return number
-
-
-def _bare_id() -> dict[str, Any]:
-    """What is left of a turn whose answer may still come."""
-    blank = dict.fromkeys(("user_id", "project", "agent", "session", "request_id", "user_text"), "")
-    unset = dict.fromkeys(("session_key", "opened_at", "seen_at", "batch_id"), None)
-    return {**blank, **unset, "ordinal": 0, "closing": ERASED, "done_at": turns.c.seen_at}
 
 
 def prune(conn: Connection, done_before: float, rows_max: int) -> int:

@@ -35,9 +35,11 @@ class WatchedStore:
         with self._changing(scope.user, memory_id):
             return await self._store.forget(scope, memory_id)
 
-    async def forget_scope(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+    async def forget_scope(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
+    ) -> int:
         with self._changing(scope.user, None):
-            return await self._store.forget_scope(scope, types=types)
+            return await self._store.forget_scope(scope, types=types, said_until=said_until)
 
     # --- passed on ---------------------------------------------------------------------------------------------------
 

@@ -283,3 +283,9 @@ class Memory(Section):
     max_memories_per_user: int = Field(
         default=1000, ge=1, le=16_384, description="at the limit the least valuable memory goes"
     )
+    create_wait_s: Seconds = Field(
+        default=30.0, description="how long a memory told through the API waits while others of its user are changed"
+    )
+    creates_waiting_max: int = Field(
+        default=200, ge=1, le=10_000, description="so many of one user wait at most; more are answered 409"
+    )

@@ -168,6 +168,26 @@ class Journal(Section):
     synchronous: Literal["normal", "full"] = Field(
         default="normal", description="normal survives a crash of semmem; full also a loss of power, slower"
     )
+    versions_max: int = Field(default=100, ge=1, le=10_000, description="earlier versions kept of each memory")
+
+
+class Erasure(Section):
+    """``erasure``: what happens when memories are deleted by somebody who asks for it."""
+
+    wait_s: Seconds = Field(default=2.0, description="longest wait for writes under way")
+    answer_s: Seconds = Field(
+        default=15.0, description="how long a caller waits; then the answer is 503 and the rest is done behind it"
+    )
+    retry_s: Seconds = Field(default=5.0, description="pause before what is pending is tried again")
+    hidden_s: Seconds = Field(
+        default=300.0, description="how long what is gone stays hidden from reads and writes that come late"
+    )
+    marks_days: Days = Field(
+        default=30,
+        description="how long it is known (as a digest) that a user was erased; halves of turns that come later than"
+        " this are learnt",
+    )
+    pending_max: int = Field(default=1000, ge=1, le=100_000, description="erasures remembered that are not finished")
 
 
 class Listener(Section):
@@ -294,6 +314,7 @@ class Settings(Section):
     capture: Capture = Capture()
     external_models: ListOf[ExternalModel] = Field(default=(), max_length=2, description="language models, by role")
     journal: Journal = Journal()
+    erasure: Erasure = Erasure()
     listeners: Listeners = Listeners()
     deadlines: Deadlines = Deadlines()
     limits: Limits = Limits()

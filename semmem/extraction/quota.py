@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from semmem.extraction.value import Decay, value
+from semmem.lifecycle.removal import remove
 from semmem.memory import Memory, MemoryStatus, Scope
 from semmem.ports import AccessStatistics, History, Store, Uses
 
@@ -49,8 +50,7 @@ class Quota:
         memories = await self._store.list(scope, limit=number)
         surplus = (await self._by_worth(user, memories))[: len(memories) - self._memories_max]
         for memory in surplus:
-            await self._history.forget_versions(scope, memory.id)
-            await self._store.forget(scope, memory.id)
+            await remove(self._store, self._history, scope, memory.id)
         self._on_removed(QUOTA, len(surplus))
         return len(surplus)
 

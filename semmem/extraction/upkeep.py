@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from semmem.extraction.consolidation import Consolidator
+from semmem.lifecycle.removal import remove
 from semmem.memory import Memory, MemoryStatus, Scope
 from semmem.ports import AccessStatistics, History, SemmemError, Store, Sweepable, UserList, UserWork, Uses
 
@@ -166,8 +167,7 @@ class Upkeep:
         self._on_removed(MERGED, await self._consolidator.merge(groups, hold_id=hold_id, now=now))
 
     async def _forget(self, user: str, memory_id: str) -> None:
-        await self._records.forget_versions(Scope(user), memory_id)
-        await self._store.forget(Scope(user), memory_id)
+        await remove(self._store, self._records, Scope(user), memory_id)
 
 
 def _is_expired(memory: Memory, now: float) -> bool:

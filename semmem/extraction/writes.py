@@ -8,7 +8,7 @@ write and that look leaves in the store, upkeep removes: the mark outlives the b
 from __future__ import annotations
 
 from semmem.memory import Memory, Scope
-from semmem.ports import History, Store, UserWork
+from semmem.ports import Erased, History, Store, UserWork
 
 
 class Writes:
@@ -25,7 +25,10 @@ class Writes:
         if not await self.allowed(memory):
             return False
         scope = Scope(memory.user)
-        await self._store.put(scope, memory)
+        try:
+            await self._store.put(scope, memory)
+        except Erased:
+            return False
         if await self.allowed(memory, written=True):
             return True
         await self.retract(memory)

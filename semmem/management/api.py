@@ -14,6 +14,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validato
 from starlette.exceptions import HTTPException
 
 from semmem import __version__
+from semmem.lifecycle.erasure import ErasurePending, Receipt
+from semmem.lifecycle.holds import Busy
 from semmem.management.access import AccessRules, Denied, user_for
 from semmem.management.memories import Memories
 from semmem.management.retrieval import add_retrieval_routes
@@ -21,6 +23,8 @@ from semmem.management.shown import shown
 from semmem.memory import OWN_METADATA, Memory, MemoryStatus, MemoryType, Scope
 from semmem.metrics import Metrics
 from semmem.ports import SemmemError
+
+PENDING_MESSAGE = "not everything is erased yet; nothing of it is shown or learnt any more, and it will be finished"
 
 UserId = Annotated[str | None, Query(max_length=256)]
 ProjectId = Annotated[str | None, Query(max_length=256)]
@@ -106,8 +110,7 @@ def create_api(
 
     @api.delete("/v1/memory")
     async def delete_memories(scope: Owner, types: Types = None) -> dict[str, Any]:
-        deleted = await memories.forget_scope(scope, types or [])
-        return {"success": True, "message": f"{deleted} memories deleted", "deleted": deleted}
+        return _deleted(await memories.forget_scope(scope, types or []))
 
     add_retrieval_routes(api, memories, may)
 
@@ -117,9 +120,10 @@ def create_api(
 
     @api.delete("/v1/memory/{memory_id}")
     async def delete_memory(scope: Owner, memory_id: str) -> dict[str, Any]:
-        if not await memories.forget(scope, memory_id):
+        receipt = await memories.forget(scope, memory_id)
+        if receipt is None:
             raise Denied(404, "NOT_FOUND", "no such memory")
-        return {"success": True, "message": "1 memory deleted", "deleted": 1}
+        return _deleted(receipt)
 
     @api.post("/v1/sessions/{session_id:path}/end", status_code=202)
     async def end_session(request: Request, session_id: str, end: EndSession | None = None) -> dict[str, Any]:
@@ -129,6 +133,12 @@ def create_api(
     for routes in more:
         api.include_router(routes(may))
     return api
+
+
+def _deleted(receipt: Receipt) -> dict[str, Any]:
+    number = receipt.memories
+    message = "1 memory deleted" if number == 1 else f"{number} memories deleted"
+    return {"success": True, "message": message, "deleted": number, "receipt": receipt.shown()}
 
 
 def _found(memory: Memory | None) -> Memory:
@@ -159,6 +169,19 @@ def _describe_errors(api: FastAPI) -> None:
         response = error(refusal.status_code, code, str(refusal.detail))
         response.headers.update(refusal.headers or {})
         return response
+
+    @api.exception_handler(Busy)
+    async def busy(_request: Request, _failure: Busy) -> Response:
+        return error(409, "BUSY", "this user's memories are being changed; try again in a few seconds")
+
+    @api.exception_handler(ErasurePending)
+    async def pending(_request: Request, unfinished: ErasurePending) -> Response:
+        """What is erased already, and that the rest is hidden and will be: never success for what was not done."""
+        failure = {"code": "ERASURE_PENDING", "message": PENDING_MESSAGE}
+        state = {"pending": True, "outlives_restart": unfinished.remembered}
+        return JSONResponse(
+            {"success": False, "error": failure, **state, "receipt": unfinished.receipt.shown()}, status_code=503
+        )
 
     @api.exception_handler(SemmemError)
     async def unavailable(_request: Request, failure: SemmemError) -> Response:

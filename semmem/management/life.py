@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from semmem.extraction.consolidation import Consolidator, Group
 from semmem.extraction.dedup import Action, Dedup
 from semmem.extraction.summaries import Summariser, Summary
+from semmem.lifecycle.holds import Holds
 from semmem.memory import Memory, MemoryStatus, Scope
 from semmem.ports import AccessStatistics, History, Store, UserWork, Uses
 from semmem.retrieval.context import estimate_tokens
 
 DAY_S = 86_400.0
-
-
-class Busy(Exception):
-    """The user's memories are being learnt or changed by somebody else at this moment."""
 
 
 class NotQuarantined(Exception):
@@ -65,9 +61,10 @@ class Summarised:
 
 
 class Life:
-    """Raises StoreError, JournalError, EmbedderError, ModelUnavailable, and the exceptions above.
+    """Raises StoreError, JournalError, EmbedderError, ModelUnavailable, Busy, and the exceptions above.
 
     ``hold_wait_s``: how long a call waits for a batch or another call that is at work on the same user's memories.
+    ``holds``: shared with whoever else changes memories in this process.
     """
 
     def __init__(
@@ -80,8 +77,7 @@ class Life:
         *,
         clock: Callable[[], float],
         hold_wait_s: float = 5.0,
-        hold_poll_s: float = 0.1,
-        lease_s: float = 60.0,
+        holds: Holds | None = None,
     ) -> None:
         self._store = store
         self._records = records
@@ -90,8 +86,7 @@ class Life:
         self._summariser = summariser
         self._clock = clock
         self._hold_wait_s = hold_wait_s
-        self._hold_poll_s = hold_poll_s
-        self._lease_s = lease_s
+        self._holds = holds or Holds(records, clock=clock)
 
     async def history(self, scope: Scope, memory_id: str) -> Story | None:
         """None when the scope has no such memory."""
@@ -159,25 +154,9 @@ class Life:
     async def _everything(self, scope: Scope) -> list[Memory]:
         return await self._store.list(scope, limit=max(1, await self._store.count(scope)))
 
-    @asynccontextmanager
-    async def _held(self, user: str) -> AsyncIterator[str]:
+    def _held(self, user: str) -> AbstractAsyncContextManager[str]:
         """Nobody else learns or changes the user's memories inside. Raises Busy."""
-        hold_id = await self._wait_for(user)
-        try:
-            yield hold_id
-        finally:
-            await self._records.let_go(hold_id)
-
-    async def _wait_for(self, user: str) -> str:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._hold_wait_s
-        while True:
-            hold_id = await self._records.hold(user, now=self._clock(), lease_s=self._lease_s)
-            if hold_id is not None:
-                return hold_id
-            if loop.time() >= deadline:
-                raise Busy
-            await asyncio.sleep(self._hold_poll_s)
+        return self._holds.held(user, wait_s=self._hold_wait_s)
 
 
 def _tokens(memories: Sequence[Memory]) -> int:

@@ -13,7 +13,7 @@ from semmem.extraction.dedup import Action
 from semmem.extraction.summaries import Summary
 from semmem.management.access import Denied
 from semmem.management.api import May, ProjectId, UserId
-from semmem.management.life import Busy, Life, NoModel, NotQuarantined
+from semmem.management.life import Life, NoModel, NotQuarantined
 from semmem.management.shown import shown, time_shown
 from semmem.memory import SUPERSEDED_BY, Memory, Scope
 
@@ -41,10 +41,7 @@ def life_routes(life: Life, may: May) -> APIRouter:
     @routes.post("/v1/memory/consolidate")
     async def consolidate(request: Request, which: Consolidate) -> dict[str, Any]:
         scope = Scope(may(request, which.user_id), project=which.project_id)
-        try:
-            done = await life.consolidate(scope, dry_run=which.dry_run)
-        except Busy:
-            raise _busy() from None
+        done = await life.consolidate(scope, dry_run=which.dry_run)
         return {
             "dry_run": which.dry_run,
             "candidates": done.candidates,
@@ -58,8 +55,6 @@ def life_routes(life: Life, may: May) -> APIRouter:
         scope = Scope(may(request, which.user_id), project=which.project_id)
         try:
             done = await life.summarise(scope, older_than_days=which.older_than_days, dry_run=which.dry_run)
-        except Busy:
-            raise _busy() from None
         except NoModel as missing:
             reason = f"{missing}, but external_models has no model with the role memory_extraction"
             raise Denied(409, "NO_MODEL", reason) from None
@@ -91,8 +86,6 @@ def life_routes(life: Life, may: May) -> APIRouter:
     ) -> dict[str, Any]:
         try:
             found = await life.release(Scope(may(request, user_id), project=project_id), memory_id)
-        except Busy:
-            raise _busy() from None
         except NotQuarantined:
             raise Denied(409, "NOT_QUARANTINED", "only a quarantined memory can be released") from None
         if found is None:
@@ -121,10 +114,6 @@ def _brief(memory: Memory) -> dict[str, Any]:
 
 def _version(memory: Memory) -> dict[str, Any]:
     return shown(memory) | {"superseded_by": memory.metadata.get(SUPERSEDED_BY)}
-
-
-def _busy() -> Denied:
-    return Denied(409, "BUSY", "this user's memories are being changed; try again in a few seconds")
 
 
 def _not_found() -> Denied:

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 from semmem.extraction.quota import Quota
+from semmem.extraction.writes import Writes
+from semmem.lifecycle.erasure import Erasure, Receipt
+from semmem.lifecycle.holds import Busy, Holds
 from semmem.memory import Controls, Conversation, Memory, MemoryStatus, MemoryType, Message, Role, Scope, Source
-from semmem.ports import Embedder, History, Journal, Store, UserList
+from semmem.ports import Embedder, History, Journal, Store, UserList, UserWork
 from semmem.retrieval.recall import Preview, Recall
 from semmem.retrieval.search import Strategy
 
+CREATE_TRIES = 3
+"""How often a memory is written anew that an erasure met on its way."""
 
-class Records(Journal, History, UserList, Protocol):
-    """The journal's database: turns, earlier versions of memories, who has any."""
 
-    async def forget_memories(self, scope: Scope, memory_ids: Sequence[str]) -> int: ...
-
-    async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None: ...
+class Records(Journal, History, UserList, UserWork, Protocol):
+    """The journal's database: turns, earlier versions of memories, who has any, who changes them."""
 
 
 class Memories:
-    """Operations on one user's memories. Raises StoreError, EmbedderError and JournalError.
+    """Operations on one user's memories. Raises StoreError, EmbedderError, JournalError, ErasurePending and Busy.
 
-    ``on_forgotten`` is told whose memories were forgotten, and which (None: all).
+    ``create_wait_s``: how long a memory waits to be written while others of its user are learnt or changed.
+    ``after`` gives a time after the user's last erasure, where the clock was set back.
     """
 
     def __init__(
@@ -37,8 +40,11 @@ class Memories:
         recall: Recall,
         *,
         clock: Callable[[], float],
+        erasure: Erasure,
+        holds: Holds,
+        after: Callable[[str, float], float] = lambda _user, now: now,
+        create_wait_s: float = 30.0,
         ttl_s: float | None = None,
-        on_forgotten: Callable[[str, Sequence[str] | None], None] = lambda _user, _ids: None,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -47,7 +53,10 @@ class Memories:
         self._quota = quota
         self._recall = recall
         self._ttl_s = ttl_s
-        self._on_forgotten = on_forgotten
+        self._erasure = erasure
+        self._holds = holds
+        self._after = after
+        self._create_wait_s = create_wait_s
 
     async def page(
         self, scope: Scope, types: Sequence[MemoryType], limit: int, offset: int, status: MemoryStatus | None = None
@@ -73,9 +82,11 @@ class Memories:
         importance: float = 0.5,
         expires_at: float | None = None,
     ) -> Memory:
-        """Store what the API was told; the same user and key is the same memory in a new version."""
-        now = self._clock()
-        memory = Memory(
+        """Store what the API was told; the same user and key is the same memory in a new version.
+
+        One after another for each user; what an erasure meets on its way is written after it.
+        """
+        told = Memory(
             id="mem_" + secrets.token_hex(13),
             version=1,
             type=type,
@@ -84,54 +95,49 @@ class Memories:
             project=scope.project,
             agent=scope.agent,
             session=scope.session,
-            source=Source(role="api", session=scope.session or "", time=now),
             key=key,
             metadata=metadata or {},
             importance=importance,
-            created_at=now,
-            updated_at=now,
-            expires_at=expires_at if expires_at is not None or self._ttl_s is None else now + self._ttl_s,
+            expires_at=expires_at,
             embedding=await self._embedder.embed(content),
         )
-        old = await self._with_key(scope, key) if key is not None else None
-        if old is not None:
-            await self._records.keep_version(old)
-            memory = replace(memory, id=old.id, version=old.version + 1, created_at=old.created_at)
-        await self._records.know_user(scope.user)
-        await self._store.put(scope, memory)
-        await self._quota.make_room(scope.user)
-        return memory
+        for _ in range(CREATE_TRIES):
+            async with self._holds.held(scope.user, wait_s=self._create_wait_s) as hold_id:
+                if (memory := await self._put(told, hold_id)) is not None:
+                    await self._quota.make_room(scope.user)
+                    return memory
+        raise Busy
 
-    async def _with_key(self, scope: Scope, key: str) -> Memory | None:
-        memories = await self._everything(Scope(scope.user), ())
-        return next((m for m in memories if m.key == key and m.project == scope.project), None)
+    async def _put(self, told: Memory, hold_id: str) -> Memory | None:
+        """None when an erasure came between."""
+        now = self._after(told.user, self._clock())
+        memory = replace(
+            told,
+            source=Source(role="api", session=told.session or "", time=now),
+            created_at=now,
+            updated_at=now,
+            expires_at=told.expires_at if told.expires_at is not None or self._ttl_s is None else now + self._ttl_s,
+        )
+        writes = Writes(self._store, self._records, self._records, hold_id)
+        await self._records.know_user(told.user)
+        old = await self._with_key(told) if told.key is not None else None
+        if old is None:
+            return memory if await writes.put(memory) else None
+        memory = replace(memory, id=old.id, version=old.version + 1, created_at=old.created_at)
+        return memory if await writes.replace(old, memory) else None
 
-    async def forget(self, scope: Scope, memory_id: str) -> bool:
-        """Remove one memory, its history and its statistics. No summary brings back what was said in its session
-        until now."""
-        memory = await self._store.get(scope, memory_id)
-        if memory is None:
-            return False
-        told = [memory, *await self._records.versions(Scope(scope.user), memory_id)]
-        await self._forget_past(scope.user, told)
-        await self._records.forget_memories(Scope(scope.user), [memory_id])
-        self._on_forgotten(scope.user, [memory_id])
-        return await self._store.forget(scope, memory_id)
+    async def _with_key(self, told: Memory) -> Memory | None:
+        memories = await self._everything(Scope(told.user), ())
+        return next((m for m in memories if m.key == told.key and m.project == told.project), None)
 
-    async def forget_scope(self, scope: Scope, types: Sequence[MemoryType]) -> int:
+    async def forget(self, scope: Scope, memory_id: str) -> Receipt | None:
+        """Remove one memory, its history and its statistics; None when there is none. No summary brings back what was
+        said in its session until now."""
+        return await self._erasure.forget_memory(scope, memory_id)
+
+    async def forget_scope(self, scope: Scope, types: Sequence[MemoryType]) -> Receipt:
         """Remove a scope's memories; without a filter on types also its turns, so that nothing is learnt again."""
-        if not types:
-            await self._records.forget_turns(scope)
-        memories = await self._everything(scope, types)
-        ids = [memory.id for memory in memories]
-        await self._forget_past(scope.user, memories)
-        await self._records.forget_memories(Scope(scope.user), ids)
-        everything = not types and scope == Scope(scope.user)
-        self._on_forgotten(scope.user, None if everything else ids)
-        return await self._store.forget_scope(scope, types=types)
-
-    async def _forget_past(self, user: str, told: Iterable[Memory]) -> None:
-        await self._records.forget_past(user, (memory.session or "" for memory in told), now=self._clock())
+        return await self._erasure.forget_scope(scope, types)
 
     async def _everything(self, scope: Scope, types: Sequence[MemoryType]) -> list[Memory]:
         number = await self._store.count(scope, types=types)

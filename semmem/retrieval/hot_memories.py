@@ -198,6 +198,11 @@ class HotMemories:
         if kept is not None:
             self._memories -= len(kept.memories)
 
+    def forget_user(self, user: str) -> None:
+        """Read the user's memories anew: what was read before shows what must not be shown any more."""
+        self._overtake(user)
+        self._drop(user)
+
     # --- the store ---------------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
@@ -241,9 +246,11 @@ class HotMemories:
         with self._removing(scope.user):
             return await self._store.forget(scope, memory_id)
 
-    async def forget_scope(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+    async def forget_scope(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
+    ) -> int:
         with self._removing(scope.user):
-            return await self._store.forget_scope(scope, types=types)
+            return await self._store.forget_scope(scope, types=types, said_until=said_until)
 
     async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
         return await self._store.count(scope, types=types)

@@ -23,7 +23,7 @@ Mask = npt.NDArray[np.bool_]
 
 def said_at(memory: Memory) -> float:
     """When the words behind a memory were said, in seconds since the epoch; when it was made, if that is not known."""
-    return memory.source.time or memory.created_at
+    return memory.said_at
 
 
 class Succession:

@@ -26,6 +26,7 @@ from semmem.memory import Memory, Scope, Turn
 from semmem.metrics import Metrics
 from semmem.ports import BatchRules, LanguageModel, StoreUnavailable, Uses
 from semmem.retrieval.recall import Recall, RecallRules
+from tests.erasing import Erasing
 from tests.fakes import HashEmbedder, hot
 
 ADMIN = {"authorization": "Bearer secret-token"}
@@ -60,15 +61,17 @@ class Api:
         self.metrics = Metrics()
         quota = Quota(self.store, journal, memories_max=5)
         recall = Recall(hot(self.store), HashEmbedder(), RecallRules(threshold=0.2))
-        self.forgotten: list[tuple[str, Any]] = []
+        self.erasing = Erasing(self.store, journal, clock=lambda: NOW)
         self.memories = Memories(
-            self.store,
+            self.erasing.store,
             HashEmbedder(),
             journal,
             quota,
             recall,
             clock=lambda: NOW,
-            on_forgotten=lambda user, ids: self.forgotten.append((user, ids)),
+            erasure=self.erasing.erasure,
+            holds=self.erasing.holds,
+            after=self.erasing.after,
         )
         access = AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",))
         self.life = life(self.store, journal)
@@ -234,12 +237,14 @@ async def test_a_scope_takes_history_and_statistics_with_it_and_says_so(api: Api
     home = await api.add("User lives in Porto", key="home", project_id="p", type="episodic")
     await api.add("User lives in Lisbon", key="home", project_id="p", type="episodic")
     await api.journal.record_uses([("alice", each["id"], Uses(1, NOW)) for each in (kept, home)])
+    api.erasing.notes.note("alice", [kept["id"], home["id"]], NOW)
     await api.client.delete("/v1/memory", params={"user_id": "alice", "type": "episodic"}, headers=ADMIN)
     assert await api.journal.kept_ids("alice") == {kept["id"]}
+    assert len(api.erasing.notes) == 1
     await api.client.delete("/v1/memory", params={"user_id": "alice"}, headers=ADMIN)
     assert await api.journal.kept_ids("alice") == set()
     assert await api.journal.users_due(kept_before=NOW, limit=9) == []
-    assert api.forgotten == [("alice", [home["id"]]), ("alice", None)]
+    assert len(api.erasing.notes) == 0
 
 
 async def test_a_scope_can_be_forgotten_with_what_waits_to_be_learnt(api: Api) -> None:
@@ -248,7 +253,12 @@ async def test_a_scope_can_be_forgotten_with_what_waits_to_be_learnt(api: Api) -
     await api.add("User likes milk", user="bob")
     await api.journal.record([Turn("t", Scope("alice", session="s"), 1, "I like juice", NOW)], [])
     narrow = await api.client.delete("/v1/memory", params={"user_id": "alice", "project_id": "p"}, headers=ADMIN)
-    assert narrow.json() == {"success": True, "message": "1 memories deleted", "deleted": 1}
+    assert narrow.json() == {
+        "success": True,
+        "message": "1 memory deleted",
+        "deleted": 1,
+        "receipt": {"turns": 0, "halves": 0, "batches": 0, "memories": 1, "versions": 0, "statistics": 0},
+    }
     assert await api.journal.end_session("alice", "s", now=NOW) == 1
     await api.client.delete("/v1/memory", params={"user_id": "alice"}, headers=ADMIN)
     assert await api.store.count(Scope("alice")) == 0

@@ -30,6 +30,7 @@ from semmem.ports import ModelUnavailable, Uses
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.screening import readable
 from tests.backends.journal_samples import turn
+from tests.erasing import Erasing
 from tests.extraction.test_summaries import GOOD, TEXTS, Model, said
 from tests.fakes import HashEmbedder, hot
 
@@ -48,7 +49,18 @@ class LifeApi:
         self.embedder = HashEmbedder()
         recall = Recall(hot(self.store), self.embedder, RecallRules())
         quota = Quota(self.store, journal)
-        memories = Memories(self.store, self.embedder, journal, quota, recall, clock=lambda: NOW)
+        erasing = Erasing(self.store, journal, clock=lambda: NOW)
+        memories = Memories(
+            erasing.store,
+            self.embedder,
+            journal,
+            quota,
+            recall,
+            clock=lambda: NOW,
+            erasure=erasing.erasure,
+            holds=erasing.holds,
+            after=erasing.after,
+        )
         life = Life(
             self.store,
             journal,

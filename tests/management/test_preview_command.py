@@ -23,6 +23,7 @@ from semmem.management.server import HttpListener
 from semmem.memory import MemoryType, Scope
 from semmem.metrics import Metrics
 from semmem.retrieval.recall import Recall, RecallRules
+from tests.erasing import Erasing
 from tests.fakes import HashEmbedder, hot
 
 TOKEN = "a-token-of-16-characters-or-more"
@@ -33,8 +34,17 @@ async def _serve(folder: Path, ready: Future[str], stop: asyncio.Event) -> None:
     await store.open()
     await journal.open()
     quota = Quota(store, journal, memories_max=5)
+    erasing = Erasing(store, journal, clock=lambda: 1e9)
+    recall = Recall(hot(store), HashEmbedder(), RecallRules())
     memories = Memories(
-        store, HashEmbedder(), journal, quota, Recall(hot(store), HashEmbedder(), RecallRules()), clock=lambda: 1e9
+        store,
+        HashEmbedder(),
+        journal,
+        quota,
+        recall,
+        clock=lambda: 1e9,
+        erasure=erasing.erasure,
+        holds=erasing.holds,
     )
     await memories.create(Scope("alice"), type=MemoryType.SEMANTIC, content="User likes green tea")
     listener = HttpListener(create_api(memories, AccessRules(admin_token=TOKEN), Metrics()), "127.0.0.1:0")

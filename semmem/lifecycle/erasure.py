@@ -1,0 +1,275 @@
+"""The one owner of forgetting, and its one order: hide, mark, cut short, wait, remove, look again, receipt.
+
+    hide    from this moment no read of this process shows it and no write takes it; what waits in memory is dropped
+    mark    in the journal's database: turns and versions go, running batches end, later halves are turned away
+    wait    (bounded) for writes that are under way to the store and to the statistics
+    remove  what the store holds of it, until a read that sees every write finds nothing
+    finish  nobody needs to know any more whose it was
+
+Wherever that breaks off, what is hidden stays hidden, and the erasure is pending: tried again until it is finished, by
+this process, or after its end by the next one that opens the journal, if the journal had taken the mark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Protocol
+
+from semmem.lifecycle.marks import Marks
+from semmem.memory import Forgetting, Memory, MemoryType, Scope
+from semmem.ports import AccessStatistics, History, JournalError, SemmemError, Store, UserList, UserWork
+
+DONE, PENDING, FINISHED = "done", "pending", "finished"
+"""How an erasure ended: at once; not yet; after it was pending."""
+ERASED = "erased"
+"""The reason under which memories are counted that somebody asked to be erased."""
+
+
+class ErasureRecords(History, AccessStatistics, UserList, UserWork, Protocol):
+    """What erasing needs of the journal's database. Raises JournalError."""
+
+    async def begin_erasure(
+        self, what: Forgetting, *, now: float, turned_away: Sequence[str] = (), hold_s: float = 60.0
+    ) -> tuple[str, Counter[str]]: ...
+
+    async def finish_erasure(self, what: Forgetting, hold_id: str) -> None: ...
+
+    async def pending_erasures(self, *, limit: int) -> list[Forgetting]: ...
+
+    async def forget_memories(self, scope: Scope, memory_ids: Sequence[str]) -> int: ...
+
+    async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None: ...
+
+
+class InProcess(Protocol):
+    """What this process holds of users apart from the store and the journal."""
+
+    def forget(self, what: Forgetting) -> tuple[int, list[str]]:
+        """Drop what is erased: how many waiting halves of turns, and of which turns nothing was written yet."""
+
+    async def settled(self, user: str, *, timeout_s: float) -> None:
+        """Return when writes that are under way for the user have ended, or after ``timeout_s``."""
+
+    def forget_memories(self, user: str, memory_ids: Sequence[str] | None) -> None:
+        """Drop statistics that wait to be written; None: all of the user's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What went: turns in the journal, halves of turns that waited in memory, batches and holds that were cut short,
+    memories, their earlier versions, and statistics of their use."""
+
+    turns: int = 0
+    halves: int = 0
+    batches: int = 0
+    memories: int = 0
+    versions: int = 0
+    statistics: int = 0
+
+    def shown(self) -> dict[str, int]:
+        return asdict(self)
+
+
+class ErasurePending(Exception):
+    """Not everything is erased yet. It is hidden, remembered, and will be finished. ``receipt``: what went already.
+
+    ``remembered``: the journal has it too, so that it outlives this process.
+    """
+
+    def __init__(self, receipt: Receipt, *, remembered: bool) -> None:
+        super().__init__("the erasure is pending")
+        self.receipt = receipt
+        self.remembered = remembered
+
+
+class ErasuresFull(SemmemError):
+    """So many erasures are pending that no more are remembered."""
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far one erasure has come in this process; over several tries."""
+
+    counts: Counter[str]
+    turned_away: list[str]
+    marked: bool = False
+    running: bool = False
+
+    def receipt(self) -> Receipt:
+        return Receipt(**{name: self.counts[name] for name in Receipt.__dataclass_fields__})
+
+
+class Erasure:
+    """Forgets. ``store`` is what everybody reads and writes through, and hides what ``marks`` cover; ``everything`` is
+    the same without hiding.
+
+    ``wait_s``: longest wait for writes under way. ``answer_s``: how long a caller waits, before the rest is done behind
+    him and the erasure is pending. ``hold_s``: how long the user is held for the removal at most.
+    ``hidden_s``: how long what was erased stays hidden after it is gone, for those who read it before and write late.
+    At most ``pending_max`` erasures are remembered in this process. ``on_end`` is told DONE, PENDING or FINISHED and
+    what went.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        everything: Store,
+        records: ErasureRecords,
+        marks: Marks,
+        here: InProcess,
+        *,
+        clock: Callable[[], float],
+        wait_s: float = 2.0,
+        answer_s: float = 15.0,
+        hold_s: float = 60.0,
+        hidden_s: float = 300.0,
+        pending_max: int = 1000,
+        on_end: Callable[[str, Receipt], None] = lambda _result, _receipt: None,
+    ) -> None:
+        self._store = store
+        self._everything = everything
+        self._records = records
+        self._marks = marks
+        self._here = here
+        self._clock = clock
+        self._wait_s = wait_s
+        self._answer_s = answer_s
+        self._hold_s = hold_s
+        self._hidden_s = hidden_s
+        self._pending_max = pending_max
+        self._on_end = on_end
+        self._pending: dict[Forgetting, _Progress] = {}
+
+    @property
+    def pending(self) -> int:
+        """How many erasures are begun and not finished, as far as this process knows."""
+        return len(self._pending)
+
+    async def forget_scope(self, scope: Scope, types: Sequence[MemoryType] = ()) -> Receipt:
+        """Erase a scope; without ``types`` also its turns, so that nothing is learnt again.
+
+        Raises ErasurePending, and ErasuresFull when nothing was done and nothing is remembered.
+        """
+        return await self._forget(Forgetting(scope, self._now(scope.user), tuple(types)))
+
+    async def forget_memory(self, scope: Scope, memory_id: str) -> Receipt | None:
+        """Erase one memory with its versions and statistics; None when the scope has none with this id."""
+        receipt = await self._forget(Forgetting(scope, self._now(scope.user), memory_id=memory_id))
+        return receipt if receipt.memories else None
+
+    async def load(self) -> None:
+        """Hide and remember what other processes, or this one before it was started again, did not finish.
+
+        Raises JournalError.
+        """
+        for what in await self._records.pending_erasures(limit=self._pending_max):
+            if what not in self._pending:
+                self._remember(what).marked = True
+
+    async def finish_pending(self) -> int:
+        """One more try for each that is pending and not being tried; how many are left. Raises nothing expected."""
+        for what, progress in list(self._pending.items()):
+            if progress.running:
+                continue
+            try:
+                await self._complete(what, progress)
+            except SemmemError:
+                continue
+            self._on_end(FINISHED, progress.receipt())
+        return len(self._pending)
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _now(self, user: str) -> float:
+        return self._marks.after(user, self._clock())
+
+    async def _forget(self, what: Forgetting) -> Receipt:
+        if len(self._pending) >= self._pending_max:
+            raise ErasuresFull
+        progress = self._remember(what)
+        try:
+            async with asyncio.timeout(self._answer_s):
+                await self._complete(what, progress)
+        except (SemmemError, TimeoutError):
+            self._on_end(PENDING, progress.receipt())
+            raise ErasurePending(progress.receipt(), remembered=progress.marked) from None
+        self._on_end(DONE, progress.receipt())
+        return progress.receipt()
+
+    def _remember(self, what: Forgetting) -> _Progress:
+        """From here on it is hidden, and tried again until it is done, even if the caller is cancelled."""
+        self._marks.hold(what)
+        halves, turned_away = self._here.forget(what)
+        progress = self._pending[what] = _Progress(Counter(halves=halves), turned_away)
+        for earlier in [each for each in self._pending if replace(each, at=what.at) == what and each.at < what.at]:
+            if not self._pending[earlier].running:  # this one does all that is left of it
+                progress.turned_away += self._pending.pop(earlier).turned_away
+                self._marks.release(earlier)
+        return progress
+
+    async def _complete(self, what: Forgetting, progress: _Progress) -> None:
+        progress.running = True
+        try:
+            await self._erase(what, progress)
+        finally:
+            progress.running = False
+        del self._pending[what]
+        self._marks.release(what, after_s=self._hidden_s if what.takes_turns else 0.0)
+
+    async def _erase(self, what: Forgetting, progress: _Progress) -> None:
+        user = what.scope.user
+        hold_id, counts = await self._records.begin_erasure(
+            what, now=self._clock(), turned_away=progress.turned_away, hold_s=self._hold_s
+        )
+        progress.marked = True
+        progress.counts.update(counts)
+        try:
+            await self._here.settled(user, timeout_s=self._wait_s)
+            await self._remove(what, progress)
+        except BaseException:
+            await self._let_go(hold_id)
+            raise
+        await self._records.finish_erasure(what, hold_id)
+
+    async def _remove(self, what: Forgetting, progress: _Progress) -> None:
+        """Marked first and removed then: who writes one of them at this moment sees the mark, or is seen here."""
+        scope = what.scope
+        found = await self._found(what)
+        ids = [memory.id for memory in found]
+        if not what.takes_turns:
+            await self._forget_past(found)
+        self._here.forget_memories(scope.user, None if what.takes_user else ids)
+        if not what.takes_user:  # the others' statistics were counted with their marks
+            progress.counts["statistics"] += len((await self._records.uses(scope.user)).keys() & set(ids))
+        progress.counts["versions"] += await self._records.forget_memories(Scope(scope.user), ids)
+        if what.memory_id is None:
+            removed = await self._store.forget_scope(scope, types=what.types, said_until=what.at)
+        else:
+            removed = sum([await self._store.forget(scope, memory_id) for memory_id in ids])
+        progress.counts["memories"] += removed
+        if what.takes_user and await self._everything.count(Scope(scope.user)):
+            await self._records.know_user(scope.user)  # what was said since is gone through like anybody's
+
+    async def _found(self, what: Forgetting) -> list[Memory]:
+        scope, everything = what.scope, self._everything
+        if what.memory_id is not None:
+            memory = await everything.get(scope, what.memory_id)
+            return [memory] if memory is not None and what.covers(memory) else []
+        number = await everything.count(scope, types=what.types)
+        memories = await everything.list(scope, types=what.types, limit=number) if number else []
+        return [memory for memory in memories if what.covers(memory)]
+
+    async def _forget_past(self, found: Sequence[Memory]) -> None:
+        """What was said in their sessions until now is in no summary any more."""
+        for memory in found:
+            told = [memory, *await self._records.versions(Scope(memory.user), memory.id)]
+            sessions = (each.session or "" for each in told)
+            await self._records.forget_past(memory.user, sessions, now=self._clock())
+
+    async def _let_go(self, hold_id: str) -> None:
+        with suppress(JournalError):  # it ends by itself
+            await self._records.let_go(hold_id)

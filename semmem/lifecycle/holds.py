@@ -1,0 +1,97 @@
+"""One at a time changes a user's memories: first in line within this process, then with a hold among all of them.
+
+The database keeps holds and batches of a user apart, across processes; but it knows no order, and many callers that ask
+again and again could keep one of them waiting for ever. So callers of one process stand in line, and one asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from semmem.ports import JournalError, UserWork
+
+
+class Busy(Exception):
+    """The user's memories are being learnt or changed by somebody else at this moment."""
+
+
+@dataclass(slots=True)
+class _Line:
+    """``asyncio.Lock`` lets in whoever came first."""
+
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    callers: int = 0
+
+
+class Holds:
+    """``wait_s``: how long a caller waits for its turn and for the hold. ``lease_s``: how long a hold outlives a
+    process that died. ``callers_max``: how many of one user may stand in line, the one at work included."""
+
+    def __init__(
+        self,
+        work: UserWork,
+        *,
+        clock: Callable[[], float],
+        wait_s: float = 5.0,
+        poll_s: float = 0.1,
+        lease_s: float = 60.0,
+        callers_max: int = 200,
+    ) -> None:
+        self._work = work
+        self._clock = clock
+        self._wait_s = wait_s
+        self._poll_s = poll_s
+        self._lease_s = lease_s
+        self._callers_max = callers_max
+        self._lines: dict[str, _Line] = {}
+
+    @asynccontextmanager
+    async def held(self, user: str, *, wait_s: float | None = None) -> AsyncIterator[str]:
+        """Nobody else learns or changes the user's memories inside; gives the hold's id. Raises Busy, JournalError."""
+        line = self._lines.setdefault(user, _Line())
+        if line.callers >= self._callers_max:
+            raise Busy
+        line.callers += 1
+        try:
+            hold_id = await self._first_in_line(line, user, self._wait_s if wait_s is None else wait_s)
+            try:
+                yield hold_id
+            finally:
+                await self._let_go(line, hold_id)
+        finally:
+            line.callers -= 1
+            if not line.callers:
+                del self._lines[user]
+
+    async def _first_in_line(self, line: _Line, user: str, wait_s: float) -> str:
+        deadline = asyncio.get_running_loop().time() + wait_s
+        try:
+            async with asyncio.timeout_at(deadline):
+                await line.turn.acquire()
+        except TimeoutError:
+            raise Busy from None
+        try:
+            return await self._hold(user, deadline)
+        except BaseException:
+            line.turn.release()
+            raise
+
+    async def _hold(self, user: str, deadline: float) -> str:
+        while True:
+            hold_id = await self._work.hold(user, now=self._clock(), lease_s=self._lease_s)
+            if hold_id is not None:
+                return hold_id
+            if asyncio.get_running_loop().time() >= deadline:
+                raise Busy
+            await asyncio.sleep(self._poll_s)
+
+    async def _let_go(self, line: _Line, hold_id: str) -> None:
+        try:
+            await self._work.let_go(hold_id)
+        except JournalError:  # what was done is done; the hold ends by itself
+            pass
+        finally:
+            line.turn.release()

@@ -1,0 +1,45 @@
+"""The parts that forget, around a store and a journal, put together as a running semmem puts them together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from semmem.access_notes import AccessNotes
+from semmem.assembly_erasure import Here, hidden
+from semmem.backends.sql import SqlJournal
+from semmem.backends.watched_store import WatchedStore
+from semmem.background import JournalWriter, Tasks
+from semmem.identity import Sessions
+from semmem.lifecycle.erasure import Erasure, Receipt
+from semmem.lifecycle.holds import Holds
+from semmem.ports import Store
+from semmem.retrieval.blocks import Blocks
+from semmem.retrieval.hot_memories import HotMemories
+
+
+class Erasing:
+    """``store`` is what everybody reads and writes through; ``ended`` are the results that were told."""
+
+    def __init__(self, store: Store, journal: SqlJournal, *, clock: Callable[[], float], **limits: Any) -> None:
+        self.tasks = Tasks()
+        self.blocks = Blocks(entries_max=100, ttl_s=60.0)
+        self.hidden = hidden(WatchedStore(store, self.blocks.changed))
+        self.store = HotMemories(self.hidden.shown, spawn=self.tasks.spawn)
+        self.writer = JournalWriter(journal, commit_interval_s=0.01, retry_s=0.05)
+        self.sessions = Sessions(journal)
+        self.notes = AccessNotes(journal)
+        self.ended: list[tuple[str, Receipt]] = []
+        here = Here(self.writer, self.store, self.hidden.shown, self.blocks, self.sessions, self.notes)
+        self.erasure = Erasure(
+            self.store,
+            self.hidden.everything,
+            journal,
+            self.hidden.marks,
+            here,
+            clock=clock,
+            on_end=lambda result, receipt: self.ended.append((result, receipt)),
+            **limits,
+        )
+        self.holds = Holds(journal, clock=clock, poll_s=0.01)
+        self.after = self.hidden.marks.after
