@@ -370,7 +370,7 @@ async def test_what_is_never_taken_is_refused_by_its_name_and_for_good(
 
 
 async def test_a_user_whose_name_is_never_taken_is_refused(store: Store, user: str) -> None:
-    with pytest.raises(StoreRefused, match="^user"):
+    with pytest.raises(StoreRefused, match=r"^user"):
         await put(store, memory(user + "x" * 1024))
 
 
