@@ -13,7 +13,16 @@ from semmem.memory import Controls, Scope
 from semmem.names import HASHED_PREFIX, NAME_BYTES_MAX, bounded, fits, usable
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=40)
-UNUSABLE = ["x" * (NAME_BYTES_MAX + 1), "漢" * 342, "a\x00b", "a\nb", "a\x7fb", "a\x85b", "lone \ud800", "\udfff" * 2000]
+UNUSABLE = [
+    "x" * (NAME_BYTES_MAX + 1),
+    "漢" * 342,
+    "a\x00b",
+    "a\nb",
+    "a\x7fb",
+    "a\x85b",
+    "lone \ud800",
+    "\udfff" * 2000,
+]
 RULES = IdentityRules(trusted_headers=("x-user-id",))
 
 

@@ -72,6 +72,7 @@ class Memories:
         metadata: dict[str, Any] | None = None,
         importance: float = 0.5,
         expires_at: float | None = None,
+        status: MemoryStatus = MemoryStatus.ACTIVE,
     ) -> Memory:
         """Store what the API was told; the same user and key is the same memory in a new version."""
         now = self._clock()
@@ -88,6 +89,7 @@ class Memories:
             key=key,
             metadata=metadata or {},
             importance=importance,
+            status=status,
             created_at=now,
             updated_at=now,
             expires_at=expires_at if expires_at is not None or self._ttl_s is None else now + self._ttl_s,
