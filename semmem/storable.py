@@ -17,6 +17,7 @@ META_BYTES_MAX = 60_000
 """UTF-8 bytes of metadata, source and key as JSON. Milvus refuses JSON values above 65,536 bytes."""
 METADATA_DEPTH_MAX = 64
 """Levels of objects and lists. Reading a value costs stack for each of them, which ends at about 1,000 calls."""
+TOO_DEEP = "(nested too deep)"
 TIME_MAX = 3.2e12
 """About 100,000 years in seconds; in milliseconds it still fits 64 bits."""
 
@@ -57,6 +58,18 @@ def depth_exceeds(value: Any, depth_max: int) -> bool:
         if not level:
             return False
     return True
+
+
+def shallow(value: Any, depth: int = METADATA_DEPTH_MAX) -> Any:
+    """A value that was kept before there was a limit, without what lies deeper than it: copying it, or writing the
+    next version, must not fail for one memory."""
+    if not isinstance(value, dict | list):
+        return value
+    if depth == 0:
+        return TOO_DEEP
+    if isinstance(value, dict):
+        return {name: shallow(child, depth - 1) for name, child in value.items()}
+    return [shallow(child, depth - 1) for child in value]
 
 
 def _children(value: Any) -> Iterator[Any]:

@@ -17,7 +17,7 @@ from pymilvus import CollectionSchema, DataType, MilvusClient
 
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Source, Vector
 from semmem.names import NAME_BYTES_MAX
-from semmem.storable import CONTENT_BYTES_MAX, metadata_text
+from semmem.storable import CONTENT_BYTES_MAX, metadata_text, shallow
 
 VECTOR_FIELD = "embedding"
 VERSION_FIELDS = ["user_id", "memory_id", "version"]
@@ -138,7 +138,7 @@ def memory_of(row: Row) -> Memory:
         session=row["session"] or None,
         source=Source(**meta["source"]),
         key=meta["key"],
-        metadata=json.loads(meta["metadata"]),
+        metadata=shallow(json.loads(meta["metadata"])),
         importance=meta["importance"],
         created_at=row["created_at"] / 1000,
         updated_at=row["updated_at"] / 1000,

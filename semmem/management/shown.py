@@ -6,9 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from semmem.memory import Memory
-from semmem.storable import METADATA_DEPTH_MAX
-
-TOO_DEEP = "(nested too deep)"
+from semmem.storable import shallow
 
 
 def shown(memory: Memory) -> dict[str, Any]:
@@ -30,7 +28,7 @@ def shown(memory: Memory) -> dict[str, Any]:
             "time": time_shown(memory.source.time or None),
         },
         "key": memory.key,
-        "metadata": _shallow(memory.metadata, METADATA_DEPTH_MAX),
+        "metadata": shallow(memory.metadata),
         "importance": memory.importance,
         "status": memory.status,
         "created_at": time_shown(memory.created_at),
@@ -38,17 +36,6 @@ def shown(memory: Memory) -> dict[str, Any]:
         "occurred_at": time_shown(memory.occurred_at),
         "expires_at": time_shown(memory.expires_at),
     }
-
-
-def _shallow(value: Any, depth: int) -> Any:
-    """The value without what lies deeper: an answer must not fail for one memory of an earlier version."""
-    if not isinstance(value, dict | list):
-        return value
-    if depth == 0:
-        return TOO_DEEP
-    if isinstance(value, dict):
-        return {name: _shallow(child, depth - 1) for name, child in value.items()}
-    return [_shallow(child, depth - 1) for child in value]
 
 
 def time_shown(seconds: float | None) -> str | None:
