@@ -17,22 +17,21 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from semmem import assembly, assembly_erasure, assembly_life
+from semmem import assembly, assembly_api, assembly_erasure, assembly_life
 from semmem.access_notes import AccessNotes
 from semmem.assembly import DAY_S, Backends
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.milvus_lite import MilvusLiteProcess
 from semmem.backends.watched_store import WatchedStore
 from semmem.background import DriftLoop, JournalWriter, Learner, Tasks
+from semmem.config.settings import HttpListener as HttpSettings
 from semmem.config.settings import Settings
 from semmem.extproc import ExternalProcessor, ExtProcServer
 from semmem.extraction.result import BatchResult
 from semmem.identity import Sessions
 from semmem.lifecycle.erasure import ERASED, PENDING, Erasure, Receipt
-from semmem.management.api import create_api
 from semmem.management.health import create_health
 from semmem.management.life_api import life_routes
-from semmem.management.server import HttpListener
 from semmem.memory import Hit
 from semmem.metering import MeteredEmbedder, MeteredStore
 from semmem.metrics import Metrics
@@ -268,16 +267,16 @@ class App:
         holds = assembly_erasure.holds(settings, backends)
         memories = assembly.memories(settings, backends, self._removed, erasure, holds, after)
         life = partial(life_routes, assembly_life.life(settings, backends, holds))
-        api = create_api(memories, assembly.access(settings), self.metrics, more=[life])
+        api = assembly_api.api(settings, memories, self.metrics, more=[life])
         health = create_health(self.metrics, self._ready, lambda: self._gauges(writer, backends.store, erasure))
         return server, Addresses(
             grpc=grpc,
-            api=await self._serve("api", api, settings.listeners.api.address, stack),
-            health=await self._serve("health", health, settings.listeners.health.address, stack),
+            api=await self._serve("api", api, settings.listeners.api, stack),
+            health=await self._serve("health", health, settings.listeners.health, stack),
         )
 
-    async def _serve(self, name: str, application: object, address: str, stack: AsyncExitStack) -> str:
-        listener = HttpListener(application, address)
+    async def _serve(self, name: str, application: object, where: HttpSettings, stack: AsyncExitStack) -> str:
+        listener = assembly_api.http_listener(application, where)
         bound = listener.bind()
         task = self._tasks.spawn(name, listener.serve())
 

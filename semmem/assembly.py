@@ -543,5 +543,6 @@ def memories(
 def access(settings: Settings) -> AccessRules:
     return AccessRules(
         admin_token=settings.listeners.api.admin_token.get_secret_value(),
-        trusted_headers=settings.identity.trusted_headers,
+        trusted_headers=settings.listeners.api.trusted_headers,
+        user_chars_max=settings.identity.user_chars_max,
     )

@@ -20,6 +20,7 @@ from semmem.dialects import BY_NAME, Malformed, ParsedRequest, dialect_for
 from semmem.encodings import decoder_for
 from semmem.identity import Answered, IdentityRules, RequestHead, Sessions, identify, turn_id
 from semmem.memory import Answer, Conversation, Message, Role, Scope, Turn
+from semmem.names import bounded, usable
 from semmem.observation import Observation, Ticket
 from semmem.permission import OWN_HEADER_PREFIX, Permission, PermissionRules, permission
 from semmem.ports import EmbedderError, StoreError, StoreTimeout, TurnClosed
@@ -200,7 +201,7 @@ class Exchange:
             ordinal=len(said),
             user_text=_storable(text, self._limits.turn_chars_max),
             opened_at=self._said_after(scope.user, now),
-            request_id=head.header("x-request-id") or "",
+            request_id=usable(head.header("x-request-id")) or "",
             resumed=goes_on(conversation),
         )
 
@@ -320,7 +321,7 @@ class Exchange:
         return Observation(ticket, status, decoder, reader, self._close_turn)
 
     def _close_turn(self, ticket: Ticket, status: str, answer: Answer | None) -> None:
-        name = answer.answer_id if answer is not None else None
+        name = bounded(answer.answer_id) if answer is not None else None
         if name:
             self._sessions.closed(ticket.turn_id, name)
         if status == "continues" and not name:
@@ -333,7 +334,7 @@ class Exchange:
                 status=status,
                 closed_at=self._clock(),
                 answer=_storable(answer.text) if answer is not None and status == "answered" else None,
-                finish_reason=answer.finish_reason if answer is not None else None,
+                finish_reason=usable(answer.finish_reason) if answer is not None else None,
                 answer_id=name,
             )
         )

@@ -24,7 +24,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.exchange import Exchange, RequestResult
-from semmem.identity import RequestHead
+from semmem.identity import RequestHead, read_headers
 from semmem.metrics import Metrics
 from semmem.observation import Observation, Ticket
 
@@ -238,17 +238,8 @@ async def _continue(message: pb.ProcessingRequest, stream: Any) -> None:
 
 
 def header_values(headers: pb.HeaderMap) -> dict[str, tuple[str, ...]]:
-    """Header values by lower-case name. Bytes that are not UTF-8 are read as Latin-1, as HTTP once had it."""
-    values: dict[str, tuple[str, ...]] = {}
-    for header in headers.headers:
-        raw = header.raw_value or header.value.encode()
-        try:
-            text = raw.decode()
-        except UnicodeDecodeError:
-            text = raw.decode("latin-1")
-        name = header.key.lower()
-        values[name] = (*values.get(name, ()), text)
-    return values
+    """Header values by lower-case name, as every door reads them."""
+    return read_headers((header.key, header.raw_value or header.value.encode()) for header in headers.headers)
 
 
 def request_head(message: pb.ProcessingRequest) -> RequestHead:

@@ -2,7 +2,8 @@
 
 The user comes from the first source that has one: Envoy's dynamic metadata, which no client can forge; a header that
 the operator declared trusted; the API key itself; and, only where explicitly allowed, the request's body. A source
-that is ambiguous (a header sent twice) or unusable (too long) names nobody: no memory is safer than a wrong one.
+that is ambiguous (a header sent twice) or unusable (too long, control characters) names nobody: no memory is safer
+than a wrong one. A project, agent or session of such a name goes on under a digest of it (``semmem.names``).
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import hashlib
 import hmac
 import math
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from semmem.memory import Controls, Conversation, Role, Scope
+from semmem.names import bounded, usable
 from semmem.ports import JournalError
 
 T = TypeVar("T")
@@ -53,9 +55,24 @@ class RequestHead:
         return node
 
 
+def read_headers(pairs: Iterable[tuple[str, bytes]]) -> dict[str, tuple[str, ...]]:
+    """Header values by lower-case name, in the order they came. The same for every door, so that a user is the same.
+
+    Bytes that are not UTF-8 are read as Latin-1, as HTTP once had it.
+    """
+    values: dict[str, list[str]] = {}
+    for key, raw in pairs:
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError:
+            text = raw.decode("latin-1")
+        values.setdefault(key.lower(), []).append(text)
+    return {name: tuple(texts) for name, texts in values.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class IdentityRules:
-    """Which sources are believed. Names of headers are lower-case; lengths in characters.
+    """Which sources are believed. Names of headers are lower-case; ``name_chars_max`` bounds the user's.
 
     ``metadata_claim`` is the path of keys below ``metadata_namespace``. ``api_key_secret`` None switches memory per
     API key off.
@@ -79,32 +96,40 @@ def identify(rules: IdentityRules, head: RequestHead, controls: Controls) -> Sco
         return None
     return Scope(
         user=user,
-        project=_usable(rules, head.first_header(rules.project_headers) or controls.project),
-        agent=_usable(rules, head.first_header(rules.agent_headers)),
-        session=_usable(rules, head.first_header(rules.session_headers)),
+        project=bounded(head.first_header(rules.project_headers) or controls.project),
+        agent=bounded(head.first_header(rules.agent_headers)),
+        session=bounded(head.first_header(rules.session_headers)),
     )
+
+
+def user_in_header(trusted: tuple[str, ...], head: RequestHead, chars_max: int) -> tuple[str | None, bool]:
+    """The user named by the first trusted header that was sent, and whether one was sent at all: one that names
+    nobody (empty, sent twice, too long) is not made up for by the next."""
+    sent = next((name for name in trusted if name in head.headers), None)
+    return (None, False) if sent is None else (usable_user(head.header(sent), chars_max), True)
+
+
+def usable_user(name: str | None, chars_max: int) -> str | None:
+    """The name, or None for what is nobody's: too long, or with characters that no name has."""
+    return usable(name) if name and len(name) <= chars_max else None
 
 
 def _user(rules: IdentityRules, head: RequestHead, controls: Controls) -> str | None:
     claim = head.metadata_at((rules.metadata_namespace, *rules.metadata_claim))
     if isinstance(claim, str) and claim:
-        return _usable(rules, claim)
-    for name in rules.trusted_headers:
-        if name in head.headers:
-            return _usable(rules, head.header(name))
+        return usable_user(claim, rules.name_chars_max)
+    user, sent = user_in_header(rules.trusted_headers, head, rules.name_chars_max)
+    if sent:
+        return user
     if rules.api_key_secret is not None and (key := _api_key(head)):
         return "key_" + hmac.new(rules.api_key_secret, key.encode(), hashlib.sha256).hexdigest()[:40]
-    return _usable(rules, controls.claimed_user) if rules.allow_untrusted_body else None
+    return usable_user(controls.claimed_user, rules.name_chars_max) if rules.allow_untrusted_body else None
 
 
 def _api_key(head: RequestHead) -> str | None:
     """The bearer token, or what Anthropic's clients send instead."""
     scheme, _, token = (head.header("authorization") or "").partition(" ")
     return (token.strip() if scheme.lower() == "bearer" else "") or head.header("x-api-key")
-
-
-def _usable(rules: IdentityRules, name: str | None) -> str | None:
-    return name if name and len(name) <= rules.name_chars_max else None
 
 
 def session_key(scope: Scope, conversation: Conversation) -> str:

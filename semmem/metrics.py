@@ -104,5 +104,11 @@ class Metrics:
         self.streams = Gauge("semmem_extproc_streams", "Open ext_proc streams.", ["role"], registry=r)
         self.streams_shed = Counter("semmem_extproc_streams_shed", "Streams closed at the limit.", ["role"], registry=r)
         self.door_errors = Counter("semmem_extproc_errors", "Failures nobody expected.", ["role"], registry=r)
+        self.api_screened = Counter(
+            "semmem_api_screened",
+            "Texts told through the API that the write screen did not simply keep, by what became of them.",
+            ["result", "reason"],
+            registry=r,
+        )
         self.api_requests = Counter("semmem_api_requests", "Management calls.", ["route", "status"], registry=r)
         self.component_up = Gauge("semmem_component_up", "1 when the component answers.", ["component"], registry=r)

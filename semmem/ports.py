@@ -4,6 +4,7 @@
     ├── StoreError            the memory store failed
     │   ├── StoreUnavailable  it cannot be reached, or is closed
     │   ├── StoreTimeout      it did not answer within the deadline
+    │   ├── StoreRefused      it will never take this memory: another try will not help
     │   └── Erased            what was to be written was said before its scope was erased
     ├── JournalError          the journal failed (locked, full, unreadable)
     ├── EmbedderError         no vector could be made
@@ -42,6 +43,14 @@ class StoreTimeout(StoreError):
 
 class Erased(StoreError):
     """Nothing was written: the memory was said before its scope was erased."""
+
+
+class StoreRefused(StoreError):
+    """The memory store will never take this memory. ``field`` says what of it; the message never shows content."""
+
+    def __init__(self, field: str, why: str) -> None:
+        super().__init__(f"{field} {why}")
+        self.field = field
 
 
 class JournalError(SemmemError):
@@ -84,7 +93,8 @@ class Store(Protocol):
     async def put(self, scope: Scope, memory: Memory) -> None:
         """Write one version of a memory; it replaces lower versions of the same id. Putting it again changes nothing.
 
-        Raises StoreError when ``memory.user`` is not ``scope.user`` or the embedding is not usable.
+        Raises StoreRefused for what is too long, not text or not JSON (``semmem.storable``), and StoreError when
+        ``memory.user`` is not ``scope.user`` or the embedding is not usable.
         """
 
     async def search(

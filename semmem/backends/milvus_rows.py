@@ -15,15 +15,9 @@ from typing import Any
 import numpy as np
 from pymilvus import CollectionSchema, DataType, MilvusClient
 
-from semmem.backends.store_rules import metadata_text
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Source, Vector
-from semmem.ports import StoreError
-
-NAME_BYTES_MAX = 1024
-"""User, memory, project, agent and session names in UTF-8 bytes: 256 characters of four bytes each."""
-CONTENT_BYTES_MAX = 8192
-META_BYTES_MAX = 60_000
-"""Milvus refuses JSON values above 65,536 bytes."""
+from semmem.names import NAME_BYTES_MAX
+from semmem.storable import CONTENT_BYTES_MAX, metadata_text, shallow
 
 VECTOR_FIELD = "embedding"
 VERSION_FIELDS = ["user_id", "memory_id", "version"]
@@ -109,22 +103,18 @@ def row_id(user: str, memory_id: str, version: int) -> str:
 
 
 def row_of(memory: Memory, vector: Vector | None, dimension: int) -> dict[str, Any]:
-    """The row of a memory. Raises StoreError for text that is too long or not Unicode; nothing is cut off."""
-    names = ("user", "id", "project", "agent", "session")
-    user, memory_id, project, agent, session = (
-        _text(name, getattr(memory, name) or "", NAME_BYTES_MAX) for name in names
-    )
+    """The row of a memory that was found storable (``store_rules.check_memory``)."""
     return {
-        "id": row_id(user, memory_id, memory.version),
-        "user_id": user,
-        "memory_id": memory_id,
+        "id": row_id(memory.user, memory.id, memory.version),
+        "user_id": memory.user,
+        "memory_id": memory.id,
         "version": memory.version,
         "type": memory.type.value,
         "status": memory.status.value,
-        "project": project,
-        "agent": agent,
-        "session": session,
-        "content": _text("content", memory.content, CONTENT_BYTES_MAX),
+        "project": memory.project or "",
+        "agent": memory.agent or "",
+        "session": memory.session or "",
+        "content": memory.content,
         "created_at": _milliseconds(memory.created_at),
         "updated_at": _milliseconds(memory.updated_at),
         "expires_at": 0 if memory.expires_at is None else max(1, _milliseconds(memory.expires_at)),
@@ -148,7 +138,7 @@ def memory_of(row: Row) -> Memory:
         session=row["session"] or None,
         source=Source(**meta["source"]),
         key=meta["key"],
-        metadata=json.loads(meta["metadata"]),
+        metadata=shallow(json.loads(meta["metadata"])),
         importance=meta["importance"],
         created_at=row["created_at"] / 1000,
         updated_at=row["updated_at"] / 1000,
@@ -188,19 +178,9 @@ def _milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-def _text(name: str, value: str, bytes_max: int) -> str:
-    try:
-        size = len(value.encode())
-    except UnicodeEncodeError:
-        raise StoreError(f"{name} is not valid Unicode") from None
-    if size > bytes_max:
-        raise StoreError(f"{name} has {size} bytes, the store keeps at most {bytes_max}")
-    return value
-
-
 def _meta(memory: Memory) -> dict[str, Any]:
     source = {name: getattr(memory.source, name) for name in Source.__dataclass_fields__}
-    meta = {
+    return {
         "key": memory.key,
         "source": source,
         # As text: the engines' JSON has 64-bit integers only and may reorder members.
@@ -208,8 +188,6 @@ def _meta(memory: Memory) -> dict[str, Any]:
         "importance": memory.importance,
         "occurred_at": memory.occurred_at,
     }
-    _text("metadata, source and key", json.dumps(meta, ensure_ascii=False), META_BYTES_MAX)
-    return meta
 
 
 def _unused_vector(dimension: int) -> Vector:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 
@@ -10,34 +9,19 @@ import numpy as np
 
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports import StoreError
+from semmem.storable import check_storable
 
 NORM_TOLERANCE = 1e-3
 """A vector whose L2 norm is this close to 1 is taken as it is; any other is normalised."""
 
-TIME_MAX = 3.2e12
-"""About 100,000 years in seconds; in milliseconds it still fits 64 bits."""
-
 
 def check_memory(scope: Scope, memory: Memory) -> None:
-    """Raises StoreError when this scope may not write this memory, or when its numbers cannot be kept."""
+    """Raises StoreError when this scope may not write this memory, StoreRefused when nobody ever can."""
     if memory.user != scope.user:
         raise StoreError("a memory can only be written in its own user's scope")
     if memory.version < 1:
         raise StoreError("versions count from 1")
-    times = (memory.created_at, memory.updated_at, memory.occurred_at or 0.0, memory.expires_at or 0.0)
-    if not all(abs(time) <= TIME_MAX for time in (*times, memory.source.time)) or not math.isfinite(memory.importance):
-        raise StoreError("times and importance must be finite, times within 100,000 years")
-    metadata_text(memory)
-
-
-def metadata_text(memory: Memory) -> str:
-    """The metadata as JSON text. Raises StoreError when it is not JSON (NaN, sets, lone surrogates, ...)."""
-    try:
-        text = json.dumps(memory.metadata, allow_nan=False, ensure_ascii=False)
-        text.encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise StoreError(f"metadata is not JSON: {type(error).__name__}") from None
-    return text
+    check_storable(memory)
 
 
 def usable_vector(vector: Vector, dimension: int) -> Vector:

@@ -176,6 +176,20 @@ def api_is_guarded(settings: Settings) -> Iterator[Finding]:
         )
 
 
+def trusted_callers_are_local(settings: Settings) -> Iterator[Finding]:
+    """This listener has no client certificates: who reaches it, is whoever he says."""
+    api = settings.listeners.api
+    if api.trusted_headers and not is_loopback(api.host):
+        yield Finding(
+            ("listeners", "api", "trusted_headers"),
+            list(api.trusted_headers),
+            f"would be believed from anybody who reaches {api.address}, which has no mTLS",
+            "listen on 127.0.0.1, behind a proxy on this machine that authenticates callers, sets these headers and "
+            "strips those of clients; or leave them out and use the admin token",
+            (("listeners", "api", "address"),),
+        )
+
+
 def listeners_are_apart(settings: Settings) -> Iterator[Finding]:
     listeners = settings.listeners
     taken: dict[str, str] = {} if listeners.grpc.unix_socket else {listeners.grpc.address: "grpc"}
@@ -306,6 +320,7 @@ RULES: tuple[Rule, ...] = (
     endpoints_are_complete,
     leases_outlast_calls,
     api_is_guarded,
+    trusted_callers_are_local,
     listeners_are_apart,
     replicas_share_a_store,
     milvus_tls_is_consistent,

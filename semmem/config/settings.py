@@ -13,12 +13,14 @@ from semmem.config.values import (
     Days,
     Header,
     HeaderOrNone,
+    HostName,
     HttpUrl,
     Line,
     ListOf,
     MetadataPath,
     Milliseconds,
     NonEmptyLine,
+    Origin,
     Port,
     Seconds,
     Secret,
@@ -223,7 +225,16 @@ class GrpcListener(Listener):
     tls: GrpcTls = GrpcTls()
 
 
-class ApiListener(Listener):
+class HttpListener(Listener):
+    """A listener that speaks HTTP/1.1."""
+
+    connections_max: int = Field(default=256, ge=1, le=65_536, description="connections at a time; more are closed")
+    head_timeout_s: Seconds = Field(
+        default=10.0, description="a connection that sends no request's head is closed after this, at most twice this"
+    )
+
+
+class ApiListener(HttpListener):
     """``listeners.api``: REST, MCP and Studio."""
 
     address: Address = Field(default="127.0.0.1:8080", description="host:port of the management API")
@@ -231,9 +242,30 @@ class ApiListener(Listener):
         default=SecretStr(""), description="bearer token of the administrator; required beyond this machine"
     )
     admin_token_env: VariableName = Field(default="", description="environment variable that holds admin_token")
+    trusted_headers: ListOf[TrustedHeader] = Field(
+        default=(),
+        max_length=16,
+        description="headers naming the caller, in order, set by a proxy on this machine; on loopback only",
+    )
+    allowed_hosts: ListOf[HostName] = Field(
+        default=(),
+        max_length=64,
+        description="names that calls may have in Host, beside loopback's and the address they came to;"
+        " *.name: all below it",
+    )
+    allowed_origins: ListOf[Origin] = Field(
+        default=(), max_length=64, description="web pages that may call, beside the API's own, as scheme://host:port"
+    )
+    body_bytes_max: int = Field(
+        default=1024**2, ge=1024, le=64 * 1024**2, description="longest body of a call; a longer one is answered 413"
+    )
+    body_timeout_s: Seconds = Field(default=10.0, description="time for a body to come, from an authenticated caller")
+    metadata_bytes_max: int = Field(default=16_384, ge=2, le=24_576, description="a memory's metadata as JSON")
+    metadata_depth_max: int = Field(default=8, ge=1, le=64, description="objects and lists in each other in metadata")
+    metadata_keys_max: int = Field(default=128, ge=0, le=10_000, description="keys in metadata, on all levels together")
 
 
-class HealthListener(Listener):
+class HealthListener(HttpListener):
     """``listeners.health``: probes and metrics; says nothing about users."""
 
     address: Address = Field(default="127.0.0.1:9090", description="host:port of health checks and Prometheus metrics")

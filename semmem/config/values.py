@@ -23,6 +23,8 @@ CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "proxy-a
 _HEADER = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253}):([0-9]{1,5})")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
+_HOST_NAME = re.compile(r"(\*\.)?[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63}){0,20}|[0-9a-f:]{2,39}")
+_ORIGIN = re.compile(r"https?://([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?")
 _URL = re.compile(r"https?://[^\s@?#]+")
 
 
@@ -120,6 +122,21 @@ def _trusted_header(name: str) -> str:
     return _header(name)
 
 
+def _host_name(name: str) -> str:
+    if not _HOST_NAME.fullmatch(name):
+        raise refusal(
+            "is not a lower-case host name or IP address without a port",
+            "write for example semmem.internal, *.svc.cluster.local or 10.0.0.5",
+        )
+    return name
+
+
+def _origin(text: str) -> str:
+    if not _ORIGIN.fullmatch(text):
+        raise refusal("is not an origin in lower case", "write for example https://studio.internal, without a path")
+    return text
+
+
 def _header_or_none(name: str) -> str:
     return _header(name) if name else name
 
@@ -179,6 +196,8 @@ UrlPath = Annotated[str, Field(max_length=1024), AfterValidator(_url_path)]
 Header = Annotated[str, AfterValidator(_header)]
 TrustedHeader = Annotated[str, AfterValidator(_trusted_header)]
 HeaderOrNone = Annotated[str, AfterValidator(_header_or_none)]
+HostName = Annotated[str, AfterValidator(_host_name)]
+Origin = Annotated[str, AfterValidator(_origin)]
 MetadataPath = Annotated[ListOf[NonEmptyLine], AfterValidator(_metadata_path)]
 UnixSocket = Annotated[str, AfterValidator(_unix_socket)]
 Identifier = Annotated[str, AfterValidator(_identifier)]

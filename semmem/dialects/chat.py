@@ -26,7 +26,7 @@ from semmem.dialects.json_splice import (
     reason,
     splice,
 )
-from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, STRING, controls, field_of, name_of, object_of
+from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, controls, field_of, model_of, name_of, object_of
 from semmem.dialects.sse import EventStream
 from semmem.dialects.text_merge import merge_into_message, string_token
 from semmem.memory import Answer, Conversation, Injection, Message, Role
@@ -70,7 +70,7 @@ class ChatCompletions:
         roles = [message.role for message in messages]
         conversation = Conversation(
             messages=tuple([Message(_ROLES.get(m.role, _OTHER), _text(m.content, "\n")) for m in messages]),
-            model=field_of(top, "model", STRING) or "",
+            model=model_of(top),
             stream=field_of(top, "stream", BOOLEAN) or False,
             tool_turn=_awaits_tool_result(roles) or _names_a_tool(top),
             controls=controls(top),

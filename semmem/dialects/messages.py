@@ -31,7 +31,7 @@ from semmem.dialects.json_splice import (
     reason,
     splice,
 )
-from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, STRING, controls, field_of, name_of, object_of
+from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, STRING, controls, field_of, model_of, name_of, object_of
 from semmem.dialects.sse import EventStream
 from semmem.dialects.text_merge import merge_behind, merge_into_message, string_token
 from semmem.memory import Answer, Conversation, Injection, Message, Role
@@ -100,7 +100,7 @@ class AnthropicMessages:
         instructions = () if system is None else (Message(Role.SYSTEM, _text(system)),)
         conversation = Conversation(
             messages=(*instructions, *[said for message in messages for said in _said(message)]),
-            model=field_of(top, "model", STRING) or "",
+            model=model_of(top),
             stream=field_of(top, "stream", BOOLEAN) or False,
             tool_turn=_awaits_tool_result(messages) or name_of(object_of(top, "tool_choice"), "name") is not None,
             controls=controls(top),

@@ -12,6 +12,7 @@ import msgspec
 
 from semmem.dialects.json_splice import UNREADABLE
 from semmem.memory import Controls, MemoryType
+from semmem.names import bounded, usable
 
 T = TypeVar("T")
 Fields = Mapping[str, msgspec.Raw] | Mapping[str, bytes]
@@ -45,9 +46,10 @@ def controls(top: Mapping[str, bytes]) -> Controls:
         limit=None if limit is None else min(max(limit, 0), LIMIT_MAX),
         threshold=None if threshold is None else min(max(threshold, 0.0), 1.0),
         project=name_of(context, "project_id"),
-        claimed_user=name_of(context, "user_id")
-        or name_of(object_of(top, "metadata"), "user_id")
-        or name_of(top, "user"),
+        claimed_user=field_of(context, "user_id", STRING)
+        or field_of(object_of(top, "metadata"), "user_id", STRING)
+        or field_of(top, "user", STRING)
+        or None,
     )
 
 
@@ -61,8 +63,13 @@ def object_of(fields: Fields, name: str) -> dict[str, msgspec.Raw]:
 
 
 def name_of(fields: Fields, name: str) -> str | None:
-    """A field that is a text, None when it is empty or not there."""
-    return field_of(fields, name, STRING) or None
+    """A field that names something other than a user: bounded (``semmem.names``), None when empty or not there."""
+    return bounded(field_of(fields, name, STRING))
+
+
+def model_of(fields: Fields) -> str:
+    """The name of the model that is asked; empty for a name that is none."""
+    return usable(field_of(fields, "model", STRING)) or ""
 
 
 def field_of(fields: Fields, name: str, decoder: msgspec.json.Decoder[T]) -> T | None:

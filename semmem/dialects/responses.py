@@ -29,7 +29,7 @@ from semmem.dialects.json_splice import (
     reason,
     splice,
 )
-from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, STRING, controls, field_of, name_of, object_of
+from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, controls, field_of, model_of, name_of, object_of
 from semmem.dialects.sse import EventStream
 from semmem.dialects.text_merge import merge_before, merge_behind, merge_into_message, string_token
 from semmem.memory import Answer, Conversation, Injection, Message, Role
@@ -109,7 +109,7 @@ class Responses:
         items = _read_input(top.get("input", b"null"))
         conversation = Conversation(
             messages=tuple(_messages(instructions, items)),
-            model=field_of(top, "model", STRING) or "",
+            model=model_of(top),
             stream=field_of(top, "stream", BOOLEAN) or False,
             tool_turn=_awaits_output(items) or _names_a_tool(top),
             controls=controls(top),

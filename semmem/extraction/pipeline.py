@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from semmem.extraction.candidate import Candidate, keyed_id, memory_id
+from semmem.extraction.candidate import Candidate, created, keyed_id, memory_id
 from semmem.extraction.dedup import NO_OPINIONS, Action, Dedup
 from semmem.extraction.grounding import Said
 from semmem.extraction.model_judge import ModelJudge, Opinions
@@ -33,10 +33,16 @@ from semmem.ports import (
     ModelError,
     ModelRefused,
     ModelUnavailable,
+    StoreRefused,
 )
+from semmem.storable import check_storable
 
 BACKOFF_FACTOR = 4
 """Each wait between two tries is this much longer: with the defaults five tries span 81 minutes of an outage."""
+
+
+UNSTORABLE = "unstorable"
+"""Reason word of a fact that no store will ever take: its content, or the name of its session, is too long."""
 
 
 class Screening(Protocol):
@@ -207,7 +213,13 @@ class Learning:
             return NO_OPINIONS
 
     async def _store(self, batch: Batch, new: Candidate, verdict: Verdict, opinions: Opinions, tally: Tally) -> None:
-        action = await self._put(batch, new, verdict, opinions)
+        """Store one fact; what the store will never take is dropped and counted, and costs the others nothing."""
+        try:
+            check_storable(created(new))  # here already: nothing is superseded by what cannot be kept
+            action = await self._put(batch, new, verdict, opinions)
+        except StoreRefused:
+            tally.rejected[UNSTORABLE] += 1
+            return
         tally.count(action, new.fact, verdict)
         await self._make_room(batch, action, tally)
 

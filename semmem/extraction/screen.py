@@ -51,13 +51,44 @@ def screen(
 ) -> Verdict:
     """Judge one fact against the user's text of its batch.
 
-    ``own_markers`` are strings that only semmem's own injected block holds. ``on_secret`` is reject, redact or
-    quarantine (what is quarantined is redacted), ``on_instruction`` reject or quarantine. A
-    ``grounded_share_min`` of 0 turns the grounding rule off.
-    Reasons: ``too_short``, ``too_long``, ``own_block``, ``secret``, ``instruction``, ``prompt_example``,
-    ``not_a_sentence``, ``ungrounded``.
+    As ``screen_text``, and then what holds for claims about somebody: a ``grounded_share_min`` of 0 turns the
+    grounding rule off. Further reasons: ``prompt_example``, ``not_a_sentence``, ``ungrounded``.
     """
-    content = _clean(fact.content)
+    verdict = screen_text(
+        fact.content,
+        chars_min=chars_min,
+        chars_max=chars_max,
+        on_secret=on_secret,
+        on_instruction=on_instruction,
+        own_markers=own_markers,
+    )
+    if verdict.outcome is Outcome.REJECT or verdict.reason == "instruction":
+        return verdict
+    if same_text(verdict.content) in {same_text(example) for example in prompt_examples}:
+        return Verdict(Outcome.REJECT, "prompt_example")
+    if not _is_sentence(verdict.content):
+        return Verdict(Outcome.REJECT, "not_a_sentence")
+    if grounded_share_min > 0 and not _is_grounded(verdict.content, said, grounded_share_min):
+        return Verdict(Outcome.REJECT, "ungrounded")
+    return verdict
+
+
+def screen_text(
+    text: str,
+    *,
+    chars_min: int = 3,
+    chars_max: int = 500,
+    on_secret: Outcome = Outcome.REJECT,
+    on_instruction: Outcome = Outcome.REJECT,
+    own_markers: Collection[str] = (),
+) -> Verdict:
+    """Judge what anybody wants to have stored, learnt or told.
+
+    ``own_markers`` are strings that only semmem's own injected block holds. ``on_secret`` is reject, redact or
+    quarantine (what is quarantined is redacted), ``on_instruction`` reject or quarantine.
+    Reasons: ``too_short``, ``too_long``, ``own_block``, ``secret``, ``instruction``.
+    """
+    content = _clean(text)
     if reason := _wrong_length(content, chars_min, chars_max):
         return Verdict(Outcome.REJECT, reason)
     if any(marker.casefold() in content.casefold() for marker in own_markers):
@@ -68,12 +99,6 @@ def screen(
     if is_instruction(redacted):
         quarantined = on_instruction is Outcome.QUARANTINE
         return Verdict(on_instruction, "instruction", redacted if quarantined else "")
-    if same_text(redacted) in {same_text(example) for example in prompt_examples}:
-        return Verdict(Outcome.REJECT, "prompt_example")
-    if not _is_sentence(redacted):
-        return Verdict(Outcome.REJECT, "not_a_sentence")
-    if grounded_share_min > 0 and not _is_grounded(redacted, said, grounded_share_min):
-        return Verdict(Outcome.REJECT, "ungrounded")
     # What an earlier try has redacted must not lose its verdict with its secret.
     if on_secret is Outcome.QUARANTINE and REDACTED in redacted:
         return Verdict(Outcome.QUARANTINE, "secret", redacted)

@@ -6,15 +6,20 @@ from collections.abc import Callable, Mapping
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from semmem.management.door import CLOSE, App, Receive, Scope, Send, has_body, head_of
 from semmem.metrics import Metrics
 
 
 def create_health(metrics: Metrics, ready: Callable[[], Mapping[str, bool]], refresh: Callable[[], None]) -> Starlette:
-    """``ready`` tells which needed components are ready; ``refresh`` updates gauges before a scrape."""
+    """``ready`` tells which needed components are ready; ``refresh`` updates gauges before a scrape.
+
+    Nothing here takes a body: one that is announced is refused unread, and its connection closed.
+    """
 
     async def live(_request: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -27,4 +32,16 @@ def create_health(metrics: Metrics, ready: Callable[[], Mapping[str, bool]], ref
         refresh()
         return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
-    return Starlette(routes=[Route("/healthz", live), Route("/readyz", readiness), Route("/metrics", scrape)])
+    routes = [Route("/healthz", live), Route("/readyz", readiness), Route("/metrics", scrape)]
+    return Starlette(routes=routes, middleware=[Middleware(_Bodiless)])
+
+
+class _Bodiless:
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and has_body(head_of(scope)):
+            await PlainTextResponse("nothing here takes a body\n", 413, CLOSE)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)

@@ -12,7 +12,8 @@ from semmem.extraction.consolidation import Group
 from semmem.extraction.dedup import Action
 from semmem.extraction.summaries import Summary
 from semmem.management.access import Denied
-from semmem.management.api import May, ProjectId, UserId
+from semmem.management.api import May
+from semmem.management.fields import MemoryId, NewUser, ProjectId, ScopeName, UserId
 from semmem.management.life import Life, NoModel, NotQuarantined
 from semmem.management.shown import shown, time_shown
 from semmem.memory import SUPERSEDED_BY, Memory, Scope
@@ -23,8 +24,8 @@ class Consolidate(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    user_id: str | None = Field(default=None, max_length=256)
-    project_id: str | None = Field(default=None, max_length=256)
+    user_id: NewUser = None
+    project_id: ScopeName = None
     dry_run: bool = Field(default=True, description="only say what would be done")
 
 
@@ -68,7 +69,7 @@ def life_routes(life: Life, may: May) -> APIRouter:
 
     @routes.get("/v1/memory/{memory_id}/history")
     async def get_history(
-        request: Request, memory_id: str, user_id: UserId = None, project_id: ProjectId = None
+        request: Request, memory_id: MemoryId, user_id: UserId = None, project_id: ProjectId = None
     ) -> dict[str, Any]:
         told = await life.history(Scope(may(request, user_id), project=project_id), memory_id)
         if told is None:
@@ -82,7 +83,7 @@ def life_routes(life: Life, may: May) -> APIRouter:
 
     @routes.post("/v1/memory/{memory_id}/release")
     async def release(
-        request: Request, memory_id: str, user_id: UserId = None, project_id: ProjectId = None
+        request: Request, memory_id: MemoryId, user_id: UserId = None, project_id: ProjectId = None
     ) -> dict[str, Any]:
         try:
             found = await life.release(Scope(may(request, user_id), project=project_id), memory_id)

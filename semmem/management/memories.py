@@ -81,6 +81,7 @@ class Memories:
         metadata: dict[str, Any] | None = None,
         importance: float = 0.5,
         expires_at: float | None = None,
+        status: MemoryStatus = MemoryStatus.ACTIVE,
     ) -> Memory:
         """Store what the API was told; the same user and key is the same memory in a new version.
 
@@ -98,6 +99,7 @@ class Memories:
             key=key,
             metadata=metadata or {},
             importance=importance,
+            status=status,
             expires_at=expires_at,
             embedding=await self._embedder.embed(content),
         )

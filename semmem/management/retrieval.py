@@ -9,6 +9,7 @@ from typing import Any, Literal
 from fastapi import FastAPI, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from semmem.management.fields import TYPES_MAX, NewUser, ScopeName
 from semmem.management.memories import Memories
 from semmem.management.shown import shown
 from semmem.memory import Controls, Conversation, MemoryType, Message, Role, Scope
@@ -27,10 +28,10 @@ class SearchQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     query: str = Field(min_length=1, max_length=2000)
-    user_id: str | None = Field(default=None, max_length=256)
-    project_id: str | None = Field(default=None, max_length=256)
-    session_id: str | None = Field(default=None, max_length=256)
-    types: list[MemoryType] = Field(default_factory=list)
+    user_id: NewUser = None
+    project_id: ScopeName = None
+    session_id: ScopeName = None
+    types: list[MemoryType] = Field(default_factory=list, max_length=TYPES_MAX)
     limit: int = Field(default=5, ge=1, le=50)
     threshold: float | None = Field(default=None, ge=-1, le=1)
     strategy: Strategy | None = None
@@ -52,10 +53,10 @@ class PreviewQuery(BaseModel):
 
     query: str | None = Field(default=None, min_length=1, max_length=CONTENT_CHARS_MAX)
     messages: list[Said] = Field(default_factory=list, max_length=MESSAGES_MAX)
-    user_id: str | None = Field(default=None, max_length=256)
-    project_id: str | None = Field(default=None, max_length=256)
-    session_id: str | None = Field(default=None, max_length=256)
-    types: list[MemoryType] = Field(default_factory=list)
+    user_id: NewUser = None
+    project_id: ScopeName = None
+    session_id: ScopeName = None
+    types: list[MemoryType] = Field(default_factory=list, max_length=TYPES_MAX)
     limit: int | None = Field(default=None, ge=1, le=50)
     threshold: float | None = Field(default=None, ge=-1, le=1)
     strategy: Strategy | None = None

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import uvicorn
+
+from semmem.management.connections import BoundedProtocol
 
 
 class _Server(uvicorn.Server):
@@ -18,11 +21,26 @@ class _Server(uvicorn.Server):
 
 
 class HttpListener:
-    """Serves one ASGI application on one address."""
+    """Serves one ASGI application on one address, over HTTP/1.1 alone: no websockets, no upgrade.
 
-    def __init__(self, app: Any, address: str) -> None:
+    At most ``connections_max`` connections at a time. One that sends no head is closed after ``head_timeout_s`` to
+    twice that. What a proxy says of its clients (``x-forwarded-for``) is not believed.
+    """
+
+    def __init__(self, app: Any, address: str, *, connections_max: int = 256, head_timeout_s: float = 10.0) -> None:
         self._address = address
-        config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=5)
+        protocol: Any = partial(BoundedProtocol, connections_max=connections_max, head_timeout_s=head_timeout_s)
+        config = uvicorn.Config(
+            app,
+            http=protocol,
+            ws="none",
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=5,
+        )
         self._server = _Server(config)
         self._socket: socket.socket | None = None
 

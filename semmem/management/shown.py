@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from semmem.memory import Memory
+from semmem.storable import shallow
 
 
 def shown(memory: Memory) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def shown(memory: Memory) -> dict[str, Any]:
             "time": time_shown(memory.source.time or None),
         },
         "key": memory.key,
-        "metadata": memory.metadata,
+        "metadata": shallow(memory.metadata),
         "importance": memory.importance,
         "status": memory.status,
         "created_at": time_shown(memory.created_at),

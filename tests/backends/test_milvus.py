@@ -24,9 +24,10 @@ from semmem.backends.milvus_connection import MilvusConnection, ensure
 from semmem.backends.milvus_flush import BackgroundFlush
 from semmem.backends.milvus_lite import MilvusLiteProcess
 from semmem.backends.milvus_reads import Reads, RecentWrites
-from semmem.backends.milvus_rows import CONTENT_BYTES_MAX, quote, row_id, row_of
+from semmem.backends.milvus_rows import quote, row_id, row_of
 from semmem.memory import Memory, MemoryStatus, Scope
 from semmem.ports import StoreError, StoreTimeout, StoreUnavailable
+from semmem.storable import CONTENT_BYTES_MAX
 from tests.backends.conftest import milvus_store
 from tests.backends.memories import DIMENSION, NOW, found, found_ids, memory, put, towards
 

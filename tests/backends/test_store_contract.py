@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Source
-from semmem.ports import Store, StoreError, StoreUnavailable
+from semmem.ports import Store, StoreError, StoreRefused, StoreUnavailable
+from semmem.storable import CONTENT_BYTES_MAX, METADATA_DEPTH_MAX, depth_exceeds
 from tests.backends.memories import DIMENSION, NOW, found, found_ids, memory, put, towards
 
 HOSTILE = [
@@ -325,6 +326,67 @@ async def test_what_cannot_be_kept_is_refused(store: Store, user: str, fields: d
     with pytest.raises(StoreError):
         await put(store, memory(user, **fields))
     assert await store.count(Scope(user)) == 0
+
+
+def nested(depth: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(depth - 1):
+        value = {"deeper": value}
+    return value
+
+
+REFUSED: list[tuple[str, dict[str, Any]]] = [
+    ("id", {"id": "i" * 1025}),
+    ("project", {"project": "漢" * 342}),
+    ("agent", {"agent": "a" * 1025}),
+    ("session", {"session": "s" * 15_000}),
+    ("session", {"session": "lone \udfff"}),
+    ("content", {"content": "漢" * (CONTENT_BYTES_MAX // 3 + 1)}),
+    ("content", {"content": "lone \ud800"}),
+    ("metadata", {"metadata": {"x": "m" * 70_000}}),
+    ("metadata", {"metadata": {"x": "lone \ud800"}}),
+    ("metadata", {"metadata": {"x": math.nan}}),
+    ("metadata", {"metadata": nested(METADATA_DEPTH_MAX + 1)}),
+    ("metadata", {"metadata": nested(900)}),
+    ("metadata", {"key": "k" * 70_000}),
+    ("metadata", {"source": Source(request_id="r" * 70_000)}),
+    ("created_at", {"created_at": math.nan}),
+    ("expires_at", {"expires_at": math.inf}),
+    ("importance", {"importance": math.nan}),
+]
+
+
+@pytest.mark.parametrize(("field", "fields"), REFUSED, ids=[f"{n}-{field}" for n, (field, _) in enumerate(REFUSED)])
+async def test_what_is_never_taken_is_refused_by_its_name_and_for_good(
+    store: Store, user: str, field: str, fields: dict[str, Any]
+) -> None:
+    kept = memory(user, "mem_kept")
+    await put(store, kept)
+    with pytest.raises(StoreRefused, match=f"^{field}") as refused:
+        await put(store, memory(user, **fields))
+    assert refused.value.field.startswith(field)
+    assert len(str(refused.value)) < 120
+    assert await store.list(Scope(user)) == [kept]
+
+
+async def test_a_user_whose_name_is_never_taken_is_refused(store: Store, user: str) -> None:
+    with pytest.raises(StoreRefused, match=r"^user"):
+        await put(store, memory(user + "x" * 1024))
+
+
+async def test_metadata_at_the_limit_of_depth_is_kept(store: Store, user: str) -> None:
+    await put(store, memory(user, metadata=nested(METADATA_DEPTH_MAX)))
+    assert (await store.list(Scope(user)))[0].metadata == nested(METADATA_DEPTH_MAX)
+
+
+def test_depth_counts_objects_and_lists() -> None:
+    assert not depth_exceeds({"a": 1}, 1)
+    assert depth_exceeds({"a": {}}, 1)
+    assert depth_exceeds({"a": [[]]}, 2)
+    assert not depth_exceeds({"a": [[]]}, 3)
+    own: list[Any] = []
+    own.append(own)
+    assert depth_exceeds({"a": own}, 64)
 
 
 # --- versions --------------------------------------------------------------------------------------------------------

@@ -1,0 +1,201 @@
+"""What every call of the API passes before anything of its body is read: host, origin, token, then a bounded body.
+
+A browser that was led here (DNS rebinding, another page's script) names a host or an origin that is not ours. A caller
+who is nobody costs the reading of a head: the answer is given at once and the connection closed, whatever follows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from semmem.identity import RequestHead, read_headers
+from semmem.management.access import AccessRules, Denied, authenticate
+from semmem.management.errors import denial, error
+
+log = logging.getLogger(__name__)
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+CALLER = "semmem.caller"
+"""Where in the ASGI scope a route finds who calls."""
+
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+OPEN_PATHS = frozenset({"/openapi.json"})
+"""What anybody may read, without a body: the description of the API holds nothing of anybody."""
+CLOSE = {"connection": "close"}
+
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9_.-]{1,253})(?::[0-9]{1,5})?")
+
+
+@dataclass(frozen=True, slots=True)
+class DoorRules:
+    """``allowed_hosts`` beside the loopback names and the address that a call came to: names without a port, ``*.``
+    before one for every name below it. ``allowed_origins`` beside the API's own: ``scheme://host[:port]``."""
+
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    body_bytes_max: int = 1024 * 1024
+    body_timeout_s: float = 10.0
+
+
+class Door:
+    """ASGI middleware. ``on_answer`` is told the route's path (``none`` for what reached no route) and the status."""
+
+    def __init__(
+        self, app: App, *, rules: DoorRules, access: AccessRules, on_answer: Callable[[str, int], None]
+    ) -> None:
+        self._app = app
+        self._rules = rules
+        self._access = access
+        self._on_answer = on_answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":  # nothing here speaks it, and nobody was asked who they are
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status = 0
+
+        async def counted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = int(message["status"])
+            await send(message)
+
+        try:
+            await self._answer(scope, receive, counted)
+        except Exception as failure:  # the one last resort: no stack, no content, the shape of every error
+            log.error("an API call failed: %s", type(failure).__name__)
+            if not status:
+                await error(500, "INTERNAL", "semmem could not answer this", CLOSE)(scope, receive, counted)
+        finally:
+            if status:
+                self._on_answer(getattr(scope.get("route"), "path", "none"), status)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            self._let_in(scope, head := head_of(scope))
+            body = await read_body(head, receive, self._rules.body_bytes_max, self._rules.body_timeout_s)
+        except Denied as denied:
+            await denial(denied, CLOSE)(scope, receive, send)
+            return
+        if body is not None:
+            await self._app(scope, _again(body, receive), send)
+
+    def _let_in(self, scope: Scope, head: RequestHead) -> None:
+        """From the head alone. Raises Denied."""
+        if not head.path.startswith("/"):
+            raise Denied(400, "INVALID_REQUEST", "the request target must be a path")
+        check_host(head, scope.get("server"), self._rules.allowed_hosts)
+        check_origin(head, self._rules.allowed_origins)
+        if head.path in OPEN_PATHS and head.method in ("GET", "HEAD"):
+            if has_body(head):
+                raise Denied(400, "INVALID_REQUEST", "this takes no body")
+            return
+        scope[CALLER] = authenticate(self._access, head)
+
+
+def head_of(scope: Scope) -> RequestHead:
+    """The head as Envoy's door reads it; the path still has its escapes."""
+    headers = read_headers((name.decode("latin-1"), value) for name, value in scope["headers"])
+    path = scope.get("raw_path") or scope["path"].encode("utf-8", "replace")
+    return RequestHead(scope["method"], path.decode("latin-1"), headers)
+
+
+# --- host and origin -------------------------------------------------------------------------------------------------
+
+
+def check_host(head: RequestHead, server: Any, allowed: tuple[str, ...]) -> None:
+    """``server`` is the address that the connection came to, as ASGI gives it. Raises Denied."""
+    host = host_name(head.header("host") or "")
+    own = _canonical(str(server[0])) if server else ""
+    if host and (host in LOOPBACK_HOSTS or host == own or any(_matches(host, name) for name in allowed)):
+        return
+    reason = "this host name is not served here; name it in listeners.api.allowed_hosts"
+    raise Denied(421, "HOST_NOT_ALLOWED", reason)
+
+
+def check_origin(head: RequestHead, allowed: tuple[str, ...]) -> None:
+    """Only browsers send one. Raises Denied."""
+    if "origin" not in head.headers:
+        return
+    origin = (head.header("origin") or "").lower()
+    scheme, _, authority = origin.partition("://")
+    is_own = scheme in ("http", "https") and authority == (head.header("host") or "").lower()
+    if not is_own and origin not in allowed:
+        reason = "pages of this origin may not call; name it in listeners.api.allowed_origins"
+        raise Denied(403, "ORIGIN_NOT_ALLOWED", reason)
+
+
+def host_name(header: str) -> str:
+    """The name in a Host header, lower-case, without port and closing dot; empty for what is none."""
+    match = _HOST.fullmatch(header)
+    return _canonical(match[1].strip("[]")) if match else ""
+
+
+def _canonical(host: str) -> str:
+    """One spelling of each address; a name as it is, in lower case."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host.lower().rstrip(".")
+    mapped = getattr(address, "ipv4_mapped", None)
+    return str(mapped or address)
+
+
+def _matches(host: str, allowed: str) -> bool:
+    if allowed.startswith("*."):
+        return host.endswith(allowed[1:]) and len(host) > len(allowed) - 1
+    return host == _canonical(allowed.strip("[]"))
+
+
+# --- bodies ----------------------------------------------------------------------------------------------------------
+
+
+def has_body(head: RequestHead) -> bool:
+    """Whether the head announces one."""
+    return "transfer-encoding" in head.headers or head.headers.get("content-length", ("0",)) != ("0",)
+
+
+async def read_body(head: RequestHead, receive: Receive, bytes_max: int, timeout_s: float) -> bytes | None:
+    """The whole body; None when the caller went away. Raises Denied when it is too large or takes too long."""
+    too_large = Denied(413, "BODY_TOO_LARGE", f"a body may have {bytes_max} bytes")
+    announced = head.header("content-length") or "0"
+    if not (announced.isascii() and announced.isdigit()) or len(announced) > 18 or int(announced) > bytes_max:
+        raise too_large
+    kept = bytearray()
+    try:
+        async with asyncio.timeout(timeout_s):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return None
+                kept += message.get("body", b"")
+                if len(kept) > bytes_max:
+                    raise too_large
+                if not message.get("more_body", False):
+                    return bytes(kept)
+    except TimeoutError:
+        raise Denied(408, "REQUEST_TIMEOUT", f"the body did not come within {timeout_s:g} s") from None
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """A ``receive`` that gives the body that was read, and then what else comes: the caller going away."""
+    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return left.pop() if left else await receive()
+
+    return replay

@@ -1,0 +1,80 @@
+"""Every error of the API is {"error": {"code", "message"}}; a message names the place, never content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from semmem.lifecycle.erasure import ErasurePending
+from semmem.lifecycle.holds import Busy
+from semmem.management.access import Denied
+from semmem.ports import SemmemError, StoreRefused
+
+PLACES_MAX = 5
+"""Wrong fields named in one answer; a body may have as many as it has bytes."""
+PLACE_CHARS_MAX = 80
+MESSAGE_CHARS_MAX = 600
+
+PENDING_MESSAGE = "not everything is erased yet; nothing of it is shown or learnt any more, and it will be finished"
+
+CODES = {400: "INVALID_REQUEST", 404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
+
+
+def error(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """An answer that says what is wrong; of a caller's own words in it, only what is text and short."""
+    text = message.encode("utf-8", "replace").decode()[:MESSAGE_CHARS_MAX]
+    return JSONResponse({"error": {"code": code, "message": text}}, status_code=status, headers=dict(headers or {}))
+
+
+def denial(denied: Denied, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    return error(denied.status, denied.code, str(denied), {**denied.headers, **(headers or {})})
+
+
+def describe_errors(api: FastAPI) -> None:
+    """Answer every failure of a route in the one shape."""
+
+    @api.exception_handler(Denied)
+    async def denied(_request: Request, refusal: Denied) -> Response:
+        return denial(refusal)
+
+    @api.exception_handler(RequestValidationError)
+    async def invalid(_request: Request, failure: RequestValidationError) -> Response:
+        found = failure.errors()
+        places = [f"{_place(one['loc'])}: {one['msg']}" for one in found[:PLACES_MAX]]
+        more = [f"{len(found) - PLACES_MAX} more"] if len(found) > PLACES_MAX else []
+        return error(400, "INVALID_REQUEST", "; ".join(places + more))
+
+    @api.exception_handler(HTTPException)
+    async def refused(_request: Request, refusal: HTTPException) -> Response:
+        """What the framework itself refuses: no such route or method, a body that cannot be read."""
+        code = CODES.get(refusal.status_code, "REFUSED")
+        return error(refusal.status_code, code, str(refusal.detail), refusal.headers)
+
+    @api.exception_handler(StoreRefused)
+    async def unstorable(_request: Request, failure: StoreRefused) -> Response:
+        return error(400, "INVALID_REQUEST", str(failure))
+
+    @api.exception_handler(Busy)
+    async def busy(_request: Request, _failure: Busy) -> Response:
+        return error(409, "BUSY", "this user's memories are being changed; try again in a few seconds")
+
+    @api.exception_handler(ErasurePending)
+    async def pending(_request: Request, unfinished: ErasurePending) -> Response:
+        """What is erased already, and that the rest is hidden and will be: never success for what was not done."""
+        failure = {"code": "ERASURE_PENDING", "message": PENDING_MESSAGE}
+        state = {"pending": True, "outlives_restart": unfinished.remembered}
+        return JSONResponse(
+            {"success": False, "error": failure, **state, "receipt": unfinished.receipt.shown()}, status_code=503
+        )
+
+    @api.exception_handler(SemmemError)
+    async def unavailable(_request: Request, failure: SemmemError) -> Response:
+        return error(503, "MEMORY_NOT_AVAILABLE", f"{type(failure).__name__}: try again later")
+
+
+def _place(path: tuple[str | int, ...]) -> str:
+    return ".".join(str(part) for part in path)[:PLACE_CHARS_MAX]

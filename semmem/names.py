@@ -1,0 +1,48 @@
+"""Bounds on names that a client, a model server or an operator's caller gives.
+
+A name ends up as a key of caches, in the journal and in the store, so none is kept as it comes: its UTF-8 bytes are
+counted, and a name with a control character or a lone surrogate is no name. What then becomes of it depends on what it
+names. A user is refused: nobody is safer than the wrong one. A conversation, a project or an agent goes on under a
+digest, so that the same long name means the same thing in every request and on every replica.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+
+NAME_BYTES_MAX = 1024
+"""UTF-8 bytes: 256 characters of four bytes each, and what the store's columns hold. A constant, because ``bounded``
+names depend on it: with another limit the same conversation would be another one."""
+
+HASHED_PREFIX = "h_"
+
+
+def fits(name: str, bytes_max: int = NAME_BYTES_MAX) -> bool:
+    """Whether a name is Unicode text of at most so many bytes in UTF-8."""
+    if len(name) > bytes_max:  # before it is encoded: the name may be as long as a body
+        return False
+    try:
+        return len(name.encode()) <= bytes_max
+    except UnicodeEncodeError:
+        return False
+
+
+def usable(name: str | None) -> str | None:
+    """The name as it is; None for none, a too long one, and one with control characters or lone surrogates."""
+    return name if name and fits(name) and not _has_controls(name) else None
+
+
+def bounded(name: str | None) -> str | None:
+    """The name as it is when it is usable, else ``h_`` and a digest that is always the same. None for none."""
+    if not name:
+        return None
+    return name if usable(name) else HASHED_PREFIX + _digest(name)
+
+
+def _has_controls(name: str) -> bool:
+    return any(unicodedata.category(character) == "Cc" for character in name)
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:40]
