@@ -145,7 +145,9 @@ class Answer:
 class Turn:
     """One new user-authored message and what follows until the next one.
 
-    ``answer`` is None until it was observed whole, and stays None when it was lost.
+    ``answer`` is None until it was observed whole, and stays None when it was lost. ``resumed``: the request that
+    opened it only repeats these words (a tool spoke since), so they were said at some time before ``opened_at``.
+    ``message_id`` is the bare id by which the message is known again in a later request's history.
     """
 
     id: str
@@ -155,6 +157,8 @@ class Turn:
     opened_at: float
     request_id: str = ""
     answer: str | None = None
+    resumed: bool = False
+    message_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
