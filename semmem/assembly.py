@@ -53,6 +53,8 @@ from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.rerank import Reranking
 from semmem.retrieval.rewrite import QueryWriter
 from semmem.retrieval.search import Strategy
+from semmem.turns.recovery import Recovery, RecoveryRules
+from semmem.turns.seen import SeenMessages
 from semmem.verdicts import VerdictRules, VerdictSource
 
 log = logging.getLogger(__name__)
@@ -215,6 +217,7 @@ def exchange(
     on_recalled: Recalled = _not_noted,
     on_written: Callable[[str], None] = lambda _word: None,
     on_reranked: Callable[[str], None] = lambda _word: None,
+    on_history: Callable[[str, int], None] = _uncounted,
 ) -> Exchange:
     memory, limits = settings.memory, settings.limits
 
@@ -235,7 +238,22 @@ def exchange(
         capture=settings.capture.mode,
         upstream=verdict_rules(settings),
         blocks=tool_loops,
+        recovery=recovery(settings, backends, on_history),
         on_recalled=on_recalled,
+    )
+
+
+def recovery(settings: Settings, backends: Backends, on_history: Callable[[str, int], None]) -> Recovery:
+    rules = settings.capture
+    return Recovery(
+        SeenMessages(backends.journal, messages_max=rules.seen_messages_max),
+        RecoveryRules(
+            mode=rules.recover_history,
+            history_turns_max=rules.history_turns_max,
+            new_turns_max=rules.new_turns_max,
+            kept_s=settings.journal.retention_days * DAY_S,
+        ),
+        on_history=on_history,
     )
 
 

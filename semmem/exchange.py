@@ -22,11 +22,11 @@ from semmem.memory import Answer, Conversation, Scope, Turn
 from semmem.observation import Observation, Ticket
 from semmem.permission import OWN_HEADER_PREFIX, Permission, PermissionRules, permission
 from semmem.ports import EmbedderError, StoreError, StoreTimeout, TurnClosed
-from semmem.recovery import Recovery
 from semmem.retrieval.blocks import Block, Blocks, block_of, goes_on, loop_of
 from semmem.retrieval.context import has_block, strip_block
 from semmem.retrieval.recall import COLD_DENSE, MoreTime, Recall, Recalled, no_more_time
-from semmem.turns import TurnJournal, Turns, storable
+from semmem.turns.recorder import TurnJournal, Turns, storable
+from semmem.turns.recovery import Recovery
 from semmem.verdicts import NO_SOURCES, VerdictRules, Verdicts, verdicts
 
 

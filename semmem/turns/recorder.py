@@ -16,8 +16,8 @@ from semmem.identity import Answered, Sessions, digest, session_key, turn_id
 from semmem.memory import Conversation, Role, Scope, Turn
 from semmem.observation import Ticket
 from semmem.ports import TurnClosed
-from semmem.recovery import Chosen, Recovery
-from semmem.said import Said, UserMessages
+from semmem.turns.recovery import Chosen, Recovery
+from semmem.turns.said import Said, UserMessages
 
 OBSERVING = ("observe", "single_filter")
 """Ways of capturing answers that need a ticket; ``history`` takes them from the next request, ``off`` does without."""

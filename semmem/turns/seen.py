@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from semmem.identity import Recent, digest
 from semmem.ports import JournalError, MessageRecords
-from semmem.said import Said, lasting_session, message_id
+from semmem.turns.said import Said, lasting_session, message_id
 
 PLACES_MAX = 16
 """How many places of the same words in one conversation are remembered in process: "yes" may be said all day."""

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from semmem.said import Said, UserMessages, began_at
-from semmem.seen_messages import Known, SeenMessages, Unread
+from semmem.turns.said import Said, UserMessages, began_at
+from semmem.turns.seen import Known, SeenMessages, Unread
 
 EXAMINED_MAX = 10
 """So many times as many messages as may be recovered are looked at, for known ones among and before them."""
