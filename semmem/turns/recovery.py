@@ -20,6 +20,9 @@ from semmem.turns.seen import Known, SeenMessages, Unread
 EXAMINED_MAX = 10
 """So many times as many messages as may be recovered are looked at, for known ones among and before them."""
 
+SAME_REQUEST_S = 0.1
+"""More than what the turns of one request are opened apart, less than any pause between two sessions."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecoveryRules:
@@ -112,6 +115,8 @@ class Recovery:
         if wanted:
             try:
                 forgotten_at = await self.seen.forgotten_at(user)
+                if forgotten_at is not None:  # words that were said again since do not count as new
+                    known = await self.seen.look_up(past, first=True)
             except Unread:
                 self._count("unread", len(wanted))
                 return (), False
@@ -165,4 +170,4 @@ def _is_wanted(said: Said, what: Known, began: float) -> bool:
     an earlier session with the same words has learnt it."""
     if said.ordinal in what.declined and what.is_declined(said.ordinal):
         return False
-    return what.journalled.get(said.ordinal, math.inf) >= began
+    return what.journalled.get(said.ordinal, math.inf) >= began - SAME_REQUEST_S

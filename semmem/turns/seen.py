@@ -94,10 +94,14 @@ class SeenMessages:
         """The place of the last words that were dealt with."""
         return self._settled.get(digest(user, lasting_session(session)))
 
-    async def look_up(self, asked: Sequence[Said]) -> dict[str, Known]:
-        """What is known of each message, by its id. Raises Unread when the journal has to be asked and does not say."""
+    async def look_up(self, asked: Sequence[Said], *, first: bool = False) -> dict[str, Known]:
+        """What is known of each message, by its id. Raises Unread when the journal has to be asked and does not say.
+
+        It is asked about those that this process never saw; ``first``: about all of them, since it may know that
+        they were journalled earlier than this process heard of them.
+        """
         known = {said.id: self.here(said) for said in asked}
-        unseen = [each for each, what in known.items() if what is UNSEEN]
+        unseen = [each for each, what in known.items() if first or what is UNSEEN]
         if not unseen or self._records is None:
             return known
         try:
@@ -110,7 +114,8 @@ class SeenMessages:
             if row.declined:
                 what = replace(what, declined={**what.declined, row.ordinal: row.at})
             else:
-                what = replace(what, journalled={**what.journalled, row.ordinal: row.at})
+                earliest = min(row.at, what.journalled.get(row.ordinal, row.at))
+                what = replace(what, journalled={**what.journalled, row.ordinal: earliest})
             known[row.message_id] = what
             self._known.put(row.message_id, what)
         return known
