@@ -249,6 +249,7 @@ class App:
             notes.note,
             on_written=lambda result: self.metrics.rewrites.labels(result).inc(),
             on_reranked=lambda result: self.metrics.reranks.labels(result).inc(),
+            on_history=lambda result, number: self.metrics.history_messages.labels(result).inc(number),
         )
         server = ExtProcServer(
             ExternalProcessor(

@@ -57,6 +57,8 @@ from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.rerank import Reranking
 from semmem.retrieval.rewrite import QueryWriter
 from semmem.retrieval.search import Strategy
+from semmem.turns.recovery import Recovery, RecoveryRules
+from semmem.turns.seen import SeenMessages
 from semmem.verdicts import VerdictRules, VerdictSource
 
 log = logging.getLogger(__name__)
@@ -227,6 +229,7 @@ def exchange(
     on_recalled: Recalled = _not_noted,
     on_written: Callable[[str], None] = lambda _word: None,
     on_reranked: Callable[[str], None] = lambda _word: None,
+    on_history: Callable[[str, int], None] = _uncounted,
 ) -> Exchange:
     memory, limits = settings.memory, settings.limits
 
@@ -247,6 +250,7 @@ def exchange(
         capture=settings.capture.mode,
         upstream=verdict_rules(settings),
         blocks=tool_loops,
+        recovery=recovery(settings, backends, on_history),
         on_recalled=on_recalled,
         after=after,
     )
@@ -254,6 +258,20 @@ def exchange(
 
 def sessions(settings: Settings, backends: Backends) -> Sessions:
     return Sessions(backends.journal, idle_s=settings.identity.session_idle_s)
+
+
+def recovery(settings: Settings, backends: Backends, on_history: Callable[[str, int], None]) -> Recovery:
+    rules = settings.capture
+    return Recovery(
+        SeenMessages(backends.journal, messages_max=rules.seen_messages_max),
+        RecoveryRules(
+            mode=rules.recover_history,
+            history_turns_max=rules.history_turns_max,
+            new_turns_max=rules.new_turns_max,
+            kept_s=settings.journal.retention_days * DAY_S,
+        ),
+        on_history=on_history,
+    )
 
 
 def recall(

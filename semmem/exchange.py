@@ -1,6 +1,6 @@
 """One HTTP exchange, from top to bottom. The order of the steps lives here, and nothing else.
 
-    request:   parse -> permit -> heed earlier filters -> identify -> journal the turn -> decide -> search -> inject
+    request:   parse -> permit -> heed earlier filters -> identify -> journal the turns -> decide -> search -> inject
     response:  read -> journal the answer
 
 Every way out of the request phase is one Outcome word: the metric's label, the access log's field, the test's
@@ -14,12 +14,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
 
 from semmem.dialects import BY_NAME, Malformed, ParsedRequest, dialect_for
 from semmem.encodings import decoder_for
-from semmem.identity import Answered, IdentityRules, RequestHead, Sessions, identify, turn_id
-from semmem.memory import Answer, Conversation, Message, Role, Scope, Turn
+from semmem.identity import Answered, IdentityRules, RequestHead, Sessions, identify
+from semmem.memory import Answer, Conversation, Scope, Turn
 from semmem.names import bounded, usable
 from semmem.observation import Observation, Ticket
 from semmem.permission import OWN_HEADER_PREFIX, Permission, PermissionRules, permission
@@ -27,6 +26,8 @@ from semmem.ports import EmbedderError, StoreError, StoreTimeout, TurnClosed
 from semmem.retrieval.blocks import Block, Blocks, block_of, goes_on, loop_of
 from semmem.retrieval.context import strip_block
 from semmem.retrieval.recall import COLD_DENSE, MoreTime, Recall, Recalled, no_more_time
+from semmem.turns.recorder import TurnJournal, Turns, storable
+from semmem.turns.recovery import Recovery
 from semmem.verdicts import NO_SOURCES, VerdictRules, Verdicts, verdicts
 
 
@@ -92,15 +93,6 @@ class _Phase:
 LENGTH_DIGITS_MAX = 18
 """More digits than any body has; a header may have thousands."""
 
-OBSERVING = ("observe", "single_filter")
-"""Ways of capturing answers that need a ticket; ``history`` takes them from the next request, ``off`` does without."""
-
-
-class TurnJournal(Protocol):
-    """Takes halves of turns without waiting."""
-
-    def offer(self, half: Turn | TurnClosed) -> bool: ...
-
 
 class Exchange:
     """The steps of every exchange; holds no state of any one of them.
@@ -122,6 +114,7 @@ class Exchange:
         capture: str = "observe",
         upstream: VerdictRules = NO_SOURCES,
         blocks: Blocks | None = None,
+        recovery: Recovery | None = None,
         on_recalled: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
         after: Callable[[str, float], float] = lambda _user, now: now,
     ) -> None:
@@ -132,7 +125,14 @@ class Exchange:
         self._journal = journal
         self._limits = limits
         self._clock = clock
-        self._capture = capture
+        self._turns = Turns(
+            sessions,
+            journal,
+            recovery or Recovery(),
+            capture=capture,
+            turn_chars_max=limits.turn_chars_max,
+            answer_bytes_max=limits.answer_bytes_max,
+        )
         self._upstream = upstream
         self._blocks = Blocks(entries_max=0, ttl_s=0.0) if blocks is None else blocks
         self._on_recalled = on_recalled
@@ -171,17 +171,22 @@ class Exchange:
 
         allowed = permission(self._permissions, head, parsed.conversation.controls)
         if not (allowed.read or allowed.store):
+            await self._declined(head, parsed)
             return RequestResult(Outcome.OPTED_OUT, parsed.rewrite(None))
         found = verdicts(self._upstream, head)
         if found.blocked or found.pii:
+            await self._declined(head, parsed)
             return RequestResult(Outcome.BLOCKED if found.blocked else Outcome.PII, parsed.rewrite(None))
         scope = identify(self._identity, head, parsed.conversation.controls)
         if scope is None:
+            await self._declined(head, parsed)
             return RequestResult(Outcome.ANONYMOUS, parsed.rewrite(None))
 
         phase = _Phase(asyncio.get_running_loop().time() + self._limits.phase_s, more_time)
         turn = await self._turn(head, parsed, scope)
-        ticket = self._journalled(turn, parsed, scope, dialect.name) if allowed.store and turn is not None else None
+        ticket = await self._journalled(turn, parsed, scope, dialect.name) if allowed.store else None
+        if not allowed.store:
+            await self._declined(head, parsed)
         outcome, block = await self._remember(parsed, scope, turn, allowed, found, phase)
         if block is None:
             return RequestResult(outcome, parsed.rewrite(None), ticket)
@@ -189,59 +194,21 @@ class Exchange:
 
     async def _turn(self, head: RequestHead, parsed: ParsedRequest, scope: Scope) -> Turn | Answered | None:
         """The turn that the request's own words begin or belong to; without any, the one it goes on from."""
-        conversation, now = _without_blocks(parsed.conversation), self._clock()
-        said = _user_messages(conversation)
-        text = said[-1].text.strip() if said else ""
-        if not text:
-            return await self._continued_turn(conversation, scope)
-        scope = replace(scope, session=await self._sessions.name(scope, conversation, now))
-        return Turn(
-            id=turn_id(scope, len(said), text, after=self._after(conversation, scope)),
-            scope=scope,
-            ordinal=len(said),
-            user_text=_storable(text, self._limits.turn_chars_max),
-            opened_at=self._said_after(scope.user, now),
-            request_id=usable(head.header("x-request-id")) or "",
-            resumed=goes_on(conversation),
-        )
+        conversation, now = _without_blocks(parsed.conversation), self._said_after(scope.user, self._clock())
+        return await self._turns.current(conversation, scope, now, usable(head.header("x-request-id")) or "")
 
-    def _journalled(self, turn: Turn | Answered, parsed: ParsedRequest, scope: Scope, dialect: str) -> Ticket | None:
-        if isinstance(turn, Answered):
-            if self._capture not in OBSERVING:
-                return None
-            self._sessions.opened(turn.turn_id, replace(scope, session=turn.session))
-            return Ticket(turn.turn_id, dialect)
-        self._sessions.opened(turn.id, turn.scope)
-        accepted = self._journal.offer(turn)
-        if self._capture == "history":
-            self._close_from_history(_without_blocks(parsed.conversation), turn.scope, turn.opened_at)
-        return Ticket(turn.id, dialect) if accepted and self._capture in OBSERVING else None
+    async def _journalled(
+        self, turn: Turn | Answered | None, parsed: ParsedRequest, scope: Scope, dialect: str
+    ) -> Ticket | None:
+        if turn is None:
+            return None
+        return await self._turns.record(turn, _without_blocks(parsed.conversation), scope, dialect)
 
-    def _after(self, conversation: Conversation, scope: Scope) -> str:
-        """The answer that a request goes on from, where the API keeps the history: it tells the same words apart."""
-        if conversation.conversation_id is None:
-            return conversation.previous_id or ""
-        latest = self._sessions.latest(scope)
-        return conversation.previous_id or (latest.answer_id if latest else "")
-
-    def _close_from_history(self, conversation: Conversation, scope: Scope, now: float) -> None:
-        """The client resends what was answered before: the newest answer closes the turn before this one."""
-        places = [i for i, message in enumerate(conversation.messages) if message.role is Role.USER]
-        if len(places) < 2:
-            return
-        before, last = places[-2:]
-        answer = "\n".join(m.text for m in conversation.messages[before:last] if m.role is Role.ASSISTANT and m.text)
-        said = conversation.messages[before].text.strip()
-        if answer and said:
-            closed = turn_id(scope, len(places) - 1, said)
-            tail = _storable(answer[-self._limits.answer_bytes_max :])
-            self._journal.offer(TurnClosed(closed, "answered", now, answer=tail))
-
-    async def _continued_turn(self, conversation: Conversation, scope: Scope) -> Answered | None:
-        """A request without words of the user's own (a tool's result) extends the turn whose answer it goes on from."""
-        if conversation.previous_id:
-            return await self._sessions.answered(scope.user, conversation.previous_id)
-        return self._sessions.latest(replace(scope, session=scope.session or conversation.conversation_id))
+    async def _declined(self, head: RequestHead, parsed: ParsedRequest) -> None:
+        """What is not to be stored now is not learnt from the history of a later request either."""
+        conversation = _without_blocks(parsed.conversation)
+        scope = identify(self._identity, head, conversation.controls)
+        await self._turns.decline(scope, conversation, self._clock())
 
     async def _remember(
         self,
@@ -328,12 +295,13 @@ class Exchange:
             return
         if status == "unknown_encoding":  # a word of its own for the operator; for the journal the answer is lost
             status = "answer_lost"
+        closed = TurnClosed(ticket.turn_id, status, self._clock())
+        for turn_id in ticket.earlier if status != "continues" else ():
+            self._journal.offer(replace(closed, turn_id=turn_id))
         self._journal.offer(
-            TurnClosed(
-                turn_id=ticket.turn_id,
-                status=status,
-                closed_at=self._clock(),
-                answer=_storable(answer.text) if answer is not None and status == "answered" else None,
+            replace(
+                closed,
+                answer=storable(answer.text) if answer is not None and status == "answered" else None,
                 finish_reason=usable(answer.finish_reason) if answer is not None else None,
                 answer_id=name,
             )
@@ -355,12 +323,3 @@ def _without_blocks(conversation: Conversation) -> Conversation:
         return conversation
     left = (replace(message, text=text) for message, text in said if text or not message.text)
     return replace(conversation, messages=tuple(left))
-
-
-def _user_messages(conversation: Conversation) -> list[Message]:
-    return [message for message in conversation.messages if message.role is Role.USER]
-
-
-def _storable(text: str, chars_max: int | None = None) -> str:
-    """Text that every database takes: no lone surrogates, no NUL; the head of it when it is too long."""
-    return text[:chars_max].encode("utf-8", "replace").decode().replace("\x00", " ")

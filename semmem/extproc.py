@@ -282,7 +282,8 @@ def read_ticket(message: pb.ProcessingRequest) -> Ticket | None:
     fields = plain(message.metadata_context.filter_metadata[NAMESPACE])
     if not fields.get("store") or not fields.get("turn"):
         return None
-    return Ticket(turn_id=str(fields["turn"]), dialect=str(fields.get("dialect", "")))
+    earlier = tuple(str(fields.get("earlier", "")).split())
+    return Ticket(turn_id=str(fields["turn"]), dialect=str(fields.get("dialect", "")), earlier=earlier)
 
 
 # --- protobuf out ----------------------------------------------------------------------------------------------------
@@ -318,6 +319,8 @@ def metadata(result: RequestResult) -> struct_pb2.Struct:
     fields: dict[str, str | bool | float] = {"outcome": str(result.outcome), "store": result.ticket is not None}
     if result.ticket is not None:
         fields |= {"turn": result.ticket.turn_id, "dialect": result.ticket.dialect}
+        if result.ticket.earlier:
+            fields["earlier"] = " ".join(result.ticket.earlier)
     if result.injected:
         fields["injected"] = result.injected
     struct = struct_pb2.Struct()

@@ -158,6 +158,7 @@ class Turn:
 
     ``answer`` is None until it was observed whole, and stays None when it was lost. ``resumed``: the request that
     opened it only repeats these words (a tool spoke since), so they were said at some time before ``opened_at``.
+    ``message_id`` is the bare id by which the message is known again in a later request's history.
     """
 
     id: str
@@ -168,6 +169,7 @@ class Turn:
     request_id: str = ""
     answer: str | None = None
     resumed: bool = False
+    message_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,12 @@ class Metrics:
         self.journal_turns = Gauge("semmem_journal_turns", "Turns in the journal by state.", ["state"], registry=r)
         self.journal_queue = Gauge("semmem_journal_queue", "Halves of turns waiting to be committed.", registry=r)
         self.journal_dropped = Counter("semmem_journal_dropped", "Halves lost to a full queue.", registry=r)
+        self.history_messages = Counter(
+            "semmem_history_messages",
+            "Messages of requests that were recovered from a history, or are not learnt from, by the reason.",
+            ["result"],
+            registry=r,
+        )
         self.journal_commit_seconds = Histogram(
             "semmem_journal_commit_seconds", "One group commit.", ["status"], buckets=FAST, registry=r
         )

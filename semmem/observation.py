@@ -12,10 +12,14 @@ from semmem.memory import Answer
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What the request phase hands to the response phase of the same exchange, through Envoy's dynamic metadata."""
+    """What the request phase hands to the response phase of the same exchange, through Envoy's dynamic metadata.
+
+    ``earlier`` are turns of the same request that stand before this one without an answer: they end as it does.
+    """
 
     turn_id: str
     dialect: str
+    earlier: tuple[str, ...] = ()
 
 
 class Observation:

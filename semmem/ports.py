@@ -183,6 +183,9 @@ class TurnClosed:
     ``status`` is ``answered``, ``answer_lost`` (incomplete, not 2xx, unreadable), or ``refused`` (4xx or filtered:
     nothing may be learnt from this turn), or ``continues`` (an answer that only calls a tool: the turn stays open).
     ``answer`` is given only with ``answered``. ``answer_id`` is the API's name for the answer, if it has one.
+
+    ``declined`` is of no turn: a message was seen and is not to be kept, and ``turn_id`` is its bare place,
+    ``<message id>.<ordinal>``. The answer to it is not given.
     """
 
     turn_id: str
@@ -191,6 +194,16 @@ class TurnClosed:
     answer: str | None = None
     finish_reason: str | None = None
     answer_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SaidBefore:
+    """Where a message stood in its conversation when it was journalled, or ``declined``, and when that was first."""
+
+    message_id: str
+    ordinal: int
+    at: float
+    declined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +330,18 @@ class Journal(Protocol):
         """Turns by state, for metrics: ``open``, ``ready``, ``leased``, ``done``, ..."""
 
     async def health(self) -> None: ...
+
+
+class MessageRecords(Protocol):
+    """What is left of messages when their turns are gone: bare ids. Raises JournalError."""
+
+    async def said_before(self, message_ids: Sequence[str]) -> Sequence[SaidBefore]:
+        """Where and when these messages were journalled or declined; nothing of those that never were, or so long ago
+        that turns of then would be pruned. A bounded number, declined ones first."""
+
+    async def forgotten_at(self, user: str) -> float | None:
+        """When anything that the user had said was last erased as a whole (all of it, or of a project, an agent, a
+        session): what was said then or before may be erased. None when nothing was, or too long ago to matter."""
 
 
 class History(Protocol):

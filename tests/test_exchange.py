@@ -36,14 +36,21 @@ PATIENT = RecallRules(threshold=0.2, embed_timeout_s=10.0, store_timeout_s=10.0)
 
 
 class Halves(list[Turn | TurnClosed]):
-    """A journal that takes halves of turns, up to a limit."""
+    """A journal that takes halves of turns, up to a limit. ``declined`` are bare places of messages, and no turns."""
 
     full = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.declined: list[str] = []
 
     def offer(self, half: Turn | TurnClosed) -> bool:
         if self.full:
             return False
-        self.append(half)
+        if isinstance(half, TurnClosed) and half.status == "declined":
+            self.declined.append(half.turn_id)
+        else:
+            self.append(half)
         return True
 
 

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from sqlalchemy import Connection, and_, delete, select, update
 
-from semmem.backends import sql_batches, sql_erasure, sql_life, sql_marks, sql_turns
+from semmem.backends import sql_batches, sql_erasure, sql_life, sql_marks, sql_said, sql_turns
 from semmem.backends.sql_batches import claim_batch, finish_batch
 from semmem.backends.sql_file import SqliteFile, Synchronous, sqlite_path
 from semmem.backends.sql_tables import (
@@ -38,7 +38,7 @@ from semmem.backends.sql_tables import (
     within,
 )
 from semmem.memory import Fact, Forgetting, Memory, Scope, Turn
-from semmem.ports import Batch, BatchRules, TurnClosed, Uses, WaitingSession
+from semmem.ports import Batch, BatchRules, SaidBefore, TurnClosed, Uses, WaitingSession
 
 
 class SqlJournal:
@@ -109,6 +109,7 @@ class SqlJournal:
                 sql_turns.record_opened(conn, admitted)
             if closed:
                 sql_turns.record_closed(conn, closed)
+            sql_said.record_said(conn, opened, closed)
             return len(opened) - len(admitted)
 
         if opened or closed:
@@ -121,6 +122,10 @@ class SqlJournal:
     async def turn_of_answer(self, user: str, answer_id: str) -> tuple[str, str] | None:
         """As in the port."""
         return await self._file.read(lambda conn: sql_turns.turn_of_answer(conn, user, answer_id))
+
+    async def said_before(self, message_ids: Sequence[str]) -> list[SaidBefore]:
+        """As in the port."""
+        return await self._file.read(lambda conn: sql_said.said_before(conn, message_ids))
 
     async def end_session(self, user: str, session: str, *, now: float) -> int:
         """As in the port. Turns opened after ``now`` are not affected, those that arrive late are."""
@@ -186,14 +191,18 @@ class SqlJournal:
 
     async def prune(self, *, done_before: float) -> int:
         """As in the port, in transactions of ``prune_rows_max`` rows."""
-        number = 0
-        while True:
-            pruned = await self._file.write(lambda conn: sql_turns.prune(conn, done_before, self._prune_rows_max))
-            number += pruned
-            if pruned < self._prune_rows_max:
-                break
+        number = await self._prune(lambda conn: sql_turns.prune(conn, done_before, self._prune_rows_max))
+        await self._prune(lambda conn: sql_said.prune_said(conn, done_before, self._prune_rows_max))
         await self._file.write(lambda conn: sql_turns.prune_marks(conn, done_before))
         return number
+
+    async def _prune(self, rows: Callable[[Connection], int]) -> int:
+        number = 0
+        while True:
+            pruned = await self._file.write(rows)
+            number += pruned
+            if pruned < self._prune_rows_max:
+                return number
 
     async def purge(self) -> None:
         """Leave no byte of what was erased in the files. JournalError while another process is reading them."""

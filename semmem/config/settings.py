@@ -112,12 +112,29 @@ class Signals(Section):
 
 
 class Capture(Section):
-    """``capture``: how answers are learnt of. What users say is journalled in every mode."""
+    """``capture``: how answers are learnt of, and messages that semmem missed. What users say is journalled in every
+    mode."""
 
     mode: Literal["observe", "single_filter", "history", "off"] = Field(
         default="observe",
         description="observe: a second filter listens; single_filter: one filter does both, at a cost per token;"
         " history: from the next request, which resends it; off: not at all",
+    )
+    recover_history: Literal["known_sessions", "always", "never"] = Field(
+        default="known_sessions",
+        description="messages that semmem never saw are learnt from the history that a later request resends:"
+        " known_sessions: what follows messages that it did see; always: the beginning too, with whatever an"
+        " application puts in front of its prompts; never: not at all",
+    )
+    history_turns_max: int = Field(
+        default=50, ge=1, le=1000, description="messages recovered from one request's history, the newest"
+    )
+    new_turns_max: int = Field(default=32, ge=1, le=256, description="new messages of one request, the newest")
+    seen_messages_max: int = Field(
+        default=20_000,
+        ge=1,
+        le=10_000_000,
+        description="messages that are known again without asking the journal, about 400 bytes each",
     )
 
 

@@ -1,0 +1,203 @@
+"""Turns out of requests: every new user message is one, and what of the history was never seen is made up for.
+
+Of several messages without an answer between them the last is the turn that the answer is observed for; the others
+are closed with it, whatever became of it. A message that is recovered brings its answer along, as far as the client
+resends it: nobody else will ever see that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Protocol
+
+from semmem.identity import Answered, Sessions, digest, session_key, turn_id
+from semmem.memory import Conversation, Role, Scope, Turn
+from semmem.observation import Ticket
+from semmem.ports import TurnClosed
+from semmem.turns.recovery import Chosen, Recovery
+from semmem.turns.said import Said, UserMessages
+
+OBSERVING = ("observe", "single_filter")
+"""Ways of capturing answers that need a ticket; ``history`` takes them from the next request, ``off`` does without."""
+
+APART_S = 1e-6
+"""Between the openings of two turns of one request: their order in time is the order they were said in."""
+
+
+class TurnJournal(Protocol):
+    """Takes halves of turns without waiting."""
+
+    def offer(self, half: Turn | TurnClosed) -> bool: ...
+
+
+class Turns:
+    """Makes turns and hands them to the journal. Characters and bytes are kept of a user's text and of an answer."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        journal: TurnJournal,
+        recovery: Recovery,
+        *,
+        capture: str,
+        turn_chars_max: int,
+        answer_bytes_max: int,
+    ) -> None:
+        self._sessions = sessions
+        self._journal = journal
+        self._recovery = recovery
+        self._capture = capture
+        self._turn_chars_max = turn_chars_max
+        self._answer_bytes_max = answer_bytes_max
+
+    async def current(
+        self, conversation: Conversation, scope: Scope, now: float, request_id: str
+    ) -> Turn | Answered | None:
+        """The turn that the request's own words begin or belong to; without any, the one it goes on from."""
+        said = self._newest(conversation, scope)
+        if said is None:
+            return await self._continued(conversation, scope)
+        scope = replace(scope, session=await self._sessions.name(scope, conversation, now))
+        messages = self._messages(conversation, scope)
+        return self._turn(said, scope, self._after(conversation, scope), now, request_id, resumed=messages.tool_spoke)
+
+    async def record(
+        self, turn: Turn | Answered, conversation: Conversation, scope: Scope, dialect: str
+    ) -> Ticket | None:
+        """Offer to the journal what the request brings; a ticket when its answer is to be observed."""
+        observing = self._capture in OBSERVING
+        if isinstance(turn, Answered):
+            if observing:
+                self._sessions.opened(turn.turn_id, replace(scope, session=turn.session))
+            return Ticket(turn.turn_id, dialect) if observing else None
+        messages, after = self._messages(conversation, turn.scope), self._after(conversation, turn.scope)
+        session, now = turn.scope.session or "", turn.opened_at
+        chosen = await self._recovery.choose(
+            messages, user=turn.scope.user, session=session, now=now, history=not _kept_by_api(conversation)
+        )
+        opened = self._opened(turn, chosen, after)
+        accepted = self._offer_all(messages, chosen, opened)
+        if not chosen.current or chosen.current[-1].ordinal != turn.ordinal:
+            return None  # the turn itself is not to be kept
+        if accepted and chosen.complete and not _kept_by_api(conversation):
+            self._recovery.seen.settle(turn.scope.user, session, chosen.current[-1])
+        if self._capture == "history" and not _kept_by_api(conversation):
+            self._close_from_history(messages, turn)
+        if not observing or not accepted:
+            return None
+        self._sessions.opened(turn.id, turn.scope)
+        earlier = opened[len(chosen.recovered) : -1]
+        return Ticket(turn.id, dialect, tuple(each.id for each in earlier))
+
+    async def decline(self, scope: Scope | None, conversation: Conversation, now: float) -> None:
+        """Remember that the request's own words are not to be kept, not from a later history either."""
+        if scope is None:
+            messages = UserMessages(conversation, user="", session="", chars_max=self._turn_chars_max)
+            oldest = islice(messages.current(), self._recovery.rules.new_turns_max)
+            self._recovery.seen.declined_by_nobody(said.text for said in oldest)
+        elif any(message.role is Role.USER for message in conversation.messages):
+            scope = replace(scope, session=await self._lasting_session(conversation, scope))
+            for said in self._recovery.declines(self._messages(conversation, scope), now):
+                self._journal.offer(TurnClosed(said.place, "declined", now))
+
+    # --- what the request brings -------------------------------------------------------------------------------------
+
+    def _messages(self, conversation: Conversation, scope: Scope) -> UserMessages:
+        return UserMessages(conversation, user=scope.user, session=scope.session or "", chars_max=self._turn_chars_max)
+
+    def _newest(self, conversation: Conversation, scope: Scope) -> Said | None:
+        return next(self._messages(conversation, scope).current_backwards(), None)
+
+    def _after(self, conversation: Conversation, scope: Scope) -> str:
+        """The answer that a request goes on from, where the API keeps the history: it tells the same words apart."""
+        if conversation.conversation_id is None:
+            return conversation.previous_id or ""
+        latest = self._sessions.latest(scope)
+        return conversation.previous_id or (latest.answer_id if latest else "")
+
+    async def _continued(self, conversation: Conversation, scope: Scope) -> Answered | None:
+        """A request without words of the user's own (a tool's result) extends the turn whose answer it goes on from."""
+        if conversation.previous_id:
+            return await self._sessions.answered(scope.user, conversation.previous_id)
+        return self._sessions.latest(replace(scope, session=scope.session or conversation.conversation_id))
+
+    async def _lasting_session(self, conversation: Conversation, scope: Scope) -> str:
+        """What the session is called whenever it began: for that nobody has to be asked, but in a chain of answers."""
+        if named := scope.session or conversation.conversation_id:
+            return named
+        if conversation.previous_id:
+            before = await self._sessions.answered(scope.user, conversation.previous_id)
+            return before.session if before else "r_" + digest(scope.user, conversation.previous_id)
+        return session_key(scope, conversation)
+
+    # --- turns and their ends ----------------------------------------------------------------------------------------
+
+    def _turn(self, said: Said, scope: Scope, after: str, at: float, request_id: str, *, resumed: bool) -> Turn:
+        return Turn(
+            id=turn_id(scope, said.ordinal, said.text, after=after),
+            scope=scope,
+            ordinal=said.ordinal,
+            user_text=storable(said.text, self._turn_chars_max),
+            opened_at=at,
+            request_id=request_id,
+            resumed=resumed,
+            message_id=said.id,
+        )
+
+    def _opened(self, newest: Turn, chosen: Chosen, after: str) -> list[Turn]:
+        """One turn for each message that was chosen, a moment apart, the request's newest words at its own time."""
+        every = (*chosen.recovered, *chosen.current)
+        return [
+            self._turn(
+                said,
+                newest.scope,
+                after,
+                newest.opened_at - (len(every) - 1 - number) * APART_S,
+                newest.request_id,
+                resumed=said.place in chosen.again or (newest.resumed and said in chosen.current),
+            )
+            for number, said in enumerate(every)
+        ]
+
+    def _offer_all(self, messages: UserMessages, chosen: Chosen, opened: Sequence[Turn]) -> bool:
+        """Whether the journal took all of them."""
+        taken = True
+        for said, turn in zip((*chosen.recovered, *chosen.current), opened, strict=True):
+            if self._journal.offer(turn):
+                self._recovery.seen.journalled(said, turn.opened_at)
+            else:
+                taken = False
+        for said, turn in zip(chosen.recovered, opened, strict=False):
+            self._close(turn.id, messages.answer_to(said), opened[-1].opened_at)
+        return taken
+
+    def _close_from_history(self, messages: UserMessages, newest: Turn) -> None:
+        """The client resends what was answered before: the newest answer closes the turns before this one."""
+        before = [*islice(messages.answered_before_backwards(), self._recovery.rules.new_turns_max)]
+        answer = messages.answer_to(before[0]) if before else ""
+        for said in before:
+            if answer and self._was_kept(said):
+                closed = turn_id(newest.scope, said.ordinal, said.text)
+                self._close(closed, answer if said is before[0] else "", newest.opened_at, status="answered")
+
+    def _was_kept(self, said: Said) -> bool:
+        """Not what was declined: neither is its answer kept."""
+        known = self._recovery.seen.here(said)
+        return said.ordinal in known.journalled and not known.is_declined(said.ordinal)
+
+    def _close(self, turn_id: str, answer: str, at: float, status: str = "") -> None:
+        status = status or ("answered" if answer else "answer_lost")
+        tail = storable(answer[-self._answer_bytes_max :]) if answer else None
+        self._journal.offer(TurnClosed(turn_id, status, at, answer=tail))
+
+
+def _kept_by_api(conversation: Conversation) -> bool:
+    """Whether the API keeps the history: then a request brings what is new, and nothing that it holds is history."""
+    return conversation.conversation_id is not None or conversation.previous_id is not None
+
+
+def storable(text: str, chars_max: int | None = None) -> str:
+    """Text that every database takes: no lone surrogates, no NUL; the head of it when it is too long."""
+    return text[:chars_max].encode("utf-8", "replace").decode().replace("\x00", " ")

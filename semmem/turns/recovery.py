@@ -1,0 +1,173 @@
+"""Which messages of a request become turns: the new ones, and of its history those that semmem never saw.
+
+A request that passed without semmem (it was down, or too slow) shows up in the history of the next one. But not all
+that a history holds was said by its user: applications put examples in front of their prompts, agents hand transcripts
+on, and some of it was said not to be kept. So a message of the history is taken for the user's own only where the words
+before it are known to have been journalled: what follows them in the same conversation was said after them. What was
+declined ends that: what follows it unseen counts as declined too, until the next words that were journalled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from semmem.turns.said import Said, UserMessages, began_at
+from semmem.turns.seen import Known, SeenMessages, Unread
+
+EXAMINED_MAX = 10
+"""So many times as many messages as may be recovered are looked at, for known ones among and before them."""
+
+SAME_REQUEST_S = 0.1
+"""More than what the turns of one request are opened apart, less than any pause between two sessions."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryRules:
+    """``mode``: ``known_sessions``; ``always``: also where nothing of the conversation is known; or ``never``.
+
+    Of one request at most ``history_turns_max`` messages of its history and ``new_turns_max`` new ones, the newest.
+    Words that were journalled ``kept_s`` seconds ago or longer prove nothing any more: what was declined after them
+    may be forgotten by then.
+    """
+
+    mode: str = "known_sessions"
+    history_turns_max: int = 50
+    new_turns_max: int = 32
+    kept_s: float = 7 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What of a request becomes turns, oldest first.
+
+    ``again``: places of current messages that are journalled already. ``complete``: no later request needs to look at
+    what stands before the last of them.
+    """
+
+    recovered: tuple[Said, ...]
+    current: tuple[Said, ...]
+    again: frozenset[str]
+    complete: bool
+
+
+class Recovery:
+    """Decides. ``on_history`` is told what became of how many messages, in one word: ``recovered``, ``unproven``,
+    ``declined``, ``erased``, ``over_limit``, ``unread``."""
+
+    def __init__(
+        self,
+        seen: SeenMessages | None = None,
+        rules: RecoveryRules = RecoveryRules(),
+        *,
+        on_history: Callable[[str, int], None] = lambda _word, _number: None,
+    ) -> None:
+        self.seen = SeenMessages() if seen is None else seen
+        self.rules = rules
+        self._on_history = on_history
+
+    def declines(self, messages: UserMessages, now: float) -> list[Said]:
+        """The current messages that were not known to be declined. Oldest first: what follows the first of them
+        unseen is not recovered either."""
+        oldest = islice(messages.current(), self.rules.new_turns_max)
+        news = [said for said in oldest if self.seen.declined(said, now)]
+        self._count("declined", len(news))
+        return news
+
+    async def choose(
+        self, messages: UserMessages, *, user: str, session: str, now: float, history: bool = True
+    ) -> Chosen:
+        """Never raises. ``history``: whether the client keeps the history, and resends it."""
+        newest = self.rules.new_turns_max
+        current = [*islice(messages.current_backwards(), newest)][::-1]
+        self._count("over_limit", messages.current_count - newest)
+        past = self._unsettled(messages, self.seen.settled(user, session)) if history else []
+        doubtful = current if messages.answered else current[:-1]
+        complete = True
+        try:
+            known = await self.seen.look_up([*past, *doubtful])
+        except Unread:
+            self._count("unread", len(past))
+            known, past, complete = {said.id: self.seen.here(said) for said in doubtful}, [], False
+        began = began_at(session)
+        wanted = (said for said in current if said not in doubtful or _is_wanted(said, known[said.id], began))
+        again = frozenset(said.place for said in doubtful if said.ordinal in known[said.id].journalled)
+        recovered, settled = await self._recovered(past, known, user, now)
+        return Chosen(tuple(recovered), tuple(wanted), again, complete and settled)
+
+    def _unsettled(self, messages: UserMessages, settled: str | None) -> list[Said]:
+        """The history from the last words that were dealt with, oldest first."""
+        found, chars = list[Said](), 0
+        for said in islice(messages.history_backwards(), EXAMINED_MAX * self.rules.history_turns_max):
+            found.append(said)
+            chars += len(said.text)
+            if said.place == settled or chars > EXAMINED_MAX * messages.chars_max:
+                break
+        return found[::-1]
+
+    async def _recovered(
+        self, past: Sequence[Said], known: Mapping[str, Known], user: str, now: float
+    ) -> tuple[Sequence[Said], bool]:
+        """The messages, and whether that was all of them."""
+        wanted, erased = self._wanted(past, known, now), list[Said]()
+        if wanted:
+            try:
+                forgotten_at = await self.seen.forgotten_at(user)
+                if forgotten_at is not None:  # words that were said again since do not count as new
+                    known = await self.seen.look_up(past, first=True)
+            except Unread:
+                self._count("unread", len(wanted))
+                return (), False
+            if forgotten_at is not None:
+                left = self._wanted(past, known, now, forgotten_at)
+                wanted, erased = left, [said for said in wanted if said not in left]
+        found = wanted[-self.rules.history_turns_max :]
+        self._count("recovered", len(found))
+        self._count("over_limit", len(wanted) - len(found))
+        self._count("erased", self.seen.passed(erased))
+        self._count("unproven", self.seen.passed(said for said in past if said not in wanted))
+        return found, len(found) == len(wanted)
+
+    def _wanted(
+        self, past: Sequence[Said], known: Mapping[str, Known], now: float, forgotten_at: float | None = None
+    ) -> list[Said]:
+        """What may be recovered. Of a user of whom something was erased nothing is taken on trust: only words that
+        were journalled after that prove that what follows them was said after it as well."""
+        if self.rules.mode == "never":
+            return []
+        trusting = self.rules.mode == "always"
+        floor = -math.inf if trusting else now - self.rules.kept_s
+        if forgotten_at is not None:
+            trusting, floor = False, max(floor, forgotten_at)
+        return [*self._behind_known(past, known, floor, trusting)]
+
+    def _behind_known(
+        self, past: Sequence[Said], known: Mapping[str, Known], floor: float, proven: bool
+    ) -> Iterator[Said]:
+        """What nobody has seen, where the last known words before it were journalled after ``floor``."""
+        for said in past:
+            what = known[said.id]
+            if what.is_declined(said.ordinal):
+                proven = False
+            elif said.ordinal in what.journalled:
+                proven = what.journalled[said.ordinal] > floor
+            elif what.journalled or what.passed:
+                continue
+            elif self.seen.was_nobodys(said):
+                proven = False
+            elif proven:
+                yield said
+
+    def _count(self, word: str, number: int) -> None:
+        if number > 0:
+            self._on_history(word, number)
+
+
+def _is_wanted(said: Said, what: Known, began: float) -> bool:
+    """Whether a current message becomes a turn although it need not be new: not when it was not to be kept, nor when
+    an earlier session with the same words has learnt it."""
+    if said.ordinal in what.declined and what.is_declined(said.ordinal):
+        return False
+    return what.journalled.get(said.ordinal, math.inf) >= began - SAME_REQUEST_S

@@ -1,0 +1,137 @@
+"""Which messages were seen before, and whether they may be kept: as digests, the most recent ones in this process and
+all of them in the journal. No text, and no name of a user."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from semmem.identity import Recent, digest
+from semmem.ports import JournalError, MessageRecords
+from semmem.turns.said import Said, lasting_session, message_id
+
+PLACES_MAX = 16
+"""How many places of the same words in one conversation are remembered in process: "yes" may be said all day."""
+
+
+class Unread(Exception):
+    """The journal does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of some words in a conversation: at which ordinals they were journalled or declined, and when.
+
+    ``passed``: they stood in a history and were left alone there.
+    """
+
+    journalled: Mapping[int, float] = field(default_factory=dict)
+    declined: Mapping[int, float] = field(default_factory=dict)
+    passed: bool = False
+
+    def is_declined(self, ordinal: int) -> bool:
+        """Whether the last that was heard of these words, here or else anywhere, is that they are not to be kept."""
+        if ordinal in self.journalled:
+            return self.declined.get(ordinal, -math.inf) >= self.journalled[ordinal]
+        return bool(self.declined)
+
+
+UNSEEN = Known()
+
+
+class SeenMessages:
+    """Remembers ``messages_max`` messages in process; beyond that it asks the journal, for ``lookup_timeout_s`` at
+    most. Without ``records`` nothing is known beyond this process."""
+
+    def __init__(
+        self, records: MessageRecords | None = None, *, messages_max: int = 20_000, lookup_timeout_s: float = 0.1
+    ) -> None:
+        self._records = records
+        self._lookup_timeout_s = lookup_timeout_s
+        self._known = Recent[Known](messages_max)
+        self._settled = Recent[str](messages_max)
+        self._anonymous = Recent[bool](messages_max)
+
+    def here(self, said: Said) -> Known:
+        """What this process knows of the words."""
+        return self._known.get(said.id) or UNSEEN
+
+    def journalled(self, said: Said, at: float) -> None:
+        """The journal has taken it. The first time counts."""
+        known = self.here(said)
+        first = known.journalled.get(said.ordinal, at)
+        self._known.put(said.id, replace(known, journalled=_with(known.journalled, said.ordinal, first)))
+
+    def declined(self, said: Said, at: float) -> bool:
+        """It is not to be kept; whether that is news. The last time counts."""
+        known = self.here(said)
+        self._known.put(said.id, replace(known, declined=_with(known.declined, said.ordinal, at)))
+        return said.ordinal not in known.declined or not known.is_declined(said.ordinal)
+
+    def passed(self, left: Iterable[Said]) -> int:
+        """Messages of a history that were left alone; how many of them were not known yet."""
+        unseen = {said.id for said in left if self.here(said) is UNSEEN}
+        for each in unseen:
+            self._known.put(each, Known(passed=True))
+        return len(unseen)
+
+    def declined_by_nobody(self, texts: Iterable[str]) -> None:
+        """Words of somebody who was not identified."""
+        for text in texts:
+            self._anonymous.put(message_id("", "", text), True)
+
+    def was_nobodys(self, said: Said) -> bool:
+        """Whether somebody who was not identified has said the same."""
+        return self._anonymous.get(message_id("", "", said.text)) is not None
+
+    def settle(self, user: str, session: str, last: Said) -> None:
+        """Everything in the conversation up to these words was dealt with."""
+        self._settled.put(digest(user, lasting_session(session)), last.place)
+
+    def settled(self, user: str, session: str) -> str | None:
+        """The place of the last words that were dealt with."""
+        return self._settled.get(digest(user, lasting_session(session)))
+
+    async def look_up(self, asked: Sequence[Said], *, first: bool = False) -> dict[str, Known]:
+        """What is known of each message, by its id. Raises Unread when the journal has to be asked and does not say.
+
+        It is asked about those that this process never saw; ``first``: about all of them, since it may know that
+        they were journalled earlier than this process heard of them.
+        """
+        known = {said.id: self.here(said) for said in asked}
+        unseen = [each for each, what in known.items() if first or what is UNSEEN]
+        if not unseen or self._records is None:
+            return known
+        try:
+            async with asyncio.timeout(self._lookup_timeout_s):
+                rows = await self._records.said_before(unseen)
+        except (TimeoutError, JournalError):
+            raise Unread from None
+        for row in rows:
+            what = known[row.message_id]
+            if row.declined:
+                what = replace(what, declined={**what.declined, row.ordinal: row.at})
+            else:
+                earliest = min(row.at, what.journalled.get(row.ordinal, row.at))
+                what = replace(what, journalled={**what.journalled, row.ordinal: earliest})
+            known[row.message_id] = what
+            self._known.put(row.message_id, what)
+        return known
+
+    async def forgotten_at(self, user: str) -> float | None:
+        """When anything the user had said was last erased. Raises Unread."""
+        if self._records is None:
+            return None
+        try:
+            async with asyncio.timeout(self._lookup_timeout_s):
+                return await self._records.forgotten_at(user)
+        except (TimeoutError, JournalError):
+            raise Unread from None
+
+
+def _with(places: Mapping[int, float], ordinal: int, at: float) -> dict[int, float]:
+    """The newest PLACES_MAX of them."""
+    others = [(other, then) for other, then in places.items() if other != ordinal]
+    return dict([*others, (ordinal, at)][-PLACES_MAX:])
