@@ -8,7 +8,6 @@ from semmem import assembly
 from semmem.assembly import DAY_S, Backends, Removed
 from semmem.config.settings import Settings
 from semmem.extraction.consolidation import Consolidator
-from semmem.extraction.contradiction import judge
 from semmem.extraction.summaries import Summariser, SummaryRules
 from semmem.extraction.upkeep import Upkeep, UpkeepRules
 from semmem.management.life import Life
@@ -22,7 +21,6 @@ def consolidator(settings: Settings, backends: Backends) -> Consolidator:
         backends.store,
         backends.journal,
         backends.journal,
-        judge=judge,
         cosine_min=settings.memory.consolidation.similarity_threshold,
     )
 
@@ -46,7 +44,7 @@ def upkeep(settings: Settings, backends: Backends, sweepable: Sweepable, on_remo
     )
 
 
-def life(settings: Settings, backends: Backends) -> Life:
+def life(settings: Settings, backends: Backends, on_removed: Removed) -> Life:
     model = settings.external_model("memory_extraction")
     summariser = Summariser(
         backends.store,
@@ -66,4 +64,5 @@ def life(settings: Settings, backends: Backends) -> Life:
         consolidator(settings, backends),
         summariser,
         clock=time.time,
+        on_removed=on_removed,
     )

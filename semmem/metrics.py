@@ -70,8 +70,15 @@ class Metrics:
 
         # life of memories
         self.memories_removed = Counter(
-            "semmem_memories_removed", "Memories that went by themselves, by reason.", ["reason"], registry=r
+            "semmem_memories_removed",
+            "Memories and versions of them that went by themselves, by reason.",
+            ["reason"],
+            registry=r,
         )
+        self.facts_dropped = Counter(
+            "semmem_facts_dropped", "New facts not stored because a memory says the same, by reason.", ["reason"],
+            registry=r,
+        )  # fmt: skip
         self.uses_dropped = Counter("semmem_memory_uses_dropped", "Uses of memories that were not counted.", registry=r)
 
         # stores, embedder, models

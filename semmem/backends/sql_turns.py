@@ -39,6 +39,7 @@ from semmem.backends.sql_tables import (
     answers,
     batches,
     closed_row,
+    dropped,
     opened_row,
     row_turn,
     session_drifts,
@@ -219,7 +220,7 @@ def forget_turns(conn: Connection, scope: Scope) -> int:
     for table in (turns, batches, versions):
         conn.execute(delete(table).where(within(table, scope)))
     if scope == Scope(scope.user):
-        for table in (accesses, users):
+        for table in (accesses, dropped, users):
             conn.execute(delete(table).where(table.c.user_id == scope.user))
     if scope.project is None and scope.agent is None:
         for table in (session_ends, session_drifts, session_pasts):

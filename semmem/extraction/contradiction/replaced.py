@@ -11,12 +11,11 @@ from collections.abc import Callable
 
 from semmem.extraction.contradiction import lexicon
 from semmem.extraction.contradiction.pair import Pair, Words, across, groups
-from semmem.extraction.contradiction.statement import stem
+from semmem.extraction.contradiction.statement import read, stem
 from semmem.extraction.contradiction.wording import (
     Change,
     Tokens,
     change,
-    clauses,
     is_calendar,
     is_quantity,
     phrases,
@@ -30,14 +29,25 @@ DIRECTIONS = frozenset({"from", "before", "after", "without", "until", "since"})
 ELSEWHEN = frozenset("night nights day days home weekend weekends times first last work".split())
 """What follows a preposition without being the name of a place or a firm."""
 PAST = frozenset(
-    "was were had did went gave took got bought sold left lost broke woke rose wrote spoke drove rode ate drank swam ran "
-    "sang flew saw met found kept paid spent began became grew brought bore taught told said made sent felt thought chose "
-    "bit tore swore stopped won sat heard held stood laid fell built caught cut drew fought forgot hid hit hurt knew lent "
-    "let put read rang shot shut slept stole threw understood wore".split()
+    "was were had did went gave took got bought sold left lost broke woke rose wrote spoke drove rode ate drank swam "
+    "ran sang flew saw met found kept paid spent began became grew brought bore taught told said made sent felt bit "
+    "thought chose tore swore won sat heard held stood laid fell built caught cut drew fought forgot hid hit hurt knew "
+    "lent let put read rang shot shut slept stole threw understood wore".split()
 )
 _PLACED = frozenset({"#live", "#origin", "#employer"})
 _EXCLUSIVE = frozenset(f"#{name}" for name in lexicon.EXCLUSIVE)
 _MEASURED = frozenset(f"#{name}" for name in lexicon.MEASURED)
+_DATES = frozenset({"day", "month", "weekday", "time"})
+_MEASURES = {
+    "#age": frozenset({"count", "months"}),
+    "#budget": frozenset({"count", "money"}),
+    "#birthday": frozenset({"day", "month"}),
+    "#wake": frozenset({"time", "count"}),
+    "#address": frozenset({"count", "code"}),
+    "#expire": _DATES,
+    "#due": _DATES,
+}
+"""The kinds of quantities that are the value of an attribute. A weekday is not somebody's age."""
 _ENDED_BY_A_CHANGE = frozenset("#use #drive #have #live #employer #job".split())
 _ONE_AT_A_TIME = frozenset(lexicon.ONE_AT_A_TIME | {"manager", "wife", "husband", "mum", "mom", "dad", "supervisor"})
 
@@ -60,7 +70,7 @@ def loses(old: str, new: str, pair: Pair | None) -> bool:
     """
     if pair is None:
         changed = change(old, new)
-        return changed is None or changed.old not in clauses(old) + phrases(" ".join(changed.old))
+        return changed is None or phrases(" ".join(changed.old)) != [changed.old]
     return len(_left_over(pair, phrases(old), new)) > 1
 
 
@@ -101,10 +111,15 @@ def _opposite(changed: Change, _old: str, _new: str) -> bool:
     return across(_OPPOSITES, old, new)
 
 
-def _favourite(changed: Change, _old: str, _new: str) -> bool:
-    """Another favourite of the same kind of thing."""
-    favourites = {"favourite", "favorite"} & set(changed.before)
-    return bool(favourites) and changed.before[-1] in COPULAS and not changed.after
+def _attribute(changed: Change, old: str, new: str) -> bool:
+    """Another favourite of the same kind of thing, another address, another name."""
+    if changed.before[-1] not in COPULAS or changed.after or not changed.before[0].endswith("'s"):
+        return False
+    attributes = read(" ".join((*changed.before, "1"))).attributes & _EXCLUSIVE
+    if "#favourite" in attributes:
+        return True
+    numbered = all(any(token[0].isdigit() for token in stretch) for stretch in (changed.old, changed.new))
+    return bool(attributes) and (numbered or (_is_name(changed.old, old) and _is_name(changed.new, new)))
 
 
 def _one_at_a_time(changed: Change, old: str, new: str) -> bool:
@@ -124,23 +139,29 @@ def _is_name(stretch: Tokens, text: str) -> bool:
 
 
 def _denied(pair: Pair, old: str, new: str) -> bool:
-    """One says yes and the other no, of the very same. What is denied whole is untrue with all of its clause."""
-    if pair.old.negative == pair.new.negative or pair.new_only or pair.old.quantities != pair.new.quantities:
+    """One says yes and the other no, of the very same."""
+    if pair.old.negative == pair.new.negative or pair.old_only or pair.new_only or not _denies_all(pair):
         return False
     if not (pair.shared or pair.attributes) or not _same_subject(old, new):
         return False
-    if not pair.old_only:
-        return pair.old.attributes == pair.new.attributes or pair.new.change or not pair.old.attributes
-    return pair.new.negative and not pair.old_only & pair.old.names and len(_left_over(pair, clauses(old), new)) == 1
+    differing = pair.old.attributes ^ pair.new.attributes
+    return differing <= {"#have"} or pair.new.change or not pair.old.attributes
+
+
+def _denies_all(pair: Pair) -> bool:
+    """Who does not smoke does not smoke ten a day; who eats no meat on Mondays may eat some on Tuesdays."""
+    old, new = pair.old.quantities, pair.new.quantities
+    return new <= old if pair.new.negative else new == old
 
 
 def _measure(pair: Pair, old: str, new: str) -> bool:
     """Another value of an attribute that has one: an age, a budget, a birthday."""
-    if pair.old_only or pair.new_only or len(pair.conflicting) != 1 or pair.conflicting == {"year"}:
+    kinds = {kind for kind, _ in pair.old.quantities | pair.new.quantities}
+    if pair.old_only or pair.new_only or pair.old.negative != pair.new.negative or pair.conflicting != kinds:
         return False
-    kinds = [kind for kind, _ in pair.old.quantities | pair.new.quantities]
-    same = pair.old.attributes == pair.new.attributes and pair.old.negative == pair.new.negative
-    return same and bool(pair.attributes & _MEASURED) and len(set(kinds)) == 1
+    if pair.old.attributes != pair.new.attributes or INDEFINITE & {*tokens(old), *tokens(new)}:
+        return False
+    return len(kinds) == 1 and any(kinds <= _MEASURES.get(attribute, frozenset()) for attribute in pair.attributes)
 
 
 def _exclusive(pair: Pair, old: str, new: str) -> bool:
@@ -207,5 +228,5 @@ def _differ_in_direction(old: str, new: str) -> bool:
 
 
 _OPPOSITES = groups(lexicon.OPPOSITES.replace("\n", "|").split("|"))
-_LITERAL: tuple[Callable[[Change, str, str], bool], ...] = (_quantity, _opposite, _favourite, _one_at_a_time)
+_LITERAL: tuple[Callable[[Change, str, str], bool], ...] = (_quantity, _opposite, _attribute, _one_at_a_time)
 _READ: tuple[Callable[[Pair, str, str], bool], ...] = (_denied, _measure, _exclusive, _named_change)

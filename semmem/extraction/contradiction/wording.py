@@ -32,7 +32,6 @@ PREPOSITIONS = frozenset(
 NAMING = frozenset({"called", "named"})
 BREAKS = frozenset(",;:()[]，；：、")
 _SEPARATORS = CONJUNCTIONS | PREPOSITIONS | NAMING | BREAKS
-_CLAUSES = CONJUNCTIONS | NAMING | BREAKS | {"with"}
 
 _CLOSING = '.!?。！？…"“”„«»'
 _CJK = "\u3040-\u30ff\u3400-\u9fff"
@@ -88,12 +87,7 @@ def repeats(old: str, new: str) -> bool:
 
 def phrases(text: str) -> list[Tokens]:
     """The stretches between separators, without articles and words of change; empty ones are left out."""
-    return _split(tokens(text), _SEPARATORS)
-
-
-def clauses(text: str) -> list[Tokens]:
-    """As ``phrases``, but prepositions do not divide."""
-    return _split(tokens(text), _CLAUSES)
+    return _split(tokens(text))
 
 
 def change(old: str, new: str) -> Change | None:
@@ -127,10 +121,10 @@ def _kept(found: Tokens) -> Tokens:
     return tuple(token for token in found if token not in CHANGE)
 
 
-def _split(found: Tokens, separators: frozenset[str]) -> list[Tokens]:
+def _split(found: Tokens) -> list[Tokens]:
     parts: list[list[str]] = [[]]
     for token in found:
-        if token in separators:
+        if token in _SEPARATORS:
             parts.append([])
         elif token not in ARTICLES and token not in CHANGE:
             parts[-1].append(token)
