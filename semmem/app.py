@@ -33,7 +33,7 @@ from semmem.lifecycle.erasure import ERASED, PENDING, Erasure, Receipt
 from semmem.management.health import create_health
 from semmem.management.life_api import life_routes
 from semmem.memory import Hit
-from semmem.metering import MeteredEmbedder, MeteredStore
+from semmem.metering import MeteredEmbedder, MeteredStore, count_removals
 from semmem.metrics import Metrics
 from semmem.ports import (
     Batch,
@@ -267,7 +267,7 @@ class App:
         stack.push_async_callback(server.stop, 0.0)
         holds = assembly_erasure.holds(settings, backends)
         memories = assembly.memories(settings, backends, self._removed, erasure, holds, after)
-        life = partial(life_routes, assembly_life.life(settings, backends, holds))
+        life = partial(life_routes, assembly_life.life(settings, backends, holds, self._removed))
         api = assembly_api.api(settings, memories, self.metrics, more=[life])
         health = create_health(self.metrics, self._ready, lambda: self._gauges(writer, backends.store, erasure))
         return server, Addresses(
@@ -393,6 +393,8 @@ class App:
 
     def _removed(self, reason: str, number: int) -> None:
         self.metrics.memories_removed.labels(reason).inc(number)
+        if number:
+            log.info("memories removed: %d (%s)", number, reason)
 
     async def _watch_journal(self, backends: Backends, *, prune: bool) -> None:
         try:
@@ -434,6 +436,7 @@ class App:
             self.metrics.facts_rejected.labels(reason).inc(count)
         for reason, count in result.quarantined.items():
             self.metrics.facts_quarantined.labels(reason).inc(count)
+        count_removals(self.metrics, batch, result)
         stored = sum(result.stored.values())
         if result.cause:
             log.warning("batch %s: %s (%s), %d facts stored", batch.id, result.status, result.cause, stored)

@@ -8,7 +8,6 @@ from semmem import assembly
 from semmem.assembly import DAY_S, Backends, Removed
 from semmem.config.settings import Settings
 from semmem.extraction.consolidation import Consolidator
-from semmem.extraction.contradiction import judge
 from semmem.extraction.summaries import Summariser, SummaryRules
 from semmem.extraction.upkeep import Upkeep, UpkeepRules
 from semmem.lifecycle.holds import Holds
@@ -23,7 +22,6 @@ def consolidator(settings: Settings, backends: Backends) -> Consolidator:
         backends.store,
         backends.journal,
         backends.journal,
-        judge=judge,
         cosine_min=settings.memory.consolidation.similarity_threshold,
     )
 
@@ -47,7 +45,7 @@ def upkeep(settings: Settings, backends: Backends, sweepable: Sweepable, on_remo
     )
 
 
-def life(settings: Settings, backends: Backends, holds: Holds) -> Life:
+def life(settings: Settings, backends: Backends, holds: Holds, on_removed: Removed) -> Life:
     model = settings.external_model("memory_extraction")
     summariser = Summariser(
         backends.store,
@@ -68,4 +66,5 @@ def life(settings: Settings, backends: Backends, holds: Holds) -> Life:
         summariser,
         clock=time.time,
         holds=holds,
+        on_removed=on_removed,
     )

@@ -36,11 +36,16 @@ class MemoryStatus(StrEnum):
 QUARANTINED = "quarantined"
 RELEASED = "released"
 SUPERSEDED_BY = "superseded_by"
+SUPERSEDED_WHY = "superseded_why"
 MERGED = "merged"
 SUMMARY_OF = "summary_of"
-OWN_METADATA = frozenset({QUARANTINED, RELEASED, SUPERSEDED_BY, MERGED, SUMMARY_OF})
+OWN_METADATA = frozenset({QUARANTINED, RELEASED, SUPERSEDED_BY, SUPERSEDED_WHY, MERGED, SUMMARY_OF})
 """Names in a memory's metadata that semmem itself writes: why it was quarantined (a word), that somebody released it
-(true), the id of what took its place, the ids of what it took the place of."""
+(true), the id of what took its place and a reason word, the ids of what it took the place of."""
+
+CONTRADICTED, UPDATED, REPEATED, SUMMARISED = "contradicted", "updated", "repeated", "summarised"
+"""Why a statement is no longer retrieved, beside MERGED: another memory says otherwise, or a new version of this one;
+another one says the same, word for word; a summary took its place."""
 
 
 class Role(StrEnum):

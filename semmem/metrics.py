@@ -76,7 +76,10 @@ class Metrics:
 
         # life of memories
         self.memories_removed = Counter(
-            "semmem_memories_removed", "Memories that went, by reason.", ["reason"], registry=r
+            "semmem_memories_removed",
+            "Memories and versions of them that went, by reason.",
+            ["reason"],
+            registry=r,
         )
         self.erasures = Counter(
             "llm_memory_erasures", "Erasures by result (done, pending, finished).", ["result"], registry=r
@@ -86,6 +89,10 @@ class Metrics:
         )
         self.erased_halves = Counter(
             "semmem_erased_halves", "Halves of erased turns that came late, by where they were met.", ["where"],
+            registry=r,
+        )  # fmt: skip
+        self.facts_dropped = Counter(
+            "semmem_facts_dropped", "New facts not stored because a memory says the same, by reason.", ["reason"],
             registry=r,
         )  # fmt: skip
         self.uses_dropped = Counter("semmem_memory_uses_dropped", "Uses of memories that were not counted.", registry=r)

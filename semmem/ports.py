@@ -344,8 +344,17 @@ class MessageRecords(Protocol):
         session): what was said then or before may be erased. None when nothing was, or too long ago to matter."""
 
 
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """New facts that were not stored because a memory says the same: why, how often, and when last (seconds)."""
+
+    reason: str
+    times: int
+    last_at: float
+
+
 class History(Protocol):
-    """Earlier versions of memories. Raises JournalError."""
+    """Earlier versions of memories, and what was not stored because of them. Raises JournalError."""
 
     async def keep_version(self, memory: Memory) -> None:
         """Keep one version (without its vector). Idempotent on (user, id, version)."""
@@ -353,8 +362,14 @@ class History(Protocol):
     async def versions(self, scope: Scope, memory_id: str) -> list[Memory]:
         """Earlier versions, oldest first."""
 
+    async def note_dropped(self, scope: Scope, memory_id: str, reason: str, *, now: float) -> None:
+        """Count a new fact that was not stored, at the memory that says it already. A repeated try may count twice."""
+
+    async def dropped(self, scope: Scope, memory_id: str) -> list[Dropped]:
+        """One for each reason, in the order of the reasons."""
+
     async def forget_versions(self, scope: Scope, memory_id: str) -> int:
-        """Erase all that is kept beside one memory: earlier versions (how many), statistics.
+        """Erase all that is kept beside one memory: earlier versions (how many), what was dropped, statistics.
 
         A batch of the user that is under way is no longer allowed to write it (``UserWork.allows``).
         """

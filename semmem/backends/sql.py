@@ -38,7 +38,7 @@ from semmem.backends.sql_tables import (
     within,
 )
 from semmem.memory import Fact, Forgetting, Memory, Scope, Turn
-from semmem.ports import Batch, BatchRules, SaidBefore, TurnClosed, Uses, WaitingSession
+from semmem.ports import Batch, BatchRules, Dropped, SaidBefore, TurnClosed, Uses, WaitingSession
 
 
 class SqlJournal:
@@ -264,6 +264,14 @@ class SqlJournal:
         bodies = select(versions.c.body).where(this).order_by(versions.c.version)
         found = await self._file.read(lambda conn: conn.execute(bodies).scalars().all())
         return [json_memory(body) for body in found]
+
+    async def note_dropped(self, scope: Scope, memory_id: str, reason: str, *, now: float) -> None:
+        """As in the port."""
+        await self._file.write(lambda conn: sql_life.note_dropped(conn, scope.user, memory_id, reason, now))
+
+    async def dropped(self, scope: Scope, memory_id: str) -> list[Dropped]:
+        """As in the port."""
+        return await self._file.read(lambda conn: sql_life.dropped_at(conn, scope.user, memory_id))
 
     async def forget_versions(self, scope: Scope, memory_id: str) -> int:
         """As in the port. Bound to the scope like versions."""

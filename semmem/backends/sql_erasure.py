@@ -19,6 +19,7 @@ from semmem.backends.sql_tables import (
     accesses,
     answers,
     batches,
+    dropped,
     erasures,
     json_memory,
     pending_erasures,
@@ -176,4 +177,5 @@ def _erase_user(conn: Connection, user: str, at: float) -> int:
     live = select(batches.c.id).where(LIVE)
     conn.execute(delete(erasures).where(erasures.c.user_id == user, erasures.c.batch_id.not_in(live)))
     conn.execute(delete(users).where(users.c.user_id == user))
+    conn.execute(delete(dropped).where(dropped.c.user_id == user, dropped.c.last_at <= at))
     return conn.execute(delete(accesses).where(accesses.c.user_id == user, accesses.c.last_at <= at)).rowcount

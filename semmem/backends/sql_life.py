@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, and_, case, delete, select, true, update
 
-from semmem.backends.sql_tables import LIVE, accesses, batches, erasures, scope_row, users, versions, within
+from semmem.backends.sql_tables import LIVE, accesses, batches, dropped, erasures, scope_row, users, versions, within
 from semmem.backends.sql_turns import upsert_into
 from semmem.memory import Scope
-from semmem.ports import Uses
+from semmem.ports import Dropped, Uses
 
 HOLD = "hold"
 """Trigger word of a hold."""
@@ -42,7 +42,7 @@ def mark_kept(conn: Connection, user: str, now: float) -> None:
 
 def forget_user(conn: Connection, user: str) -> None:
     """Everything about a user without memories, except turns that wait or are being learnt from."""
-    for table in (users, accesses, versions):
+    for table in (users, accesses, dropped, versions):
         conn.execute(delete(table).where(table.c.user_id == user))
 
 
@@ -92,15 +92,28 @@ def forget_memories(conn: Connection, scope: Scope, memory_ids: Sequence[str]) -
             rows = [{"batch_id": batch_id, "memory_id": memory_id, "user_id": scope.user} for memory_id in ids]
             conn.execute(upsert_into(conn.dialect.name, erasures).on_conflict_do_nothing(), rows)
         number += conn.execute(delete(versions).where(within(versions, scope), versions.c.memory_id.in_(ids))).rowcount
-        mine = and_(accesses.c.user_id == scope.user, accesses.c.memory_id.in_(ids))
-        conn.execute(delete(accesses).where(mine))
+        for table in (accesses, dropped):
+            conn.execute(delete(table).where(table.c.user_id == scope.user, table.c.memory_id.in_(ids)))
     return number
 
 
 def kept_ids(conn: Connection, user: str) -> set[str]:
     """Memories of which anything is kept here."""
-    found = (select(table.c.memory_id).where(table.c.user_id == user) for table in (versions, accesses))
+    found = (select(table.c.memory_id).where(table.c.user_id == user) for table in (versions, accesses, dropped))
     return {memory_id for each in found for memory_id in conn.execute(each).scalars()}
+
+
+def note_dropped(conn: Connection, user: str, memory_id: str, reason: str, now: float) -> None:
+    row = {"user_id": user, "memory_id": memory_id, "reason": reason, "times": 1, "last_at": now}
+    statement = upsert_into(conn.dialect.name, dropped).values(row)
+    more = {"times": dropped.c.times + 1, "last_at": statement.excluded.last_at}
+    conn.execute(statement.on_conflict_do_update(index_elements=["user_id", "memory_id", "reason"], set_=more))
+
+
+def dropped_at(conn: Connection, user: str, memory_id: str) -> list[Dropped]:
+    mine = and_(dropped.c.user_id == user, dropped.c.memory_id == memory_id)
+    rows = conn.execute(select(dropped).where(mine).order_by(dropped.c.reason))
+    return [Dropped(row.reason, row.times, row.last_at) for row in rows]
 
 
 def record_uses(conn: Connection, uses: Sequence[tuple[str, str, Uses]]) -> None:

@@ -190,6 +190,17 @@ accesses = Table(
     Column("last_at", Double, nullable=False),
 )
 
+dropped = Table(
+    "dropped",
+    metadata,
+    Column("user_id", AnyText, primary_key=True),
+    Column("memory_id", AnyText, primary_key=True),
+    Column("reason", Text, primary_key=True),
+    Column("times", Integer, nullable=False),
+    Column("last_at", Double, nullable=False),
+)
+"""How often a new fact was not stored because a memory says it already. One row for each reason, and no content."""
+
 erasures = Table(
     "erasures",
     metadata,

@@ -6,7 +6,20 @@ import base64
 import hashlib
 from dataclasses import dataclass, replace
 
-from semmem.memory import QUARANTINED, RELEASED, SUPERSEDED_BY, Fact, Memory, MemoryStatus, Scope, Source, Turn, Vector
+from semmem.memory import (
+    CONTRADICTED,
+    QUARANTINED,
+    RELEASED,
+    SUPERSEDED_BY,
+    SUPERSEDED_WHY,
+    Fact,
+    Memory,
+    MemoryStatus,
+    Scope,
+    Source,
+    Turn,
+    Vector,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +86,14 @@ def updated(old: Memory, new: Candidate) -> Memory:
     )
 
 
-def superseded(old: Memory, new: Candidate, by: str) -> Memory:
-    """The version of a memory that is no longer retrieved; ``by`` is the memory that took its place."""
+def superseded(old: Memory, new: Candidate, by: str, why: str = CONTRADICTED) -> Memory:
+    """The version of a memory that is no longer retrieved; ``by`` is the memory that took its place, ``why`` a word."""
     return replace(
         old,
         version=old.version + 1,
         status=MemoryStatus.SUPERSEDED,
         updated_at=new.now,
-        metadata={**old.metadata, SUPERSEDED_BY: by},
+        metadata={**old.metadata, SUPERSEDED_BY: by, SUPERSEDED_WHY: why},
     )
 
 

@@ -1,32 +1,27 @@
 """Memories that say the same become one; the others are superseded by it and kept in history.
 
 Likeness alone is not enough: "is allergic" and "is not allergic" are 0.98 apart from 1. Two memories are one only when
-the rules that compare a new fact with a stored one call them the same in both directions, and they hold the same
-numbers and names; and what stays must hold every word that matters of what goes.
+they are the same word for word, articles, case and the spelling of numbers aside: nothing is lost with the one that
+goes.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import islice
 
 import numpy as np
 
-from semmem.extraction.contradiction import Verdict
-from semmem.extraction.grounding import content_words, covers, names, numbers
-from semmem.extraction.screen import same_text
+from semmem.extraction.contradiction import repeats
+from semmem.extraction.grounding import content_words
 from semmem.extraction.writes import Writes
-from semmem.memory import MERGED, SUPERSEDED_BY, Memory, MemoryStatus, Scope, Vector
+from semmem.memory import MERGED, SUPERSEDED_BY, SUPERSEDED_WHY, Memory, MemoryStatus, Scope, Vector
 from semmem.ports import History, Store, UserWork
 
 MERGED_IDS_MAX = 100
 """Of the memories that one took in, so many ids are listed in its metadata."""
-
-Judge = Callable[[str, str, float], Verdict]
-"""As for Dedup: what a new text is to an old one, given the cosine of the two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +30,6 @@ class Group:
 
     kept: Memory
     merged: tuple[Memory, ...]
-
-
-class _Read:
-    """A text of which each part is read once, however many it is compared with."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    @cached_property
-    def words(self) -> set[str]:
-        return content_words(self.text)
-
-    @cached_property
-    def numbers(self) -> set[float]:
-        return numbers(self.text)
-
-    @cached_property
-    def names(self) -> set[str]:
-        return names(self.text)
 
 
 class Consolidator:
@@ -70,7 +46,6 @@ class Consolidator:
         history: History,
         work: UserWork,
         *,
-        judge: Judge,
         cosine_min: float = 0.9,
         memories_max: int = 2000,
         pairs_max: int = 5000,
@@ -81,7 +56,6 @@ class Consolidator:
         self._store = store
         self._history = history
         self._work = work
-        self._judge = judge
         self._cosine_min = cosine_min
         self._memories_max = memories_max
         self._pairs_max = pairs_max
@@ -111,7 +85,7 @@ class Consolidator:
         # What stays is written first: a crash then leaves doubles, not holes.
         if not await writes.replace(kept, _merged(kept, found)):
             return 0
-        return sum([await writes.replace(old, superseded(old, kept.id, now)) for old in found])
+        return sum([await writes.replace(old, superseded(old, kept.id, now, MERGED)) for old in found])
 
     def _groups(self, memories: Sequence[Memory]) -> list[Group]:
         buckets: dict[tuple[str, str], list[Memory]] = {}
@@ -127,7 +101,6 @@ class Consolidator:
         ``pairs`` is exhausted when enough was compared.
         """
         ordered = sorted(memories, key=_informative, reverse=True)
-        read = [_Read(memory.content) for memory in ordered]
         alike = cosines(ordered)
         taken: set[int] = set()
         for place, kept in enumerate(ordered):
@@ -136,20 +109,10 @@ class Consolidator:
             near = np.flatnonzero(alike[place] >= self._cosine_min).tolist()
             later = [other for other in near if other > place and other not in taken]
             compared = [other for other, _ in zip(later, pairs, strict=False)]
-            merged = [
-                other for other in compared if self._says_same(read[place], read[other], float(alike[place, other]))
-            ]
+            merged = [other for other in compared if repeats(kept.content, ordered[other].content)]
             taken.update(merged)
             if merged:
                 yield Group(kept, tuple(ordered[other] for other in merged))
-
-    def _says_same(self, one: _Read, other: _Read, cosine: float) -> bool:
-        a, b = one.text, other.text
-        if same_text(a) == same_text(b):
-            return True
-        if one.numbers != other.numbers or one.names != other.names or not covers(one.words, other.words):
-            return False
-        return self._judge(a, b, cosine) is Verdict.SAME and self._judge(b, a, cosine) is Verdict.SAME
 
 
 def retrievable(memories: Iterable[Memory], now: float) -> list[Memory]:
@@ -177,9 +140,9 @@ async def unchanged(store: Store, memory: Memory) -> Memory | None:
     return current
 
 
-def superseded(old: Memory, by: str, now: float) -> Memory:
-    """The next version of a memory whose place another one has taken."""
-    metadata = {**old.metadata, SUPERSEDED_BY: by}
+def superseded(old: Memory, by: str, now: float, why: str) -> Memory:
+    """The next version of a memory whose place another one has taken; ``why`` is a reason word."""
+    metadata = {**old.metadata, SUPERSEDED_BY: by, SUPERSEDED_WHY: why}
     return replace(old, version=old.version + 1, status=MemoryStatus.SUPERSEDED, updated_at=now, metadata=metadata)
 
 

@@ -1,10 +1,13 @@
 """New, changed or known already? Compare a fact with what is stored, and write it so that a crash cannot double it.
 
-With a judge, each of the nearest memories is the same (nothing is written), contradicted (the newest wins) or
-something else (both stay), whatever the cosine: budgets of $10k and $15k are 0.95 apart from 1, "is" and "is not"
-0.98, a daughter Emma and a sister Emma 0.90, "lives in Boston" and "moved to Seattle" 0.61. What is contradicted
+Losing is worse than doubling. Each of the nearest memories is the same (nothing is written), contradicted (the newest
+wins) or something else (both stay), whatever the cosine: budgets of $10k and $15k are 0.95 apart from 1, "is" and "is
+not" 0.98, a daughter Emma and a sister Emma 0.90, "lives in Boston" and "moved to Seattle" 0.61. What is contradicted
 above ``update_threshold`` becomes a new version of the same memory, below it is superseded by a memory of its own:
 dated, kept, no longer retrieved. Without a judge, cosines above ``update_threshold`` are updates.
+
+Whoever judges, ``may`` has the last word: a fact is dropped only when it is said already word for word, and a memory
+retired only when nothing of it is left over. What went is in ``Placed.removals``, with its reason.
 
 ``doubts`` are the pairs that a language model may judge instead of the rules, before anything is stored: those between
 ``grey_threshold`` and ``update_threshold``, and those above where numbers, days, names or a negation differ.
@@ -13,17 +16,27 @@ dated, kept, no longer retrieved. Without a judge, cosines above ``update_thresh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
 from semmem.extraction.candidate import Candidate, as_released, created, reconsidered, superseded, updated
-from semmem.extraction.contradiction import Verdict, details_differ
+from semmem.extraction.contradiction import Verdict, details_differ, may
 from semmem.extraction.model_judge import Doubt, Opinions
 from semmem.extraction.screen import same_text
 from semmem.extraction.session_summary import KEY_PREFIX
 from semmem.extraction.writes import Writes
-from semmem.memory import QUARANTINED, Hit, Memory, MemoryStatus, Scope
+from semmem.memory import (
+    CONTRADICTED,
+    QUARANTINED,
+    REPEATED,
+    UPDATED,
+    Hit,
+    Memory,
+    MemoryStatus,
+    MemoryType,
+    Scope,
+)
 from semmem.ports import History, Store, UserWork
 
 Judge = Callable[[str, str, float], Verdict]
@@ -45,13 +58,34 @@ class Action(StrEnum):
     FORGOTTEN = "forgotten"
 
 
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What is no longer retrieved, and why (a reason word).
+
+    ``contradicted``: the memory ``id``, since ``by`` says otherwise. ``updated``: the version before of memory ``id``.
+    ``repeated``: a new fact was not stored, under ``id``, since ``by`` says the same word for word.
+    """
+
+    reason: str
+    id: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What storing a fact did, and what went with it."""
+
+    action: Action
+    removals: tuple[Removal, ...] = ()
+
+
 class Dedup:
     """Puts facts into the store of a user, one after another.
 
     ``update_threshold`` and ``grey_threshold`` are cosines; with the grey one above, there is no grey zone.
     ``judge_cosine_min`` is the cosine from which the judge is asked: what replaces a memory may hardly resemble it.
-    ``neighbours_max`` memories of the same user and type are compared; more than the few that matter, because those
-    of other projects are sorted out only afterwards. At most ``doubts_per_fact_max`` of them are doubts. ``work`` knows
+    ``neighbours_max`` memories of the same user are compared; more than the few that matter, because those of other
+    projects are sorted out only afterwards. At most ``doubts_per_fact_max`` of them are doubts. ``work`` knows
     what was forgotten while a batch was under way.
     """
 
@@ -90,33 +124,49 @@ class Dedup:
             known += [
                 (other.fact.content, float(other.vector @ new.vector))
                 for other in news[:place]
-                if other.fact.type is new.fact.type
+                if _comparable(other.fact.type, new.fact.type)
             ]
             found += self._doubts(new.fact.content, known)
         return found
 
     async def put(self, new: Candidate, opinions: Opinions = NO_OPINIONS) -> Action:
-        """Store one fact. An opinion on a pair outweighs the judge's.
+        """``place``, for whoever only wants to know what it did."""
+        return (await self.place(new, opinions)).action
+
+    async def place(self, new: Candidate, opinions: Opinions = NO_OPINIONS) -> Placed:
+        """Store one fact. An opinion on a pair outweighs the judge's, where it may be believed.
 
         Safe to repeat after a crash anywhere in it, with other opinions as well. Raises StoreError, JournalError.
         """
         neighbours = await self._neighbours(new)
-        if any(same_text(hit.memory.content) == same_text(new.fact.content) for hit in neighbours):
-            return Action.UNCHANGED
         verdicts = self._verdicts(new, neighbours, opinions)
-        if Verdict.SAME in verdicts:
-            return Action.UNCHANGED
+        for hit, verdict in zip(neighbours, verdicts, strict=True):
+            if verdict is Verdict.SAME:
+                return await self._drop(new, hit.memory)
         contradicted = [
             hit for hit, verdict in zip(neighbours, verdicts, strict=True) if verdict is Verdict.CONTRADICTION
         ]
-        if contradicted and contradicted[0].cosine > self._update_threshold:
-            if await self._update(new, contradicted):
-                return Action.UPDATED
+        if contradicted and self._is_update(new, contradicted[0]):
+            if (updating := await self._update(new, contradicted)) is not None:
+                return Placed(Action.UPDATED, updating)
             contradicted = []
-        await self._supersede(contradicted, new, by=new.id)
+        gone = await self._supersede(contradicted, new, by=new.id)
         if not await self._writes(new).put(created(new)):
-            return Action.FORGOTTEN
-        return Action.SUPERSEDED if contradicted else Action.CREATED
+            return Placed(Action.FORGOTTEN, gone)
+        return Placed(Action.SUPERSEDED if contradicted else Action.CREATED, gone)
+
+    async def _drop(self, new: Candidate, known: Memory) -> Placed:
+        """Nothing is stored; beside the memory it is noted that it was said again."""
+        if new.id == known.id:  # an earlier try of this very fact
+            return Placed(Action.UNCHANGED)
+        scope = Scope(known.user)
+        if await self._writes(new).allowed(known):
+            await self._history.note_dropped(scope, known.id, REPEATED, now=new.now)
+        return Placed(Action.UNCHANGED, (Removal(REPEATED, new.id, known.id),))
+
+    def _is_update(self, new: Candidate, hit: Hit) -> bool:
+        """A memory keeps its type: across types the old one is superseded."""
+        return hit.cosine > self._update_threshold and hit.memory.type is new.fact.type
 
     async def put_keyed(self, new: Candidate) -> Action:
         """Store what stands alone under its id (``keyed_id``): a new version of it, if there is one already.
@@ -150,8 +200,8 @@ class Dedup:
         neighbours = await self._neighbours(new)
         verdicts = self._verdicts(new, neighbours, NO_OPINIONS)
         for hit, verdict in zip(neighbours, verdicts, strict=True):
-            if verdict is Verdict.SAME or same_text(hit.memory.content) == same_text(held.content):
-                await self._writes(new).replace(held, superseded(held, new, hit.memory.id))
+            if verdict is Verdict.SAME:
+                await self._writes(new).replace(held, superseded(held, new, hit.memory.id, REPEATED))
                 return Action.UNCHANGED, hit.memory
         contradicted = [
             hit for hit, verdict in zip(neighbours, verdicts, strict=True) if verdict is Verdict.CONTRADICTION
@@ -167,10 +217,11 @@ class Dedup:
         return await self._store.get(_owner(new), new.id) is not None
 
     async def _neighbours(self, new: Candidate) -> list[Hit]:
-        """The nearest memories of this user, type and project. A project's fact never meets a global one."""
+        """The nearest memories of this user and project. A project's fact never meets a global one."""
         scope = Scope(new.turn.scope.user, project=new.turn.scope.project or None)
+        types = tuple(kind for kind in MemoryType if _comparable(kind, new.fact.type))
         hits = await self._store.search(
-            scope, new.vector, limit=self._neighbours_max, now=new.now, types=(new.fact.type,), fresh=True
+            scope, new.vector, limit=self._neighbours_max, now=new.now, types=types, fresh=True
         )
         return [hit for hit in hits if (hit.memory.project or None) == scope.project and not _is_summary(hit.memory)]
 
@@ -188,12 +239,27 @@ class Dedup:
     def _verdicts(self, new: Candidate, neighbours: list[Hit], opinions: Opinions) -> list[Verdict]:
         """What the fact is to each neighbour, nearest first."""
         return [
-            opinions.get((hit.memory.content, new.fact.content)) or self._verdict(new, hit, nearest=place == 0)
+            self._weighed(new, hit, opinions.get((hit.memory.content, new.fact.content)), nearest=place == 0)
             for place, hit in enumerate(neighbours)
         ]
 
+    def _weighed(self, new: Candidate, hit: Hit, opinion: Verdict | None, *, nearest: bool) -> Verdict:
+        """The opinion, where it loses nothing; else the judge's verdict, under the same condition."""
+        old, said = hit.memory.content, new.fact.content
+        if same_text(old) == same_text(said):
+            return Verdict.SAME
+        if opinion is not None and may(opinion, old, said):
+            return opinion
+        verdict = self._verdict(new, hit, nearest=nearest)
+        return verdict if may(verdict, old, said) else Verdict.DIFFERENT
+
     def _verdict(self, new: Candidate, hit: Hit, *, nearest: bool) -> Verdict:
-        """Without a judge only the nearest memory may be meant by a fact."""
+        """Without a judge only the nearest memory may be meant by a fact.
+
+        What happened stays true whatever holds now: only an opinion lets a fact retire an event.
+        """
+        if hit.memory.type is MemoryType.EPISODIC and new.fact.type is not MemoryType.EPISODIC:
+            return Verdict.SAME if may(Verdict.SAME, hit.memory.content, new.fact.content) else Verdict.DIFFERENT
         if self._judge is None:
             meant = nearest and hit.cosine > self._update_threshold
             return Verdict.CONTRADICTION if meant else Verdict.DIFFERENT
@@ -201,22 +267,28 @@ class Dedup:
             return Verdict.DIFFERENT
         return self._judge(hit.memory.content, new.fact.content, hit.cosine)
 
-    async def _update(self, new: Candidate, contradicted: list[Hit]) -> bool:
+    async def _update(self, new: Candidate, contradicted: list[Hit]) -> tuple[Removal, ...] | None:
         """A new version of the nearest; the others go first, because a second try finds the new version and stops.
 
-        False when the nearest was forgotten meanwhile: what is said now is then a memory of its own.
+        None when the nearest was forgotten meanwhile: what is said now is then a memory of its own.
         """
         nearest, *others = contradicted
-        await self._supersede(others, new, by=nearest.memory.id)
-        return await self._writes(new).replace(nearest.memory, updated(nearest.memory, new))
+        gone = await self._supersede(others, new, by=nearest.memory.id)
+        if not await self._writes(new).replace(nearest.memory, updated(nearest.memory, new)):
+            return None
+        return (*gone, Removal(UPDATED, nearest.memory.id, nearest.memory.id))
 
-    async def _supersede(self, hits: list[Hit], new: Candidate, *, by: str) -> None:
+    async def _supersede(self, hits: list[Hit], new: Candidate, *, by: str) -> tuple[Removal, ...]:
         """Retire what the fact makes untrue. Before the fact is written: a second try, finding the fact already
         there, would never come back to it."""
+        gone: list[Removal] = []
         for hit in hits:
             old = await self._with_vector(hit.memory)
-            if old is not None and old.status is MemoryStatus.ACTIVE:
-                await self._writes(new).replace(old, superseded(old, new, by))
+            if old is None or old.status is not MemoryStatus.ACTIVE:
+                continue
+            if await self._writes(new).replace(old, superseded(old, new, by)):
+                gone.append(Removal(CONTRADICTED, old.id, by))
+        return tuple(gone)
 
     async def _with_vector(self, found: Memory) -> Memory | None:
         """A store may leave the vectors out of what it finds; a version written without would have lost its own."""
@@ -224,6 +296,11 @@ class Dedup:
 
     def _writes(self, new: Candidate) -> Writes:
         return Writes(self._store, self._history, self._work, new.batch)
+
+
+def _comparable(one: MemoryType, other: MemoryType) -> bool:
+    """What is known and what happened may say the same or exclude each other; how-tos stand apart."""
+    return one is other or MemoryType.PROCEDURAL not in (one, other)
 
 
 def _is_summary(memory: Memory) -> bool:

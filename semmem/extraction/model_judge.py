@@ -2,7 +2,7 @@
 
 All doubtful pairs of a batch are one question. Whatever goes wrong with it, the rules' judgement stands, so an answer
 is taken apart with suspicion: numbers of no pair, pairs with two verdicts and things that are no numbers count for
-nothing, and a statement that holds a number or a name of its own is never taken for a repetition.
+nothing, and no opinion is kept by which something said would be lost.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from semmem.extraction.answers import json_values
-from semmem.extraction.contradiction import Verdict
-from semmem.extraction.grounding import content_words, names, numbers
+from semmem.extraction.contradiction import Verdict, may
 from semmem.memory import Message, Role
 from semmem.ports import LanguageModel, ModelRefused
 
@@ -76,7 +75,7 @@ class ModelJudge:
         return {
             (doubt.old, doubt.new): verdict
             for number, doubt in enumerate(asked, start=1)
-            if (verdict := verdicts.get(number)) and (verdict is not Verdict.SAME or _adds_nothing(doubt))
+            if (verdict := verdicts.get(number)) and may(verdict, doubt.old, doubt.new)
         }
 
 
@@ -113,8 +112,3 @@ def _verdicts(value: Mapping[str, object], pairs: int) -> dict[int, Verdict]:
 def _numbers(value: object) -> set[int]:
     items = value if isinstance(value, list) else []
     return {item for item in items if isinstance(item, int) and not isinstance(item, bool)}
-
-
-def _adds_nothing(doubt: Doubt) -> bool:
-    """A repetition is not stored, so what it alone says would be lost."""
-    return numbers(doubt.new) <= numbers(doubt.old) and names(doubt.new) <= content_words(doubt.old)

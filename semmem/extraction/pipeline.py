@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from semmem.extraction.candidate import Candidate, created, keyed_id, memory_id
-from semmem.extraction.dedup import NO_OPINIONS, Action, Dedup
+from semmem.extraction.dedup import NO_OPINIONS, Action, Dedup, Placed
 from semmem.extraction.grounding import Said
 from semmem.extraction.model_judge import ModelJudge, Opinions
 from semmem.extraction.quota import Quota
@@ -216,21 +216,21 @@ class Learning:
         """Store one fact; what the store will never take is dropped and counted, and costs the others nothing."""
         try:
             check_storable(created(new))  # here already: nothing is superseded by what cannot be kept
-            action = await self._put(batch, new, verdict, opinions)
+            placed = await self._put(batch, new, verdict, opinions)
         except StoreRefused:
             tally.rejected[UNSTORABLE] += 1
             return
-        tally.count(action, new.fact, verdict)
-        await self._make_room(batch, action, tally)
+        tally.count(placed, new.fact, verdict)
+        await self._make_room(batch, placed.action, tally)
 
-    async def _put(self, batch: Batch, new: Candidate, verdict: Verdict, opinions: Opinions) -> Action:
+    async def _put(self, batch: Batch, new: Candidate, verdict: Verdict, opinions: Opinions) -> Placed:
         if verdict.outcome is Outcome.QUARANTINE:
-            return await self._dedup.quarantine(new, verdict.reason)
+            return Placed(await self._dedup.quarantine(new, verdict.reason))
         if new.fact.key is not None:
-            return await self._put_summary(new)
+            return Placed(await self._put_summary(new))
         if batch.attempt > 1 and await self._dedup.holds(new):
-            return Action.CREATED
-        return await self._dedup.put(new, opinions)
+            return Placed(Action.CREATED)
+        return await self._dedup.place(new, opinions)
 
     async def _put_summary(self, new: Candidate) -> Action:
         """Not when a memory of its session was forgotten since it was made."""

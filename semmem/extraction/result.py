@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from semmem.extraction.dedup import Action
+from semmem.extraction.dedup import Action, Placed, Removal
 from semmem.extraction.screen import Verdict
 from semmem.memory import Fact
 
@@ -17,9 +17,9 @@ class BatchResult:
 
     ``status`` is terminal (``stored``, ``nothing``, ``rejected``, ``unchanged``, ``extraction_failed``, ``gave_up``)
     or ``postponed``. ``stored`` counts memories created or changed, by type; ``actions`` counts facts by what storing
-    them did; ``rejected`` and ``quarantined`` count facts by reason. Only this try's work is counted. ``cause`` is the
-    name of the error class of a failure, ``engine`` the extractor that was asked, empty when facts of an earlier try
-    were used.
+    them did; ``rejected`` and ``quarantined`` count facts by reason; ``removals`` are what was dropped or replaced.
+    Only this try's work is counted. ``cause`` is the name of the error class of a failure, ``engine`` the extractor
+    that was asked, empty when facts of an earlier try were used.
     """
 
     status: str
@@ -29,6 +29,7 @@ class BatchResult:
     engine: str = ""
     cause: str = ""
     quarantined: Mapping[str, int] = field(default_factory=dict)
+    removals: tuple[Removal, ...] = ()
 
 
 class Tally:
@@ -40,9 +41,12 @@ class Tally:
         self.actions: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()
         self.quarantined: Counter[str] = Counter()
+        self.removals: list[Removal] = []
 
-    def count(self, action: Action, fact: Fact, verdict: Verdict) -> None:
+    def count(self, placed: Placed, fact: Fact, verdict: Verdict) -> None:
+        action = placed.action
         self.actions[action.value] += 1
+        self.removals += placed.removals
         if action is Action.QUARANTINED:
             self.quarantined[verdict.reason] += 1
         elif action not in (Action.UNCHANGED, Action.FORGOTTEN):
@@ -57,6 +61,7 @@ class Tally:
             dict(self.rejected),
             engine=self.engine,
             quarantined=dict(self.quarantined),
+            removals=tuple(self.removals),
         )
 
     def _status(self, earlier: int) -> str:

@@ -18,7 +18,7 @@ from semmem.extraction.consolidation import cosines, retrievable, superseded, un
 from semmem.extraction.grounding import Said, names, numbers
 from semmem.extraction.llm import parse_items
 from semmem.extraction.writes import Writes
-from semmem.memory import SUMMARY_OF, Memory, Message, Role, Source
+from semmem.memory import SUMMARISED, SUMMARY_OF, Memory, Message, Role, Source
 from semmem.ports import Embedder, History, LanguageModel, ModelRefused, Store, UserWork
 from semmem.screening import is_instruction, redact
 
@@ -107,7 +107,7 @@ class Summariser:
         """Why a text may not take the place of these memories, in one word; empty when it may.
 
         ``empty``, ``too_long``, ``secret``, ``instruction``, ``ungrounded`` (words, numbers or names that none of them
-        has), ``incomplete`` (it lost one of their numbers or names).
+        has), ``incomplete`` (it lost one of theirs, or turned one of them into its opposite).
         """
         said = "\n".join(memory.content for memory in memories)
         if not content:
@@ -121,7 +121,9 @@ class Summariser:
         if not Said(said).grounds(content, share_min=self._rules.grounded_share_min):
             return "ungrounded"
         lost = any(numbers(memory.content) - numbers(content) for memory in memories)
-        return "incomplete" if lost or not _names(memories) <= _names_of(content) else ""
+        told = Said(content)
+        kept = all(told.grounds(memory.content, share_min=1.0) for memory in memories)
+        return "" if kept and not lost and _names(memories) <= _names_of(content) else "incomplete"
 
     async def replace(self, summary: Summary, *, hold_id: str, now: float) -> Memory | None:
         """Put the summary in its memories' place, under a hold of their user. None when any of them changed meanwhile.
@@ -141,7 +143,7 @@ class Summariser:
             await writes.retract(written)
             return None
         for old in found:
-            await writes.replace(old, superseded(old, written.id, now))
+            await writes.replace(old, superseded(old, written.id, now, SUMMARISED))
         return written
 
     def _related(self, memories: Sequence[Memory]) -> list[tuple[Memory, ...]]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 from semmem.extraction.consolidation import Consolidator, Group
 from semmem.extraction.dedup import Action, Dedup
 from semmem.extraction.summaries import Summariser, Summary
 from semmem.lifecycle.holds import Holds
-from semmem.memory import Memory, MemoryStatus, Scope
-from semmem.ports import AccessStatistics, History, Store, UserWork, Uses
+from semmem.memory import MERGED, RELEASED, SUMMARISED, SUPERSEDED_WHY, UPDATED, Memory, MemoryStatus, Scope
+from semmem.ports import AccessStatistics, Dropped, History, Store, UserWork, Uses
 from semmem.retrieval.context import estimate_tokens
 
 DAY_S = 86_400.0
@@ -32,11 +33,16 @@ class LifeRecords(History, AccessStatistics, UserWork, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A memory, its earlier versions (oldest first), and how it was used."""
+    """A memory, its earlier versions (oldest first), how it was used, and new facts that were dropped because of it."""
 
     current: Memory
     versions: Sequence[Memory]
     uses: Uses
+    dropped: Sequence[Dropped] = ()
+
+    def replaced_why(self) -> list[str | None]:
+        """For each earlier version a word for why it was replaced; None where only its times or its worth changed."""
+        return [_why(old, new) for old, new in pairwise((*self.versions, self.current))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +69,9 @@ class Summarised:
 class Life:
     """Raises StoreError, JournalError, EmbedderError, ModelUnavailable, Busy, and the exceptions above.
 
-    ``hold_wait_s``: how long a call waits for a batch or another call that is at work on the same user's memories.
-    ``holds``: shared with whoever else changes memories in this process.
+    ``on_removed`` is told a reason and how many memories went. ``hold_wait_s``: how long a call waits for a batch or
+    another call that is at work on the same user's memories. ``holds``: shared with whoever else changes memories in
+    this process.
     """
 
     def __init__(
@@ -78,6 +85,7 @@ class Life:
         clock: Callable[[], float],
         hold_wait_s: float = 5.0,
         holds: Holds | None = None,
+        on_removed: Callable[[str, int], None] = lambda _reason, _number: None,
     ) -> None:
         self._store = store
         self._records = records
@@ -87,6 +95,7 @@ class Life:
         self._clock = clock
         self._hold_wait_s = hold_wait_s
         self._holds = holds or Holds(records, clock=clock)
+        self._on_removed = on_removed
 
     async def history(self, scope: Scope, memory_id: str) -> Story | None:
         """None when the scope has no such memory."""
@@ -95,7 +104,8 @@ class Life:
             return None
         versions = await self._records.versions(Scope(scope.user), memory_id)
         uses = await self._records.uses(scope.user)
-        return Story(current, versions, uses.get(memory_id, Uses()))
+        dropped = await self._records.dropped(Scope(scope.user), memory_id)
+        return Story(current, versions, uses.get(memory_id, Uses()), dropped)
 
     async def release(self, scope: Scope, memory_id: str) -> tuple[Action, Memory] | None:
         """Let a quarantined memory be retrieved; what became of it. None when there is no such memory."""
@@ -115,6 +125,7 @@ class Life:
         async with self._held(scope.user) as hold_id:
             found = await self._duplicates(scope)
             superseded = await self._consolidator.merge(found.groups, hold_id=hold_id, now=self._clock())
+        self._on_removed(MERGED, superseded)
         return Consolidated(found.candidates, found.groups, found.tokens_saved, superseded)
 
     async def summarise(self, scope: Scope, *, older_than_days: float, dry_run: bool) -> Summarised:
@@ -142,6 +153,7 @@ class Life:
             for summary in summaries:
                 memory = await self._summariser.replace(summary, hold_id=hold_id, now=self._clock())
                 if memory is not None:
+                    self._on_removed(SUMMARISED, len(summary.of))
                     created.append((memory, _tokens(summary.of) - _tokens([memory])))
         return created
 
@@ -157,6 +169,16 @@ class Life:
     def _held(self, user: str) -> AbstractAsyncContextManager[str]:
         """Nobody else learns or changes the user's memories inside. Raises Busy."""
         return self._holds.held(user, wait_s=self._hold_wait_s)
+
+
+def _why(old: Memory, new: Memory) -> str | None:
+    if new.status is MemoryStatus.SUPERSEDED and old.status is not MemoryStatus.SUPERSEDED:
+        return str(new.metadata.get(SUPERSEDED_WHY, MemoryStatus.SUPERSEDED))
+    if new.content != old.content:
+        return UPDATED
+    if old.status is MemoryStatus.QUARANTINED and new.status is MemoryStatus.ACTIVE:
+        return RELEASED
+    return MERGED if new.metadata.get(MERGED) != old.metadata.get(MERGED) else None
 
 
 def _tokens(memories: Sequence[Memory]) -> int:

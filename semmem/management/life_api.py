@@ -16,7 +16,7 @@ from semmem.management.api import May
 from semmem.management.fields import MemoryId, NewUser, ProjectId, ScopeName, UserId
 from semmem.management.life import Life, NoModel, NotQuarantined
 from semmem.management.shown import shown, time_shown
-from semmem.memory import SUPERSEDED_BY, Memory, Scope
+from semmem.memory import SUPERSEDED_BY, SUPERSEDED_WHY, Memory, Scope
 
 
 class Consolidate(BaseModel):
@@ -76,8 +76,14 @@ def life_routes(life: Life, may: May) -> APIRouter:
             raise _not_found()
         return {
             "id": memory_id,
-            "versions": [_version(version) for version in told.versions],
+            "versions": [
+                _version(version) | {"replaced_why": why}
+                for version, why in zip(told.versions, told.replaced_why(), strict=True)
+            ],
             "current": _version(told.current),
+            "dropped": [
+                {"reason": row.reason, "times": row.times, "last_at": time_shown(row.last_at)} for row in told.dropped
+            ],
             "uses": {"count": told.uses.count, "last_at": time_shown(told.uses.last_at or None)},
         }
 
@@ -114,7 +120,11 @@ def _brief(memory: Memory) -> dict[str, Any]:
 
 
 def _version(memory: Memory) -> dict[str, Any]:
-    return shown(memory) | {"superseded_by": memory.metadata.get(SUPERSEDED_BY)}
+    metadata = memory.metadata
+    return shown(memory) | {
+        "superseded_by": metadata.get(SUPERSEDED_BY),
+        "superseded_why": metadata.get(SUPERSEDED_WHY),
+    }
 
 
 def _not_found() -> Denied:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from semmem.memory import Fact, Memory, Scope, Turn
-from semmem.ports import Batch, BatchRules, TurnClosed
+from semmem.ports import Batch, BatchRules, Dropped, TurnClosed
 
 
 @dataclass
@@ -42,6 +42,7 @@ class InMemoryJournal:
         self._leases: dict[str, _Lease] = {}
         self._ended: set[tuple[str, str]] = set()
         self._versions: dict[tuple[str, str], dict[int, Memory]] = {}
+        self._dropped: dict[tuple[str, str], dict[str, Dropped]] = {}
         self.statuses: list[tuple[str, str]] = []
 
     async def open(self) -> None:
@@ -186,7 +187,15 @@ class InMemoryJournal:
     async def versions(self, scope: Scope, memory_id: str) -> list[Memory]:
         return [memory for _, memory in sorted(self._versions.get((scope.user, memory_id), {}).items())]
 
+    async def note_dropped(self, scope: Scope, memory_id: str, reason: str, *, now: float) -> None:
+        rows = self._dropped.setdefault((scope.user, memory_id), {})
+        rows[reason] = Dropped(reason, rows[reason].times + 1 if reason in rows else 1, now)
+
+    async def dropped(self, scope: Scope, memory_id: str) -> list[Dropped]:
+        return [row for _, row in sorted(self._dropped.get((scope.user, memory_id), {}).items())]
+
     async def forget_versions(self, scope: Scope, memory_id: str) -> int:
+        self._dropped.pop((scope.user, memory_id), None)
         return len(self._versions.pop((scope.user, memory_id), {}))
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql import SqlJournal
 from semmem.extraction.consolidation import Consolidator
-from semmem.extraction.contradiction import judge
 from semmem.extraction.upkeep import Upkeep, UpkeepRules
 from semmem.memory import Memory, MemoryType, Scope
 from tests.fakes import HashEmbedder
@@ -51,7 +50,7 @@ class LifeWorld:
         return {memory.id: memory for memory in await self.store.list(Scope(user))}
 
     def consolidator(self, **rules: Any) -> Consolidator:
-        return Consolidator(self.store, self.journal, self.journal, **{"judge": judge, "cosine_min": 0.7, **rules})
+        return Consolidator(self.store, self.journal, self.journal, **{"cosine_min": 0.7, **rules})
 
     def upkeep(self, **rules: Any) -> Upkeep:
         def count(reason: str, number: int) -> None:

@@ -110,7 +110,10 @@ async def test_custom_instructions_and_categories_reach_the_model_and_count(tmp_
             {"replaces": [1], "repeats": []},
             {"User drives a red van": (2, "superseded"), "User drives a bus": (1, "active")},
         ),
-        ({"replaces": [], "repeats": [1]}, {"User drives a red van": (1, "active")}),
+        (  # which loses the bus, so the model is not believed
+            {"replaces": [], "repeats": [1]},
+            {"User drives a red van": (1, "active"), "User drives a bus": (1, "active")},
+        ),
         ({"replaces": [], "repeats": []}, {"User drives a red van": (1, "active"), "User drives a bus": (1, "active")}),
     ],
     ids=["replaces", "repeats", "neither"],

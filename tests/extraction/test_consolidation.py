@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from semmem.extraction.contradiction import Verdict
 from semmem.memory import MemoryStatus, MemoryType, Scope
 from tests.extraction.life_world import NOW, LifeWorld
+
+MERGED_INTO_NEW = {"superseded_by": "new", "superseded_why": "merged"}
 
 
 @pytest.fixture
@@ -43,10 +44,10 @@ async def test_the_same_words_are_one_group_and_the_newest_stays(world: LifeWorl
     assert await grouped(world) == [("new", {"old", "older"})]
 
 
-async def test_of_two_that_say_the_same_the_more_informative_stays(world: LifeWorld) -> None:
-    await world.add("more", "User works as a senior nurse in a hospital", age_days=3)
-    await world.add("less", "User works as a nurse in a hospital", age_days=1)
-    assert await grouped(world) == [("more", {"less"})]
+async def test_articles_and_the_spelling_of_numbers_make_no_difference(world: LifeWorld) -> None:
+    await world.add("digits", "User has the 2 parrots of 1,000 dollars", age_days=3)
+    await world.add("words", "The user has two parrots of 1000 dollars", age_days=1)
+    assert await grouped(world) == [("words", {"digits"})]
 
 
 @pytest.mark.parametrize(
@@ -58,40 +59,16 @@ async def test_of_two_that_say_the_same_the_more_informative_stays(world: LifeWo
         ("User's sister is called Emma and lives far away", "User's sister is called Nora and lives far away"),
         ("User enjoys hiking trails in mountains", "User enjoys hiking in mountains alone"),
         ("User flew to Oslo with the whole family", "User flew to Rome with the whole family"),
+        ("User works as a senior nurse in a hospital", "User works as a nurse in a hospital"),
+        ("User paid 10 dollars for the ticket", "User paid 12 dollars for the ticket"),
+        ("User walked the dog in the park", "User walked the dog in the park with Anna"),
+        ("User enjoys hiking in the mountains", "User enjoys mountains in hiking the"),
     ],
 )
 async def test_what_differs_in_what_matters_stays_apart(world: LifeWorld, one: str, other: str) -> None:
     await world.add("one", one)
     await world.add("other", other)
     assert await grouped(world, cosine_min=0.5) == []
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("User paid 10 dollars for the ticket", "User paid 12 dollars for the ticket"),
-        ("User flew to Oslo with the family", "User flew to Rome with the family"),
-        ("User enjoys hiking in the mountains", "User enjoys skiing in the mountains"),
-        ("User walked the dog in the park", "User walked the dog in the park for 2 hours"),
-        ("User walked the dog in the park", "User walked the dog in the park with Anna"),
-    ],
-)
-async def test_no_number_name_or_word_goes_whatever_the_judge_says(world: LifeWorld, one: str, other: str) -> None:
-    await world.add("one", one)
-    await world.add("other", other)
-    assert await grouped(world, cosine_min=0.5, judge=lambda _old, _new, _cosine: Verdict.SAME) == []
-
-
-@pytest.mark.parametrize("ending", ["mountains", "the"])
-async def test_the_judge_must_agree_in_both_directions(world: LifeWorld, ending: str) -> None:
-    await world.add("one", "User enjoys hiking in the mountains", age_days=1)
-    await world.add("other", "User enjoys mountains in hiking the")
-
-    def one_way(old: str, _new: str, _cosine: float) -> Verdict:
-        return Verdict.SAME if old.endswith(ending) else Verdict.DIFFERENT
-
-    assert await grouped(world, judge=one_way) == []
-    assert len(await grouped(world, judge=lambda _old, _new, _cosine: Verdict.SAME)) == 1
 
 
 @pytest.mark.parametrize(
@@ -118,7 +95,7 @@ async def test_merging_keeps_the_best_of_all_and_the_others_in_history(world: Li
     kept, gone = memories["new"], memories["old"]
     assert (kept.version, kept.importance, kept.expires_at) == (2, 0.9, NOW + 50)
     assert kept.metadata == {"a": 1, "merged": ["old"]}
-    assert (gone.version, gone.status, gone.metadata) == (2, MemoryStatus.SUPERSEDED, {"superseded_by": "new"})
+    assert (gone.version, gone.status, gone.metadata) == (2, MemoryStatus.SUPERSEDED, MERGED_INTO_NEW)
     for memory_id in ("old", "new"):
         (before,) = await world.journal.versions(Scope("ada"), memory_id)
         assert (before.version, before.status) == (1, MemoryStatus.ACTIVE)

@@ -12,22 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.extraction.contradiction import Verdict, judge
+from semmem.extraction.contradiction import Verdict, judge, repeats
 from semmem.extraction.contradiction.quantities import Number, take_quantities
 from semmem.extraction.contradiction.statement import read, stem
 
 PAIRS = [json.loads(line) for line in Path(__file__).with_name("pairs_sentences.jsonl").read_text("utf-8").splitlines()]
+KNOWN = [pair["old"] for pair in PAIRS]
 MILLISECONDS_A_PAIR_MAX = 2.0
 """Ten times what it takes on an idle core, so that only another order of magnitude fails."""
 
 
-def right(pair: dict[str, Any]) -> bool:
-    return judge(pair["old"], pair["new"], pair["cosine"]) is Verdict(pair["label"])
+def judged(pair: dict[str, Any]) -> Verdict:
+    return judge(pair["old"], pair["new"], pair["cosine"])
 
 
-def share_right(split: str) -> float:
-    rows = [pair for pair in PAIRS if pair["split"] == split]
-    return sum(map(right, rows)) / len(rows)
+def share_found(split: str) -> float:
+    rows = [pair for pair in PAIRS if pair["split"] == split and pair["label"] == "contradiction"]
+    return sum(judged(pair) is Verdict.CONTRADICTION for pair in rows) / len(rows)
 
 
 def test_the_pairs_are_many_and_of_every_kind() -> None:
@@ -36,17 +37,18 @@ def test_the_pairs_are_many_and_of_every_kind() -> None:
     assert Counter(pair["split"] for pair in PAIRS)["held_out"] >= 40
 
 
-def test_the_pairs_the_rules_were_written_with_are_judged_right() -> None:
-    assert share_right("train") >= 0.97
+def test_what_is_replaced_is_found_where_the_words_show_it() -> None:
+    """The rest stays beside the new statement: a double."""
+    assert share_found("train") >= 0.45
+    assert share_found("held_out") >= 0.4
 
 
-def test_pairs_that_were_set_aside_before_the_rules_were_written_are_mostly_judged_right() -> None:
-    assert share_right("held_out") >= 0.85
+def test_nothing_is_dropped_that_is_not_said_word_for_word() -> None:
+    assert [pair for pair in PAIRS if judged(pair) is Verdict.SAME and not repeats(pair["old"], pair["new"])] == []
 
 
-def test_what_stays_true_is_rarely_taken_for_untrue() -> None:
-    wrong = [pair for pair in PAIRS if pair["label"] == "different" and not right(pair)]
-    assert len(wrong) <= 2
+def test_what_stays_true_is_never_taken_for_untrue() -> None:
+    assert [pair for pair in PAIRS if pair["label"] == "different" and judged(pair) is not Verdict.DIFFERENT] == []
 
 
 @pytest.mark.parametrize(
@@ -60,8 +62,24 @@ def test_what_stays_true_is_rarely_taken_for_untrue() -> None:
         ("User sold the kayak", "User bought the kayak back", 0.8, Verdict.CONTRADICTION),
         ("User has no children", "User has a son", 0.7, Verdict.CONTRADICTION),
         ("User's favourite tea is Assam", "User's favourite tea is Darjeeling", 0.8, Verdict.CONTRADICTION),
-        ("User is allergic to peanuts", "User has a peanut allergy", 0.89, Verdict.SAME),
-        ("User runs 10 km a day", "User runs 6.2 miles every day", 0.9, Verdict.SAME),
+        ("User is allergic to peanuts", "The user is allergic to peanuts.", 0.99, Verdict.SAME),
+        ("User has two cats, Miso and Momo", "User has 2 cats: Miso and Momo", 0.99, Verdict.SAME),
+        ("User isn't married", "User is not married", 0.99, Verdict.SAME),
+        ("User is allergic to peanuts", "User has a peanut allergy", 0.89, Verdict.DIFFERENT),
+        ("User's daughter Mia is 7 years old", "User's daughter Mia loves horses", 0.6, Verdict.DIFFERENT),
+        ("Project Falcon's budget is 50000", "Project Falcon uses Rust", 0.6, Verdict.DIFFERENT),
+        ("User prefers tea to coffee", "User prefers coffee to tea", 0.99, Verdict.DIFFERENT),
+        ("User programs in C", "User programs in C++", 0.95, Verdict.DIFFERENT),
+        ("User's budget is $500", "User's budget is €500", 0.95, Verdict.DIFFERENT),
+        ("User's team has 4 engineers", "User's team has now 3 engineers", 0.9, Verdict.CONTRADICTION),
+        ("User's team has 4 engineers and a designer", "User's team has 3 engineers", 0.9, Verdict.DIFFERENT),
+        ("User lives in texas", "User lives in canada", 0.6, Verdict.CONTRADICTION),
+        ("user lives in texas", "user moved to canada", 0.6, Verdict.CONTRADICTION),
+        ("User lives in texas", "User lives in a trailer", 0.6, Verdict.DIFFERENT),
+        ("User visited Rome in 2019", "User visited Rome in 2023", 0.97, Verdict.DIFFERENT),
+        ("User flies from Oslo on 3 May", "User flies to Oslo on 5 May", 0.97, Verdict.DIFFERENT),
+        ("User plays tennis on Mondays", "User plays tennis on Fridays", 0.95, Verdict.DIFFERENT),
+        ("User eats at a fish restaurant", "User does not eat fish", 0.8, Verdict.DIFFERENT),
         ("User's daughter Emma is five", "User's sister Emma is thirty", 0.9, Verdict.DIFFERENT),
         ("User likes jazz", "User dislikes techno", 0.6, Verdict.DIFFERENT),
         ("User likes jazz", "User also likes techno", 0.6, Verdict.DIFFERENT),
@@ -143,8 +161,28 @@ def test_a_comparison_is_cheap() -> None:
 
 
 @pytest.mark.parametrize(("cosine", "expected"), [(0.95, Verdict.CONTRADICTION), (0.85, Verdict.DIFFERENT)])
-def test_a_script_that_the_rules_cannot_read_is_judged_by_nearness_alone(cosine: float, expected: Verdict) -> None:
+def test_in_a_script_that_the_rules_cannot_read_another_number_replaces_what_is_near(
+    cosine: float, expected: Verdict
+) -> None:
     assert judge("用户的预算是一万美元", "用户的预算是两万美元", cosine) is expected
+
+
+def test_in_a_script_that_the_rules_cannot_read_nothing_else_replaces() -> None:
+    assert judge("用户的女儿小美七岁", "用户的女儿小美喜欢马", 0.98) is Verdict.DIFFERENT
+    assert judge("用户2019年去了东京", "用户2023年去了东京", 0.98) is Verdict.DIFFERENT
+    assert judge("用户的女儿小美七岁", "用户的女儿小美七岁。", 0.99) is Verdict.SAME
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_who_repeats_says_it_in_both_directions(old: str, new: str) -> None:
+    assert repeats(old, old)
+    assert repeats(old, new) == repeats(new, old)
+
+
+@given(st.sampled_from(KNOWN), st.sampled_from("Rex Texas 7 never horses 2019 not €".split()), st.integers(0, 12))
+def test_a_word_more_is_never_a_repetition(text: str, word: str, place: int) -> None:
+    words = text.split()
+    assert not repeats(text, " ".join([*words[:place], word, *words[place:]]))
 
 
 def test_what_may_be_another_thing_of_its_kind_is_not_taken_for_a_paraphrase() -> None:

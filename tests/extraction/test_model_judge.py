@@ -18,7 +18,7 @@ from semmem.ports import ModelRefused, ModelUnavailable
 from tests.scripted_llm import Reply, ScriptedLLM
 
 BOSTON = Doubt("User lives in Boston", "User moved to Seattle", 0.61)
-NUTS = Doubt("User is allergic to peanuts", "User has a peanut allergy", 0.89)
+NUTS = Doubt("User is allergic to two nuts", "The user is allergic to 2 nuts", 0.89)
 BOATS = Doubt("User owns a boat", "User owns a canoe", 0.83)
 DOUBTS = (NUTS, BOATS, BOSTON)
 
@@ -120,12 +120,33 @@ async def test_a_pair_with_two_verdicts_is_left_to_the_rules() -> None:
     [
         ("User has a daughter", "User's daughter is called Emma", False),
         ("User's budget is 10k", "User's budget is 12k", False),
-        ("User's budget is 10k", "User has a budget of 10000", True),
+        ("User's daughter Mia is 7", "User's daughter Mia loves horses", False),
+        ("User likes tea", "User does not like tea", False),
+        ("User prefers tea to coffee", "User prefers coffee to tea", False),
+        ("user has a cat called miso", "user has a cat called momo", False),
+        ("用户的女儿小美七岁", "用户的女儿小美喜欢马", False),
+        ("User's budget is 10,000", "The user's budget is 10000.", True),
     ],
 )
-async def test_what_holds_a_number_or_a_name_of_its_own_repeats_nothing(old: str, new: str, believed: bool) -> None:
+async def test_what_is_not_the_same_word_for_word_repeats_nothing(old: str, new: str, believed: bool) -> None:
     found = await opinions('{"replaces": [], "repeats": [1]}', Doubt(old, new, 0.8))
     assert found == ({(old, new): Verdict.SAME} if believed else {})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "believed"),
+    [
+        ("User has 4 engineers and a designer called Mei", "User has now 3 engineers", False),
+        ("User lives in Boston and works at Google", "User moved to Seattle", False),
+        ("User's dog Rex is a beagle from Spain", "User's dog is a poodle", False),
+        ("User's oven broke", "User's oven is fixed", True),
+        ("User lives in Boston", "User moved to Seattle", True),
+        ("用户有四名工程师和设计师小梅", "用户有三名工程师", False),
+    ],
+)
+async def test_what_is_not_replaced_whole_is_not_replaced(old: str, new: str, believed: bool) -> None:
+    found = await opinions('{"replaces": [1], "repeats": []}', Doubt(old, new, 0.8))
+    assert found == ({(old, new): Verdict.CONTRADICTION} if believed else {})
 
 
 @pytest.mark.parametrize("answer", ["", "Sure!", "[1, 2]", "{}", '{"replaces": 3}', '{"verdicts": [1]}', '{"replaces"'])

@@ -167,8 +167,11 @@ async def test_what_is_known_already_is_unchanged() -> None:
     await world.learn(by_turn(t_2=[BEES]))
     await world.say("as I said, I keep bees", first=3)
     result = await world.learn(by_turn(t_3=[BEES]))
-    assert result == BatchResult("unchanged", {}, {"unchanged": 1}, {}, engine="given")
+    (removal,) = result.removals
+    assert removal.reason == "repeated"
+    assert result == BatchResult("unchanged", {}, {"unchanged": 1}, {}, engine="given", removals=(removal,))
     assert await world.contents() == [BEES]
+    assert [row.times for row in await world.journal.dropped(Scope("alice"), removal.by)] == [1]
 
 
 async def test_a_changed_value_is_an_update_with_history() -> None:

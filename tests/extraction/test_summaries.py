@@ -94,6 +94,8 @@ async def test_too_few_are_left_alone_and_groups_are_bounded(world: LifeWorld) -
         ("User walked the dog in the park with Nora for 2 hours and it rained", "ungrounded"),
         ("User walked the dog in the park with Anna and it rained", "incomplete"),
         ("User walked the dog in the park for 2 hours and it rained", "incomplete"),
+        ("User walked the dog with Anna for 2 hours and it rained", "incomplete"),
+        ("User never walked the dog in the park with Anna for 2 hours and it rained", "incomplete"),
         ("", "empty"),
         (GOOD + " in the park" * 50, "too_long"),
         (GOOD + " and the password is hunter2", "secret"),
@@ -149,7 +151,8 @@ async def test_a_summary_takes_the_place_of_its_memories_which_stay_in_history(w
     assert (written.source.role, written.metadata) == ("summary", {"summary_of": ["m0", "m1", "m2"]})
     for memory in memories:
         old = (await world.every())[memory.id]
-        assert (old.status, old.metadata) == (MemoryStatus.SUPERSEDED, {"superseded_by": written.id})
+        why = {"superseded_by": written.id, "superseded_why": "summarised"}
+        assert (old.status, old.metadata) == (MemoryStatus.SUPERSEDED, why)
         assert [before.content for before in await world.journal.versions(Scope("ada"), memory.id)] == [memory.content]
 
 

@@ -36,7 +36,7 @@ NOW = 1_800_000_000.0
 
 
 def life(store: InProcessStore, journal: SqlJournal, model: LanguageModel | None = None) -> Life:
-    consolidator = Consolidator(store, journal, journal, judge=judge, cosine_min=0.7)
+    consolidator = Consolidator(store, journal, journal, cosine_min=0.7)
     rules = SummaryRules(cosine_min=0.3, size_min=2)
     summariser = Summariser(store, journal, journal, HashEmbedder(), model, rules)
     dedup = Dedup(store, journal, judge=judge, work=journal)

@@ -65,7 +65,7 @@ class LifeApi:
             self.store,
             journal,
             Dedup(self.store, journal, judge=judge, work=journal),
-            Consolidator(self.store, journal, journal, judge=judge, cosine_min=0.7),
+            Consolidator(self.store, journal, journal, cosine_min=0.7),
             Summariser(self.store, journal, journal, self.embedder, model, SummaryRules()),
             clock=lambda: NOW,
             hold_wait_s=0.0,

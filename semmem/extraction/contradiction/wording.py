@@ -1,0 +1,137 @@
+"""What two texts say literally, in any language: the one who drops or retires a text must not lose a word of it.
+
+Vectors and synonyms guess; the words themselves do not. So a text is dropped only when it is another one word for
+word, and retired only when what it alone says is one phrase, for which the new text has another.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+
+from semmem.extraction.contradiction.quantities import MONEY, MONTHS, ONES, TEENS, TENS, UNIT, WEEKDAYS
+
+Tokens = tuple[str, ...]
+
+TEXT_CHARS_MAX = 500
+"""Facts are not longer (write_screen.fact_chars_max); of a longer text nothing is held to be known."""
+
+ARTICLES = frozenset({"a", "an", "the"})
+CHANGE = frozenset({"now", "currently", "nowadays", "meanwhile"})
+"""Words that say no more than that the statement is the newer one."""
+CONJUNCTIONS = frozenset(
+    "and or but nor plus while because since although though if unless so than as who whom whose which that where when "
+    "und oder aber y o pero et ou mais e ma und en of maar i и а но или 和 与 及 、 と や".split()
+)
+PREPOSITIONS = frozenset(
+    "in on at to from for with without of by about into onto over under near behind before after until during between "
+    "through against across around above below beside towards".split()
+)
+NAMING = frozenset({"called", "named"})
+BREAKS = frozenset(",;:()[]，；：、")
+_SEPARATORS = CONJUNCTIONS | PREPOSITIONS | NAMING | BREAKS
+
+_CLOSING = '.!?。！？…"“”„«»'
+_CJK = "\u3040-\u30ff\u3400-\u9fff"
+_TOKEN = re.compile(rf"\d+(?:[.,:]\d+)*|[{_CJK}]|[^\W\d_{_CJK}]+(?:'[^\W\d_{_CJK}]+)?|[^\w\s]|\w")
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
+_SPELLED = {word: str(value) for value, word in enumerate(f"{ONES} {TEENS}".split())}
+_SPELLED |= {word: str(10 * value) for value, word in enumerate(TENS.split(), 2)}
+_CLIPPED = {"can't": "can", "won't": "will", "shan't": "shall"}
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_DAYS = frozenset(MONTHS) | frozenset(month[:3] for month in MONTHS) | frozenset(WEEKDAYS)
+_CLOCK = frozenset({"am", "pm", "o'clock"})
+_CJK_NUMERALS = frozenset("〇零一二三四五六七八九十百千万亿两")
+_MEASURES = frozenset(MONEY) | frozenset(UNIT) | frozenset({"%", "°", "k"})
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Two texts that are alike but for one stretch: ``before`` and ``after`` are what they share around it."""
+
+    before: Tokens
+    old: Tokens
+    new: Tokens
+    after: Tokens
+
+
+@lru_cache(maxsize=64)
+def tokens(text: str) -> Tokens:
+    """Words, numbers and signs as they are compared: folded, numerals as digits, a negation apart from its verb."""
+    folded = unicodedata.normalize("NFKC", text).replace("’", "'").casefold().strip()
+    found: list[str] = []
+    for token in _TOKEN.findall(folded):
+        if token.endswith("n't"):
+            found += [_CLIPPED.get(token, token[:-3]), "not"]
+        elif token == "cannot":
+            found += ["can", "not"]
+        elif _GROUPED.fullmatch(token):
+            found.append(token.replace(",", ""))
+        elif token not in _CLOSING:
+            found.append(_SPELLED.get(token, token))
+    return tuple(found[1:] if found[:1] == ["the"] else found)
+
+
+def repeats(old: str, new: str) -> bool:
+    """Whether the new text says what the old one says, word for word: articles, case and the spelling of numbers aside.
+
+    Numbers, names, negations, their order and every other word are then the same, so that dropping the new text loses
+    nothing. A paraphrase is not a repetition: no rule and no model knows that nothing is lost with it.
+    """
+    if max(len(old), len(new)) > TEXT_CHARS_MAX:
+        return False
+    return _said(old) == _said(new)
+
+
+def phrases(text: str) -> list[Tokens]:
+    """The stretches between separators, without articles and words of change; empty ones are left out."""
+    return _split(tokens(text))
+
+
+def change(old: str, new: str) -> Change | None:
+    """The one stretch in which two texts differ, each side of it with at least one word; None when there is no such."""
+    one, other = _kept(tokens(old)), _kept(tokens(new))
+    start = _shared(one, other)
+    end = _shared(one[start:][::-1], other[start:][::-1])
+    changed = Change(one[:start], one[start : len(one) - end], other[start : len(other) - end], one[len(one) - end :])
+    return changed if changed.before and changed.old and changed.new else None
+
+
+def is_quantity(stretch: Tokens) -> bool:
+    """Whether it is a number, a day or a time and nothing else. A year is none: what happened in one stays true."""
+    return (
+        any(token[0].isdigit() or token in _DAYS or token in _CJK_NUMERALS for token in stretch)
+        and all(token[0].isdigit() or token in _DAYS | _CLOCK | _MEASURES | _CJK_NUMERALS for token in stretch)
+        and not any(_YEAR.fullmatch(token) for token in stretch)
+    )
+
+
+def is_calendar(stretch: Tokens) -> bool:
+    """Whether a quantity is a day or a time of day."""
+    return any(token in _DAYS | _CLOCK or ":" in token for token in stretch)
+
+
+def _said(text: str) -> Tokens:
+    return tuple(token for token in tokens(text) if token not in ARTICLES and token not in BREAKS)
+
+
+def _kept(found: Tokens) -> Tokens:
+    return tuple(token for token in found if token not in CHANGE)
+
+
+def _split(found: Tokens) -> list[Tokens]:
+    parts: list[list[str]] = [[]]
+    for token in found:
+        if token in _SEPARATORS:
+            parts.append([])
+        elif token not in ARTICLES and token not in CHANGE:
+            parts[-1].append(token)
+    return [tuple(part) for part in parts if part]
+
+
+def _shared(one: Tokens, other: Tokens) -> int:
+    return next(
+        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
