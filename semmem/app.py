@@ -23,6 +23,7 @@ from semmem.assembly import DAY_S, Backends
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.milvus_lite import MilvusLiteProcess
 from semmem.backends.watched_store import WatchedStore
+from semmem.backends.worker_process import WorkerProcess
 from semmem.background import DriftLoop, JournalWriter, Learner, Tasks
 from semmem.config.settings import Settings
 from semmem.extproc import ExternalProcessor, ExtProcServer
@@ -162,12 +163,15 @@ class App:
         reranker = assembly.reranker(settings, self.metrics)
         if reranker is not None:
             stack.push_async_callback(reranker.close)
+        worker = WorkerProcess()
+        stack.push_async_callback(worker.close)
         return Backends(
             store=assembly.hot_memories(settings, self._watched(store), self._tasks.spawn),
             embedder=MeteredEmbedder(embedder, self.metrics),
             journal=journal,
             models=models,
             reranker=reranker,
+            worker=worker,
         )
 
     def _watched(self, store: Store) -> Store:
@@ -279,7 +283,7 @@ class App:
     # --- learning, housekeeping, measuring ---------------------------------------------------------------------------
 
     def _learner(self, backends: Backends) -> Learner:
-        learning = assembly.learning(self._settings, backends, self._removed)
+        learning = assembly.learning(self._settings, backends, self._removed, self._unread)
 
         async def learn(batch: Batch) -> None:
             started = time.perf_counter()
@@ -338,6 +342,11 @@ class App:
 
     def _removed(self, reason: str, number: int) -> None:
         self.metrics.memories_removed.labels(reason).inc(number)
+
+    def _unread(self, batch_id: str, reason: str, turns: int) -> None:
+        self.metrics.turns_unread.labels(reason).inc(turns)
+        days = self._settings.journal.retention_days
+        log.warning("batch %s: %d turns not learnt from (%s), kept %d days", batch_id, turns, reason, days)
 
     async def _watch_journal(self, backends: Backends, *, prune: bool) -> None:
         try:

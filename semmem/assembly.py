@@ -44,7 +44,7 @@ from semmem.memory import Hit, Vector
 from semmem.metering import MeteredModel, MeteredReranker
 from semmem.metrics import Metrics
 from semmem.permission import PermissionRules
-from semmem.ports import Batch, BatchRules, Embedder, Extractor, LanguageModel, Reranker, Store
+from semmem.ports import Batch, BatchRules, Embedder, Extractor, LanguageModel, Reranker, Store, TextWork
 from semmem.retrieval import gate
 from semmem.retrieval.blocks import Blocks
 from semmem.retrieval.context import FENCE_MARKERS, strip_block
@@ -71,12 +71,18 @@ GRPC_OVERHEAD_BYTES = 1024 * 1024
 
 Removed = Callable[[str, int], None]
 """Told of a reason and of how many memories went for it."""
+Unread = Callable[[str, str, int], None]
+"""Told of a batch's id, a reason, and of how many of its turns were not read for it."""
 Recalled = Callable[[str, Sequence[str], float], None]
 """Told whose memories were put into a prompt, which, and when."""
 
 
 def _uncounted(_reason: str, _number: int) -> None:
     """Nobody counts."""
+
+
+def _not_told(_batch_id: str, _reason: str, _turns: int) -> None:
+    """Nobody asks what was not read."""
 
 
 def _not_noted(_user: str, _memory_ids: Sequence[str], _now: float) -> None:
@@ -92,6 +98,7 @@ class Backends:
     journal: SqlJournal
     models: Mapping[str, LanguageModel]
     reranker: Reranker | None = None
+    worker: TextWork | None = None
 
 
 def journal(settings: Settings) -> SqlJournal:
@@ -355,9 +362,17 @@ def drift_watch(settings: Settings, backends: Backends) -> DriftWatch | None:
     )
 
 
-def learning(settings: Settings, backends: Backends, on_removed: Removed = _uncounted) -> Learning:
+def learning(
+    settings: Settings, backends: Backends, on_removed: Removed = _uncounted, on_unread: Unread = _not_told
+) -> Learning:
     memory = settings.memory
-    by_rules = RulesExtractor(facts_per_batch=memory.extraction.facts_per_batch_max)
+    by_rules = RulesExtractor(
+        facts_per_batch=memory.extraction.facts_per_batch_max,
+        work=backends.worker,
+        turn_budget_s=memory.extraction.turn_budget_s,
+        batch_budget_s=memory.extraction.batch_budget_s,
+        on_unread=on_unread,
+    )
     extractor, fallback = choose_extractor(
         memory.extraction.engine, llm=_llm_extractor(settings, backends), rules=by_rules
     )
@@ -379,6 +394,8 @@ def learning(settings: Settings, backends: Backends, on_removed: Removed = _unco
         reader=Reader(strip_block=strip_block),
         model_judge=_model_judge(settings, backends),
         summariser=_summariser(settings, backends),
+        work=backends.worker,
+        screen_budget_s=memory.extraction.batch_budget_s,
         facts_max=memory.extraction.facts_per_batch_max,
         attempts_max=memory.extraction.attempts_max,
         ttl_s=lifetime_s(settings),
@@ -392,6 +409,8 @@ def dedup(settings: Settings, backends: Backends) -> Dedup:
         update_threshold=settings.memory.extraction.update_threshold,
         judge=judge,
         work=backends.journal,
+        text_work=backends.worker,
+        judge_budget_s=settings.memory.extraction.turn_budget_s,
     )
 
 

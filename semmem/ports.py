@@ -26,7 +26,6 @@ from typing import Any, Protocol, TypeVar
 
 from semmem.memory import Fact, Hit, Memory, MemoryType, Message, Scope, Turn, Vector
 
-
 T = TypeVar("T")
 
 

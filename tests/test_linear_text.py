@@ -30,10 +30,12 @@ SEEDS = (
     "password is ", "token: ", "bearer ", "eyJ", "eyJa.", "sk-", "-----BEGIN PRIVATE KEY-----", "a-", "http://a:",
     "pin: ", "ignore all ", "ignore previous ", "you must ", "system: ", "system:\n", "user: ", "e\u0301", "\u0301",
     "\u200b", "\u202e", "\ud800", "\x00", "\ufffc", "中", "我", "我喜欢", "我 ", "去年", "三月五日", "，", "あ", "한 ",
-    "日本語 ", "ß", "İ", "ﷺ", "é ", "🧑‍🧑", "ich mag ", "je suis ", "yo soy ", "User's ", "user is ", "what is ", "do I ",
+    "日本語 ", "ß", "İ", "ﷺ", "é ", "🧑‍🧑", "ich mag ", "je suis ", "yo soy ", "User's ", "user is ", "what is ",
+    "do I ",
     "if ", "I ", "i'm ", "don't ", "not ", "never ", "the ", "the user ", "for my ", "the name of ", "is ", "is my ",
     "to run ", "then ", "I always ", "ly ", "very ", "usually ", "as a ", "my ", "my our ", "says the ", "remember ",
-    "oh, ", "well ", "by the way ", "hello ", "thanks ", "ok. ", "Mr. ", "e.g. ", "King James I ", "that ", "data: a\n\n",
+    "oh, ", "well ", "by the way ", "hello ", "thanks ", "ok. ", "Mr. ", "e.g. ", "King James I ", "that ",
+    "data: a\n\n",
     "data:\n", "event: a\n", '{"a":', '[{"', '"a":0,', "[],", "null,", '{"role":"user"},', '{"facts": [', "0,",
 )  # fmt: skip
 

@@ -46,6 +46,7 @@ from semmem.extraction.rules.recognise import recognise
 from semmem.identity import digest, session_key, turn_id
 from semmem.memory import Conversation, Fact, Hit, Injection, Memory, MemoryType, Message, Role, Scope, Turn
 from semmem.ports import Batch, ModelRefused
+from semmem.retrieval import answers as asked
 from semmem.retrieval import (
     context,
     gate,
@@ -61,7 +62,6 @@ from semmem.retrieval import (
     word_index,
     words,
 )
-from semmem.retrieval import answers as asked
 from semmem.retrieval.blocks import goes_on, loop_of
 from semmem.retrieval.memory_index import MemoryIndex
 from semmem.retrieval.search import Strategy, best_of, in_time

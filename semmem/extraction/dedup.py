@@ -12,6 +12,7 @@ dated, kept, no longer retrieved. Without a judge, cosines above ``update_thresh
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -22,12 +23,13 @@ from semmem.extraction.contradiction import Verdict, details_differ
 from semmem.extraction.model_judge import Doubt, Opinions
 from semmem.extraction.screen import same_text
 from semmem.extraction.session_summary import KEY_PREFIX
+from semmem.extraction.work import InThread
 from semmem.extraction.writes import Writes
 from semmem.memory import QUARANTINED, Hit, Memory, MemoryStatus, Scope
-from semmem.ports import History, Store, UserWork
+from semmem.ports import History, Store, TextWork, UserWork, WorkLost, WorkTooSlow
 
 Judge = Callable[[str, str, float], Verdict]
-"""What a new text is to an old one, given the cosine of the two. Pure and fast: it runs on the event loop."""
+"""What a new text is to an old one, given the cosine of the two. Pure: it runs wherever ``text_work`` has it done."""
 
 
 NO_OPINIONS: Opinions = MappingProxyType({})
@@ -52,7 +54,8 @@ class Dedup:
     ``judge_cosine_min`` is the cosine from which the judge is asked: what replaces a memory may hardly resemble it.
     ``neighbours_max`` memories of the same user and type are compared; more than the few that matter, because those
     of other projects are sorted out only afterwards. At most ``doubts_per_fact_max`` of them are doubts. ``work`` knows
-    what was forgotten while a batch was under way.
+    what was forgotten while a batch was under way. ``text_work`` asks the judge about a fact and its neighbours, within
+    ``judge_budget_s`` seconds; else all stay, since a double is better than a loss.
     """
 
     def __init__(
@@ -67,6 +70,8 @@ class Dedup:
         judge: Judge | None = None,
         judge_cosine_min: float = 0.25,
         work: UserWork | None = None,
+        text_work: TextWork | None = None,
+        judge_budget_s: float = 1.0,
     ) -> None:
         if not all(0 < cosine <= 1 for cosine in (update_threshold, grey_threshold, judge_cosine_min)):
             raise ValueError("thresholds must be cosines above 0")
@@ -81,6 +86,8 @@ class Dedup:
         self._judge = judge
         self._judge_cosine_min = judge_cosine_min
         self._work = work
+        self._text_work = text_work or InThread()
+        self._judge_budget_s = judge_budget_s
 
     async def doubts(self, news: Sequence[Candidate]) -> list[Doubt]:
         """Each fact's doubtful neighbours, those among the facts before it included. Raises StoreError."""
@@ -92,7 +99,7 @@ class Dedup:
                 for other in news[:place]
                 if other.fact.type is new.fact.type
             ]
-            found += self._doubts(new.fact.content, known)
+            found += await asyncio.to_thread(self._doubts, new.fact.content, known)
         return found
 
     async def put(self, new: Candidate, opinions: Opinions = NO_OPINIONS) -> Action:
@@ -103,7 +110,7 @@ class Dedup:
         neighbours = await self._neighbours(new)
         if any(same_text(hit.memory.content) == same_text(new.fact.content) for hit in neighbours):
             return Action.UNCHANGED
-        verdicts = self._verdicts(new, neighbours, opinions)
+        verdicts = await self._verdicts(new, neighbours, opinions)
         if Verdict.SAME in verdicts:
             return Action.UNCHANGED
         contradicted = [
@@ -148,7 +155,7 @@ class Dedup:
         """
         new = reconsidered(held, batch, now)
         neighbours = await self._neighbours(new)
-        verdicts = self._verdicts(new, neighbours, NO_OPINIONS)
+        verdicts = await self._verdicts(new, neighbours, NO_OPINIONS)
         for hit, verdict in zip(neighbours, verdicts, strict=True):
             if verdict is Verdict.SAME or same_text(hit.memory.content) == same_text(held.content):
                 await self._writes(new).replace(held, superseded(held, new, hit.memory.id))
@@ -185,21 +192,29 @@ class Dedup:
             return details_differ(old, new)
         return cosine >= self._grey_threshold
 
-    def _verdicts(self, new: Candidate, neighbours: list[Hit], opinions: Opinions) -> list[Verdict]:
+    async def _verdicts(self, new: Candidate, neighbours: list[Hit], opinions: Opinions) -> list[Verdict]:
         """What the fact is to each neighbour, nearest first."""
-        return [
-            opinions.get((hit.memory.content, new.fact.content)) or self._verdict(new, hit, nearest=place == 0)
-            for place, hit in enumerate(neighbours)
-        ]
+        content = new.fact.content
+        asked = [hit for hit in neighbours if (hit.memory.content, content) not in opinions]
+        judged = dict(
+            zip((hit.memory.id for hit in asked), await self._judged(asked, content, neighbours), strict=True)
+        )
+        return [opinions.get((hit.memory.content, content)) or judged[hit.memory.id] for hit in neighbours]
 
-    def _verdict(self, new: Candidate, hit: Hit, *, nearest: bool) -> Verdict:
+    async def _judged(self, asked: list[Hit], content: str, neighbours: list[Hit]) -> list[Verdict]:
         """Without a judge only the nearest memory may be meant by a fact."""
         if self._judge is None:
-            meant = nearest and hit.cosine > self._update_threshold
-            return Verdict.CONTRADICTION if meant else Verdict.DIFFERENT
-        if hit.cosine < self._judge_cosine_min:
-            return Verdict.DIFFERENT
-        return self._judge(hit.memory.content, new.fact.content, hit.cosine)
+            meant = {hit.memory.id for hit in neighbours[:1] if hit.cosine > self._update_threshold}
+            return [Verdict.CONTRADICTION if hit.memory.id in meant else Verdict.DIFFERENT for hit in asked]
+        pairs = [(hit.memory.content, hit.cosine) for hit in asked if hit.cosine >= self._judge_cosine_min]
+        if not pairs:
+            return [Verdict.DIFFERENT] * len(asked)
+        try:
+            verdicts = await self._text_work.run(_judge_all, self._judge, pairs, content, budget_s=self._judge_budget_s)
+        except (WorkTooSlow, WorkLost):
+            verdicts = [Verdict.DIFFERENT] * len(pairs)
+        found = iter(verdicts)
+        return [next(found) if hit.cosine >= self._judge_cosine_min else Verdict.DIFFERENT for hit in asked]
 
     async def _update(self, new: Candidate, contradicted: list[Hit]) -> bool:
         """A new version of the nearest; the others go first, because a second try finds the new version and stops.
@@ -224,6 +239,10 @@ class Dedup:
 
     def _writes(self, new: Candidate) -> Writes:
         return Writes(self._store, self._history, self._work, new.batch)
+
+
+def _judge_all(judge: Judge, pairs: Sequence[tuple[str, float]], content: str) -> list[Verdict]:
+    return [judge(old, content, cosine) for old, cosine in pairs]
 
 
 def _is_summary(memory: Memory) -> bool:
