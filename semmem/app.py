@@ -24,7 +24,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.backends.milvus_lite import MilvusLiteProcess
 from semmem.backends.watched_store import WatchedStore
 from semmem.backends.worker_process import WorkerProcess
-from semmem.background import DriftLoop, JournalWriter, Learner, Tasks
+from semmem.background import DriftLoop, JournalWriter, Learner, SideThreads, Tasks
 from semmem.config.settings import Settings
 from semmem.extproc import ExternalProcessor, ExtProcServer
 from semmem.extraction.result import BatchResult
@@ -229,6 +229,8 @@ class App:
     ) -> tuple[ExtProcServer, Addresses]:
         settings = self._settings
         limits = assembly.door_limits(settings)
+        aside = SideThreads()
+        stack.push_async_callback(aside.close)
         exchange = assembly.exchange(
             settings,
             backends,
@@ -238,6 +240,7 @@ class App:
             notes.note,
             on_written=lambda result: self.metrics.rewrites.labels(result).inc(),
             on_reranked=lambda result: self.metrics.reranks.labels(result).inc(),
+            aside=aside,
         )
         server = ExtProcServer(
             ExternalProcessor(
@@ -246,6 +249,7 @@ class App:
                 limits,
                 single_filter=settings.capture.mode == "single_filter",
                 patience=assembly.patience(settings),
+                aside=aside,
             ),
             address=assembly.grpc_address(settings),
             message_bytes_max=limits.message_bytes_max,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import time
@@ -21,7 +22,8 @@ from semmem.backends.sql import SqlJournal
 from semmem.background import JournalWriter, Learner
 from semmem.config.memory_section import Milvus
 from semmem.config.settings import ExternalModel, Settings
-from semmem.exchange import Exchange, ExchangeLimits
+from semmem.dialects.reading import ReadingLimits
+from semmem.exchange import Aside, Exchange, ExchangeLimits
 from semmem.extproc import DoorLimits, Patience
 from semmem.extproc_tls import TlsFiles, server_credentials
 from semmem.extraction.contradiction import judge
@@ -222,6 +224,7 @@ def exchange(
     on_recalled: Recalled = _not_noted,
     on_written: Callable[[str], None] = lambda _word: None,
     on_reranked: Callable[[str], None] = lambda _word: None,
+    aside: Aside = asyncio.to_thread,
 ) -> Exchange:
     memory, limits = settings.memory, settings.limits
 
@@ -237,11 +240,14 @@ def exchange(
             response_body_bytes_max=limits.response_body_bytes_max,
             decoded_bytes_max=limits.decoded_bytes_max,
             phase_s=settings.deadlines.phase_ms / 1000,
+            inline_body_bytes_max=limits.inline_body_bytes_max,
+            reading=ReadingLimits(messages_max=limits.request_messages_max, values_max=limits.request_values_max),
         ),
         clock=time.time,
         capture=settings.capture.mode,
         upstream=verdict_rules(settings),
         blocks=tool_loops,
+        aside=aside,
         on_recalled=on_recalled,
     )
 
@@ -479,6 +485,7 @@ def door_limits(settings: Settings) -> DoorLimits:
         mutate_streams_max=limits.mutate_streams_max,
         observe_streams_max=limits.observe_streams_max,
         message_bytes_max=max(limits.request_body_bytes_max, limits.response_body_bytes_max) + GRPC_OVERHEAD_BYTES,
+        inline_bytes_max=limits.inline_body_bytes_max,
     )
 
 

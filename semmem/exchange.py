@@ -12,11 +12,13 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeVar
 
-from semmem.dialects import BY_NAME, Malformed, ParsedRequest, dialect_for
+from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
+from semmem.dialects.reading import ReadingLimits, TooMany, read
 from semmem.encodings import decoder_for
 from semmem.identity import Answered, IdentityRules, RequestHead, Sessions, identify, turn_id
 from semmem.memory import Answer, Conversation, Message, Role, Scope, Turn
@@ -27,6 +29,8 @@ from semmem.retrieval.blocks import Block, Blocks, block_of, goes_on, loop_of
 from semmem.retrieval.context import has_block, strip_block
 from semmem.retrieval.recall import COLD_DENSE, MoreTime, Recall, Recalled, no_more_time
 from semmem.verdicts import NO_SOURCES, VerdictRules, Verdicts, verdicts
+
+T = TypeVar("T")
 
 
 class Outcome(StrEnum):
@@ -52,7 +56,7 @@ class Outcome(StrEnum):
     STORE_TIMEOUT = "store_timeout"
     EMBEDDER_DOWN = "embedder_down"  # and nothing recent to fall back on
     MALFORMED = "malformed"  # not a request of this API
-    OVERSIZE = "oversize"  # larger than semmem reads
+    OVERSIZE = "oversize"  # larger, or of more messages or values, than semmem reads
     COMPRESSED = "compressed"  # a content-encoding semmem does not read
     OTHER_PATH = "other_path"  # not an API semmem knows
 
@@ -70,7 +74,11 @@ class RequestResult:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeLimits:
-    """Bytes, and seconds for ``phase_s``: the whole request phase after the body arrived."""
+    """Bytes, and seconds for ``phase_s``: the whole request phase after the body arrived.
+
+    Bodies above ``inline_body_bytes_max`` are read and rewritten beside the event loop. ``reading``: what a request may
+    hold.
+    """
 
     request_body_bytes_max: int = 16 * 1024 * 1024
     answer_bytes_max: int = 64 * 1024
@@ -78,6 +86,8 @@ class ExchangeLimits:
     decoded_bytes_max: int = 64 * 1024 * 1024
     turn_chars_max: int = 64 * 1024
     phase_s: float = 0.35
+    inline_body_bytes_max: int = 64 * 1024
+    reading: ReadingLimits = field(default_factory=ReadingLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,8 @@ class _Phase:
     more_time: MoreTime
 
 
+REWRITING_S = 0.05
+"""A large body that has its memories late, because a model was asked, has at least so long to be rewritten."""
 LENGTH_DIGITS_MAX = 18
 """More digits than any body has; a header may have thousands."""
 
@@ -101,9 +113,16 @@ class TurnJournal(Protocol):
     def offer(self, half: Turn | TurnClosed) -> bool: ...
 
 
+class Aside(Protocol):
+    """Does work that would hold up the event loop beside it."""
+
+    async def __call__(self, work: Callable[[], T], /) -> T: ...
+
+
 class Exchange:
     """The steps of every exchange; holds no state of any one of them.
 
+    ``aside`` reads and rewrites large bodies.
     ``on_recalled`` is told whose memories were put into a prompt, which, and when; it must neither wait nor raise.
     """
 
@@ -120,6 +139,7 @@ class Exchange:
         capture: str = "observe",
         upstream: VerdictRules = NO_SOURCES,
         blocks: Blocks | None = None,
+        aside: Aside = asyncio.to_thread,
         on_recalled: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
     ) -> None:
         self._identity = identity
@@ -132,6 +152,7 @@ class Exchange:
         self._capture = capture
         self._upstream = upstream
         self._blocks = Blocks(entries_max=0, ttl_s=0.0) if blocks is None else blocks
+        self._aside = aside
         self._on_recalled = on_recalled
 
     # --- request -----------------------------------------------------------------------------------------------------
@@ -160,28 +181,53 @@ class Exchange:
             return RequestResult(Outcome.OTHER_PATH)
         if len(body) > self._limits.request_body_bytes_max:
             return RequestResult(Outcome.OVERSIZE)
+        phase = _Phase(asyncio.get_running_loop().time() + self._limits.phase_s, more_time)
         try:
-            parsed = dialect.parse(body)
+            return await self._understood(head, dialect, body, phase)
         except Malformed:
             return RequestResult(Outcome.MALFORMED)
+        except TooMany:
+            return RequestResult(Outcome.OVERSIZE)
+        except TimeoutError:
+            return RequestResult(Outcome.TIMEOUT)
+
+    async def _understood(self, head: RequestHead, dialect: Dialect, body: bytes, phase: _Phase) -> RequestResult:
+        """Raises Malformed, TooMany and TimeoutError."""
+        reading = partial(read, dialect, body, self._limits.reading)
+        parsed = await self._timely(len(body), reading, phase.deadline)
+
+        async def passed(outcome: Outcome, ticket: Ticket | None = None, block: Block | None = None) -> RequestResult:
+            rewriting = partial(parsed.rewrite, None if block is None else block.injection)
+            until = max(phase.deadline, asyncio.get_running_loop().time() + REWRITING_S)
+            try:
+                rewritten = await self._timely(len(body), rewriting, until)
+            except TimeoutError:
+                return RequestResult(Outcome.TIMEOUT, None, ticket)
+            if block is None:
+                return RequestResult(outcome, rewritten, ticket)
+            return RequestResult(outcome, rewritten, ticket, len(block.memories), block.tokens)
 
         allowed = permission(self._permissions, head, parsed.conversation.controls)
         if not (allowed.read or allowed.store):
-            return RequestResult(Outcome.OPTED_OUT, parsed.rewrite(None))
+            return await passed(Outcome.OPTED_OUT)
         found = verdicts(self._upstream, head)
         if found.blocked or found.pii:
-            return RequestResult(Outcome.BLOCKED if found.blocked else Outcome.PII, parsed.rewrite(None))
+            return await passed(Outcome.BLOCKED if found.blocked else Outcome.PII)
         scope = identify(self._identity, head, parsed.conversation.controls)
         if scope is None:
-            return RequestResult(Outcome.ANONYMOUS, parsed.rewrite(None))
+            return await passed(Outcome.ANONYMOUS)
 
-        phase = _Phase(asyncio.get_running_loop().time() + self._limits.phase_s, more_time)
         turn = await self._turn(head, parsed, scope)
         ticket = self._journalled(turn, parsed, scope, dialect.name) if allowed.store and turn is not None else None
         outcome, block = await self._remember(parsed, scope, turn, allowed, found, phase)
-        if block is None:
-            return RequestResult(outcome, parsed.rewrite(None), ticket)
-        return RequestResult(outcome, parsed.rewrite(block.injection), ticket, len(block.memories), block.tokens)
+        return await passed(outcome, ticket, block)
+
+    async def _timely(self, body_bytes: int, work: Callable[[], T], deadline: float) -> T:
+        """Beside the event loop where the body is large. Raises TimeoutError: what was begun then ends unheard."""
+        if body_bytes <= self._limits.inline_body_bytes_max:
+            return work()
+        async with asyncio.timeout_at(deadline):
+            return await self._aside(work)
 
     async def _turn(self, head: RequestHead, parsed: ParsedRequest, scope: Scope) -> Turn | Answered | None:
         """The turn that the request's own words begin or belong to; without any, the one it goes on from."""

@@ -15,7 +15,7 @@ GROWTH_MAX = 25.0
 """Ten times the text may take this many times as long: caches cost something, and a square costs 100."""
 FLOOR_S = 0.03
 """What is faster than this, whatever the size, is no matter, and too short to be measured well."""
-DEAR_S = 0.003
+DEAR_S = 0.0015
 """What takes as long as this for the middle size is not tried with the largest: it shows its growth before."""
 TRIES = 5
 
@@ -25,7 +25,7 @@ SEEDS = (
     "'", '"', '"a" ', "“", "``", "```", "~~~", "(", "((", ")", "()", "(a ", "[", "[[", "]", "{", "}", "<", ">", "<a>",
     "</", "<b><", "<|", "<think>", "</think><think>", "<semmem-memory>", "<semmem-memory></semmem-memory>",
     "< / semmem-memory", "#", "# ", "=", "/", "//", "\\", '\\"', "\\ud83d", "\\u00", "_", "*", "@", "$ ", "%",
-    "0", "1 ", "12 ", "1,", "1.", "10,000 ", "4111 ", "4111-", "2023-01-01 ", "May 5 2023, ", "last May ",
+    "0", "1 ", "12 ", "12-", "1,", "1.", "10,000 ", "4111 ", "4111-", "2023-01-01 ", "May 5 2023, ", "last May ",
     "next week on Monday ", "3 days ago ", "twenty five ", "one hundred thousand ", "5 pm ", "in 2019 ", "$10k ",
     "password is ", "token: ", "bearer ", "eyJ", "eyJa.", "sk-", "-----BEGIN PRIVATE KEY-----", "a-", "http://a:",
     "pin: ", "ignore all ", "ignore previous ", "you must ", "system: ", "system:\n", "user: ", "e\u0301", "\u0301",
@@ -38,6 +38,10 @@ SEEDS = (
     "data: a\n\n",
     "data:\n", "event: a\n", '{"a":', '[{"', '"a":0,', "[],", "null,", '{"role":"user"},', '{"facts": [', "0,",
 )  # fmt: skip
+
+
+ENDED = ("or ", "a", "a ", " ", "\n", ", ", "-", "(", '"', "0", "1 ", "12-", ":", "<a>", "中", "my ", "not ")
+"""Also with something else behind all the repetition: many an expression fails there only."""
 
 
 def _numbered(prefix: str, chars: int) -> str:
@@ -53,7 +57,7 @@ def _lettered(chars: int) -> str:
 
 def _texts(chars: int) -> dict[str, str]:
     texts = {repr(seed): (seed * (chars // len(seed) + 1))[:chars] for seed in SEEDS}
-    texts |= {f"{seed!r} ended": text[: chars - 2] + "!x" for seed, text in zip(SEEDS, texts.values(), strict=True)}
+    texts |= {f"{seed!r} and an end": (seed * chars)[: chars - 2] + "!x" for seed in ENDED}
     texts |= {"numbered words": _numbered("User", chars), "lettered words": _lettered(chars)}
     texts |= {"nested": "(" * (chars // 2) + ")" * (chars // 2), "nested JSON": "[" * (chars // 2) + "]" * (chars // 2)}
     return texts

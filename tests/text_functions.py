@@ -200,8 +200,7 @@ def _in_pieces(feed: Callable[[bytes], object], text: str) -> None:
 
 
 def _elements(text: str) -> object:
-    many = b"[" + b",".join([b"0"] * (len(text) // 2)) + b"]"
-    return read_elements(read_object(b'{"a":' + many + b"}").members["a"])
+    return _refusing(lambda: read_elements(read_object(b'{"a":[' + _raw(text).rstrip(b",") + b"]}").members["a"]))
 
 
 def _decoded(text: str) -> None:
@@ -234,15 +233,12 @@ def _told(text: str) -> object:
 
 
 def _grounded(text: str) -> object:
-    said = grounding.Said(text, text)
+    said = grounding.Said(text, "and before that nothing")
     return said.grounds(text[:500]), said.grounds("User was in Oslo with Emma and 3 interesting friends")
 
 
 def _screened(text: str) -> object:
-    return (
-        screen.screen(_fact(text), text, chars_max=WHOLE, own_markers=context.FENCE_MARKERS),
-        screen.screen(_fact("User likes tea, green tea and 3 kinds of coffee"), text),
-    )
+    return screen.screen(_fact(text), "I like tea", chars_max=WHOLE, own_markers=context.FENCE_MARKERS)
 
 
 def _judged(text: str) -> object:
