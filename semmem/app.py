@@ -23,7 +23,8 @@ from semmem.assembly import DAY_S, Backends
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.milvus_lite import MilvusLiteProcess
 from semmem.backends.watched_store import WatchedStore
-from semmem.background import DriftLoop, JournalWriter, Learner, Tasks
+from semmem.backends.worker_process import WorkerProcess
+from semmem.background import DriftLoop, JournalWriter, Learner, SideThreads, Tasks
 from semmem.config.settings import HttpListener as HttpSettings
 from semmem.config.settings import Settings
 from semmem.extproc import ExternalProcessor, ExtProcServer
@@ -168,6 +169,8 @@ class App:
         if reranker is not None:
             stack.push_async_callback(reranker.close)
         self._hidden = assembly_erasure.hidden(self._watched(store))
+        worker = WorkerProcess()
+        stack.push_async_callback(worker.close)
         return Backends(
             store=assembly.hot_memories(settings, self._hidden.shown, self._tasks.spawn),
             embedder=MeteredEmbedder(embedder, self.metrics),
@@ -175,6 +178,7 @@ class App:
             models=models,
             reranker=reranker,
             fence=await asyncio.to_thread(assembly.fence, settings),
+            worker=worker,
         )
 
     def _watched(self, store: Store) -> Store:
@@ -238,6 +242,8 @@ class App:
     ) -> tuple[ExtProcServer, Addresses]:
         settings, after = self._settings, self._erased().marks.after
         limits = assembly.door_limits(settings)
+        aside = SideThreads()
+        stack.push_async_callback(aside.close)
         exchange = assembly.exchange(
             settings,
             backends,
@@ -250,6 +256,7 @@ class App:
             on_written=lambda result: self.metrics.rewrites.labels(result).inc(),
             on_reranked=lambda result: self.metrics.reranks.labels(result).inc(),
             on_history=lambda result, number: self.metrics.history_messages.labels(result).inc(number),
+            aside=aside,
         )
         server = ExtProcServer(
             ExternalProcessor(
@@ -258,6 +265,7 @@ class App:
                 limits,
                 single_filter=settings.capture.mode == "single_filter",
                 patience=assembly.patience(settings),
+                aside=aside,
             ),
             address=assembly.grpc_address(settings),
             message_bytes_max=limits.message_bytes_max,
@@ -296,7 +304,7 @@ class App:
     # --- learning, housekeeping, measuring ---------------------------------------------------------------------------
 
     def _learner(self, backends: Backends) -> Learner:
-        learning = assembly.learning(self._settings, backends, self._removed)
+        learning = assembly.learning(self._settings, backends, self._removed, self._unread)
 
         async def learn(batch: Batch) -> None:
             started = time.perf_counter()
@@ -395,6 +403,11 @@ class App:
         self.metrics.memories_removed.labels(reason).inc(number)
         if number:
             log.info("memories removed: %d (%s)", number, reason)
+
+    def _unread(self, batch_id: str, reason: str, turns: int) -> None:
+        self.metrics.turns_unread.labels(reason).inc(turns)
+        days = self._settings.journal.retention_days
+        log.warning("batch %s: %d turns not learnt from (%s), kept %d days", batch_id, turns, reason, days)
 
     async def _watch_journal(self, backends: Backends, *, prune: bool) -> None:
         try:

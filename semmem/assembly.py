@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import time
@@ -22,7 +23,8 @@ from semmem.backends.sql import SqlJournal
 from semmem.background import JournalWriter, Learner
 from semmem.config.memory_section import Milvus
 from semmem.config.settings import ExternalModel, Settings
-from semmem.exchange import Exchange, ExchangeLimits
+from semmem.dialects.reading import ReadingLimits
+from semmem.exchange import Aside, Exchange, ExchangeLimits
 from semmem.extproc import DoorLimits, Patience
 from semmem.extproc_tls import TlsFiles, server_credentials
 from semmem.extraction.contradiction import judge
@@ -47,7 +49,7 @@ from semmem.memory import Hit, Vector
 from semmem.metering import MeteredModel, MeteredReranker
 from semmem.metrics import Metrics
 from semmem.permission import PermissionRules
-from semmem.ports import Batch, BatchRules, Embedder, Extractor, LanguageModel, Reranker, Store
+from semmem.ports import Batch, BatchRules, Embedder, Extractor, LanguageModel, Reranker, Store, TextWork
 from semmem.retrieval import gate
 from semmem.retrieval.blocks import Blocks
 from semmem.retrieval.context import FENCE_MARKERS, without_tags
@@ -78,12 +80,18 @@ GRPC_OVERHEAD_BYTES = 1024 * 1024
 
 Removed = Callable[[str, int], None]
 """Told of a reason and of how many memories went for it."""
+Unread = Callable[[str, str, int], None]
+"""Told of a batch's id, a reason, and of how many of its turns were not read for it."""
 Recalled = Callable[[str, Sequence[str], float], None]
 """Told whose memories were put into a prompt, which, and when."""
 
 
 def _uncounted(_reason: str, _number: int) -> None:
     """Nobody counts."""
+
+
+def _not_told(_batch_id: str, _reason: str, _turns: int) -> None:
+    """Nobody asks what was not read."""
 
 
 def _not_noted(_user: str, _memory_ids: Sequence[str], _now: float) -> None:
@@ -100,6 +108,7 @@ class Backends:
     models: Mapping[str, LanguageModel]
     reranker: Reranker | None = None
     fence: Fence | None = None
+    worker: TextWork | None = None
 
 
 def journal(settings: Settings) -> SqlJournal:
@@ -230,6 +239,7 @@ def exchange(
     on_written: Callable[[str], None] = lambda _word: None,
     on_reranked: Callable[[str], None] = lambda _word: None,
     on_history: Callable[[str, int], None] = _uncounted,
+    aside: Aside = asyncio.to_thread,
 ) -> Exchange:
     memory, limits = settings.memory, settings.limits
 
@@ -245,12 +255,15 @@ def exchange(
             response_body_bytes_max=limits.response_body_bytes_max,
             decoded_bytes_max=limits.decoded_bytes_max,
             phase_s=settings.deadlines.phase_ms / 1000,
+            inline_body_bytes_max=limits.inline_body_bytes_max,
+            reading=ReadingLimits(messages_max=limits.request_messages_max, values_max=limits.request_values_max),
         ),
         clock=time.time,
         capture=settings.capture.mode,
         upstream=verdict_rules(settings),
         blocks=tool_loops,
         recovery=recovery(settings, backends, on_history),
+        aside=aside,
         on_recalled=on_recalled,
         after=after,
     )
@@ -404,9 +417,17 @@ def drift_watch(settings: Settings, backends: Backends) -> DriftWatch | None:
     )
 
 
-def learning(settings: Settings, backends: Backends, on_removed: Removed = _uncounted) -> Learning:
+def learning(
+    settings: Settings, backends: Backends, on_removed: Removed = _uncounted, on_unread: Unread = _not_told
+) -> Learning:
     memory = settings.memory
-    by_rules = RulesExtractor(facts_per_batch=memory.extraction.facts_per_batch_max)
+    by_rules = RulesExtractor(
+        facts_per_batch=memory.extraction.facts_per_batch_max,
+        work=backends.worker,
+        turn_budget_s=memory.extraction.turn_budget_s,
+        batch_budget_s=memory.extraction.batch_budget_s,
+        on_unread=on_unread,
+    )
     extractor, fallback = choose_extractor(
         memory.extraction.engine, llm=_llm_extractor(settings, backends), rules=by_rules
     )
@@ -428,6 +449,8 @@ def learning(settings: Settings, backends: Backends, on_removed: Removed = _unco
         reader=Reader(strip_block=without_tags),
         model_judge=_model_judge(settings, backends),
         summariser=_summariser(settings, backends),
+        work=backends.worker,
+        screen_budget_s=memory.extraction.batch_budget_s,
         facts_max=memory.extraction.facts_per_batch_max,
         attempts_max=memory.extraction.attempts_max,
         ttl_s=lifetime_s(settings),
@@ -441,6 +464,8 @@ def dedup(settings: Settings, backends: Backends) -> Dedup:
         update_threshold=settings.memory.extraction.update_threshold,
         judge=judge,
         work=backends.journal,
+        text_work=backends.worker,
+        judge_budget_s=settings.memory.extraction.turn_budget_s,
     )
 
 
@@ -509,6 +534,7 @@ def door_limits(settings: Settings) -> DoorLimits:
         mutate_streams_max=limits.mutate_streams_max,
         observe_streams_max=limits.observe_streams_max,
         message_bytes_max=max(limits.request_body_bytes_max, limits.response_body_bytes_max) + GRPC_OVERHEAD_BYTES,
+        inline_bytes_max=limits.inline_body_bytes_max,
     )
 
 

@@ -10,10 +10,13 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from semmem.memory import Forgetting, Turn
 from semmem.ports import Batch, BatchRules, Journal, JournalError, SemmemError, TurnClosed
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +65,23 @@ class Tasks:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class SideThreads:
+    """A few threads for work that would hold up the event loop. What has not begun when its caller gives up is left.
+
+    Two by default: each that computes delays the event loop by some milliseconds now and then.
+    """
+
+    def __init__(self, threads: int = 2) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="semmem-large-body")
+
+    async def __call__(self, work: Callable[[], T], /) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def close(self) -> None:
+        """Wait for what has begun."""
+        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
 
 
 class JournalWriter:

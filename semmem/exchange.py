@@ -12,10 +12,13 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
+from typing import Protocol, TypeVar
 
-from semmem.dialects import BY_NAME, Malformed, ParsedRequest, dialect_for
+from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
+from semmem.dialects.reading import ReadingLimits, TooMany, read
 from semmem.encodings import decoder_for
 from semmem.identity import Answered, IdentityRules, RequestHead, Sessions, identify
 from semmem.memory import Answer, Conversation, Scope, Turn
@@ -29,6 +32,8 @@ from semmem.retrieval.recall import COLD_DENSE, MoreTime, Recall, Recalled, no_m
 from semmem.turns.recorder import TurnJournal, Turns, storable
 from semmem.turns.recovery import Recovery
 from semmem.verdicts import NO_SOURCES, VerdictRules, Verdicts, verdicts
+
+T = TypeVar("T")
 
 
 class Outcome(StrEnum):
@@ -54,7 +59,7 @@ class Outcome(StrEnum):
     STORE_TIMEOUT = "store_timeout"
     EMBEDDER_DOWN = "embedder_down"  # and nothing recent to fall back on
     MALFORMED = "malformed"  # not a request of this API
-    OVERSIZE = "oversize"  # larger than semmem reads
+    OVERSIZE = "oversize"  # larger, or of more messages or values, than semmem reads
     COMPRESSED = "compressed"  # a content-encoding semmem does not read
     OTHER_PATH = "other_path"  # not an API semmem knows
 
@@ -72,7 +77,11 @@ class RequestResult:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeLimits:
-    """Bytes, and seconds for ``phase_s``: the whole request phase after the body arrived."""
+    """Bytes, and seconds for ``phase_s``: the whole request phase after the body arrived.
+
+    Bodies above ``inline_body_bytes_max`` are read and rewritten beside the event loop. ``reading``: what a request may
+    hold.
+    """
 
     request_body_bytes_max: int = 16 * 1024 * 1024
     answer_bytes_max: int = 64 * 1024
@@ -80,6 +89,8 @@ class ExchangeLimits:
     decoded_bytes_max: int = 64 * 1024 * 1024
     turn_chars_max: int = 64 * 1024
     phase_s: float = 0.35
+    inline_body_bytes_max: int = 64 * 1024
+    reading: ReadingLimits = field(default_factory=ReadingLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +101,22 @@ class _Phase:
     more_time: MoreTime
 
 
+REWRITING_S = 0.05
+"""A large body that has its memories late, because a model was asked, has at least so long to be rewritten."""
 LENGTH_DIGITS_MAX = 18
 """More digits than any body has; a header may have thousands."""
+
+
+class Aside(Protocol):
+    """Does work that would hold up the event loop beside it."""
+
+    async def __call__(self, work: Callable[[], T], /) -> T: ...
 
 
 class Exchange:
     """The steps of every exchange; holds no state of any one of them.
 
+    ``aside`` reads and rewrites large bodies.
     ``on_recalled`` is told whose memories were put into a prompt, which, and when; it must neither wait nor raise.
     ``after`` gives a time after the user's last erasure, where the clock was set back.
     """
@@ -115,6 +135,7 @@ class Exchange:
         upstream: VerdictRules = NO_SOURCES,
         blocks: Blocks | None = None,
         recovery: Recovery | None = None,
+        aside: Aside = asyncio.to_thread,
         on_recalled: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
         after: Callable[[str, float], float] = lambda _user, now: now,
     ) -> None:
@@ -135,6 +156,7 @@ class Exchange:
         )
         self._upstream = upstream
         self._blocks = Blocks(entries_max=0, ttl_s=0.0) if blocks is None else blocks
+        self._aside = aside
         self._on_recalled = on_recalled
         self._said_after = after
 
@@ -164,33 +186,58 @@ class Exchange:
             return RequestResult(Outcome.OTHER_PATH)
         if len(body) > self._limits.request_body_bytes_max:
             return RequestResult(Outcome.OVERSIZE)
+        phase = _Phase(asyncio.get_running_loop().time() + self._limits.phase_s, more_time)
         try:
-            parsed = dialect.parse(body)
+            return await self._understood(head, dialect, body, phase)
         except Malformed:
             return RequestResult(Outcome.MALFORMED)
+        except TooMany:
+            return RequestResult(Outcome.OVERSIZE)
+        except TimeoutError:
+            return RequestResult(Outcome.TIMEOUT)
+
+    async def _understood(self, head: RequestHead, dialect: Dialect, body: bytes, phase: _Phase) -> RequestResult:
+        """Raises Malformed, TooMany and TimeoutError."""
+        reading = partial(read, dialect, body, self._limits.reading)
+        parsed = await self._timely(len(body), reading, phase.deadline)
+
+        async def passed(outcome: Outcome, ticket: Ticket | None = None, block: Block | None = None) -> RequestResult:
+            rewriting = partial(parsed.rewrite, None if block is None else block.injection)
+            until = max(phase.deadline, asyncio.get_running_loop().time() + REWRITING_S)
+            try:
+                rewritten = await self._timely(len(body), rewriting, until)
+            except TimeoutError:
+                return RequestResult(Outcome.TIMEOUT, None, ticket)
+            if block is None:
+                return RequestResult(outcome, rewritten, ticket)
+            return RequestResult(outcome, rewritten, ticket, len(block.memories), block.tokens)
 
         allowed = permission(self._permissions, head, parsed.conversation.controls)
         if not (allowed.read or allowed.store):
             await self._declined(head, parsed)
-            return RequestResult(Outcome.OPTED_OUT, parsed.rewrite(None))
+            return await passed(Outcome.OPTED_OUT)
         found = verdicts(self._upstream, head)
         if found.blocked or found.pii:
             await self._declined(head, parsed)
-            return RequestResult(Outcome.BLOCKED if found.blocked else Outcome.PII, parsed.rewrite(None))
+            return await passed(Outcome.BLOCKED if found.blocked else Outcome.PII)
         scope = identify(self._identity, head, parsed.conversation.controls)
         if scope is None:
             await self._declined(head, parsed)
-            return RequestResult(Outcome.ANONYMOUS, parsed.rewrite(None))
+            return await passed(Outcome.ANONYMOUS)
 
-        phase = _Phase(asyncio.get_running_loop().time() + self._limits.phase_s, more_time)
         turn = await self._turn(head, parsed, scope)
         ticket = await self._journalled(turn, parsed, scope, dialect.name) if allowed.store else None
         if not allowed.store:
             await self._declined(head, parsed)
         outcome, block = await self._remember(parsed, scope, turn, allowed, found, phase)
-        if block is None:
-            return RequestResult(outcome, parsed.rewrite(None), ticket)
-        return RequestResult(outcome, parsed.rewrite(block.injection), ticket, len(block.memories), block.tokens)
+        return await passed(outcome, ticket, block)
+
+    async def _timely(self, body_bytes: int, work: Callable[[], T], deadline: float) -> T:
+        """Beside the event loop where the body is large. Raises TimeoutError: what was begun then ends unheard."""
+        if body_bytes <= self._limits.inline_body_bytes_max:
+            return work()
+        async with asyncio.timeout_at(deadline):
+            return await self._aside(work)
 
     async def _turn(self, head: RequestHead, parsed: ParsedRequest, scope: Scope) -> Turn | Answered | None:
         """The turn that the request's own words begin or belong to; without any, the one it goes on from."""

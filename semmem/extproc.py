@@ -12,6 +12,7 @@ reads as "continue", whatever its failure mode.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from dataclasses import dataclass, replace
@@ -20,10 +21,11 @@ from typing import Any
 
 import grpc
 from google.protobuf import struct_pb2
+from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
-from semmem.exchange import Exchange, RequestResult
+from semmem.exchange import Aside, Exchange, RequestResult
 from semmem.identity import RequestHead, read_headers
 from semmem.metrics import Metrics
 from semmem.observation import Observation, Ticket
@@ -55,11 +57,15 @@ RESPONSE_WANTED = pb.ProcessingResponse(
 
 @dataclass(frozen=True, slots=True)
 class DoorLimits:
-    """Streams at once per role (more are closed at once: the request passes without memory), message size in bytes."""
+    """Streams at once per role (more are closed at once: the request passes without memory), message size in bytes.
+
+    Messages above ``inline_bytes_max`` are decoded and encoded beside the event loop.
+    """
 
     mutate_streams_max: int = 256
     observe_streams_max: int = 1024
     message_bytes_max: int = 64 * 1024 * 1024
+    inline_bytes_max: int = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +96,20 @@ class ExternalProcessor:
         *,
         single_filter: bool = False,
         patience: Patience | None = None,
+        aside: Aside = asyncio.to_thread,
     ) -> None:
         self._exchange = exchange
+        self._aside = aside
+        self._inline_bytes_max = limits.inline_bytes_max
         self._patience = patience or Patience()
         self._single_filter = single_filter
         self._metrics = metrics
         self._limits = {"mutate": limits.mutate_streams_max, "observe": limits.observe_streams_max}
         self._streams = {"mutate": 0, "observe": 0}
+
+    async def serve(self, requests: Any, stream: Any) -> None:
+        """One gRPC stream of messages as bytes."""
+        await self.process(requests, _Messages(stream, self._aside, self._inline_bytes_max))
 
     async def process(self, _requests: Any, stream: Any) -> None:
         """One gRPC stream. Never raises but for cancellation: a clean close means continue."""
@@ -144,6 +157,7 @@ class ExternalProcessor:
         head = with_metadata(head, message)
         more_time = partial(_ask_for_time, stream, self._patience)
         result = await self._exchange.request(head, message.request_body.body, more_time=more_time)
+        del message  # its copy of the body
         self._count(result, started)  # before the last word: Envoy may end the stream with it
         await stream.write(body_reply(result))
         if self._single_filter and result.ticket is not None:
@@ -199,6 +213,32 @@ class ExternalProcessor:
             content_type=headers.get("content-type", ("",))[0],
             content_encoding=headers.get("content-encoding", ("",))[0],
         )
+
+
+class _Messages:
+    """A stream of gRPC as one of messages. A copy of sixteen megabytes takes longer than anybody else should wait."""
+
+    def __init__(self, stream: Any, aside: Aside, inline_bytes_max: int) -> None:
+        self._stream = stream
+        self._aside = aside
+        self._inline_bytes_max = inline_bytes_max
+
+    async def read(self) -> Any:
+        """The next message, or EOF; EOF also for bytes that are no message."""
+        data = await self._stream.read()
+        if data is grpc.aio.EOF:
+            return data
+        try:
+            if len(data) <= self._inline_bytes_max:
+                return pb.ProcessingRequest.FromString(data)
+            return await self._aside(partial(pb.ProcessingRequest.FromString, data))
+        except DecodeError:
+            log.warning("a message that is none of ext_proc")
+            return grpc.aio.EOF
+
+    async def write(self, reply: pb.ProcessingResponse) -> None:
+        large = reply.HasField("request_body") and reply.ByteSize() > self._inline_bytes_max
+        await self._stream.write(await self._aside(reply.SerializeToString) if large else reply.SerializeToString())
 
 
 def _status(text: str) -> int:
@@ -402,8 +442,8 @@ def server_options(message_bytes_max: int) -> list[tuple[str, int]]:
 
 def _handlers(processor: ExternalProcessor) -> Any:
     method = grpc.stream_stream_rpc_method_handler(
-        processor.process,
-        request_deserializer=pb.ProcessingRequest.FromString,
-        response_serializer=pb.ProcessingResponse.SerializeToString,
+        processor.serve,
+        request_deserializer=None,
+        response_serializer=None,  # see _Messages
     )
     return grpc.method_handlers_generic_handler(SERVICE, {"Process": method})

@@ -67,6 +67,9 @@ class Metrics:
         self.extraction_seconds = Histogram(
             "llm_memory_extraction_latency_seconds", "One batch, whole.", ["status"], buckets=SLOW, registry=r
         )
+        self.turns_unread = Counter(
+            "semmem_turns_unread", "Turns that rules gave up reading, by reason.", ["reason"], registry=r
+        )
         self.facts = Counter("llm_memory_extraction_facts", "Facts stored, by type.", ["type"], registry=r)
         self.fact_actions = Counter("semmem_fact_actions", "What became of facts.", ["action"], registry=r)
         self.facts_quarantined = Counter(

@@ -8,9 +8,13 @@
     │   └── Erased            what was to be written was said before its scope was erased
     ├── JournalError          the journal failed (locked, full, unreadable)
     ├── EmbedderError         no vector could be made
-    └── ModelError            a language model, or a reranker, failed
-        ├── ModelUnavailable  unreachable, timeout, 429, 5xx, circuit open: worth another try
-        └── ModelRefused      any other 4xx, or an answer that is not an answer: another try will not help
+    ├── ModelError            a language model, or a reranker, failed
+    │   ├── ModelUnavailable  unreachable, timeout, 429, 5xx, circuit open: worth another try
+    │   └── ModelRefused      any other 4xx, or an answer that is not an answer: another try will not help
+    └── WorkError             reading a text came to no end
+        ├── WorkTooSlow       it took more time than it was given, and was stopped
+        ├── WorkLost          whoever did it died of it
+        └── WorkUnavailable   nobody is there to do it: worth another try
 
 Every backend maps its third party's errors onto these in one place. Nothing else crosses a port, except
 ``asyncio.CancelledError`` and programming errors.
@@ -18,11 +22,13 @@ Every backend maps its third party's errors onto these in one place. Nothing els
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from semmem.memory import Fact, Hit, Memory, MemoryType, Message, Scope, Turn, Vector
+
+T = TypeVar("T")
 
 
 class SemmemError(Exception):
@@ -71,6 +77,22 @@ class ModelUnavailable(ModelError):
 
 class ModelRefused(ModelError):
     """The model will not answer this call, now or later."""
+
+
+class WorkError(SemmemError):
+    """Work on a text came to no end."""
+
+
+class WorkTooSlow(WorkError):
+    """It took longer than it was given, and was stopped."""
+
+
+class WorkLost(WorkError):
+    """It ended whoever did it."""
+
+
+class WorkUnavailable(WorkError):
+    """Nobody can do it now; the same call may succeed later."""
 
 
 # --- store -----------------------------------------------------------------------------------------------------------
@@ -463,6 +485,17 @@ class Reranker(Protocol):
         Raises ModelError."""
 
     async def close(self) -> None: ...
+
+
+class TextWork(Protocol):
+    """Does what takes long with a text, beside everything else, and can be stopped."""
+
+    async def run(self, work: Callable[..., T], *args: Any, budget_s: float) -> T:
+        """What ``work(*args)`` returns; it is a pure function of a module, and all values can be pickled.
+
+        Raises WorkTooSlow when it is not done after ``budget_s`` seconds, WorkLost, WorkUnavailable, and RuntimeError
+        naming the type of what ``work`` raised.
+        """
 
 
 class Extractor(Protocol):

@@ -133,6 +133,15 @@ class Extraction(Section):
     answer_wait_s: Seconds = Field(default=60.0, description="how long a turn may wait for its answer")
     concurrency: int = Field(default=4, ge=1, le=64, description="batches worked on at the same time")
     facts_per_batch_max: int = Field(default=20, ge=1, le=100, description="most facts kept of one batch")
+    turn_budget_s: Seconds = Field(
+        default=1.0,
+        description="what one turn may take the rules to read, or one fact to be compared; a turn that takes longer is"
+        " counted and not learnt from",
+    )
+    batch_budget_s: Seconds = Field(
+        default=5.0,
+        description="what all turns of a batch may take the rules to read, and all its facts to be screened",
+    )
     attempts_max: int = Field(default=5, ge=1, le=100, description="tries before a batch is given up")
     custom_instructions: Prose = Field(
         default="", description="added to the prompts for facts and summaries (when a model extracts)"

@@ -321,6 +321,22 @@ class Limits(Section):
     request_body_bytes_max: int = Field(
         default=16 * 1024**2, ge=1024, le=256 * 1024**2, description="longest request body that is read"
     )
+    request_messages_max: int = Field(
+        default=5000, ge=1, le=1_000_000, description="messages (input items) of a request that is read"
+    )
+    request_values_max: int = Field(
+        default=100_000,
+        ge=100,
+        le=10_000_000,
+        description="values in the JSON of a request that is read: members of objects and elements of lists, parts of"
+        " messages among them",
+    )
+    inline_body_bytes_max: int = Field(
+        default=64 * 1024,
+        ge=1024,
+        le=256 * 1024**2,
+        description="longer request bodies are read and rewritten beside the event loop",
+    )
     response_body_bytes_max: int = Field(
         default=4 * 1024**2, ge=1024, le=256 * 1024**2, description="longest JSON answer or SSE event that is read"
     )

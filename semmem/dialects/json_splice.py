@@ -31,12 +31,7 @@ _BEFORE_VALUE = re.compile(
 _BEFORE_ELEMENT = re.compile(rb"[ \t\n\r]*+[\[,][ \t\n\r]*+")
 _OBJECT_END = re.compile(rb"[ \t\n\r]*+\{?[ \t\n\r]*+\}[ \t\n\r]*+\Z")
 _EMPTY_ARRAY = re.compile(rb"\[[ \t\n\r]*+\]")
-_ESCAPE = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a proper pair
-    rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"  # half of one
-    rb"|\\.",
-    re.DOTALL,
-)
+_SURROGATE = re.compile(rb"\\u[dD]([89abAB]|[c-fC-F])[0-9a-fA-F]{2}")  # group 1 tells the halves of a pair apart
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _elements = msgspec.json.Decoder(list[msgspec.Raw])
@@ -77,10 +72,34 @@ def decode_repaired(decoder: msgspec.json.Decoder[T], text: bytes) -> tuple[T, b
     try:
         return decoder.decode(text), text
     except msgspec.DecodeError:
-        repaired = _ESCAPE.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], text)
+        repaired = _without_halves(text)
         if repaired == text:
             raise
         return decoder.decode(repaired), repaired
+
+
+def _without_halves(text: bytes) -> bytes:
+    """Only what looks like one is looked at: a text may be full of other escapes."""
+    pieces, copied, paired = [], 0, -1
+    for unit in _SURROGATE.finditer(text):
+        at = unit.start()
+        if at == paired or _is_escaped(text, at):
+            continue
+        after = _SURROGATE.match(text, unit.end()) if unit[1] in b"89abAB" else None
+        if after is not None and after[1] not in b"89abAB":
+            paired = after.start()
+            continue
+        pieces += [text[copied:at], b"\\ufffd"]
+        copied = unit.end()
+    return b"".join([*pieces, text[copied:]])
+
+
+def _is_escaped(text: bytes, at: int) -> bool:
+    """Whether a backslash belongs to the one before it."""
+    start = at
+    while start and text[start - 1] == 0x5C:
+        start -= 1
+    return (at - start) % 2 == 1
 
 
 def read_object(body: bytes) -> JsonObject:

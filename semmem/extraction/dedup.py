@@ -15,16 +15,19 @@ retired only when nothing of it is left over. What went is in ``Placed.removals`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
 from semmem.extraction.candidate import Candidate, as_released, created, reconsidered, superseded, updated
-from semmem.extraction.contradiction import Verdict, details_differ, may
+from semmem.extraction.contradiction import Verdict, details_differ
 from semmem.extraction.model_judge import Doubt, Opinions
 from semmem.extraction.screen import same_text
 from semmem.extraction.session_summary import KEY_PREFIX
+from semmem.extraction.weighing import Judge, Neighbour, Weighing, unweighed
+from semmem.extraction.work import InThread
 from semmem.extraction.writes import Writes
 from semmem.memory import (
     CONTRADICTED,
@@ -37,11 +40,7 @@ from semmem.memory import (
     MemoryType,
     Scope,
 )
-from semmem.ports import History, Store, UserWork
-
-Judge = Callable[[str, str, float], Verdict]
-"""What a new text is to an old one, given the cosine of the two. Pure and fast: it runs on the event loop."""
-
+from semmem.ports import History, Store, TextWork, UserWork, WorkLost, WorkTooSlow
 
 NO_OPINIONS: Opinions = MappingProxyType({})
 
@@ -86,7 +85,8 @@ class Dedup:
     ``judge_cosine_min`` is the cosine from which the judge is asked: what replaces a memory may hardly resemble it.
     ``neighbours_max`` memories of the same user are compared; more than the few that matter, because those of other
     projects are sorted out only afterwards. At most ``doubts_per_fact_max`` of them are doubts. ``work`` knows
-    what was forgotten while a batch was under way.
+    what was forgotten while a batch was under way. ``text_work`` weighs a fact and its neighbours, within
+    ``judge_budget_s`` seconds; else all stay, since a double is better than a loss.
     """
 
     def __init__(
@@ -101,6 +101,8 @@ class Dedup:
         judge: Judge | None = None,
         judge_cosine_min: float = 0.25,
         work: UserWork | None = None,
+        text_work: TextWork | None = None,
+        judge_budget_s: float = 1.0,
     ) -> None:
         if not all(0 < cosine <= 1 for cosine in (update_threshold, grey_threshold, judge_cosine_min)):
             raise ValueError("thresholds must be cosines above 0")
@@ -112,9 +114,10 @@ class Dedup:
         self._grey_threshold = grey_threshold
         self._neighbours_max = neighbours_max
         self._doubts_per_fact_max = doubts_per_fact_max
-        self._judge = judge
-        self._judge_cosine_min = judge_cosine_min
+        self._weighing = Weighing(judge, judge_cosine_min, update_threshold)
         self._work = work
+        self._text_work = text_work or InThread()
+        self._judge_budget_s = judge_budget_s
 
     async def doubts(self, news: Sequence[Candidate]) -> list[Doubt]:
         """Each fact's doubtful neighbours, those among the facts before it included. Raises StoreError."""
@@ -126,7 +129,7 @@ class Dedup:
                 for other in news[:place]
                 if _comparable(other.fact.type, new.fact.type)
             ]
-            found += self._doubts(new.fact.content, known)
+            found += await asyncio.to_thread(self._doubts, new.fact.content, known)
         return found
 
     async def put(self, new: Candidate, opinions: Opinions = NO_OPINIONS) -> Action:
@@ -139,7 +142,7 @@ class Dedup:
         Safe to repeat after a crash anywhere in it, with other opinions as well. Raises StoreError, JournalError.
         """
         neighbours = await self._neighbours(new)
-        verdicts = self._verdicts(new, neighbours, opinions)
+        verdicts = await self._verdicts(new, neighbours, opinions)
         for hit, verdict in zip(neighbours, verdicts, strict=True):
             if verdict is Verdict.SAME:
                 return await self._drop(new, hit.memory)
@@ -198,7 +201,7 @@ class Dedup:
         """
         new = reconsidered(held, batch, now)
         neighbours = await self._neighbours(new)
-        verdicts = self._verdicts(new, neighbours, NO_OPINIONS)
+        verdicts = await self._verdicts(new, neighbours, NO_OPINIONS)
         for hit, verdict in zip(neighbours, verdicts, strict=True):
             if verdict is Verdict.SAME:
                 await self._writes(new).replace(held, superseded(held, new, hit.memory.id, REPEATED))
@@ -236,36 +239,19 @@ class Dedup:
             return details_differ(old, new)
         return cosine >= self._grey_threshold
 
-    def _verdicts(self, new: Candidate, neighbours: list[Hit], opinions: Opinions) -> list[Verdict]:
+    async def _verdicts(self, new: Candidate, neighbours: list[Hit], opinions: Opinions) -> list[Verdict]:
         """What the fact is to each neighbour, nearest first."""
-        return [
-            self._weighed(new, hit, opinions.get((hit.memory.content, new.fact.content)), nearest=place == 0)
-            for place, hit in enumerate(neighbours)
+        said = new.fact.content
+        pairs = [
+            Neighbour(hit.memory.content, hit.memory.type, hit.cosine, opinions.get((hit.memory.content, said)))
+            for hit in neighbours
         ]
-
-    def _weighed(self, new: Candidate, hit: Hit, opinion: Verdict | None, *, nearest: bool) -> Verdict:
-        """The opinion, where it loses nothing; else the judge's verdict, under the same condition."""
-        old, said = hit.memory.content, new.fact.content
-        if same_text(old) == same_text(said):
-            return Verdict.SAME
-        if opinion is not None and may(opinion, old, said):
-            return opinion
-        verdict = self._verdict(new, hit, nearest=nearest)
-        return verdict if may(verdict, old, said) else Verdict.DIFFERENT
-
-    def _verdict(self, new: Candidate, hit: Hit, *, nearest: bool) -> Verdict:
-        """Without a judge only the nearest memory may be meant by a fact.
-
-        What happened stays true whatever holds now: only an opinion lets a fact retire an event.
-        """
-        if hit.memory.type is MemoryType.EPISODIC and new.fact.type is not MemoryType.EPISODIC:
-            return Verdict.SAME if may(Verdict.SAME, hit.memory.content, new.fact.content) else Verdict.DIFFERENT
-        if self._judge is None:
-            meant = nearest and hit.cosine > self._update_threshold
-            return Verdict.CONTRADICTION if meant else Verdict.DIFFERENT
-        if hit.cosine < self._judge_cosine_min:
-            return Verdict.DIFFERENT
-        return self._judge(hit.memory.content, new.fact.content, hit.cosine)
+        try:
+            return await self._text_work.run(
+                self._weighing.verdicts, pairs, said, new.fact.type, budget_s=self._judge_budget_s
+            )
+        except (WorkTooSlow, WorkLost):
+            return unweighed(pairs, said)
 
     async def _update(self, new: Candidate, contradicted: list[Hit]) -> tuple[Removal, ...] | None:
         """A new version of the nearest; the others go first, because a second try finds the new version and stops.

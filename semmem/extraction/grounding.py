@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cached_property
 
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_CJK}]+|[^\W\d_{_CJK}]+(?:['’][^\W\d_{_CJK}]+)*")
@@ -45,17 +46,36 @@ PREFIX_SHARE_MIN = 0.6
 
 
 class Said:
-    """What the user said, read once and compared with many facts.
+    """What the user said, read once, when it is first asked for, and compared with many facts.
 
     ``text`` is the user's text to learn from: a fact's numbers and at least one of its content words must be in it.
     ``context`` is what the user said before: it may supply names and further words.
     """
 
     def __init__(self, text: str, context: str = "") -> None:
-        self._own = _Words(content_words(text))
-        self._all = _Words(content_words(f"{text}\n{context}"))
-        self._numbers = numbers(text)
-        self._clauses = [(clause, _Words(content_words(clause))) for clause in _CLAUSE.split(text) if clause.strip()]
+        self._text = text
+        self._context = context
+
+    def __reduce__(self) -> tuple[type[Said], tuple[str, str]]:
+        """Only the words go to another process."""
+        return Said, (self._text, self._context)
+
+    @cached_property
+    def _own(self) -> _Words:
+        return _Words(content_words(self._text))
+
+    @cached_property
+    def _all(self) -> _Words:
+        return _Words(content_words(f"{self._text}\n{self._context}"))
+
+    @cached_property
+    def _numbers(self) -> set[float]:
+        return numbers(self._text)
+
+    @cached_property
+    def _clauses(self) -> list[tuple[str, _Words]]:
+        clauses = (clause for clause in _CLAUSE.split(self._text) if clause.strip())
+        return [(clause, _Words(content_words(clause))) for clause in clauses]
 
     def grounds(self, content: str, *, share_min: float = 0.6) -> bool:
         """Whether ``content`` rests on it. ``share_min`` of its content words must be found; the rest is paraphrase."""

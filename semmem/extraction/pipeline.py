@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -23,6 +23,7 @@ from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Outcome, Verdict, screen
 from semmem.extraction.session_summary import ENDS, Summariser
+from semmem.extraction.work import InThread, reason
 from semmem.memory import Fact
 from semmem.ports import (
     Batch,
@@ -34,6 +35,9 @@ from semmem.ports import (
     ModelRefused,
     ModelUnavailable,
     StoreRefused,
+    TextWork,
+    WorkLost,
+    WorkTooSlow,
 )
 from semmem.storable import check_storable
 
@@ -59,6 +63,7 @@ class Learning:
     each further one, up to ``backoff_max_s``. ``ttl_s`` is how long a memory lives after it was last said (None: for
     ever). ``reader`` says what is read of a turn. ``model_judge`` is asked which of the facts replace or repeat what is
     stored, and ``summariser`` for a summary of a session that has ended; when either fails, the batch goes on without.
+    ``work`` screens a batch's facts, within ``screen_budget_s`` seconds; else they are rejected.
     """
 
     def __init__(
@@ -74,6 +79,8 @@ class Learning:
         reader: Reader | None = None,
         model_judge: ModelJudge | None = None,
         summariser: Summariser | None = None,
+        work: TextWork | None = None,
+        screen_budget_s: float = 5.0,
         facts_max: int = 20,
         attempts_max: int = 5,
         backoff_s: float = 60.0,
@@ -93,6 +100,8 @@ class Learning:
         self._reader = reader or Reader()
         self._model_judge = model_judge
         self._summariser = summariser
+        self._work = work or InThread()
+        self._screen_budget_s = screen_budget_s
         self._facts_max = facts_max
         self._attempts_max = attempts_max
         self._backoff_s = backoff_s
@@ -118,7 +127,8 @@ class Learning:
             failed = BatchResult("extraction_failed", engine=tally.engine, cause=type(error).__name__)
             return await self._finish(batch, failed)
         left = range(batch.applied, len(facts))
-        news = [await self._candidate(batch, index, facts[index], said, tally) for index in left]
+        verdicts = await self._verdicts(facts, said)
+        news = [await self._candidate(batch, index, facts[index], verdicts[index], tally) for index in left]
         opinions = await self._opinions(news)
         for index, new in zip(left, news, strict=True):
             if new is not None:
@@ -128,7 +138,7 @@ class Learning:
 
     async def _new_facts(self, shown: Batch, said: Said, tally: Tally) -> Sequence[Fact]:
         found = await self._extract(shown, tally)
-        facts = await asyncio.to_thread(self._screened, found, shown, said, tally)
+        facts = await self._screened(found, shown, said, tally)
         facts += await self._summary(shown, tally)
         await self._journal.save_facts(shown.id, facts)
         return facts
@@ -160,14 +170,13 @@ class Learning:
         if summary is None:
             return []
         ground = Said(summary.content)  # which the whole session's words are already
-        return await asyncio.to_thread(self._screened, [summary], shown, ground, tally)
+        return await self._screened([summary], shown, ground, tally)
 
-    def _screened(self, found: Iterable[Fact], shown: Batch, said: Said, tally: Tally) -> list[Fact]:
+    async def _screened(self, found: Sequence[Fact], shown: Batch, said: Said, tally: Tally) -> list[Fact]:
         """What may go on, redacted where needed. Nothing else reaches the journal."""
         turns = {turn.id for turn in shown.turns}
         passed: list[Fact] = []
-        for fact in found:
-            verdict = self._screening(fact, said)
+        for fact, verdict in zip(found, await self._verdicts(found, said), strict=True):
             if fact.turn_id not in turns:
                 tally.rejected["unknown_turn"] += 1
             elif verdict.outcome is Outcome.REJECT:
@@ -178,14 +187,21 @@ class Learning:
                 passed.append(replace(fact, content=verdict.content))
         return passed
 
+    async def _verdicts(self, facts: Sequence[Fact], said: Said) -> list[Verdict]:
+        """The screen's, in order. Facts are screened again before they are stored, since an earlier try may have saved
+        them under other settings."""
+        if not facts:
+            return []
+        try:
+            return await self._work.run(_screen_all, self._screening, facts, said, budget_s=self._screen_budget_s)
+        except (WorkTooSlow, WorkLost) as error:
+            return [Verdict(Outcome.REJECT, reason(error))] * len(facts)
+
     async def _candidate(
-        self, batch: Batch, index: int, fact: Fact, said: Said, tally: Tally
+        self, batch: Batch, index: int, fact: Fact, verdict: Verdict, tally: Tally
     ) -> tuple[Candidate, Verdict] | None:
-        """One fact ready to be stored. It is screened again, since an earlier try may have saved it under other
-        settings."""
+        """One fact ready to be stored."""
         turn = next((turn for turn in batch.turns if turn.id == fact.turn_id), None)
-        ground = said if fact.key is None else Said(fact.content)
-        verdict = await asyncio.to_thread(self._screening, fact, ground)
         if turn is None or verdict.outcome is Outcome.REJECT or (fact.key and verdict.outcome is Outcome.QUARANTINE):
             tally.rejected[verdict.reason or "unknown_turn"] += 1
             return None
@@ -258,6 +274,11 @@ class Learning:
     async def _finish(self, batch: Batch, result: BatchResult) -> BatchResult:
         await self._journal.finish(batch.id, result.status, now=self._clock())
         return result
+
+
+def _screen_all(screening: Screening, facts: Sequence[Fact], said: Said) -> list[Verdict]:
+    """What is kept under a key is a summary, which was grounded in more than its batch."""
+    return [screening(fact, said if fact.key is None else Said(fact.content)) for fact in facts]
 
 
 def choose_extractor(engine: str, *, llm: Extractor | None, rules: Extractor) -> tuple[Extractor, Extractor | None]:

@@ -6,6 +6,7 @@ carries the session's key, so that a session that goes on gets a new version of 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Sequence
@@ -97,7 +98,7 @@ class Summariser:
         conversation = "\n".join(["<conversation>", *map(_line, shown), "</conversation>"])
         messages = (Message(Role.SYSTEM, self._rules), Message(Role.USER, conversation))
         answer = await self._model.complete(messages, timeout_s=self._timeout_s, json_schema=SCHEMA)
-        content = grounded(parse_summary(answer), Said(text_of(shown)), chars_max=self._chars_max)
+        content = await asyncio.to_thread(self._content, answer, shown)
         if not content:
             return None
         return Fact(
@@ -107,6 +108,9 @@ class Summariser:
             occurred_at=turns[0].opened_at,
             key=session_key(turns[-1].scope),
         )
+
+    def _content(self, answer: str, shown: Sequence[Turn]) -> str:
+        return grounded(parse_summary(answer), Said(text_of(shown)), chars_max=self._chars_max)
 
     def _shown(self, turns: Sequence[Turn]) -> list[Turn]:
         shown: list[Turn] = []

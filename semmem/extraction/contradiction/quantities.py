@@ -112,7 +112,7 @@ _SAID = (
 )
 _TENS = re.compile(rf"\b({'|'.join(TENS.split())})[ -](one|two|three|four|five|six|seven|eight|nine)\b")
 _NUMBER_WORD = re.compile(rf"\b({_WORDS})\b")
-_HALF_PAST = re.compile(r"\b(half|quarter) (past|to) (\d+)\b")
+_HALF_PAST = re.compile(r"\b(half|quarter) (past|to) (\d\d?)\b")
 
 
 def spelled_as_digits(text: str) -> str:
@@ -200,7 +200,7 @@ _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Value | None]],
     ),
     (re.compile(r"\b(?:every|each) (morning|evening|night|afternoon)\b"), lambda _: ("frequency", "day")),
     (re.compile(r"\b(?:in |since |until |of )?((?:19|20)\d\d)\b(?![.,-]?\d)"), lambda found: ("year", int(found[1]))),
-    (re.compile(r"[\w.+]+@[\w.]+"), lambda found: ("code", found[0])),
+    (re.compile(r"(?<![\w.+])[\w.+]++@[\w.]+"), lambda found: ("code", found[0])),
     (
         re.compile(
             r"(?<![\w.,])\+?(?:0\d+|\d+(?:[ -]\d{2,})+|\d+-\d+|\d+\.\d+\.\d+|[a-z]+\d\d+\w*|\d+[a-z]+\d\w*)(?![\w])"

@@ -6,6 +6,9 @@ third-person facts. When in doubt it takes nothing: a missed fact can be said ag
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from semmem.extraction.rules import guards
 from semmem.extraction.rules.buried import buried_in, meant_for
 from semmem.extraction.rules.completion import corrected
@@ -16,13 +19,16 @@ from semmem.extraction.rules.openings import opened
 from semmem.extraction.rules.procedures import procedure_in
 from semmem.extraction.rules.recognise import recognise
 from semmem.extraction.rules.sentences import CUT, Clause, Sentence, own_words, sentences_in, squeezed
-from semmem.memory import Fact, MemoryType
-from semmem.ports import Batch
+from semmem.extraction.work import BATCH_TOO_SLOW, InThread, reason
+from semmem.identity import Recent
+from semmem.memory import Fact, MemoryType, Turn
+from semmem.ports import Batch, TextWork, WorkLost, WorkTooSlow
 
 __all__ = ["Finding", "RulesExtractor", "facts_in"]
 
 TEXT_CHARS_MAX = 16_000
 CONTENT_CHARS = range(3, 201)
+GIVEN_UP_MAX = 10_000
 
 
 def facts_in(text: str, *, chars_max: int = TEXT_CHARS_MAX) -> list[Finding]:
@@ -73,28 +79,76 @@ def _read_clause(clause: Clause, text: str, *, explicit: bool) -> Finding | None
 
 
 class RulesExtractor:
-    """Finds facts by rule; needs nothing and never fails.
+    """Finds facts by rule; needs no model.
 
     ``facts_per_batch``: facts kept of one batch, the first ones. ``text_chars_max``: characters read of one turn.
+    ``work`` reads; it has ``turn_budget_s`` seconds for a turn and ``batch_budget_s`` for those of a batch. A turn that
+    takes longer is given up, once and for all (the last ``GIVEN_UP_MAX`` are remembered): the others of its batch are
+    read, and ``on_unread`` is told of the batch's id, the reason in one word, and how many turns.
     """
 
     name = "rules"
 
-    def __init__(self, *, facts_per_batch: int = 20, text_chars_max: int = TEXT_CHARS_MAX) -> None:
+    def __init__(
+        self,
+        *,
+        facts_per_batch: int = 20,
+        text_chars_max: int = TEXT_CHARS_MAX,
+        work: TextWork | None = None,
+        turn_budget_s: float = 1.0,
+        batch_budget_s: float = 5.0,
+        on_unread: Callable[[str, str, int], None] = lambda _batch_id, _reason, _turns: None,
+    ) -> None:
         self._facts_per_batch = facts_per_batch
         self._text_chars_max = text_chars_max
+        self._work = work or InThread()
+        self._turn_budget_s = turn_budget_s
+        self._batch_budget_s = batch_budget_s
+        self._on_unread = on_unread
+        self._given_up = Recent[str](GIVEN_UP_MAX)
 
     async def extract(self, batch: Batch) -> list[Fact]:
-        """Facts from the user texts of ``batch.turns``, oldest first; answers and context are not read."""
-        facts = [
-            Fact(
-                type=finding.type,
-                content=finding.content,
-                turn_id=turn.id,
-                importance=finding.importance,
-                occurred_at=event_time(finding.content, turn.opened_at),
-            )
-            for turn in batch.turns
-            for finding in facts_in(turn.user_text, chars_max=self._text_chars_max)
-        ]
+        """Facts from the user texts of ``batch.turns``, oldest first; answers and context are not read.
+
+        Raises WorkUnavailable.
+        """
+        facts: list[Fact] = []
+        left_s = self._batch_budget_s
+        for turn in batch.turns:
+            found, seconds, why = await self._read(turn, left_s)
+            facts += found
+            left_s -= seconds
+            if why:
+                self._on_unread(batch.id, why, 1)
         return facts[: self._facts_per_batch]
+
+    async def _read(self, turn: Turn, left_s: float) -> tuple[list[Fact], float, str]:
+        """The facts, the seconds it took, and why it was not read."""
+        if known := self._given_up.get(turn.id):
+            return [], 0.0, known
+        if left_s <= 0:
+            return [], 0.0, BATCH_TOO_SLOW
+        budget_s = min(self._turn_budget_s, left_s)
+        try:
+            found, seconds = await self._work.run(facts_of, turn, self._text_chars_max, budget_s=budget_s)
+        except (WorkTooSlow, WorkLost) as error:
+            why = reason(error)
+            self._given_up.put(turn.id, why)
+            return [], budget_s, why
+        return found, seconds, ""
+
+
+def facts_of(turn: Turn, chars_max: int) -> tuple[list[Fact], float]:
+    """The facts in a turn's user text, and the seconds it took to find them."""
+    started = time.perf_counter()
+    facts = [
+        Fact(
+            type=finding.type,
+            content=finding.content,
+            turn_id=turn.id,
+            importance=finding.importance,
+            occurred_at=event_time(finding.content, turn.opened_at),
+        )
+        for finding in facts_in(turn.user_text, chars_max=chars_max)
+    ]
+    return facts, time.perf_counter() - started

@@ -44,7 +44,8 @@ _ABBREVIATION = folded(r"\b(?:mr|mrs|ms|dr|st|prof|vs|e\.g|i\.e|approx|nr|bzw|z\
 _OWN = r"(?:I|my|we|our)"
 _ASK = r"""(?:what|which|how|where|why|can|could|would|should|shall|do|does|did|is|are|will|any|please|suggest
 |recommend|give|tell|help|guide|find|show)"""
-_TRAILING = folded(r"(?:,? (?:but|so|and|or|because|since|then))+$")
+_TRAILING = folded(r",? (?:but|so|and|or|because|since|then)\Z")
+_TRAILING_CHARS_MAX = len(", because")
 _KIN = "|".join(sorted(lexicon.RELATIONS))
 _BOTH = folded(rf"\b((?:my|our) (?:\w{{1,20}} )?(?:{_KIN})(?: (?-i:[A-Z])\w{{1,20}})? and) I\b")
 _HOW_LONG = folded(r"(?:.{0,40} )?how (?:long|many \w+)\b")
@@ -126,9 +127,18 @@ def _sentence(text: str) -> Sentence:
     asked = text.rstrip("\"') ").endswith(("?", "？"))
     plain = expand(text)
     parts = [plain] if _HOW_LONG.match(plain) else [_freed(part) for part in _CLAUSE.split(_BOTH.sub(r"\1_I", plain))]
-    parts = [_TRAILING.sub("", part) for part in parts if part]
+    parts = [_ended(part) for part in parts if part]
     last = len(parts) - 1
     return Sentence(plain, tuple(Clause(part, asked and index == last) for index, part in enumerate(parts)))
+
+
+def _ended(part: str) -> str:
+    """Without the conjunctions at its end. One after another from behind: to look for all of them at once costs the
+    square of their number."""
+    end = len(part)
+    while last := _TRAILING.search(part, max(0, end - _TRAILING_CHARS_MAX), end):
+        end = last.start()
+    return part[:end]
 
 
 def _freed(part: str) -> str:

@@ -1,0 +1,157 @@
+"""A child process in which texts are read: it has an interpreter lock of its own, and can be stopped in mid-expression.
+
+``re`` holds the lock for as long as one search takes, and nothing stops a thread. The child is started when it is first
+needed, killed when its work takes too long, and started again with the next piece of work; one piece at a time. It
+gets no file of its parent but the two pipes, no variable of the environment beyond what an interpreter needs (keys of
+models are among them), and ends when the pipes close. What goes through the pipes is pickled: both ends are semmem, and
+what is unpickled here was pickled by functions of semmem.
+
+For work that goes on when the parent was killed in the middle of it the child sets itself an alarm, which ends a
+process whatever it is busy with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, BinaryIO, TypeVar
+
+from semmem.ports import WorkLost, WorkTooSlow, WorkUnavailable
+
+T = TypeVar("T")
+
+LENGTH_BYTES = 8
+ORPHAN_GRACE_S = 5.0
+"""So much longer than its parent allows a child works when nobody stops it."""
+READY = b"ready"
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "TMPDIR", "SYSTEMROOT")
+
+
+class WorkerProcess:
+    """Implements TextWork. ``start_timeout_s`` bounds the start of the child, which no budget pays for."""
+
+    def __init__(self, *, start_timeout_s: float = 60.0) -> None:
+        self._start_timeout_s = start_timeout_s
+        self._process: asyncio.subprocess.Process | None = None
+        self._turn = asyncio.Lock()
+        self._closed = False
+        self.kills = 0
+        """How often work was stopped."""
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id, None when there is no child."""
+        process = self._process
+        return process.pid if process is not None and process.returncode is None else None
+
+    async def run(self, work: Callable[..., T], *args: Any, budget_s: float) -> T:
+        """See TextWork. Waiting for other work and for the child's start costs nothing of ``budget_s``."""
+        asked = pickle.dumps((budget_s + ORPHAN_GRACE_S, work, args))
+        async with self._turn:
+            process = await self._started()
+            try:
+                async with asyncio.timeout(budget_s):
+                    answer = await _exchanged(process, asked)
+            except TimeoutError:
+                self.kills += 1
+                await self._end()
+                raise WorkTooSlow(f"stopped after {budget_s} s") from None
+            except (OSError, EOFError):
+                await self._end()
+                raise WorkLost("the worker process died") from None
+            except BaseException:  # cancelled: its answer would be taken for that of what is asked next
+                self._abandon()
+                raise
+        done, value = pickle.loads(answer)
+        if not done:
+            raise RuntimeError(f"{value} in {work.__name__}")
+        result: T = value
+        return result
+
+    async def close(self) -> None:
+        """Stop the child and refuse further work. Idempotent."""
+        self._closed = True
+        await self._end()
+
+    async def _started(self) -> asyncio.subprocess.Process:
+        if self._closed:
+            raise WorkUnavailable("the worker process is closed")
+        if self._process is not None and self._process.returncode is None:
+            return self._process
+        try:
+            self._process = await _spawn()
+            async with asyncio.timeout(self._start_timeout_s):
+                ready = await _read(self._process)
+        except (OSError, EOFError, TimeoutError) as error:
+            await self._end()
+            raise WorkUnavailable(f"the worker process did not start: {type(error).__name__}") from None
+        except BaseException:
+            self._abandon()
+            raise
+        assert ready == READY
+        return self._process
+
+    async def _end(self) -> None:
+        process = self._process
+        self._abandon()
+        if process is not None:
+            await process.wait()
+
+    def _abandon(self) -> None:
+        process, self._process = self._process, None
+        if process is not None and process.returncode is None:
+            process.kill()
+
+
+async def _spawn() -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", __name__),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,  # a traceback quotes what users said
+        env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+        start_new_session=True,  # Ctrl-C in a terminal is for semmem, which closes the child when it has drained
+    )
+
+
+async def _exchanged(process: asyncio.subprocess.Process, asked: bytes) -> bytes:
+    assert process.stdin is not None
+    process.stdin.write(len(asked).to_bytes(LENGTH_BYTES) + asked)
+    await process.stdin.drain()
+    return await _read(process)
+
+
+async def _read(process: asyncio.subprocess.Process) -> bytes:
+    assert process.stdout is not None
+    length = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES))
+    return await process.stdout.readexactly(length)
+
+
+# --- in the child ----------------------------------------------------------------------------------------------------
+
+
+def _serve(asked: BinaryIO, answers: BinaryIO) -> None:
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # uvloop hands on what is inheritable
+    _answer(answers, READY)
+    while len(length := asked.read(LENGTH_BYTES)) == LENGTH_BYTES:
+        alarm_s, work, args = pickle.loads(asked.read(int.from_bytes(length)))
+        signal.setitimer(signal.ITIMER_REAL, alarm_s)  # without a handler: nothing that runs can put it off
+        try:
+            answer = pickle.dumps((True, work(*args)))
+        except Exception as error:
+            answer = pickle.dumps((False, type(error).__name__))
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        _answer(answers, answer)
+
+
+def _answer(answers: BinaryIO, answer: bytes) -> None:
+    answers.write(len(answer).to_bytes(LENGTH_BYTES) + answer)
+    answers.flush()
+
+
+if __name__ == "__main__":
+    _serve(sys.stdin.buffer, sys.stdout.buffer)

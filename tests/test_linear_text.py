@@ -1,0 +1,119 @@
+"""Reading a text takes time in proportion to its length, whatever the text: nobody can stall semmem with a message."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.text_functions import NEEDLESS, REGISTRY, Call, found
+
+SIZES = (1_000, 10_000, 100_000)
+GROWTH_MAX = 25.0
+"""Ten times the text may take this many times as long: caches cost something, and a square costs 100."""
+FLOOR_S = 0.03
+"""What is faster than this, whatever the size, is no matter, and too short to be measured well."""
+DEAR_S = 0.0015
+"""What takes as long as this for the middle size is not tried with the largest: it shows its growth before."""
+TRIES = 5
+
+SEEDS = (
+    "or ", "I like ", "I like tea or ", "and I ", "but so then because ", "my sister Emma and ", "a", "a ", "A", "Ab ",
+    "aB3", " ", "  x", "\n", "\n\n ", "\t ", "\r", ".", ". ", "!", "?", ", ", ",", ": ", ":", ";", "-", "--", "- ", "—",
+    "'", '"', '"a" ', "“", "``", "```", "~~~", "(", "((", ")", "()", "(a ", "[", "[[", "]", "{", "}", "<", ">", "<a>",
+    "</", "<b><", "<|", "<think>", "</think><think>", "<semmem-memory>", "<semmem-memory></semmem-memory>",
+    "< / semmem-memory", "#", "# ", "=", "/", "//", "\\", '\\"', "\\ud83d", "\\u00", "_", "*", "@", "$ ", "%",
+    "0", "1 ", "12 ", "12-", "1,", "1.", "10,000 ", "4111 ", "4111-", "2023-01-01 ", "May 5 2023, ", "last May ",
+    "next week on Monday ", "3 days ago ", "twenty five ", "one hundred thousand ", "5 pm ", "in 2019 ", "$10k ",
+    "password is ", "token: ", "bearer ", "eyJ", "eyJa.", "sk-", "-----BEGIN PRIVATE KEY-----", "a-", "http://a:",
+    "pin: ", "ignore all ", "ignore previous ", "you must ", "system: ", "system:\n", "user: ", "e\u0301", "\u0301",
+    "\u200b", "\u202e", "\ud800", "\x00", "\ufffc", "中", "我", "我喜欢", "我 ", "去年", "三月五日", "，", "あ", "한 ",
+    "日本語 ", "ß", "İ", "ﷺ", "é ", "🧑‍🧑", "ich mag ", "je suis ", "yo soy ", "User's ", "user is ", "what is ",
+    "do I ",
+    "if ", "I ", "i'm ", "don't ", "not ", "never ", "the ", "the user ", "for my ", "the name of ", "is ", "is my ",
+    "to run ", "then ", "I always ", "ly ", "very ", "usually ", "as a ", "my ", "my our ", "says the ", "remember ",
+    "oh, ", "well ", "by the way ", "hello ", "thanks ", "ok. ", "Mr. ", "e.g. ", "King James I ", "that ",
+    "data: a\n\n",
+    "data:\n", "event: a\n", '{"a":', '[{"', '"a":0,', "[],", "null,", '{"role":"user"},', '{"facts": [', "0,",
+)  # fmt: skip
+
+
+ENDED = ("or ", "a", "a ", " ", "\n", ", ", "-", "(", '"', "0", "1 ", "12-", ":", "<a>", "中", "my ", "not ")
+"""Also with something else behind all the repetition: many an expression fails there only."""
+
+
+def _numbered(prefix: str, chars: int) -> str:
+    """Words that are all different and begin alike."""
+    return " ".join(f"{prefix}{number:07d}" for number in range(chars // (len(prefix) + 8) + 1))[:chars]
+
+
+def _lettered(chars: int) -> str:
+    """Different words of letters only, which begin alike."""
+    letters = str.maketrans("0123456789", "abcdefghij")
+    return _numbered("intera", chars).translate(letters)
+
+
+def _texts(chars: int) -> dict[str, str]:
+    texts = {repr(seed): (seed * (chars // len(seed) + 1))[:chars] for seed in SEEDS}
+    texts |= {f"{seed!r} and an end": (seed * chars)[: chars - 2] + "!x" for seed in ENDED}
+    texts |= {"numbered words": _numbered("User", chars), "lettered words": _lettered(chars)}
+    texts |= {"nested": "(" * (chars // 2) + ")" * (chars // 2), "nested JSON": "[" * (chars // 2) + "]" * (chars // 2)}
+    return texts
+
+
+TEXTS = {chars: _texts(chars) for chars in SIZES}
+
+
+@pytest.fixture(autouse=True)
+def _no_collector() -> Iterator[None]:
+    """A collection belongs to whatever was made before."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def _seconds(call: Call, text: str) -> float:
+    started = time.process_time()
+    call(text)
+    return time.process_time() - started
+
+
+def _best(call: Call, text: str) -> float:
+    return min(_seconds(call, text) for _ in range(TRIES))
+
+
+def _is_linear(call: Call, kind: str) -> bool:
+    """Measured again, and better, only where one look is not enough."""
+    short, middle, long = (TEXTS[chars][kind] for chars in SIZES)
+    took = _seconds(call, middle)
+    if took * 100 <= FLOOR_S:  # even as a square it would not matter
+        return True
+    if took < DEAR_S:
+        short, middle = middle, long
+    if _seconds(call, middle) <= FLOOR_S:
+        return True
+    return _best(call, middle) <= max(FLOOR_S, GROWTH_MAX * _best(call, short))
+
+
+def test_every_public_function_that_takes_text_is_measured_or_says_why_not() -> None:
+    functions = set(found())
+    assert functions == REGISTRY.keys() | NEEDLESS.keys()
+    assert not REGISTRY.keys() & NEEDLESS.keys()
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_time_grows_with_the_length_of_the_text_and_no_faster(name: str) -> None:
+    call = REGISTRY[name]
+    slow = [kind for kind in TEXTS[SIZES[0]] if not _is_linear(call, kind)]
+    assert not slow
+
+
+def test_a_quadratic_function_is_found() -> None:
+    def quadratic(text: str) -> None:
+        for end in range(0, len(text), 100):
+            text[:end].count("or")
+
+    assert not _is_linear(quadratic, repr("or "))
