@@ -156,9 +156,10 @@ class SqlJournal:
         await self._file.write(lambda conn: sql_turns.prune_marks(conn, done_before))
         return number
 
-    async def purge(self) -> None:
-        """Leave no byte of what was erased in the files. JournalError while another process is reading them."""
+    async def purge(self) -> bool:
+        """As Purgeable says; True. JournalError while another process is reading the files."""
         await self._file.purge()
+        return True
 
     # --- batches ---
 
