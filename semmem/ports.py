@@ -156,6 +156,13 @@ class Purgeable(Protocol):
         """
 
 
+class DiskBound(Protocol):
+    """A store that needs room on a disk of this machine."""
+
+    async def check_room(self) -> None:
+        """Raises StoreFull when nothing can be written now."""
+
+
 # --- embedder --------------------------------------------------------------------------------------------------------
 
 

@@ -252,7 +252,8 @@ def _our_errors(operation: str) -> Iterator[None]:
         raise _ours(operation, error.code, str(error.message)) from None
     except grpc.RpcError as error:
         code = error.code() if callable(getattr(error, "code", None)) else None
-        raise _ours(operation, code, "") from None
+        details = error.details() if callable(getattr(error, "details", None)) else None
+        raise _ours(operation, code, str(details)) from None
     except TimeoutError:
         raise StoreTimeout(f"milvus {operation} did not end within its deadline") from None
     except OSError as error:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from semmem.backends.disk_room import check_room
 from semmem.backends.milvus import MilvusStore
 from semmem.backends.milvus_lite import MilvusLiteProcess
-from semmem.ports import StoreError, StoreMismatch, StoreUnavailable
+from semmem.ports import StoreError, StoreFull, StoreMismatch, StoreUnavailable
+
+ROOM_BYTES = 256 * 1024
+"""A batch's worth of memories; more than any one of them needs."""
 
 
 class EmbeddedMilvus(MilvusStore):
@@ -40,6 +44,13 @@ class EmbeddedMilvus(MilvusStore):
     async def close(self) -> None:
         await super().close()
         await self._process.stop()
+
+    async def check_room(self) -> None:
+        """Raises StoreFull when nothing can be written to the folder now."""
+        try:
+            await asyncio.to_thread(check_room, self._process.data_dir, ROOM_BYTES)
+        except OSError as error:
+            raise StoreFull(f"nothing can be written to {self._process.data_dir}: {error.strerror}") from None
 
     async def purge(self) -> bool:
         """As Purgeable says; True. Writes wait for it, reads only for single files. Raises StoreFull without room for

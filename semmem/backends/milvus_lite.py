@@ -88,6 +88,10 @@ class MilvusLiteProcess:
         return self.uri
 
     @property
+    def data_dir(self) -> Path:
+        return self._data_dir
+
+    @property
     def pid(self) -> int | None:
         """The child's process id, None when there is no child."""
         process = self._process

@@ -8,6 +8,7 @@ of removed rows, those rows are back.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ def install() -> None:
 def report(data_dir: Path) -> None:
     """Print a line for each file that is damaged or missing. Raises DamagedFiles unless the rest can be served."""
     lines = list(problems(data_dir))
-    print(*lines, sep="\n", end="\n" * bool(lines), flush=True)
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
     if any(line.startswith(DAMAGED) for line in lines):
         raise DamagedFiles
 

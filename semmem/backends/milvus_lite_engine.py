@@ -5,6 +5,7 @@ Milvus Lite 3.2 assumes that a write to disk succeeds. When one does not,
 - a flush has already put an empty buffer in place of the full one: the rows are gone from every read, and the next
   flush that succeeds deletes the log that still holds them;
 - a log record is left half written: what is acknowledged after it is lost at the next start;
+- a delete that failed is taken for done by pymilvus' asyncio client, which does not look at its status;
 - an index file is left half written: the collection cannot be loaded any more, although an index is derived data.
 
 So here a flush begins only when there is room for it, a torn log record is cut off and its file set aside, an index
@@ -20,16 +21,18 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
+import grpc
+from milvus_lite.adapter.grpc.servicer import MilvusServicer
 from milvus_lite.engine.collection import Collection
 from milvus_lite.engine.compaction import CompactionManager
 from milvus_lite.index.factory import build_index_from_spec
 from milvus_lite.storage.segment import Segment
 from milvus_lite.storage.wal import WAL
 
-ROOM_NAME = ".room"
+from semmem.backends.disk_room import check_room
+
 ROOM_SPARE_BYTES = 4 * 1024 * 1024
 """What a flush may need beyond its rows: footers of some 30 small files, and the manifest."""
 
@@ -43,18 +46,7 @@ def install(end: Callable[[], object]) -> None:
     wrap(Collection, "_trigger_flush", partial(_flush_or_end, end))
     wrap(CompactionManager, "_compact_files", _compact_with_room)
     wrap(Segment, "build_or_load_index", _index_in_any_case)
-
-
-def check_room(directory: Path | str, size: int) -> None:
-    """Raises OSError when ``size`` bytes cannot be written there: disk full, quota, limit, read-only."""
-    path = Path(directory) / ROOM_NAME
-    try:
-        with open(path, "wb", buffering=0) as file:
-            rest = memoryview(bytes(size))
-            while rest:
-                rest = rest[file.write(rest) :]
-    finally:
-        path.unlink(missing_ok=True)
+    wrap(MilvusServicer, "Delete", _refuse_aloud)
 
 
 def wrap(owner: type, name: str, make: Callable[[Method], Method]) -> None:
@@ -146,6 +138,18 @@ def _compact_with_room(compact_files: Method) -> Method:
         compact_files(self, partition, partition_dir, files, *rest)
 
     return _compact_files
+
+
+def _refuse_aloud(delete: Method) -> Method:
+    """pymilvus' asyncio client does not look at the status of a delete: one that failed looks like one that is done."""
+
+    def Delete(self: Any, request: Any, context: Any) -> Any:
+        answer = delete(self, request, context)
+        if answer.status.code or answer.status.error_code:
+            context.abort(grpc.StatusCode.INTERNAL, answer.status.reason)
+        return answer
+
+    return Delete
 
 
 # --- indexes ---------------------------------------------------------------------------------------------------------

@@ -24,7 +24,8 @@ from milvus_lite.engine.recovery import _cleanup_orphan_files
 from milvus_lite.storage.data_file import parse_seq_range, read_data_file, write_data_file
 from pymilvus.grpc_gen import common_pb2, milvus_pb2
 
-from semmem.backends.milvus_lite_engine import ROOM_SPARE_BYTES, check_room
+from semmem.backends.disk_room import check_room
+from semmem.backends.milvus_lite_engine import ROOM_SPARE_BYTES
 
 
 def install() -> None:
@@ -46,7 +47,7 @@ def purge(collection: Any) -> None:
     collection._trigger_flush()  # an empty buffer too: its log may hold rows that came and went
     collection._wait_for_bg()
     applied = collection._next_seq
-    for partition in collection._manifest.list_partitions():
+    for partition in collection._manifest.list_partitions() if len(collection._delta_index) else ():
         for name in collection._manifest.get_data_files(partition):
             with collection._maintenance_lock:
                 _rewrite(collection, partition, name)

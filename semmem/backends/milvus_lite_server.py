@@ -5,12 +5,15 @@ Its exit code says what its parent cannot see from outside; its output names fil
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import signal
 import sys
 import threading
 import time
+from contextlib import suppress
+from typing import TextIO
 
 HOST = "127.0.0.1"
 EXIT_DAMAGED = 65
@@ -22,6 +25,7 @@ ORPHAN_GRACE_S = 5.0
 def serve(data_dir: str, port: str) -> int:
     """Serve until SIGTERM, or until the parent's end of the pipe on stdin closes. The exit code."""
     os.umask(0o077)
+    sys.stdout, sys.stderr = _Log(sys.stdout), _Log(sys.stderr)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # Lite closes its files on KeyboardInterrupt only
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     logging.disable(logging.CRITICAL)
@@ -40,6 +44,23 @@ def serve(data_dir: str, port: str) -> int:
     except milvus_lite_damage.DamagedFiles:
         return EXIT_DAMAGED
     return 0
+
+
+class _Log(io.TextIOBase):
+    """Standard output or error, into a file that may lie on a full disk: no reason to end."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+            self._stream.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
 
 
 def _leave_with_parent() -> None:

@@ -16,11 +16,12 @@ from starlette.exceptions import HTTPException
 from semmem import __version__
 from semmem.management.access import AccessRules, Denied, user_for
 from semmem.management.memories import Memories
+from semmem.management.purging import Purged, Purging
 from semmem.management.retrieval import add_retrieval_routes
 from semmem.management.shown import shown
 from semmem.memory import OWN_METADATA, Memory, MemoryStatus, MemoryType, Scope
 from semmem.metrics import Metrics
-from semmem.ports import SemmemError
+from semmem.ports import SemmemError, StoreFull
 
 UserId = Annotated[str | None, Query(max_length=256)]
 ProjectId = Annotated[str | None, Query(max_length=256)]
@@ -64,9 +65,15 @@ May = Callable[[Request, str | None], str]
 
 
 def create_api(
-    memories: Memories, access: AccessRules, metrics: Metrics, *, more: Sequence[Callable[[May], APIRouter]] = ()
+    memories: Memories,
+    access: AccessRules,
+    metrics: Metrics,
+    *,
+    more: Sequence[Callable[[May], APIRouter]] = (),
+    purging: Purging | None = None,
 ) -> FastAPI:
-    """The application; its OpenAPI description is at /openapi.json. ``more`` makes routes of other files."""
+    """The application; its OpenAPI description is at /openapi.json. ``more`` makes routes of other files. Without
+    ``purging`` there is nothing on disk to purge."""
     api = FastAPI(title="semmem", version=__version__, docs_url=None, redoc_url=None)
     _describe_errors(api)
     _count_calls(api, metrics)
@@ -105,9 +112,10 @@ def create_api(
         return shown(memory)
 
     @api.delete("/v1/memory")
-    async def delete_memories(scope: Owner, types: Types = None) -> dict[str, Any]:
+    async def delete_memories(scope: Owner, types: Types = None, purge: bool = False) -> dict[str, Any]:
         deleted = await memories.forget_scope(scope, types or [])
-        return {"success": True, "message": f"{deleted} memories deleted", "deleted": deleted}
+        receipt = {"success": True, "message": f"{deleted} memories deleted", "deleted": deleted}
+        return receipt | (await _purged(purging) if purge else {})
 
     add_retrieval_routes(api, memories, may)
 
@@ -116,10 +124,11 @@ def create_api(
         return shown(_found(await memories.get(scope, memory_id)))
 
     @api.delete("/v1/memory/{memory_id}")
-    async def delete_memory(scope: Owner, memory_id: str) -> dict[str, Any]:
+    async def delete_memory(scope: Owner, memory_id: str, purge: bool = False) -> dict[str, Any]:
         if not await memories.forget(scope, memory_id):
             raise Denied(404, "NOT_FOUND", "no such memory")
-        return {"success": True, "message": "1 memory deleted", "deleted": 1}
+        receipt = {"success": True, "message": "1 memory deleted", "deleted": 1}
+        return receipt | (await _purged(purging) if purge else {})
 
     @api.post("/v1/sessions/{session_id:path}/end", status_code=202)
     async def end_session(request: Request, session_id: str, end: EndSession | None = None) -> dict[str, Any]:
@@ -129,6 +138,12 @@ def create_api(
     for routes in more:
         api.include_router(routes(may))
     return api
+
+
+async def _purged(purging: Purging | None) -> dict[str, Any]:
+    """What a receipt says of the files. Raises SemmemError when they could not be purged: never 200 for that."""
+    done = Purged(True, 0.0) if purging is None else await purging.run()
+    return {"purged": done.purged, "purge_seconds": round(done.seconds, 3)}
 
 
 def _found(memory: Memory | None) -> Memory:
@@ -159,6 +174,10 @@ def _describe_errors(api: FastAPI) -> None:
         response = error(refusal.status_code, code, str(refusal.detail))
         response.headers.update(refusal.headers or {})
         return response
+
+    @api.exception_handler(StoreFull)
+    async def full(_request: Request, _failure: StoreFull) -> Response:
+        return error(507, "STORE_FULL", "the store cannot write to its disk; nothing was changed")
 
     @api.exception_handler(SemmemError)
     async def unavailable(_request: Request, failure: SemmemError) -> Response:

@@ -17,6 +17,7 @@ import pytest
 from semmem.backends.milvus import MilvusStore
 from semmem.backends.milvus_embedded import EmbeddedMilvus
 from semmem.backends.milvus_lite import MilvusLiteProcess
+from semmem.background import Tasks
 from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports import StoreError
 from tests.backends.disk import files_holding
@@ -140,7 +141,8 @@ async def test_reads_during_purges_miss_nothing_and_show_nothing_removed(data_di
                 reads += 1
 
         done = asyncio.Event()
-        readers = [asyncio.ensure_future(read()) for _ in range(2)]
+        tasks = Tasks()
+        readers = [tasks.spawn("read", read()) for _ in range(2)]
         for part in range(4):
             for number in range(part * 25, part * 25 + 25):
                 await store.forget(Scope("w"), f"w{number}")
@@ -185,7 +187,7 @@ async def test_a_child_killed_during_a_purge_loses_no_survivor_and_brings_nothin
             for user in users:
                 await store.forget(Scope(user), f"mem_{part}")
             began = time.monotonic()
-            purging = asyncio.ensure_future(store.purge())
+            purging = Tasks().spawn("purge", store.purge())
             if part == 0:
                 await purging
                 took_s = time.monotonic() - began
