@@ -53,11 +53,11 @@ def problems(data_dir: Path) -> Iterator[str]:
     """Reads every data file once. A data file that is not there costs its own rows only, so it is no damage: somebody
     may have taken it away for that."""
     for folder in sorted(data_dir.glob("**/collections/*/")):
-        manifest = folder / "manifest.json"
-        broken = [path for path in (folder / "schema.json", manifest) if path.exists() and _json(path) is None]
-        yield from (f"{DAMAGED}{path}" for path in broken)
-        if manifest not in broken and manifest.exists():
-            yield from _problems_of(folder, _json(manifest) or {})
+        has_rows = any(folder.glob("partitions/*/*/*.parquet"))  # one that was being made has neither file nor rows
+        for path in (folder / "schema.json", folder / "manifest.json"):
+            if _json(path) is None and (has_rows or path.exists()):
+                yield f"{DAMAGED}{path}"
+        yield from _problems_of(folder, _json(folder / "manifest.json") or {})
 
 
 def _problems_of(folder: Path, manifest: dict[str, Any]) -> Iterator[str]:
