@@ -1,8 +1,8 @@
 """The composition root: what a running semmem consists of, how it starts, and how it ends.
 
 Starting never waits for the store: a Milvus that is down when semmem starts is opened when it comes, and until then
-requests pass without memory. What cannot get better by waiting (data of another model, a port in use, a journal that
-cannot be opened) stops the start with an error that names it.
+requests pass without memory; so with an embedded store whose files are damaged. What cannot get better by waiting (data
+of another model, a port in use, a journal that cannot be opened) stops the start with an error that names it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from semmem import assembly, assembly_api, assembly_erasure, assembly_life
 from semmem.access_notes import AccessNotes
 from semmem.assembly import DAY_S, Backends
 from semmem.backends.in_process import InProcessStore
-from semmem.backends.milvus_lite import MilvusLiteProcess
+from semmem.backends.milvus_embedded import EmbeddedMilvus
 from semmem.backends.watched_store import WatchedStore
 from semmem.backends.worker_process import WorkerProcess
 from semmem.background import DriftLoop, JournalWriter, Learner, SideThreads, Tasks
@@ -33,16 +32,20 @@ from semmem.identity import Sessions
 from semmem.lifecycle.erasure import ERASED, PENDING, Erasure, Receipt
 from semmem.management.health import create_health
 from semmem.management.life_api import life_routes
+from semmem.management.purging import Purging
 from semmem.memory import Hit
 from semmem.metering import MeteredEmbedder, MeteredStore, count_removals
 from semmem.metrics import Metrics
 from semmem.ports import (
     Batch,
+    DiskBound,
     Embedder,
     EmbedderError,
     JournalError,
+    Purgeable,
     SemmemError,
     Store,
+    StoreDamaged,
     StoreError,
     StoreUnavailable,
     Sweepable,
@@ -78,6 +81,8 @@ class App:
         self._blocks = assembly.blocks(settings)
         self._hidden: assembly_erasure.Hidden | None = None
         self._sweepable: Sweepable | None = None
+        self._purgeable: Purgeable | None = None
+        self._disk: DiskBound | None = None
         self._up = {"journal": False, "embedder": False, "store": False}
         self._embedder_tried = asyncio.Event()
         self._store_tried = asyncio.Event()
@@ -108,7 +113,7 @@ class App:
                 ("open store", lambda: self._open_store(backends.store)),
                 ("open embedder", lambda: self._open_embedder(backends.embedder)),
                 ("journal writer", writer.run),
-                ("learner", lambda: learner.run(lambda: self._up["store"])),
+                ("learner", lambda: learner.run(self._can_learn)),
                 ("access notes", notes.run),
                 ("housekeeping", lambda: self._housekeeping(backends, writer, notes)),
                 ("upkeep", lambda: self._upkeep(backends)),
@@ -160,7 +165,7 @@ class App:
         self._up["journal"] = True
         embedder = await asyncio.to_thread(assembly.embedder, settings)
         stack.push_async_callback(embedder.close)
-        store = await self._make_store(stack, embedder.signature)
+        store = self._make_store(embedder.signature)
         stack.push_async_callback(store.close)
         models = assembly.models(settings, self.metrics)
         for model in models.values():
@@ -185,26 +190,27 @@ class App:
         """Below the hot memories: nothing runs between what tool loops are told here and what changes there."""
         return WatchedStore(MeteredStore(store, self.metrics, self._settings.memory.backend), self._blocks.changed)
 
-    async def _make_store(self, stack: AsyncExitStack, signature: str) -> Store:
-        memory = self._settings.memory
-        if memory.backend == "in_process":
-            self._sweepable = in_process = InProcessStore()
+    def _make_store(self, signature: str) -> Store:
+        if self._settings.memory.backend == "in_process":
+            self._sweepable = self._purgeable = in_process = InProcessStore()
             return in_process
-        address = memory.milvus.address
-        if not address:
-            lite = MilvusLiteProcess(Path(self._settings.data_dir) / memory.milvus.data_dir)
-            await lite.start()
-            stack.push_async_callback(lite.stop)
-            address = lite.uri
-        self._sweepable = milvus = assembly.milvus(self._settings, address, signature)
+        self._sweepable = self._purgeable = milvus = assembly.milvus(self._settings, signature)
+        if isinstance(milvus, EmbeddedMilvus):
+            self._disk = milvus
+            self._up["disk"] = True
         return milvus
 
     async def _open_store(self, store: Store) -> None:
         """Open, again and again while it is unreachable. A store that answers but does not fit is fatal."""
+        why = ""
         while not self._up["store"]:
             try:
                 await store.open()
                 self._up["store"] = True
+            except StoreDamaged as error:
+                if why != str(error):  # once: it names files, and waits for a person
+                    log.error("store damaged, requests pass without memory: %s", error)
+                why = str(error)
             except StoreUnavailable as error:
                 log.error("store unavailable, memory disabled until it answers: %s", error)
             except StoreError as error:
@@ -276,7 +282,8 @@ class App:
         holds = assembly_erasure.holds(settings, backends)
         memories = assembly.memories(settings, backends, self._removed, erasure, holds, after)
         life = partial(life_routes, assembly_life.life(settings, backends, holds, self._removed))
-        api = assembly_api.api(settings, memories, self.metrics, more=[life])
+        purging = Purging([part for part in (backends.journal, self._purgeable) if part is not None])
+        api = assembly_api.api(settings, memories, self.metrics, more=[life], purging=purging)
         health = create_health(self.metrics, self._ready, lambda: self._gauges(writer, backends.store, erasure))
         return server, Addresses(
             grpc=grpc,
@@ -332,6 +339,8 @@ class App:
             turned_away = backends.journal.turned_away
             if self._store_tried.is_set():
                 await self._watch_store(backends.store)
+            if self._disk is not None:
+                await self._watch_disk(self._disk)
             due = time.monotonic() - pruned > PRUNE_INTERVAL_S
             await self._watch_journal(backends, prune=due)
             if due:
@@ -349,6 +358,21 @@ class App:
         if self._up["store"] and not was_up:
             log.info("store answers again")
 
+    async def _watch_disk(self, disk: DiskBound) -> None:
+        was_up = self._up["disk"]
+        try:
+            await disk.check_room()
+            self._up["disk"] = True
+        except StoreError as error:
+            self._up["disk"] = False
+            if was_up:
+                log.error("disk full, memories are read but none is written: %s", error)
+        if self._up["disk"] and not was_up:
+            log.info("the disk has room again")
+
+    def _can_learn(self) -> bool:
+        return self._up["store"] and self._up.get("disk", True)
+
     async def _upkeep(self, backends: Backends) -> None:
         """Go through what is remembered: replaced versions, expired memories, and all that upkeep has rules for."""
         if self._sweepable is None:
@@ -356,7 +380,7 @@ class App:
         upkeep = assembly_life.upkeep(self._settings, backends, self._sweepable, self._removed)
         while True:
             await asyncio.sleep(UPKEEP_INTERVAL_S)
-            if not self._up["store"]:
+            if not self._can_learn():
                 continue
             try:
                 await upkeep.run(time.time())

@@ -16,6 +16,8 @@ from semmem.backends import key_file
 from semmem.backends.cached_embedder import CachedEmbedder
 from semmem.backends.milvus import MilvusStore
 from semmem.backends.milvus_collection import WINDOW_MAX
+from semmem.backends.milvus_embedded import EmbeddedMilvus
+from semmem.backends.milvus_lite import MilvusLiteProcess
 from semmem.backends.openai import OpenAIModel
 from semmem.backends.rerank import HttpReranker
 from semmem.backends.sentence_transformers import SentenceTransformersEmbedder
@@ -136,14 +138,16 @@ def embedder(settings: Settings) -> Embedder:
     return CachedEmbedder(model, entries_max=rules.cache_entries_max, ttl_s=rules.cache_ttl_s)
 
 
-def milvus(settings: Settings, address: str, signature: str) -> MilvusStore:
-    """A store at ``address``: that of a server, or of the embedded child process."""
+def milvus(settings: Settings, signature: str) -> MilvusStore:
+    """A store at the address of a server, or the embedded one with its child process."""
     rules = settings.memory.milvus
+    if not rules.address:
+        process = MilvusLiteProcess(Path(settings.data_dir) / rules.data_dir)
+        return EmbeddedMilvus(
+            process, purge_timeout_s=rules.purge_timeout_s, **_milvus_options(settings, rules, signature)
+        )
     return MilvusStore(
-        _uri(address, rules),
-        collection=rules.collection,
-        dimension=rules.dimension,
-        signature=signature,
+        _uri(rules.address, rules),
         token=rules.token.get_secret_value(),
         database=rules.database,
         secure=rules.tls.enabled,
@@ -151,13 +155,22 @@ def milvus(settings: Settings, address: str, signature: str) -> MilvusStore:
         client_pem_path=rules.tls.cert_file,
         client_key_path=rules.tls.key_file,
         server_name=rules.tls.server_name,
-        index=rules.index,
-        num_partitions=rules.num_partitions,
-        search_timeout_s=settings.deadlines.store_ms / 1000,
-        read_timeout_s=rules.call_timeout_s,
-        write_timeout_s=rules.call_timeout_s,
-        rows_per_user_max=min(WINDOW_MAX - 1, ROWS_PER_MEMORY * settings.memory.max_memories_per_user),
+        **_milvus_options(settings, rules, signature),
     )
+
+
+def _milvus_options(settings: Settings, rules: Milvus, signature: str) -> dict[str, Any]:
+    return {
+        "collection": rules.collection,
+        "dimension": rules.dimension,
+        "signature": signature,
+        "index": rules.index,
+        "num_partitions": rules.num_partitions,
+        "search_timeout_s": settings.deadlines.store_ms / 1000,
+        "read_timeout_s": rules.call_timeout_s,
+        "write_timeout_s": rules.call_timeout_s,
+        "rows_per_user_max": min(WINDOW_MAX - 1, ROWS_PER_MEMORY * settings.memory.max_memories_per_user),
+    }
 
 
 def hot_memories(settings: Settings, store: Store, spawn: Spawn) -> HotMemories:

@@ -16,6 +16,7 @@ from semmem.management.api import May, create_api
 from semmem.management.door import DoorRules
 from semmem.management.fields import MetadataLimits
 from semmem.management.memories import Memories
+from semmem.management.purging import Purging
 from semmem.management.server import HttpListener
 from semmem.management.told import WriteScreen
 from semmem.metrics import Metrics
@@ -23,7 +24,12 @@ from semmem.retrieval.context import FENCE_MARKERS
 
 
 def api(
-    settings: Settings, memories: Memories, metrics: Metrics, *, more: Sequence[Callable[[May], APIRouter]]
+    settings: Settings,
+    memories: Memories,
+    metrics: Metrics,
+    *,
+    more: Sequence[Callable[[May], APIRouter]],
+    purging: Purging | None = None,
 ) -> FastAPI:
     return create_api(
         memories,
@@ -33,6 +39,7 @@ def api(
         metadata=metadata_limits(settings),
         screening=write_screen(settings, lambda result, why: metrics.api_screened.labels(result, why).inc()),
         more=more,
+        purging=purging,
     )
 
 

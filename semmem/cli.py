@@ -1,4 +1,4 @@
-"""The ``semmem`` command: serve, check, preview, demo."""
+"""The ``semmem`` command: serve, check, preview, forget, demo."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ def main(argv: list[str] | None = None) -> int:
         return _check(arguments.config)
     if command == "preview":
         return _preview(arguments)
+    if command == "forget":
+        return _forget(arguments)
     return _demo(arguments)
 
 
@@ -46,6 +48,12 @@ def _parser() -> argparse.ArgumentParser:
     preview.add_argument("--api", default=None, help="its API's URL, when that is not where the configuration says")
     preview.add_argument("--strategy", choices=("hybrid", "semantic", "keyword", "recent"), default=None)
     preview.add_argument("--limit", type=int, default=None, help="most memories, 1 to 50")
+    forget = commands.add_parser("forget", help="have a running semmem forget a user, or a user's project")
+    forget.add_argument("--user", required=True, help="whose memories and turns")
+    forget.add_argument("--project", default=None, help="only those of this project")
+    forget.add_argument("--purge", action="store_true", help="and rewrite the files, so that the disk forgets too")
+    forget.add_argument("--config", type=Path, default=None, help="config.yaml of the running semmem")
+    forget.add_argument("--api", default=None, help="its API's URL, when that is not where the configuration says")
     demo = commands.add_parser("demo", help="play two conversations through a real Envoy, with everything it needs")
     demo.add_argument("--stay", action="store_true", help="stay up afterwards, until Ctrl-C")
     demo.add_argument("--upstream", default=None, help="URL of a real model server instead of the stand-in")
@@ -73,6 +81,19 @@ def _preview(arguments: argparse.Namespace) -> int:
     asked = {"query": arguments.question, "user_id": arguments.user}
     asked |= {name: value for name in ("strategy", "limit") if (value := getattr(arguments, name)) is not None}
     return show(arguments.api or f"http://{api.address}", api.admin_token.get_secret_value(), asked)
+
+
+def _forget(arguments: argparse.Namespace) -> int:
+    from semmem.management.forget_command import forget
+
+    try:
+        api = load(arguments.config, os.environ).listeners.api
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return EXIT_BAD_CONFIG
+    asked = {"user_id": arguments.user} | ({"project_id": arguments.project} if arguments.project else {})
+    asked |= {"purge": "true"} if arguments.purge else {}
+    return forget(arguments.api or f"http://{api.address}", api.admin_token.get_secret_value(), asked)
 
 
 def _demo(arguments: argparse.Namespace) -> int:

@@ -3,6 +3,9 @@
     SemmemError
     ├── StoreError            the memory store failed
     │   ├── StoreUnavailable  it cannot be reached, or is closed
+    │   │   ├── StoreDamaged  a file of it cannot be read; the message names it and the remedy
+    │   │   └── StoreFull     it has no room for a write; nothing was changed, reads go on
+    │   ├── StoreMismatch     its data was made with other settings: waiting will not help
     │   ├── StoreTimeout      it did not answer within the deadline
     │   ├── StoreRefused      it will never take this memory: another try will not help
     │   └── Erased            what was to be written was said before its scope was erased
@@ -41,6 +44,18 @@ class StoreError(SemmemError):
 
 class StoreUnavailable(StoreError):
     """The memory store cannot be reached."""
+
+
+class StoreDamaged(StoreUnavailable):
+    """A file of the embedded store cannot be read. The message names files and the remedy, no content."""
+
+
+class StoreFull(StoreUnavailable):
+    """The store cannot write: disk full, quota, read-only. The write changed nothing, and reads go on."""
+
+
+class StoreMismatch(StoreError):
+    """The existing data was made with other settings than those configured."""
 
 
 class StoreTimeout(StoreError):
@@ -107,7 +122,8 @@ class Store(Protocol):
     """
 
     async def open(self) -> None:
-        """Connect and make ready. Raises StoreUnavailable, or StoreError when the existing data does not fit."""
+        """Connect and make ready. Raises StoreUnavailable when waiting may help, StoreMismatch when the existing data
+        does not fit the configuration, another StoreError for what waiting will not mend either."""
 
     async def close(self) -> None:
         """Release everything. Idempotent."""
@@ -169,6 +185,24 @@ class Sweepable(Protocol):
 
     async def sweep(self, now: float, *, expired: bool = True) -> int:
         """Remove rows that no read shows (lower versions and, when asked, expired memories); how many."""
+
+
+class Purgeable(Protocol):
+    """What was removed also leaves the files."""
+
+    async def purge(self) -> bool:
+        """Rewrite what the files still keep of removed rows; reads go on meanwhile.
+
+        False when that is not in this process's hands (a server removes rows when it compacts). Killed at any moment
+        it loses nothing else. Raises StoreError or JournalError when it could not be done; try again later.
+        """
+
+
+class DiskBound(Protocol):
+    """A store that needs room on a disk of this machine."""
+
+    async def check_room(self) -> None:
+        """Raises StoreFull when nothing can be written now."""
 
 
 # --- embedder --------------------------------------------------------------------------------------------------------

@@ -249,6 +249,10 @@ class MilvusStore:
             )
         return list(dict.fromkeys((row["user_id"], row["memory_id"]) for row in rows))
 
+    async def purge(self) -> bool:
+        """As Purgeable says. False: a Milvus server keeps removed rows until it compacts, when it likes."""
+        return False
+
     # --- inside ------------------------------------------------------------------------------------------------------
 
     async def _read(self, operation: str, scope: Scope, filter: str, fields: Sequence[str]) -> Sequence[Row]:

@@ -92,6 +92,10 @@ class MilvusCollection:
     async def flush(self, *, timeout_s: float) -> None:
         await self._connection.call("flush", timeout_s=timeout_s)
 
+    async def compact(self, *, timeout_s: float) -> None:
+        """On semmem's Milvus Lite: rewrite the files without removed rows, and return when that is done."""
+        await self._connection.call("compact", timeout_s=timeout_s)
+
     async def updated_rows(self, *, rows_max: int, timeout_s: float) -> AsyncIterator[Row]:
         """Rows of every user whose version is above 1, with VERSION_FIELDS; at most about ``rows_max``."""
         seen = 0

@@ -7,6 +7,7 @@ the asyncio one lacks iterators and cannot create collections on Milvus Lite.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
@@ -18,13 +19,15 @@ from pymilvus import AsyncMilvusClient, MilvusClient, MilvusException
 
 from semmem.backends.milvus_rows import VECTOR_FIELD, schema
 from semmem.backends.owned_tasks import OwnedTasks
-from semmem.ports import StoreError, StoreTimeout, StoreUnavailable
+from semmem.ports import StoreError, StoreFull, StoreMismatch, StoreTimeout, StoreUnavailable
 
 SCHEMA_VERSION = 1
 METRIC = "COSINE"
 INDEX_PARAMETERS: dict[str, dict[str, int]] = {"FLAT": {}, "HNSW": {"M": 16, "efConstruction": 200}}
 CONNECT_FAILED = 2
 NOT_LOADED = 101
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+"""How Milvus Lite's messages begin when the system refused a write."""
 OTHERS_POLLS = 20
 OTHERS_POLL_S = 0.1
 
@@ -82,7 +85,7 @@ class MilvusConnection:
     async def open(self) -> str:
         """Connect, make or check the collection and load it. Returns the server's version.
 
-        Raises StoreUnavailable when the server does not answer in time, StoreError when the collection does not fit.
+        Raises StoreUnavailable when the server does not answer in time, StoreMismatch when the collection does not fit.
         """
         try:
             async with self.within("open", self._open_timeout_s):
@@ -201,7 +204,7 @@ class MilvusConnection:
             if present[name] != wanted
         ]
         if differences:
-            raise StoreError(
+            raise StoreMismatch(
                 f"the Milvus collection {self._collection} has {', '.join(differences)}. "
                 "Configure what it was made with, reindex it, or name another collection."
             )
@@ -249,7 +252,8 @@ def _our_errors(operation: str) -> Iterator[None]:
         raise _ours(operation, error.code, str(error.message)) from None
     except grpc.RpcError as error:
         code = error.code() if callable(getattr(error, "code", None)) else None
-        raise _ours(operation, code, "") from None
+        details = error.details() if callable(getattr(error, "details", None)) else None
+        raise _ours(operation, code, str(details)) from None
     except TimeoutError:
         raise StoreTimeout(f"milvus {operation} did not end within its deadline") from None
     except OSError as error:
@@ -264,5 +268,7 @@ def _ours(operation: str, code: object, message: str) -> StoreError:
         return StoreTimeout(f"milvus {operation} did not end within its deadline")
     if code == NOT_LOADED:
         return StoreUnavailable(f"milvus {operation}: the collection is not loaded yet")
+    if any(f"[Errno {number}]" in text for number in NO_ROOM):
+        return StoreFull(f"milvus {operation}: the store cannot write to its disk (full, over quota, or read-only)")
     number = code if isinstance(code, int) else getattr(code, "name", "unknown")
     return StoreError(f"milvus {operation} failed with code {number}")

@@ -3,9 +3,9 @@
 Embedded in this process it would share the interpreter's lock with the request path. The child listens on 127.0.0.1
 without authentication: every local account can reach it, so a machine shared with others needs a Milvus server.
 
-The child ends with its parent, however that dies: it holds the reading end of a pipe whose writing end only the
-parent has, and leaves when the pipe closes (a child stopped by SIGSTOP once it goes on). This works on every Unix;
-elsewhere Milvus Lite is not supported.
+The child (milvus_lite_server) ends with its parent, however that dies: it holds the reading end of a pipe whose
+writing end only the parent has, and leaves when the pipe closes (a child stopped by SIGSTOP once it goes on). This
+works on every Unix; elsewhere Milvus Lite is not supported.
 """
 
 from __future__ import annotations
@@ -14,23 +14,27 @@ import asyncio
 import logging
 import os
 import random
-import signal
 import socket
 import sys
-import threading
 import time
 from pathlib import Path
 
+from semmem.backends import milvus_lite_server
+from semmem.backends.milvus_lite_server import EXIT_DAMAGED, EXIT_LOCKED, EXIT_STORAGE, HOST
 from semmem.backends.owned_tasks import OwnedTasks
-from semmem.ports import StoreError, StoreTimeout, StoreUnavailable
+from semmem.ports import StoreDamaged, StoreError, StoreTimeout, StoreUnavailable
 
-HOST = "127.0.0.1"
 PORTS = range(20_000, 32_768)
 """Below the range Linux takes client ports from, so that the port is still free when the child is started again."""
 LOG_NAME = "milvus-lite.log"
-EXIT_LOCKED = 75
 POLL_S = 0.05
-ORPHAN_GRACE_S = 5.0
+LINES_SHOWN_MAX = 5
+
+REMEDY = (
+    "put the file back from a backup, or the whole folder; without one, move the folder away to begin empty, or take a"
+    " damaged file of a folder named data away to lose only what it held. Memory is served again within seconds of"
+    " either, without a restart (see the page on operations)"
+)
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +82,15 @@ class MilvusLiteProcess:
             raise StoreUnavailable("milvus lite is not started")
         return f"http://{HOST}:{self._port}"
 
+    def choose_port(self) -> str:
+        """Settle where the server will listen, before it does; the uri."""
+        self._port = self._port or _free_port()
+        return self.uri
+
+    @property
+    def data_dir(self) -> Path:
+        return self._data_dir
+
     @property
     def pid(self) -> int | None:
         """The child's process id, None when there is no child."""
@@ -92,15 +105,21 @@ class MilvusLiteProcess:
     async def start(self) -> None:
         """Start the child and wait until it takes connections.
 
-        Raises StoreError when another process has the directory, StoreUnavailable when the child ends at once,
-        StoreTimeout when it takes too long.
+        Raises StoreError when another process has the directory, StoreDamaged when a file in it cannot be read,
+        StoreUnavailable when the directory cannot be made or the child ends at once, StoreTimeout when it takes too
+        long. After a failure it may be called again.
         """
         if self._process is not None:
             return
-        self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._port = self._port or _free_port()
+        try:
+            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreUnavailable(f"{self._data_dir} cannot be made: {error.strerror}") from None
+        self.choose_port()
+        assert self._port is not None
         try:
             await self._start_child(self._port)
+            self._tell_of_missing()
         except BaseException:
             self._process = None
             raise
@@ -139,7 +158,7 @@ class MilvusLiteProcess:
         log = os.open(self._data_dir / LOG_NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             return await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", __name__, str(self._data_dir), str(port)),
+                *(sys.executable, "-m", milvus_lite_server.__name__, str(self._data_dir), str(port)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -152,9 +171,25 @@ class MilvusLiteProcess:
     def _check_running(self, process: asyncio.subprocess.Process) -> None:
         if process.returncode == EXIT_LOCKED:
             raise StoreError(f"{self._data_dir} is in use by another Milvus Lite process")
+        if process.returncode == EXIT_DAMAGED:
+            raise StoreDamaged(f"{self._named('damaged: ')} cannot be read: {REMEDY}")
         if process.returncode is not None:
             log = self._data_dir / LOG_NAME
             raise StoreUnavailable(f"milvus lite ended with code {process.returncode} while starting, see {log}")
+
+    def _tell_of_missing(self) -> None:
+        if missing := self._named("missing: "):
+            logger.error("milvus lite: %s is missing; what it held is lost, the rest is served", missing)
+
+    def _named(self, kind: str) -> str:
+        """The files that the child's log names as ``kind``."""
+        try:
+            lines = (self._data_dir / LOG_NAME).read_text(errors="replace").splitlines()
+        except OSError:
+            return ""
+        files = [line.removeprefix(kind) for line in lines if line.startswith(kind)]
+        more = f" and {len(files) - LINES_SHOWN_MAX} more" if len(files) > LINES_SHOWN_MAX else ""
+        return ", ".join(files[:LINES_SHOWN_MAX]) + more
 
     async def _keep_alive(self, port: int) -> None:
         delay_s = self._restart_delay_s
@@ -163,12 +198,15 @@ class MilvusLiteProcess:
             code = await self._process.wait()
             if time.monotonic() - began >= self._stable_s:
                 delay_s = self._restart_delay_s
-            logger.warning("milvus lite ended with code %s, starting it again in %.1f s", code, delay_s)
+            why = ": a write to its files failed, nothing that was acknowledged is lost" if code == EXIT_STORAGE else ""
+            logger.warning("milvus lite ended with code %s%s, starting it again in %.1f s", code, why, delay_s)
             await asyncio.sleep(delay_s)
             delay_s = min(2 * delay_s, self._restart_delay_max_s)
             self._restarts += 1
             try:
                 await self._start_child(port)
+            except StoreDamaged as error:
+                logger.error("milvus lite could not be started again: %s", error)
             except StoreError as error:
                 logger.warning("milvus lite could not be started again: %s", type(error).__name__)
 
@@ -192,33 +230,3 @@ def _free_port() -> int:
                 continue
             return port
     raise StoreUnavailable(f"no free port between {PORTS.start} and {PORTS.stop - 1}")
-
-
-# --- in the child ----------------------------------------------------------------------------------------------------
-
-
-def _serve(data_dir: str, port: str) -> int:
-    os.umask(0o077)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # Lite closes its files on KeyboardInterrupt only
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
-    logging.disable(logging.CRITICAL)
-    from milvus_lite import DataDirLockedError
-    from milvus_lite.cmdline import main
-
-    try:
-        main(["server", "--data-dir", data_dir, "--host", HOST, "--port", port])
-    except DataDirLockedError:
-        return EXIT_LOCKED
-    return 0
-
-
-def _leave_with_parent() -> None:
-    while os.read(0, 1):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(ORPHAN_GRACE_S)
-    os._exit(1)
-
-
-if __name__ == "__main__":
-    sys.exit(_serve(*sys.argv[1:]))

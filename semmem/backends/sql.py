@@ -204,9 +204,10 @@ class SqlJournal:
             if pruned < self._prune_rows_max:
                 return number
 
-    async def purge(self) -> None:
-        """Leave no byte of what was erased in the files. JournalError while another process is reading them."""
+    async def purge(self) -> bool:
+        """As Purgeable says; True. JournalError while another process is reading the files."""
         await self._file.purge()
+        return True
 
     # --- batches ---
 

@@ -58,6 +58,9 @@ class Milvus(Section):
         description="partitions that users are spread over; fixed when the collection is made",
     )
     call_timeout_s: Seconds = Field(default=10.0, description="limit of one call off the request path")
+    purge_timeout_s: Seconds = Field(
+        default=60.0, description="limit of rewriting the embedded store's files without what was removed"
+    )
 
 
 class Embedding(Section):

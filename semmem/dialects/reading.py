@@ -53,6 +53,9 @@ class _Shortened:
     def rewrite(self, injection: Injection | None) -> bytes | None:
         return self._parsed.rewrite(injection)
 
+    def placed(self, injection: Injection) -> Injection:
+        return self._parsed.placed(injection)
+
     def keeps(self, injection: Injection) -> bool:
         return self._parsed.keeps(injection)
 

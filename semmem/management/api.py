@@ -25,6 +25,7 @@ from semmem.management.fields import (
     metadata_problem,
 )
 from semmem.management.memories import Memories
+from semmem.management.purging import Purged, Purging
 from semmem.management.retrieval import add_retrieval_routes
 from semmem.management.shown import shown
 from semmem.management.told import WriteScreen
@@ -72,8 +73,10 @@ def create_api(
     metadata: MetadataLimits | None = None,
     screening: WriteScreen | None = None,
     more: Sequence[Callable[[May], APIRouter]] = (),
+    purging: Purging | None = None,
 ) -> FastAPI:
-    """The application; its OpenAPI description is at /openapi.json. ``more`` makes routes of other files."""
+    """The application; its OpenAPI description is at /openapi.json. ``more`` makes routes of other files. Without
+    ``purging`` there is nothing on disk to purge."""
     api = FastAPI(title="semmem", version=__version__, docs_url=None, redoc_url=None)
     describe_errors(api)
     api.add_middleware(
@@ -124,8 +127,9 @@ def create_api(
         return shown(memory)
 
     @api.delete("/v1/memory")
-    async def delete_memories(scope: Owner, types: Types = None) -> dict[str, Any]:
-        return _deleted(await memories.forget_scope(scope, types or []))
+    async def delete_memories(scope: Owner, types: Types = None, purge: bool = False) -> dict[str, Any]:
+        receipt = await memories.forget_scope(scope, types or [])
+        return _deleted(receipt) | (await _purged(purging) if purge else {})
 
     add_retrieval_routes(api, memories, may)
 
@@ -134,11 +138,11 @@ def create_api(
         return shown(_found(await memories.get(scope, memory_id)))
 
     @api.delete("/v1/memory/{memory_id}")
-    async def delete_memory(scope: Owner, memory_id: MemoryId) -> dict[str, Any]:
+    async def delete_memory(scope: Owner, memory_id: MemoryId, purge: bool = False) -> dict[str, Any]:
         receipt = await memories.forget(scope, memory_id)
         if receipt is None:
             raise Denied(404, "NOT_FOUND", "no such memory")
-        return _deleted(receipt)
+        return _deleted(receipt) | (await _purged(purging) if purge else {})
 
     @api.post("/v1/sessions/{session_id:path}/end", status_code=202)
     async def end_session(request: Request, session_id: str, end: EndSession | None = None) -> dict[str, Any]:
@@ -154,6 +158,12 @@ def _deleted(receipt: Receipt) -> dict[str, Any]:
     number = receipt.memories
     message = "1 memory deleted" if number == 1 else f"{number} memories deleted"
     return {"success": True, "message": message, "deleted": number, "receipt": receipt.shown()}
+
+
+async def _purged(purging: Purging | None) -> dict[str, Any]:
+    """What a receipt says of the files. Raises SemmemError when they could not be purged: never 200 for that."""
+    done = Purged(True, 0.0) if purging is None else await purging.run()
+    return {"purged": done.purged, "purge_seconds": round(done.seconds, 3)}
 
 
 def _found(memory: Memory | None) -> Memory:

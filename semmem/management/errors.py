@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from semmem.lifecycle.erasure import ErasurePending
 from semmem.lifecycle.holds import Busy
 from semmem.management.access import Denied
-from semmem.ports import SemmemError, StoreRefused
+from semmem.ports import SemmemError, StoreFull, StoreRefused
 
 PLACES_MAX = 5
 """Wrong fields named in one answer; a body may have as many as it has bytes."""
@@ -70,6 +70,10 @@ def describe_errors(api: FastAPI) -> None:
         return JSONResponse(
             {"success": False, "error": failure, **state, "receipt": unfinished.receipt.shown()}, status_code=503
         )
+
+    @api.exception_handler(StoreFull)
+    async def full(_request: Request, _failure: StoreFull) -> Response:
+        return error(507, "STORE_FULL", "the store cannot write to its disk; nothing was changed")
 
     @api.exception_handler(SemmemError)
     async def unavailable(_request: Request, failure: SemmemError) -> Response:

@@ -1,0 +1,43 @@
+"""What lies in files, as somebody sees it who takes the disk out: raw, and inside Parquet and Arrow."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+def files_holding(folder: Path, canaries: Iterable[str]) -> set[tuple[str, str]]:
+    """(file, canary) for every canary in any file below ``folder``, compressed or not."""
+    wanted = list(canaries)
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    assert paths, f"nothing below {folder}"
+    return {
+        (str(path.relative_to(folder)), canary)
+        for path in paths
+        for seen in [b"\n".join(_views(path))]
+        for canary in wanted
+        if canary.encode() in seen or canary.encode("utf-16-le") in seen or _escaped(canary) in seen
+    }
+
+
+def _escaped(text: str) -> bytes:
+    return text.encode("ascii", "backslashreplace")
+
+
+def _views(path: Path) -> Iterator[bytes]:
+    raw = path.read_bytes()
+    yield raw
+    table: pa.Table | None = None
+    with suppress(pa.ArrowException, OSError):
+        table = pq.read_table(io.BytesIO(raw)) if path.suffix == ".parquet" else _arrow(raw)
+    if table is not None:
+        yield str(table.to_pylist()).encode("utf-8", "surrogatepass")
+
+
+def _arrow(raw: bytes) -> pa.Table:
+    return pa.ipc.open_stream(io.BytesIO(raw)).read_all()
