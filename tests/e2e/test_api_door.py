@@ -35,7 +35,8 @@ def test_another_host_or_page_is_refused(home: House, alice: str) -> None:
 def test_200_megabytes_of_nobody_disturb_nobody(home: House) -> None:
     where = urlsplit(home.semmem.api_url)
     pid = home.semmem.child.pid
-    before_mib, peak_mib, lags = rss_mib(pid), 0, []
+    before_mib, peak_mib = rss_mib(pid), 0
+    lags: list[float] = []
     answers: list[bytes] = []
 
     def pour() -> None:
