@@ -49,6 +49,7 @@ def door(settings: Settings) -> DoorRules:
         allowed_hosts=(rules.host, *rules.allowed_hosts),
         allowed_origins=rules.allowed_origins,
         body_bytes_max=rules.body_bytes_max,
+        body_values_max=rules.body_values_max,
         body_timeout_s=rules.body_timeout_s,
     )
 

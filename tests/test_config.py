@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from semmem import assembly, assembly_api
 from semmem.config import Settings, effective, load
 from tests.configuration import LONG_SECRET, MODEL, loaded, only, problems
 
@@ -194,3 +195,24 @@ def test_a_secret_is_given_once(tmp_path: Path) -> None:
     assert str(problem) == (
         "listeners.api.admin_token = (secret) (config.yaml:1:32): is given, and so is admin_token_env; keep one of them"
     )
+
+
+def test_the_apis_door_is_configured_beside_its_address(tmp_path: Path) -> None:
+    text = """
+    listeners:
+      api:
+        trusted_headers: [x-forwarded-user]
+        allowed_hosts: [semmem, "*.svc.cluster.local", 10.0.0.5, "fd00::5"]
+        allowed_origins: ["https://studio.internal", "http://[::1]:3000"]
+    """
+    settings = loaded(tmp_path, text)
+    rules = assembly_api.door(settings)
+    assert rules.allowed_hosts == ("127.0.0.1", "semmem", "*.svc.cluster.local", "10.0.0.5", "fd00::5")
+    assert rules.allowed_origins == ("https://studio.internal", "http://[::1]:3000")
+    assert assembly.access(settings).trusted_headers == ("x-forwarded-user",)
+
+
+def test_headers_that_envoy_may_set_are_not_believed_by_the_api(tmp_path: Path) -> None:
+    settings = loaded(tmp_path, "identity: {trusted_headers: [x-user-id]}")
+    assert assembly.access(settings).trusted_headers == ()
+    assert assembly.identity(settings).trusted_headers == ("x-user-id",)

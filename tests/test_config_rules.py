@@ -104,6 +104,13 @@ CONFLICTS = [
         "use a longer random token",
     ),
     (
+        "listeners: {api: {address: '0.0.0.0:8080', admin_token: 0123456789abcdef, trusted_headers: [x-user-id]}}",
+        "listeners.api.trusted_headers = (a list)",
+        "would be believed from anybody who reaches 0.0.0.0:8080, which has no mTLS; "
+        "listen on 127.0.0.1, behind a proxy on this machine that authenticates callers, sets these headers and "
+        "strips those of clients; or leave them out and use the admin token",
+    ),
+    (
         "listeners: {health: {address: '127.0.0.1:8080'}}",
         "listeners.health.address = '127.0.0.1:8080'",
         "is the address of listeners.api already; give each listener its own port",

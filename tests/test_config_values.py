@@ -85,6 +85,50 @@ REFUSED = [
         "is not host:port; write for example 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080",
     ),
     (
+        "listeners: {api: {allowed_hosts: ['Semmem.Internal']}}",
+        "listeners.api.allowed_hosts.0 = 'Semmem.Internal'",
+        "is not a lower-case host name or IP address without a port; "
+        "write for example semmem.internal, *.svc.cluster.local or 10.0.0.5",
+    ),
+    (
+        "listeners: {api: {allowed_hosts: ['semmem:8080']}}",
+        "listeners.api.allowed_hosts.0 = 'semmem:8080'",
+        "is not a lower-case host name or IP address without a port; "
+        "write for example semmem.internal, *.svc.cluster.local or 10.0.0.5",
+    ),
+    (
+        "listeners: {api: {allowed_hosts: ['*']}}",
+        "listeners.api.allowed_hosts.0 = '*'",
+        "is not a lower-case host name or IP address without a port; "
+        "write for example semmem.internal, *.svc.cluster.local or 10.0.0.5",
+    ),
+    (
+        "listeners: {api: {allowed_hosts: ['a b']}}",
+        "listeners.api.allowed_hosts.0 = 'a b'",
+        "is not a lower-case host name or IP address without a port; "
+        "write for example semmem.internal, *.svc.cluster.local or 10.0.0.5",
+    ),
+    (
+        "listeners: {api: {allowed_origins: ['https://Studio.internal']}}",
+        "listeners.api.allowed_origins.0 = 'https://Studio.internal'",
+        "is not an origin in lower case; write for example https://studio.internal, without a path",
+    ),
+    (
+        "listeners: {api: {allowed_origins: ['studio.internal']}}",
+        "listeners.api.allowed_origins.0 = 'studio.internal'",
+        "is not an origin in lower case; write for example https://studio.internal, without a path",
+    ),
+    (
+        "listeners: {api: {allowed_origins: ['https://studio.internal/']}}",
+        "listeners.api.allowed_origins.0 = 'https://studio.internal/'",
+        "is not an origin in lower case; write for example https://studio.internal, without a path",
+    ),
+    (
+        "listeners: {api: {allowed_origins: ['*']}}",
+        "listeners.api.allowed_origins.0 = '*'",
+        "is not an origin in lower case; write for example https://studio.internal, without a path",
+    ),
+    (
         f"listeners: {{grpc: {{unix_socket: /{'s' * 107}}}}}",
         f"listeners.grpc.unix_socket = '/{'s' * 75}...",
         "is 108 bytes long; the system takes 107; use a shorter path, for example /run/semmem.sock",

@@ -11,6 +11,7 @@ import pytest
 
 import semmem
 from semmem.exchange import Outcome
+from semmem.management.errors import CODES
 from semmem.metrics import Metrics
 
 CODE = Path(semmem.__file__).parent
@@ -113,6 +114,24 @@ def test_no_row_is_incomplete_and_every_level_exists() -> None:
     assert len(ROWS) > 40
     assert [row for row in ROWS if not all((row.condition, row.happens, row.word, row.metric))] == []
     assert {row.log for row in ROWS} <= LEVELS
+
+
+def api_refusals() -> set[tuple[str, str]]:
+    """Status and code of every refusal that the API's code spells out."""
+    found: set[tuple[str, str]] = set()
+    for file in (CODE / "management").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Denied", "error"):
+                given = [arg.value for arg in node.args[:2] if isinstance(arg, ast.Constant)]
+                found |= {(str(given[0]), str(given[1]))} if len(given) == 2 else set()
+    return found
+
+
+def test_every_refusal_of_the_api_has_its_row_and_every_row_its_refusal() -> None:
+    documented = {(status, code.strip("`")) for _, status, code in cells("Calls of the API")}
+    by_the_framework = {(str(status), code) for status, code in CODES.items()}
+    assert documented == api_refusals() | by_the_framework
+    assert len(documented) > 10
 
 
 # --- metrics ---------------------------------------------------------------------------------------------------------

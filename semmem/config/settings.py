@@ -276,6 +276,12 @@ class ApiListener(HttpListener):
     body_bytes_max: int = Field(
         default=1024**2, ge=1024, le=64 * 1024**2, description="longest body of a call; a longer one is answered 413"
     )
+    body_values_max: int = Field(
+        default=1000,
+        ge=100,
+        le=100_000,
+        description="values in a body; reading many holds up all requests",
+    )
     body_timeout_s: Seconds = Field(default=10.0, description="time for a body to come, from an authenticated caller")
     metadata_bytes_max: int = Field(default=16_384, ge=2, le=24_576, description="a memory's metadata as JSON")
     metadata_depth_max: int = Field(default=8, ge=1, le=64, description="objects and lists in each other in metadata")

@@ -80,7 +80,7 @@ def create_api(
     api = FastAPI(title="semmem", version=__version__, docs_url=None, redoc_url=None)
     describe_errors(api)
     api.add_middleware(
-        Door,  # type: ignore[arg-type]
+        Door,
         rules=door or DoorRules(),
         access=access,
         on_answer=lambda route, status: metrics.api_requests.labels(route, str(status)).inc(),

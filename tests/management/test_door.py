@@ -145,6 +145,39 @@ async def test_the_longest_body_is_read_whole_and_in_pieces(api: Api) -> None:
     assert (await call(api.app, head, method="POST", chunks=[*chunks, b" "])).status == 413
 
 
+def extra(number: int) -> bytes:
+    return json.dumps({"content": "x", **{f"k{at}": at for at in range(number)}}).encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        extra(90_000),
+        b'{"metadata": {"a": [' + b"[]," * 300_000 + b"1]}}",
+        b'{"messages": [{' + b'"a":1,' * 100_000,
+        b"[" * 1_000_000,
+        b'"' + b'\\"' * 500_000,
+        b'"' * 1_000_000 + b"\\",
+        b'{"a":' * 200_000,
+    ],
+    ids=["keys", "lists", "messages", "deep", "quotes", "more quotes", "deep objects"],
+)
+async def test_the_worst_bodies_are_refused_without_holding_up_others(api: Api, body: bytes) -> None:
+    head = (LOCAL, TOKEN, (b"content-type", b"application/json"))
+    started = time.process_time()
+    made = await call(api.app, head, method="POST", chunks=[body[:MIB]])
+    assert (made.status, made.code) == (400, "INVALID_REQUEST")
+    assert time.process_time() - started < 1.0  # where every value became an object the keys took 3.5 s
+
+
+async def test_values_are_counted_and_commas_in_texts_are_none(api: Api) -> None:
+    head = (LOCAL, TOKEN, (b"content-type", b"application/json"))
+    said = json.dumps({"query": 'a, "b", ' * 2000, "user_id": "alice"}).encode()
+    assert (await call(api.app, head, method="POST", path="/v1/memory/preview", chunks=[said])).status == 200
+    for number, word in ((999, b"Extra inputs"), (1000, b"may hold 1000 values")):
+        assert word in (await call(api.app, head, method="POST", chunks=[extra(number)])).body
+
+
 async def test_a_body_that_does_not_come_is_not_waited_for(api: Api) -> None:
     app = create_api(
         api.memories, AccessRules(admin_token="secret-token"), Metrics(), door=DoorRules(body_timeout_s=0.05)

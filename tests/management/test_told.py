@@ -270,7 +270,7 @@ async def test_what_the_store_never_takes_is_the_callers_error_and_an_outage_is_
         async def failing(*_: Any, failure: Exception = failure) -> None:
             raise failure
 
-        api.store.put = failing  # type: ignore[method-assign]
+        api.store.put = failing  # type: ignore[assignment,method-assign]
         passing = await client.post("/v1/memory", json=new, headers=ADMIN)
         assert (passing.status_code, passing.json()["error"]["code"]) == (503, "MEMORY_NOT_AVAILABLE")
 
