@@ -40,7 +40,9 @@ class Block:
     expires_at: float | None = None
 
 
-def block_of(recalled: Recalled | None, placed: Callable[[Injection], Injection]) -> Block | None:
+def block_of(
+    recalled: Recalled | None, placed: Callable[[Injection], Injection] = lambda injection: injection
+) -> Block | None:
     """What a search found, as it goes into the prompt. ``placed``: the request's word on where exactly."""
     if recalled is None:
         return None

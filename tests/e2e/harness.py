@@ -58,8 +58,8 @@ class StandInModel(StandIn):
 
 
 @contextmanager
-def stand_in_model() -> Iterator[StandInModel]:
-    model = StandInModel(requests_max=5000, token_delay_s=0.002)
+def stand_in_model(kind: type[StandInModel] = StandInModel) -> Iterator[StandInModel]:
+    model = kind(requests_max=5000, token_delay_s=0.002)
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     model.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     server = server_for(model)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.dialects.injected_pieces import BLOCK, bodies_before
 from tests.dialects.test_chat_request import MESSAGES, OTHER_NAMES, OWN, SPACE
 from tests.e2e.harness import House
 
 FACT = "My budget for the Hawaii trip is $10,000"
 QUESTION = '{"role":"user", "content": "What\'s my budget for the trip?"}'
-OPENING = b'{"role":"system","content":"<semmem-memory>'
 
 NUMBERS = st.sampled_from(["2.50", "-0.0", "1E+2", "123456789012345678901234567890", "0.1e-7"])
 STRINGS = st.text(max_size=20).map(lambda text: json.dumps(text, ensure_ascii=len(text) % 2 == 0)) | st.sampled_from(
@@ -67,8 +67,6 @@ def test_without_the_injected_piece_the_model_got_what_the_client_wrote(
     reply = home.send(body, user=asker)
     assert reply.outcome == "injected"
     assert reply.status == 200
-    start = reply.prompt.index(OPENING)
-    message, end = json.JSONDecoder().raw_decode(reply.prompt[start:].decode("latin-1"))
-    assert "Hawaii" in message["content"]
-    assert reply.prompt[start + end : start + end + 1] == b","
-    assert reply.prompt[:start] + reply.prompt[start + end + 1 :] == without_own
+    [block] = BLOCK.finditer(reply.prompt)
+    assert b"Hawaii" in block[0]
+    assert without_own in bodies_before(reply.prompt, *block.span())

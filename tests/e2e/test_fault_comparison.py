@@ -11,7 +11,7 @@ from tests.faults.client import Seen, differences
 from tests.faults.upstream import Exchange, Script
 
 SENT = b'{"messages":[{"role":"user","content":"Hi"}]}'
-PIECE = b'{"role":"system","content":"<semmem-memory>\\n- \\"x\\"\\n</semmem-memory>"},'
+PIECE = b'{"role":"system","content":"<semmem-memory 0123456789abcdef>\\n- \\"x\\"\\n</semmem-memory>"},'
 
 
 def seen(nonce: str = "a" * 16) -> Seen:

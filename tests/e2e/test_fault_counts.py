@@ -53,12 +53,12 @@ def test_what_was_counted_is_what_clients_were_told(
 @pytest.mark.parametrize("members", [{}, {"model": "a\r\nb"}, {"metadata": {"user_id": "x"}}], ids=str)
 def test_one_injection_is_taken_out_again(form: Form, members: dict[str, str]) -> None:
     body = form.question(**members)
-    block = Injection('<semmem-memory>\n- "x\\"\n</semmem-memory>', role="system", position="first")
+    block = Injection('<semmem-memory 0123456789abcdef>\n- "x\\"\n</semmem-memory>')
     rewritten = DIALECTS[form.path].parse(body).rewrite(block)
     assert rewritten is not None
     assert rewritten != body
     assert without_injection(rewritten) == body
-    assert without_injection(rewritten.replace(b"<semmem-memory>", b"<else>")) != body
+    assert without_injection(rewritten.replace(b"<semmem-memory ", b"<else ")) != body
 
 
 @pytest.mark.parametrize("form", EVERY_FORM, ids=str)

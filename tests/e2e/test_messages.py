@@ -91,9 +91,9 @@ def test_a_fact_told_in_one_conversation_comes_back_in_the_next(home: House, ali
         assert said(told) == "Got it, thank you for telling me."
         assert "10,000" in said(asked)
         assert asked.stop_reason == "end_turn"
-        injected, own = client.prompt["system"]
-        assert "10,000" in injected["text"]
-        assert own == {"type": "text", "text": "Be brief."}
+        own, _, injected = client.prompt["system"].partition("\n\n")
+        assert own == "Be brief."
+        assert "10,000" in injected
         assert client.prompt["messages"] == [{"role": "user", "content": QUESTION}]
 
 
@@ -143,9 +143,9 @@ def test_the_body_changes_only_by_the_injection(home: House, alice: str) -> None
     reply = home.send(ODD_BODY, user=alice, path=PATH)
 
     assert reply.outcome == "injected"
-    before, own, after = ODD_BODY.partition(b'"Be \\u0062rief."')
-    assert reply.prompt.startswith(before + b'[{"type":"text","text":"')
-    assert reply.prompt.endswith(b',{"type":"text","text":' + own + b"}]" + after)
+    before, own, after = ODD_BODY.partition(b'"Be \\u0062rief.')
+    assert reply.prompt.startswith(before + own + b"\\n\\n<semmem-memory ")
+    assert reply.prompt.endswith(b"</semmem-memory>" + after)
     assert reply.received is not None
     assert reply.received.header("content-length") == str(len(reply.prompt))
 
@@ -157,8 +157,8 @@ def test_a_system_prompt_marked_for_caching_keeps_its_marks(home: House, alice: 
     with caller(home, alice) as client:
         client.ask(QUESTION, system=marked)
 
-        assert client.prompt["system"][1:] == marked
-        assert "10,000" in client.prompt["system"][0]["text"]
+        assert client.prompt["system"][:1] == marked
+        assert "10,000" in client.prompt["system"][1]["text"]
 
 
 def test_semmems_own_members_never_reach_the_model(home: House, alice: str) -> None:

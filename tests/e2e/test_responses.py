@@ -101,7 +101,7 @@ def test_a_fact_told_in_one_conversation_comes_back_in_the_next(home: House, ali
         assert told.output_text == THANKED
         assert "10,000" in asked.output_text
         assert "10,000" in client.prompt["instructions"]
-        assert client.prompt["instructions"].endswith("\n\nBe brief.")
+        assert client.prompt["instructions"].startswith("Be brief.\n\n<semmem-memory ")
         assert client.prompt["input"] == QUESTION
 
 
@@ -157,9 +157,9 @@ def test_the_body_changes_only_by_the_injection(home: House, alice: str) -> None
 
     assert reply.outcome == "injected"
     before, own, after = ODD_BODY.partition(b"Be \\u0062rief.")
-    assert reply.prompt.startswith(before)
-    assert reply.prompt.endswith(b"\\n\\n" + own + after)
-    assert b"10,000" in reply.prompt[len(before) : -len(own + after)]
+    assert reply.prompt.startswith(before + own + b"\\n\\n")
+    assert reply.prompt.endswith(after)
+    assert b"10,000" in reply.prompt[len(before + own) : -len(after)]
     assert reply.received is not None
     assert reply.received.header("content-length") == str(len(reply.prompt))
 

@@ -41,7 +41,7 @@ KINDS = (JSON, SSE)
 """Chat completions, both ways."""
 EVERY_FORM = tuple(Form(api, sse) for api in PATHS for sse in (False, True))
 
-_TEXT = rb'"<semmem-memory>(?:[^"\\]|\\.)*"'
+_TEXT = rb'"<semmem-memory [0-9a-f]{16}>(?:[^"\\]|\\.)*"'
 _INJECTED = re.compile(rb'\{"role":"system","content":' + _TEXT + rb'\},?|,"(?:instructions|system)":' + _TEXT)
 
 
