@@ -453,7 +453,10 @@ class UserWork(Protocol):
     """One at a time per user: batches, and holds by whoever else changes a user's memories. Raises JournalError."""
 
     async def hold(self, user: str, *, now: float, lease_s: float) -> str | None:
-        """An id while no batch and no other hold of the user is under way, else None. It ends by itself."""
+        """An id while no batch and no other hold of the user is under way, else None. It ends by itself.
+
+        A postponed batch is not under way; it is not claimed before the hold ends.
+        """
 
     async def let_go(self, hold_id: str) -> None:
         """End a hold. Idempotent."""

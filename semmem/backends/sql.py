@@ -237,9 +237,8 @@ class SqlJournal:
         await self._file.write(lambda conn: finish_batch(conn, batch_id, status, now))
 
     async def postpone(self, batch_id: str, *, until: float) -> None:
-        """As in the port. Its user's other turns wait with it."""
-        give_back = update(batches).where(batches.c.id == batch_id, LIVE).values(claimable_at=until)
-        await self._file.write(lambda conn: conn.execute(give_back))
+        """As in the port. Its user's other turns wait with it; holds do not."""
+        await self._file.write(lambda conn: sql_life.rest(conn, batch_id, until))
 
     # --- history ---
 

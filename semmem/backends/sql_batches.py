@@ -18,6 +18,7 @@ from sqlalchemy import (
     Subquery,
     and_,
     case,
+    delete,
     func,
     insert,
     literal,
@@ -37,6 +38,7 @@ from semmem.backends.sql_tables import (
     batches,
     facts_json,
     json_facts,
+    resting,
     row_scope,
     row_turn,
     session_drifts,
@@ -92,6 +94,7 @@ def _claimable(conn: Connection, now: float) -> Row[Any] | None:
 def _lease_again(conn: Connection, batch_id: str, until: float) -> None:
     lease = update(batches).where(batches.c.id == batch_id)
     conn.execute(lease.values(claimable_at=until, attempt=batches.c.attempt + 1))
+    conn.execute(delete(resting).where(resting.c.batch_id == batch_id))
 
 
 def _load(conn: Connection, batch_id: str, context_turns: int) -> Batch:

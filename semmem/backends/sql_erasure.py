@@ -46,11 +46,12 @@ def begin(
     conn: Connection, what: Forgetting, now: float, turned_away: Sequence[str], hold_s: float
 ) -> tuple[str, Counter[str]]:
     """Remember the erasure until it is finished, and erase what is here of its turns. See SqlJournal.begin_erasure."""
-    _remember(conn, what)
     if not what.takes_turns:
+        _remember(conn, what)
         return "", Counter()
+    counts = erase_turns(conn, what.scope, what.at)  # first: in a full file it makes room for what follows
+    _remember(conn, what)
     sql_marks.mark(conn, what.scope, what.at)
-    counts = erase_turns(conn, what.scope, what.at)
     sql_marks.shut(conn, [(turn_id, what.at) for turn_id in turned_away])
     return sql_life.hold(conn, what.scope.user, now, hold_s) or "", counts
 
@@ -58,7 +59,8 @@ def begin(
 def finish(conn: Connection, what: Forgetting, hold_id: str) -> None:
     """Nothing of it is left anywhere, and nobody needs to know any more whose it was."""
     sql_life.let_go(conn, hold_id)
-    conn.execute(delete(erasures).where(erasures.c.batch_id == hold_id))  # nobody writes under it any more
+    live = select(batches.c.id).where(LIVE)
+    conn.execute(delete(erasures).where(erasures.c.batch_id == hold_id, erasures.c.batch_id.not_in(live)))
     this = and_(pending_erasures.c.id == _id(what), pending_erasures.c.forgotten_at <= what.at)
     conn.execute(delete(pending_erasures).where(this))
 

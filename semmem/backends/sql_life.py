@@ -11,7 +11,18 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, and_, case, delete, select, true, update
 
-from semmem.backends.sql_tables import LIVE, accesses, batches, dropped, erasures, scope_row, users, versions, within
+from semmem.backends.sql_tables import (
+    LIVE,
+    accesses,
+    batches,
+    dropped,
+    erasures,
+    resting,
+    scope_row,
+    users,
+    versions,
+    within,
+)
 from semmem.backends.sql_turns import upsert_into
 from semmem.memory import Scope
 from semmem.ports import Dropped, Uses
@@ -53,11 +64,34 @@ def hold(conn: Connection, user: str, now: float, lease_s: float) -> str | None:
     row = {**scope_row(Scope(user)), "id": f"hold_{uuid.uuid4().hex}", "trigger_word": HOLD, "attempt": 1}
     statement = upsert_into(conn.dialect.name, batches).values(**row, claimable_at=now + lease_s)
     taken = conn.execute(statement.on_conflict_do_nothing()).rowcount
-    return str(row["id"]) if taken else None
+    return str(row["id"]) if taken else _take_the_place_of_a_resting_batch(conn, user, now + lease_s)
+
+
+def _take_the_place_of_a_resting_batch(conn: Connection, user: str, until: float) -> str | None:
+    """A batch that waits for its next try, for an hour perhaps, is not under way: nobody claims it before ``until``."""
+    rests = and_(resting.c.batch_id == batches.c.id, resting.c.until == batches.c.claimable_at)
+    mine = select(batches.c.id, batches.c.claimable_at).where(LIVE, batches.c.user_id == user, rests)
+    row = conn.execute(mine).first()
+    if row is None:
+        return None
+    later = max(row.claimable_at, until)
+    conn.execute(update(batches).where(batches.c.id == row.id).values(claimable_at=later))
+    conn.execute(update(resting).where(resting.c.batch_id == row.id).values(until=None))
+    return str(row.id)
 
 
 def let_go(conn: Connection, hold_id: str) -> None:
     conn.execute(delete(batches).where(batches.c.id == hold_id, batches.c.trigger_word == HOLD))
+    claimable_at = select(batches.c.claimable_at).where(batches.c.id == hold_id).scalar_subquery()
+    taken = and_(resting.c.batch_id == hold_id, resting.c.until.is_(None))
+    conn.execute(update(resting).where(taken).values(until=claimable_at))
+
+
+def rest(conn: Connection, batch_id: str, until: float) -> None:
+    """Give a batch's lease back until then."""
+    statement = upsert_into(conn.dialect.name, resting).values(batch_id=batch_id, until=until)
+    if conn.execute(update(batches).where(batches.c.id == batch_id, LIVE).values(claimable_at=until)).rowcount:
+        conn.execute(statement.on_conflict_do_update(index_elements=["batch_id"], set_={"until": until}))
 
 
 def allows(conn: Connection, batch_id: str, memory_id: str, written: bool) -> bool:

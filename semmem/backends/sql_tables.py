@@ -210,6 +210,14 @@ erasures = Table(
 )
 """What was forgotten while a batch of its user was under way: the batch must not bring it back."""
 
+resting = Table(
+    "resting",
+    metadata,
+    Column("batch_id", Text, primary_key=True),
+    Column("until", Double),
+)
+"""Batches that wait for another try and that nobody works on; ``until`` null: while a hold has taken their place."""
+
 forgotten = Table(
     "forgotten",
     metadata,

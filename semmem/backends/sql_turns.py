@@ -28,6 +28,7 @@ from semmem.backends.sql_tables import (
     CLOSING_ORDER,
     ERASED,
     IN_BATCH,
+    LIVE,
     LONELY,
     REFUSED,
     WAITING,
@@ -36,6 +37,7 @@ from semmem.backends.sql_tables import (
     batches,
     closed_row,
     opened_row,
+    resting,
     row_turn,
     session_drifts,
     session_ends,
@@ -220,6 +222,7 @@ def prune_marks(conn: Connection, done_before: float) -> None:
     gone = ~select(turns.c.id).where(turns.c.id == answers.c.turn_id).exists()
     conn.execute(delete(answers).where(answers.c.answered_at < done_before, gone))
     conn.execute(delete(batches).where(batches.c.status.is_not(None), batches.c.finished_at < done_before))
+    conn.execute(delete(resting).where(resting.c.batch_id.not_in(select(batches.c.id).where(LIVE))))
     for table, marked_at in ((session_ends, session_ends.c.ended_at), (session_drifts, session_drifts.c.drifted_at)):
         waits = and_(WAITING, turns.c.user_id == table.c.user_id, turns.c.session == table.c.session)
         conn.execute(delete(table).where(marked_at < done_before, ~select(turns.c.id).where(waits).exists()))

@@ -151,6 +151,39 @@ async def test_letting_go_ends_no_batch(journal: SqlJournal) -> None:
     assert await journal.allows(batch.id, "m")
 
 
+async def test_a_postponed_batch_keeps_no_hold_away_and_waits_for_it(journal: SqlJournal, other: SqlJournal) -> None:
+    await journal.record([turn("t")], [answered("t")])
+    batch = await journal.claim(EAGER, now=1000.0)
+    assert batch is not None
+    assert await journal.hold("ada", now=1000.0, lease_s=60.0) is None
+    await journal.postpone(batch.id, until=1010.0)
+    held = await journal.hold("ada", now=1000.0, lease_s=60.0)
+    assert held is not None
+    assert await journal.allows(held, "m")
+    assert await other.hold("ada", now=1000.0, lease_s=60.0) is None, "one hold at a time"
+    assert await other.claim(EAGER, now=1059.0) is None
+    await journal.let_go(held)
+    again = await other.hold("ada", now=1020.0, lease_s=1.0)
+    assert again is not None
+    await other.let_go(again)
+    retried = await journal.claim(EAGER, now=1100.0)
+    assert retried is not None
+    assert (retried.id, retried.attempt) == (batch.id, 2)
+    await journal.let_go(again)
+    assert await journal.hold("ada", now=1100.0, lease_s=60.0) is None, "the batch is under way again"
+
+
+async def test_a_hold_whose_holder_died_in_the_place_of_a_batch_ends_by_itself(journal: SqlJournal) -> None:
+    await journal.record([turn("t")], [answered("t")])
+    batch = await journal.claim(EAGER, now=1000.0)
+    assert batch is not None
+    await journal.postpone(batch.id, until=1010.0)
+    assert await journal.hold("ada", now=1000.0, lease_s=60.0)
+    retried = await journal.claim(EAGER, now=1060.0)
+    assert retried is not None
+    assert retried.id == batch.id
+
+
 # --- what was forgotten meanwhile ------------------------------------------------------------------------------------
 
 
