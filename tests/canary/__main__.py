@@ -61,6 +61,7 @@ def summary(report: Report) -> str:
             f"outcomes   {_counted(tally.outcomes)}",
             f"asked for again later  {_counted(tally.later) or 'nothing'}; interrupted by restarts {tally.interrupted}",
             f"facts      {report.told} told, {report.erased} erased, {report.free} either way",
+            f"own model  {_counted(report.asked) or 'not asked'}",
             f"after it   {memories} memories, {rows} rows of the journal, {lines} lines of logs looked through",
             f"time       {report.seconds:.0f} s, {rate:.0f} operations a second, {report.restarts} restarts",
             *_shown("WRONG", tally.wrong),

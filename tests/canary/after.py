@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from semmem.memory import MemoryStatus
 from tests.canary.ledger import NOBODY, ONE_MEMORY, ONE_PROJECT, Fact, Ledger
 from tests.canary.stack import Stack
 from tests.e2e.harness import SemmemProcess
@@ -60,14 +61,14 @@ def look_at_users(stack: Stack, ledger: Ledger, users: int) -> int:
 
 
 def _memories(semmem: SemmemProcess, name: str) -> Iterator[Json]:
-    offset = 0
-    while True:
-        query = {"user_id": name, "limit": PAGE, "offset": offset}
-        page = semmem.api("GET", "/v1/memory", params=query)
-        yield from page["memories"]
-        offset += PAGE
-        if offset >= page["total"]:
-            return
+    """Of every status, each asked for by its name."""
+    for status in MemoryStatus:
+        offset, total = 0, 1
+        while offset < total:
+            query = {"user_id": name, "limit": PAGE, "offset": offset, "status": status.value}
+            page = semmem.api("GET", "/v1/memory", params=query)
+            yield from page["memories"]
+            offset, total = offset + PAGE, page["total"]
 
 
 def _versions(semmem: SemmemProcess, ledger: Ledger, user: int, memory_id: str) -> set[int]:

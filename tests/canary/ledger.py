@@ -32,6 +32,7 @@ class Fact:
     ``settled``: semmem had it. ``expected``: semmem took it, so that it may not be missing at the end. ``gone``: erased
     by this kind of erasure, answered at ``erased_at``; ``free``: alongside an erasure, so that it may be there or not.
     ``question`` is what it answers; ``repeated``: when its client last sent it again, in the history of a conversation.
+    ``summed_up``: a summary says it as well, so that deleting one memory need not take it.
     """
 
     user: int
@@ -45,6 +46,7 @@ class Fact:
     expected: bool = False
     free: bool = False
     seen: bool = False
+    summed_up: bool = False
     gone: str = ""
     erased_at: float = NEVER
     repeated: float = -NEVER
@@ -104,6 +106,12 @@ class Ledger:
         fact.settled = min(fact.settled, self._clock())
         self.answered(fact, expected=expected)
 
+    def sum_up(self, text: str) -> None:
+        """A summary is made of these words."""
+        for user, number in self.words.found(text):
+            if fact := self.fact(user, number):
+                fact.summed_up = True
+
     def repeats(self, user: int, text: str) -> None:
         """A client's own words, which begin to be sent now."""
         now = self._clock()
@@ -114,6 +122,10 @@ class Ledger:
 
     def word(self, fact: Fact) -> str:
         return self.words.word(fact.user, fact.number)
+
+    def fact(self, user: int, number: int) -> Fact | None:
+        """The fact of a canary; None for a user's name, and for a word that was never given away."""
+        return self._facts[user][number - 1] if number and self._issued(user, number) else None
 
     def facts(self, user: int) -> list[Fact]:
         return list(self._facts[user])
@@ -137,9 +149,9 @@ class Ledger:
         now = self._clock()
         with self._lock:
             for fact in self._facts[user]:
-                if fact.number in numbers:
+                if fact.number in numbers and not fact.summed_up:
                     _erase(fact, sent, now, ONE_MEMORY)
-                elif fact.number not in listed and fact.began < now:
+                elif fact.number in numbers or (fact.number not in listed and fact.began < now):
                     fact.free = True
 
     def killed(self) -> None:

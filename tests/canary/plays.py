@@ -18,8 +18,6 @@ PAGES = (20, 20, 50, 1000)
 STORM = 4
 KEYS = ("home", "work")
 
-Card = Callable[[Person], Awaitable[None]]
-
 
 class Plays:
     """The cards that only look and tell; those that erase are in erasures.
@@ -113,29 +111,30 @@ class Plays:
         await self.doors.look("metrics", "/metrics")
 
 
-def deck(plays: Plays) -> Sequence[Card]:
-    """Two hundred cards, more or less. Erasures bring a few further operations with each card."""
-    p = plays
-    usual = [
-        *[p.ask] * 48, *[p.greet] * 28, *[p.tell] * 14, *[p.end] * 5,
-        *[p.list] * 14, *[p.get] * 14, *[p.history] * 8, *[p.search] * 16, *[p.preview] * 10, *[p.preview_by_name] * 2,
-        *[p.create] * 5, p.storm, *[p.consolidate] * 4, *[p.summarize] * 4, *[p.health] * 4, *[p.metrics] * 4,
-        *[_by_anyone(p, delete_one)] * 6,
-    ]  # fmt: skip
-    return [*usual, *[_by_anyone(p, of_a_project)] * 5, *(_by_the_forgetful(p, erase) for erase in OF_EVERYTHING)]
+Card = Callable[[Plays, Person], Awaitable[None]]
 
 
-def _by_anyone(p: Plays, erase: Erasure) -> Card:
-    return lambda person: erase(p.doors, p.ledger, person, p.dice)
+def _by_anyone(erase: Erasure) -> Card:
+    return lambda plays, person: erase(plays.doors, plays.ledger, person, plays.dice)
 
 
-def _by_the_forgetful(p: Plays, erase: Erasure) -> Card:
-    return lambda _person: erase(p.doors, p.ledger, p.dice.choice(p.forgetful), p.dice)
+def _by_the_forgetful(erase: Erasure) -> Card:
+    return lambda plays, _person: erase(plays.doors, plays.ledger, plays.dice.choice(plays.forgetful), plays.dice)
 
 
-def cards(plays: Plays) -> Iterator[Card]:
-    """The deck without end, shuffled anew each time."""
+DECK: tuple[Card, ...] = (
+    *[Plays.ask] * 70, *[Plays.greet] * 50, *[Plays.tell] * 14, *[Plays.end] * 6,
+    *[Plays.list] * 16, *[Plays.get] * 20, *[Plays.history] * 10, *[Plays.search] * 16,
+    *[Plays.preview] * 12, *[Plays.preview_by_name] * 2, *[Plays.create] * 4, Plays.storm,
+    *[Plays.consolidate] * 5, *[Plays.summarize] * 5, *[Plays.health] * 5, *[Plays.metrics] * 5,
+    *[_by_anyone(delete_one)] * 7, *[_by_anyone(of_a_project)] * 6, *map(_by_the_forgetful, OF_EVERYTHING),
+)  # fmt: skip
+"""Most are one operation, an erasure up to twenty."""
+
+
+def cards(dice: random.Random) -> Iterator[Card]:
+    """The deck without end, shuffled anew each time; for all users together, so that a short run has every card."""
     while True:
-        shuffled = list(deck(plays))
-        plays.dice.shuffle(shuffled)
+        shuffled = list(DECK)
+        dice.shuffle(shuffled)
         yield from shuffled

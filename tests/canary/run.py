@@ -6,7 +6,9 @@ import asyncio
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,16 +16,17 @@ import httpx
 
 from tests.canary import after
 from tests.canary.doors import DOORS, Doors, Tally
+from tests.canary.extractor import Extractor
 from tests.canary.ledger import Findings, Ledger
 from tests.canary.model import Prompts, overheard_model
 from tests.canary.people import Person
 from tests.canary.plants import PLANTS, Place
 from tests.canary.plays import Plays, cards
-from tests.canary.stack import ShippedSidecar, Stack, soon_healthy
+from tests.canary.stack import ShippedSidecar, Stack, config, soon_healthy
 from tests.canary.words import Words
 from tests.e2e.harness import envoy_process
 
-CONNECTIONS = 12
+CONNECTIONS = 8
 SAY_EVERY_S = 15.0
 ENDINGS = (signal.SIGKILL, signal.SIGTERM)
 PLANTED_AFTER = 0.3
@@ -48,7 +51,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Report:
-    """What was seen. ``looked``: at how many memories, rows and lines after the load."""
+    """What was seen. ``asked``: semmem's own model; ``looked``: at how many memories, rows and lines after the load."""
 
     plan: Plan
     tally: Tally
@@ -58,6 +61,7 @@ class Report:
     told: int = 0
     erased: int = 0
     free: int = 0
+    asked: Counter[str] = field(default_factory=Counter)
     planted: dict[str, Place] = field(default_factory=dict)
     looked: tuple[int, int, int] = (0, 0, 0)
 
@@ -72,37 +76,38 @@ class Run:
 
     def __init__(self, plan: Plan, stack: Stack, ledger: Ledger, prompts: Prompts, say: Say) -> None:
         self._plan, self._stack, self._ledger, self._prompts, self._say = plan, stack, ledger, prompts, say
+        self._cards = cards(random.Random(plan.seed))
         self.report = Report(plan, Tally(), ledger.findings)
 
     async def play(self) -> Report:
         """The load, then rest, a restart in peace, and the last look."""
         began = time.monotonic()
-        limits = httpx.Limits(max_connections=4 * CONNECTIONS)
-        async with httpx.AsyncClient(timeout=30.0, trust_env=False, limits=limits) as http:
-            await self._load(Doors(http, self._stack, self._ledger, self._prompts, self.report.tally))
+        await self._load()
         self.report.seconds = time.monotonic() - began
         self._say(f"{self._place()}; looking through everything")
         await self._look()
         return self.report
 
-    async def _load(self, doors: Doors) -> None:
+    async def _load(self) -> None:
         workers = min(CONNECTIONS, self._plan.users)
         async with asyncio.TaskGroup() as group:
             beside = [group.create_task(task) for task in (self._restarts(), self._progress(), self._plant())]
-            await asyncio.gather(*(self._users(doors, worker, workers) for worker in range(workers)))
+            await asyncio.gather(*(self._users(worker, workers) for worker in range(workers)))
             for task in beside:
                 task.cancel()
 
-    async def _users(self, doors: Doors, worker: int, workers: int) -> None:
-        """One connection: its users' deeds come one after the other, but for those that race on purpose."""
+    async def _users(self, worker: int, workers: int) -> None:
+        """One client: its users' deeds come one after the other, but for those that race on purpose."""
         dice = random.Random(f"{self._plan.seed}-{worker}")
-        users = range(worker, self._plan.users, workers)
-        people = [Person(user, self._ledger.words.word(user, 0)) for user in users]
-        plays = Plays(doors, self._ledger, people[::FORGETFUL_EVERY], dice)
-        for card in cards(plays):
-            if self._done(1.0):
-                return
-            await card(dice.choice(people))
+        people = [Person(user, self._ledger.words.word(user, 0)) for user in range(worker, self._plan.users, workers)]
+        # A pool each: httpx looks at every connection of a pool for every request.
+        async with httpx.AsyncClient(timeout=30.0, trust_env=False, verify=False) as http:
+            doors = Doors(http, self._stack, self._ledger, self._prompts, self.report.tally)
+            plays = Plays(doors, self._ledger, people[::FORGETFUL_EVERY], dice)
+            for card in self._cards:
+                if self._done(1.0):
+                    return
+                await card(plays, dice.choice(people))
 
     def _done(self, share: float) -> bool:
         return self.report.tally.operations >= share * self._plan.operations
@@ -160,13 +165,16 @@ def play(folder: Path, plan: Plan, say: Say) -> Report:
     """Play the whole plan in an empty folder."""
     ledger = Ledger(Words(plan.seed), plan.users)
     prompts = Prompts(ledger)
-    sidecar = ShippedSidecar(folder / "semmem", {})
-    try:
+    with ExitStack() as stack:
+        extractor = Extractor(ledger)
+        url = stack.enter_context(extractor.running())
+        sidecar = ShippedSidecar(folder / "semmem", config(url))
+        stack.callback(sidecar.end)
         sidecar.start()
-        with (
-            overheard_model(prompts.heard) as url,
-            envoy_process(folder / "envoy", semmem_port=sidecar.grpc_port, upstream=url, adapt=soon_healthy) as envoy,
-        ):
-            return asyncio.run(Run(plan, Stack(sidecar, envoy), ledger, prompts, say).play())
-    finally:
-        sidecar.end()
+        model = stack.enter_context(overheard_model(prompts.heard))
+        envoy = stack.enter_context(
+            envoy_process(folder / "envoy", semmem_port=sidecar.grpc_port, upstream=model, adapt=soon_healthy)
+        )
+        report = asyncio.run(Run(plan, Stack(sidecar, envoy), ledger, prompts, say).play())
+        report.asked = extractor.asked
+        return report

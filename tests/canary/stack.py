@@ -23,22 +23,35 @@ HEALTH_INTERVAL = "0.3s"
 QUIET_S = 0.5
 """How long users pause before semmem is ended in peace; a kill comes without a pause."""
 
-CONFIG: Mapping[str, Any] = {"deadlines": PATIENT, "memory": {"extraction": {"lease_s": 10.0}}}
-"""A busy machine shall not look like a hole: what fails open is neither a leak nor a return. What a kill interrupted is
-soon gone on with."""
+ENGINES = ("rules", "llm")
+"""How facts are found, in turn from one start of semmem to the next."""
+
+
+def config(extractor: str) -> dict[str, Any]:
+    """For all starts. A busy machine shall not look like a hole: what fails open is neither a leak nor a return. What a
+    kill interrupted is soon gone on with. ``extractor`` is the URL of semmem's own language model."""
+    model: dict[str, Any] = {
+        "model_role": "memory_extraction",
+        "llm_endpoint": {"url": extractor},
+        "llm_model_name": "scripted",
+    }
+    model["llm_timeout_seconds"] = 4
+    learning = {"lease_s": 10.0, "contradiction_check": False}
+    return {"deadlines": PATIENT, "memory": {"extraction": learning}, "external_models": [model]}
 
 
 class ShippedSidecar(Sidecar):
-    """``semmem serve`` with its own embedder, where Sidecar has one that breaks."""
+    """``semmem serve`` with its own embedder, where Sidecar has one that breaks; another engine with each start."""
 
     def launch(self, override: Mapping[str, Any] | None = None, *extra: str) -> Child:
         self.starts += 1
         ports = {"grpc": self.grpc_port, "api": self._api_port, "health": self._health_port}
         listeners = {name: {"address": f"127.0.0.1:{port}"} for name, port in ports.items()}
-        config = self.folder / "config.yaml"
-        whole = merged(merged(merged(CONFIG, self._override), override or {}), {"listeners": listeners})
-        config.write_text(yaml.safe_dump(semmem_config(self.data_dir, whole)))
-        argv = [sys.executable, "-m", "semmem", "serve", "--config", str(config), *extra]
+        file = self.folder / "config.yaml"
+        engine = {"memory": {"extraction": {"engine": ENGINES[(self.starts - 1) % len(ENGINES)]}}}
+        whole = merged(merged(merged(self._override, engine), override or {}), {"listeners": listeners})
+        file.write_text(yaml.safe_dump(semmem_config(self.data_dir, whole)))
+        argv = [sys.executable, "-m", "semmem", "serve", "--config", str(file), *extra]
         log = self.folder / f"semmem-{self.starts}.log"
         return Child("semmem", argv, log=log, cwd=HOME, environ=os.environ | {"HF_HUB_OFFLINE": "1"})
 
