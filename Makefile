@@ -43,6 +43,10 @@ faults: setup ## every fault on a real Envoy, in three APIs, JSON and SSE: no an
 crashes: setup ## kill semmem at random moments (N=50): nothing accepted may be lost or learnt twice
 	$(BIN)/python -m tests.faults.crashes $(or $(N),50) $(if $(SEED),--seed $(SEED))
 
+.PHONY: canary
+canary: setup ## N=100000 operations of many users (SEED=): nobody meets another's words, and what was erased stays away
+	$(BIN)/python -m tests.canary --operations $(or $(N),100000) $(if $(SEED),--seed $(SEED))
+
 .PHONY: soak
 soak: setup ## ten minutes of mixed load with faults (SECONDS=): every client is answered, memory and open files stay flat
 	$(BIN)/python -m tests.soak --seconds $(or $(SECONDS),600)

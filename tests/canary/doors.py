@@ -1,0 +1,187 @@
+"""One method for each way into semmem. Every request is counted by its door, and every answer is judged."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from tests.canary.ledger import NOBODY, Fact, Ledger
+from tests.canary.model import Asked, Prompts
+from tests.canary.stack import Stack
+from tests.e2e.harness import ADMIN_TOKEN
+from tests.soak.load import DIALECTS
+
+Json = dict[str, Any]
+
+TOOK = frozenset(
+    {"injected", "cold_dense", "no_hits", "greeting", "general_fact", "no_question", "degraded", "repeated"}
+)
+"""Outcomes of requests that semmem had read and whose turn it keeps."""
+LATER = frozenset({409, 503})
+"""What an erasure may answer that is to be asked for again."""
+ERASED_WITHIN_S = 90.0
+AGAIN_S = 0.2
+WRONG_MAX = 200
+
+DOORS = (
+    *DIALECTS, "create", "list", "get", "search", "preview", "history", "end of session", "delete by id",
+    "delete by project", "delete by user", "consolidate", "summarize", "health", "metrics",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often each door was used, how the requests to the model went, and what was answered as it should not be."""
+
+    doors: Counter[str] = field(default_factory=Counter)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    outcomes: Counter[str] = field(default_factory=Counter)
+    later: Counter[str] = field(default_factory=Counter)
+    interrupted: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def took(self, door: str, since: float) -> None:
+        self.seconds[door] += time.monotonic() - since
+
+    @property
+    def operations(self) -> int:
+        return self.doors.total()
+
+    def say(self, line: str) -> None:
+        if len(self.wrong) < WRONG_MAX:
+            self.wrong.append(line)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Of the API. ``sent`` is when it was asked for; ``numbers``: the user's canaries in it."""
+
+    status: int
+    sent: float
+    text: str
+    numbers: frozenset[int] = frozenset()
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def json(self) -> Json:
+        found: Json = json.loads(self.text)
+        return found
+
+
+class Doors:
+    """Everything a user or an operator may do, against one stack."""
+
+    def __init__(self, http: httpx.AsyncClient, stack: Stack, ledger: Ledger, prompts: Prompts, tally: Tally) -> None:
+        self.tally = tally
+        self._http = http
+        self._stack = stack
+        self._ledger = ledger
+        self._prompts = prompts
+
+    # --- to the model ------------------------------------------------------------------------------------------------
+
+    async def ask(
+        self, user: int, said: list[Json], *, api: str, stream: bool, headers: dict[str, str], fact: Fact | None = None
+    ) -> str | None:
+        """One request to the model; its outcome word, None when semmem did not have it."""
+        await self._stack.up.wait()
+        changes, request_id = self._stack.changes, secrets.token_hex(8)
+        asked = self._prompts.under_way[request_id] = Asked(user, time.monotonic(), fact)
+        self._ledger.repeats(user, "\n".join(message["content"] for message in said))
+        dialect = DIALECTS[api]
+        named = {"authorization": f"Bearer demo-{self._ledger.words.word(user, 0)}", "x-request-id": request_id}
+        body: Json = {"model": "stand-in", "stream": stream, **dialect.body(said)}
+        self.tally.doors[api] += 1
+        try:
+            answer = await self._http.post(self._stack.envoy.url + dialect.path, json=body, headers=named | headers)
+        except httpx.HTTPError as error:
+            self.tally.say(f"{api}: {type(error).__name__} {error}")
+            return None
+        finally:
+            self.tally.took(api, asked.began)
+            del self._prompts.under_way[request_id]
+        self._ledger.saw(
+            user, f"{answer.headers}\n{answer.text}", own="", began=asked.began, where=f"an answer of {api}"
+        )
+        if answer.status_code != 200 or (dialect.last_event if stream else dialect.whole) not in answer.content:
+            self.tally.say(f"{api}: status {answer.status_code}, {len(answer.content)} bytes: no whole answer")
+        outcome: str | None = answer.headers.get("x-semmem-outcome")
+        self.tally.outcomes[outcome or ("none" if changes == self._stack.changes else "none, restarting")] += 1
+        return outcome
+
+    # --- the API -----------------------------------------------------------------------------------------------------
+
+    async def call(
+        self, door: str, method: str, path: str, user: int, *, query: Json | None = None, body: Json | None = None
+    ) -> Answer | None:
+        """One call as administrator; None when semmem went away meanwhile. The answer is judged, what it repeats of
+        the question left out."""
+        await self._stack.up.wait()
+        changes, sent = self._stack.changes, time.monotonic()
+        self.tally.doors[door] += 1
+        admin = {"authorization": f"Bearer {ADMIN_TOKEN}"}
+        try:
+            got = await self._http.request(
+                method, self._stack.api_url + path, params=query, json=body, headers=admin, timeout=60.0
+            )
+        except httpx.HTTPError as error:
+            if changes == self._stack.changes:
+                self.tally.say(f"{door}: {type(error).__name__} {error}")
+            self.tally.interrupted += 1
+            return None
+        self.tally.took(door, sent)
+        if got.status_code in LATER:
+            self.tally.later[f"{door} {got.status_code}"] += 1
+        if got.status_code >= 500 and changes == self._stack.changes and not door.startswith("delete"):
+            self.tally.say(f"{door}: {got.status_code} {got.text[:200]}")
+        text = _without_question(door, got)
+        seen = self._ledger.saw(user, f"{got.headers}\n{text}", began=sent, where=f"an answer of {door}")
+        return Answer(got.status_code, sent, got.text, frozenset(seen))
+
+    async def delete(self, door: str, path: str, user: int, *, query: Json) -> Answer | None:
+        """An erasure, asked for until it is done; None when there was nothing to erase, or it could not be done."""
+        until = time.monotonic() + ERASED_WITHIN_S
+        while time.monotonic() < until:
+            answer = await self.call(door, "DELETE", path, user, query=query)
+            if answer is not None and answer.status == 404:
+                return None
+            if answer is not None and answer.ok:
+                return answer
+            if answer is not None and answer.status not in LATER:
+                self.tally.say(f"{door}: {answer.status} {answer.text[:200]}")
+                return None
+            await asyncio.sleep(AGAIN_S)
+        self.tally.say(f"{door}: not done within {ERASED_WITHIN_S:.0f} s")
+        return None
+
+    async def look(self, door: str, path: str) -> None:
+        """A page that anybody may see, and in which nobody's words belong."""
+        await self._stack.up.wait()
+        changes = self._stack.changes
+        self.tally.doors[door] += 1
+        try:
+            page = await self._http.get(self._stack.health_url + path)
+        except httpx.HTTPError as error:
+            if changes == self._stack.changes:
+                self.tally.say(f"{door}: {type(error).__name__} {error}")
+            return
+        if page.status_code != 200 and changes == self._stack.changes:
+            self.tally.say(f"{door}: {path} answers {page.status_code}")
+        self._ledger.saw(NOBODY, page.text, began=0.0, where=path)
+
+
+def _without_question(door: str, got: httpx.Response) -> str:
+    """The answer's text without the client's own words, which a preview repeats."""
+    if door != "preview" or got.status_code != 200:
+        return got.text
+    return json.dumps({**got.json(), "query": ""})

@@ -1,0 +1,39 @@
+"""Holes made on purpose, to see that they are found: something is stored behind the ledger's back."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from tests.canary.ledger import Fact, Ledger
+from tests.canary.sentences import STORED
+from tests.e2e.harness import SemmemProcess
+
+Place = tuple[int, int, int]
+"""Who sees it, whose it is, and which of theirs."""
+
+
+def plant_leak(semmem: SemmemProcess, ledger: Ledger, users: int, dice: random.Random) -> Place | None:
+    """One user's fact is stored among another's; None when nobody has told anything yet."""
+    if not (facts := [fact for fact in ledger.all_facts() if not fact.gone]):
+        return None
+    fact = dice.choice(facts)
+    return _store(semmem, ledger, (fact.user + 1) % users, fact)
+
+
+def plant_return(semmem: SemmemProcess, ledger: Ledger, _users: int, dice: random.Random) -> Place | None:
+    """Something erased is stored again; None when nothing was erased yet."""
+    if not (facts := [fact for fact in ledger.all_facts() if fact.gone]):
+        return None
+    fact = dice.choice(facts)
+    return _store(semmem, ledger, fact.user, fact)
+
+
+def _store(semmem: SemmemProcess, ledger: Ledger, user: int, fact: Fact) -> Place:
+    content = STORED[0][0].format(ledger.word(fact))
+    semmem.api("POST", "/v1/memory", json={"user_id": ledger.words.word(user, 0), "content": content})
+    return user, fact.user, fact.number
+
+
+Plant = Callable[[SemmemProcess, Ledger, int, random.Random], Place | None]
+PLANTS: dict[str, Plant] = {"leak": plant_leak, "return": plant_return}

@@ -1,0 +1,180 @@
+"""One run: a stack, its users, a few restarts beneath them, and a last look at everything."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from tests.canary import after
+from tests.canary.doors import DOORS, Doors, Tally
+from tests.canary.extractor import Extractor
+from tests.canary.ledger import Findings, Ledger
+from tests.canary.model import Prompts, overheard_model
+from tests.canary.people import Person
+from tests.canary.plants import PLANTS, Place
+from tests.canary.plays import Plays, cards
+from tests.canary.stack import ShippedSidecar, Stack, config, soon_healthy
+from tests.canary.words import Words
+from tests.e2e.harness import envoy_process
+
+CONNECTIONS = 8
+SAY_EVERY_S = 15.0
+ENDINGS = (signal.SIGKILL, signal.SIGTERM)
+PLANTED_AFTER = 0.3
+"""Of the operations: there is something to plant then, and time to find it."""
+LOOK_S = 0.05
+FORGETFUL_EVERY = 3
+"""One user in so many erases everything now and then."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """``restarts``: kills and peaceful ends in turn, evenly spread. ``plants``: names of PLANTS."""
+
+    operations: int
+    users: int = 300
+    seed: int = 0
+    restarts: int = 4
+    plants: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Report:
+    """What was seen. ``asked``: semmem's own model; ``looked``: at how many memories, rows and lines after the load."""
+
+    plan: Plan
+    tally: Tally
+    findings: Findings
+    seconds: float = 0.0
+    restarts: int = 0
+    told: int = 0
+    erased: int = 0
+    free: int = 0
+    asked: Counter[str] = field(default_factory=Counter)
+    planted: dict[str, Place] = field(default_factory=dict)
+    looked: tuple[int, int, int] = (0, 0, 0)
+
+    @property
+    def rare(self) -> list[str]:
+        """Doors with less than one operation in a hundred."""
+        return [door for door in DOORS if self.tally.doors[door] * 100 < self.tally.operations]
+
+
+class Run:
+    """The parts of one run, which live as long as its stack."""
+
+    def __init__(self, plan: Plan, stack: Stack, ledger: Ledger, prompts: Prompts, say: Say) -> None:
+        self._plan, self._stack, self._ledger, self._prompts, self._say = plan, stack, ledger, prompts, say
+        self._cards = cards(random.Random(plan.seed))
+        self.report = Report(plan, Tally(), ledger.findings)
+
+    async def play(self) -> Report:
+        """The load, then rest, a restart in peace, and the last look."""
+        began = time.monotonic()
+        await self._load()
+        self.report.seconds = time.monotonic() - began
+        self._say(f"{self._place()}; looking through everything")
+        await self._look()
+        return self.report
+
+    async def _load(self) -> None:
+        workers = min(CONNECTIONS, self._plan.users)
+        async with asyncio.TaskGroup() as group:
+            beside = [group.create_task(task) for task in (self._restarts(), self._progress(), self._plant())]
+            await asyncio.gather(*(self._users(worker, workers) for worker in range(workers)))
+            for task in beside:
+                task.cancel()
+
+    async def _users(self, worker: int, workers: int) -> None:
+        """One client: its users' deeds come one after the other, but for those that race on purpose."""
+        dice = random.Random(f"{self._plan.seed}-{worker}")
+        people = [Person(user, self._ledger.words.word(user, 0)) for user in range(worker, self._plan.users, workers)]
+        # A pool each: httpx looks at every connection of a pool for every request.
+        async with httpx.AsyncClient(timeout=30.0, trust_env=False, verify=False) as http:
+            doors = Doors(http, self._stack, self._ledger, self._prompts, self.report.tally)
+            plays = Plays(doors, self._ledger, people[::FORGETFUL_EVERY], dice)
+            for card in self._cards:
+                if self._done(1.0):
+                    return
+                await card(plays, dice.choice(people))
+
+    def _done(self, share: float) -> bool:
+        return self.report.tally.operations >= share * self._plan.operations
+
+    async def _restarts(self) -> None:
+        for number in range(self._plan.restarts):
+            while not self._done((number + 1) / (self._plan.restarts + 1)):
+                await asyncio.sleep(LOOK_S)
+            signum = ENDINGS[number % len(ENDINGS)]
+            if signum is signal.SIGKILL:
+                self._ledger.killed()
+            async with self._stack.away(signum):
+                self._say(f"{self._place()}: {signum.name}")
+            self.report.restarts += 1
+
+    async def _progress(self) -> None:
+        while True:
+            await asyncio.sleep(SAY_EVERY_S)
+            self._say(self._place())
+
+    def _place(self) -> str:
+        found = self._ledger.findings
+        return f"{self.report.tally.operations:7} operations, {len(found.leaks)} leaks, {len(found.returns)} returns"
+
+    async def _plant(self) -> None:
+        dice = random.Random(self._plan.seed)
+        planted = self.report.planted
+        while len(planted) < len(self._plan.plants):
+            await asyncio.sleep(LOOK_S)
+            await self._stack.up.wait()
+            if not self._done(PLANTED_AFTER):
+                continue
+            for name in set(self._plan.plants) - planted.keys():
+                if place := PLANTS[name](self._stack.sidecar.semmem, self._ledger, self._plan.users, dice):
+                    planted[name] = place
+
+    async def _look(self) -> None:
+        """In one thread: nobody else is there any more."""
+        data_dir = self._stack.sidecar.data_dir
+        if waiting := await asyncio.to_thread(after.at_rest, data_dir):
+            self.report.tally.say(f"{waiting} turns were not learnt from within {after.AT_REST_S:.0f} s")
+        self._say("    every turn is learnt from; once more from the disk")
+        async with self._stack.away(signal.SIGTERM):
+            rows = after.look_at_journal(data_dir, self._ledger)
+        listed = await asyncio.to_thread(after.look_at_users, self._stack, self._ledger, self._plan.users)
+        lines = after.look_at_logs(self._stack.logs(), self._ledger)
+        facts = list(self._ledger.all_facts())
+        self.report.looked = listed, rows, lines
+        self.report.told = len(facts)
+        self.report.erased = sum(bool(fact.gone) for fact in facts)
+        self.report.free = sum(fact.free and not fact.gone for fact in facts)
+
+
+def play(folder: Path, plan: Plan, say: Say) -> Report:
+    """Play the whole plan in an empty folder."""
+    ledger = Ledger(Words(plan.seed), plan.users)
+    prompts = Prompts(ledger)
+    with ExitStack() as stack:
+        extractor = Extractor(ledger)
+        url = stack.enter_context(extractor.running())
+        sidecar = ShippedSidecar(folder / "semmem", config(url))
+        stack.callback(sidecar.end)
+        sidecar.start()
+        model = stack.enter_context(overheard_model(prompts.heard))
+        envoy = stack.enter_context(
+            envoy_process(folder / "envoy", semmem_port=sidecar.grpc_port, upstream=model, adapt=soon_healthy)
+        )
+        report = asyncio.run(Run(plan, Stack(sidecar, envoy), ledger, prompts, say).play())
+        report.asked = extractor.asked
+        return report
