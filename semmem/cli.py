@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from semmem import __version__
-from semmem.config import ConfigError, Settings, check, load
+from semmem.config import ConfigError, Settings, check, examine, load
+from semmem.log_lines import logging_to_stderr
 
 EXIT_FAILED = 1
 EXIT_BAD_CONFIG = 2
@@ -25,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     if command == "serve":
         return _serve(arguments.config)
     if command == "check":
-        return _check(arguments.config)
+        return _check(arguments.config, here=not arguments.elsewhere)
     if command == "preview":
         return _preview(arguments)
     if command == "forget":
@@ -41,6 +42,9 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--config", type=Path, default=None, help="config.yaml; without it every default applies")
     checked = commands.add_parser("check", help="say what is wrong with a configuration; exit status 2 if anything is")
     checked.add_argument("config", type=Path)
+    checked.add_argument(
+        "--elsewhere", action="store_true", help="it is used on another machine: leave out folders and the model"
+    )
     preview = commands.add_parser("preview", help="what a running semmem would recall for a question, and why")
     preview.add_argument("question")
     preview.add_argument("--user", required=True, help="whose memories")
@@ -62,8 +66,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _check(path: Path) -> int:
-    problems = check(path, os.environ)
+def _check(path: Path, *, here: bool) -> int:
+    problems = check(path, os.environ, here=here)
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"{path}: {f'{len(problems)} problem(s)' if problems else 'ok'}")
@@ -109,23 +113,30 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _serve(path: Path | None) -> int:
-    try:
-        settings = load(path, os.environ)
-    except ConfigError as error:
-        print(error, file=sys.stderr)
+    settings, problems = examine(path, os.environ, here=True)
+    if settings is None or (problems and settings.log.format != "json"):
+        print(ConfigError(problems), file=sys.stderr)
         return EXIT_BAD_CONFIG
-    _log_to_stderr(settings)
+    with logging_to_stderr(as_json=settings.log.format == "json", level=settings.log.level) as say:
+        if problems:
+            for problem in problems:
+                logging.getLogger("semmem").critical("the configuration: %s", problem)
+            return EXIT_BAD_CONFIG
+        return _run(settings, say)
+
+
+def _run(settings: Settings, say: Callable[[str], None]) -> int:
     import uvloop  # a faster event loop where it exists; nothing depends on it
 
     try:
-        uvloop.run(_serve_until_told(settings))
+        uvloop.run(_serve_until_told(settings, say))
     except Exception as error:
         logging.getLogger("semmem").critical("cannot go on: %s", error, exc_info=settings.log.level == "debug")
         return EXIT_FAILED
     return 0
 
 
-async def _serve_until_told(settings: Settings) -> None:
+async def _serve_until_told(settings: Settings, say: Callable[[str], None]) -> None:
     from semmem.app import App  # imports every backend: not for `check`
 
     stop = asyncio.Event()
@@ -134,31 +145,5 @@ async def _serve_until_told(settings: Settings) -> None:
         loop.add_signal_handler(name, stop.set)
     app = App(settings)
     async with app.running() as addresses:
-        print(f"semmem ready grpc={addresses.grpc} api={addresses.api} health={addresses.health}", flush=True)
+        say(f"semmem ready grpc={addresses.grpc} api={addresses.api} health={addresses.health}")
         await app.until(stop)
-
-
-def _log_to_stderr(settings: Settings) -> None:
-    handler = logging.StreamHandler()
-    if settings.log.format == "json":
-        handler.setFormatter(_JsonLines())
-    else:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(logging.WARNING)
-    logging.getLogger("semmem").setLevel(settings.log.level.upper())
-
-
-class _JsonLines(logging.Formatter):
-    """One JSON object a line: time, level, logger, message."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return json.dumps(
-            {
-                "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
-                "level": record.levelname.lower(),
-                "logger": record.name,
-                "message": record.getMessage(),
-            }
-        )

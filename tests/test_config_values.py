@@ -82,7 +82,7 @@ REFUSED = [
     (
         "listeners: {grpc: {address: '127.0.0.1:65536'}}",
         "listeners.grpc.address = '127.0.0.1:65536'",
-        "is not host:port; write for example 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080",
+        "has a port above 65535; use a port from 1 to 65535",
     ),
     (
         "listeners: {api: {allowed_hosts: ['Semmem.Internal']}}",
@@ -306,3 +306,33 @@ def test_a_rule_says_nothing_about_values_that_were_refused(tmp_path: Path) -> N
         "external_models.0.llm_endpoint",
         "external_models.0.llm_model_name",
     }
+
+
+@pytest.mark.parametrize("port", ["65536", "99999", "8080000000"])
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("listeners: {grpc: {address: '127.0.0.1:PORT'}}", "listeners.grpc.address"),
+        ("listeners: {api: {address: '127.0.0.1:PORT'}}", "listeners.api.address"),
+        ("listeners: {health: {address: '[::1]:PORT'}}", "listeners.health.address"),
+        ("memory: {milvus: {address: 'milvus:PORT'}}", "memory.milvus.address"),
+        ("memory: {milvus: {address: 'https://milvus:PORT/db'}}", "memory.milvus.address"),
+        ("memory: {rerank: {url: 'http://models:PORT', model: m}}", "memory.rerank.url"),
+        (
+            "external_models: [{model_role: memory_rewrite, llm_model_name: m, "
+            "llm_endpoint: {url: 'http://[::1]:PORT/v1'}}]",
+            "external_models.0.llm_endpoint.url",
+        ),
+        (
+            "external_models: [{model_role: memory_rewrite, llm_model_name: m, "
+            "llm_endpoint: {address: a, port: PORT}}]",
+            "external_models.0.llm_endpoint.port",
+        ),
+    ],
+)
+def test_no_address_takes_a_port_that_does_not_exist(tmp_path: Path, text: str, path: str, port: str) -> None:
+    found = [problem for problem in problems(tmp_path, text.replace("PORT", port)) if problem.path == path]
+    problem = only(found)
+    assert port in problem.value
+    assert problem.remedy
+    assert path not in [problem.path for problem in problems(tmp_path, text.replace("PORT", "65535"))]

@@ -4,9 +4,9 @@ Only the composition root and the command line read settings; everybody else get
 settings.py and memory_section.py; rules.py ties keys together; docs/configuration.md is made from them.
 """
 
-from semmem.config.loading import check, effective, load
+from semmem.config.loading import check, effective, examine, load
 from semmem.config.problems import ConfigError, Problem
 from semmem.config.reference import configuration_table
 from semmem.config.settings import Settings
 
-__all__ = ["ConfigError", "Problem", "Settings", "check", "configuration_table", "effective", "load"]
+__all__ = ["ConfigError", "Problem", "Settings", "check", "configuration_table", "effective", "examine", "load"]

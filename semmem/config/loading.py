@@ -13,6 +13,7 @@ from semmem.config.environment import Overridden, override
 from semmem.config.problems import REDACTED, ConfigError, Finding, Problem, put
 from semmem.config.rules import RULES
 from semmem.config.settings import Settings
+from semmem.config.surroundings import surroundings
 from semmem.config.validation import validate
 from semmem.config.yaml_source import Document, Unreadable, read_file
 
@@ -22,15 +23,15 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
 
     Raises ConfigError with every problem there is; of a file that is not YAML, only that.
     """
-    settings, problems = _examine(path, environ)
+    settings, problems = examine(path, environ)
     if problems or settings is None:
         raise ConfigError(problems)
     return settings
 
 
-def check(path: Path | None, environ: Mapping[str, str]) -> list[Problem]:
-    """Everything that would keep ``load`` from succeeding; empty when it would."""
-    return _examine(path, environ)[1]
+def check(path: Path | None, environ: Mapping[str, str], *, here: bool = False) -> list[Problem]:
+    """Everything that would keep ``load`` from succeeding, and ``here``: what this machine lacks."""
+    return examine(path, environ, here=here)[1]
 
 
 def effective(settings: Settings) -> dict[str, Any]:
@@ -49,7 +50,10 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _examine(path: Path | None, environ: Mapping[str, str]) -> tuple[Settings | None, list[Problem]]:
+def examine(
+    path: Path | None, environ: Mapping[str, str], *, here: bool = False
+) -> tuple[Settings | None, list[Problem]]:
+    """The settings, with defaults in place of what was refused (None: the file is unreadable), and every problem."""
     try:
         document = read_file(path) if path is not None else Document("", {})
     except Unreadable as unreadable:
@@ -60,6 +64,7 @@ def _examine(path: Path | None, environ: Mapping[str, str]) -> tuple[Settings | 
     settings, findings = validate(tree)
     findings = [*alias_findings, *secret_findings, *findings]
     conflicts = [conflict for rule in RULES for conflict in rule(settings)]
+    conflicts += surroundings(settings, environ) if here else ()
     findings += [conflict for conflict in conflicts if not _involves(conflict, findings)]
     placed = [put(finding, _source(finding, document, overridden)) for finding in findings]
     return settings, [*document.problems, *overridden.problems, *placed]

@@ -28,6 +28,10 @@ _ORIGIN = re.compile(r"https?://([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]
 _URL = re.compile(r"https?://[^\s@?#]+")
 
 
+PORT_MAX = 65_535
+_URL_PORT = re.compile(r"https?://[^/]*:([0-9]+)(?:/|$)")
+
+
 class Section(BaseModel):
     """A mapping in the configuration: known keys only, exact types, never changed after loading."""
 
@@ -50,7 +54,7 @@ def refusal(reason: str, remedy: str) -> PydanticCustomError:
 def host_and_port(address: str) -> tuple[str, int]:
     """The parts of ``host:port``; an IPv6 host without its brackets. Raises ValueError."""
     match = _ADDRESS.fullmatch(address)
-    if match is None or int(match[2]) > 65535:
+    if match is None or int(match[2]) > PORT_MAX:
         raise ValueError("not host:port")
     return match[1].strip("[]"), int(match[2])
 
@@ -78,7 +82,19 @@ def _secret_line(secret: SecretStr) -> SecretStr:
     return secret
 
 
+def _port_in_range(port: str) -> None:
+    if len(port) > 5 or int(port) > PORT_MAX:
+        raise refusal(f"has a port above {PORT_MAX}", f"use a port from 1 to {PORT_MAX}")
+
+
+def _url_port_in_range(text: str) -> None:
+    if found := _URL_PORT.match(text):
+        _port_in_range(found[1])
+
+
 def _address(text: str) -> str:
+    if found := _ADDRESS.fullmatch(text):
+        _port_in_range(found[2])
     try:
         host_and_port(text)
     except ValueError:
@@ -87,6 +103,9 @@ def _address(text: str) -> str:
 
 
 def _milvus_address(text: str) -> str:
+    if found := _ADDRESS.fullmatch(text):
+        _port_in_range(found[2])
+    _url_port_in_range(text)
     if text == "" or _ADDRESS.fullmatch(text) or _URL.fullmatch(text):
         return text
     raise refusal(
@@ -96,6 +115,7 @@ def _milvus_address(text: str) -> str:
 
 
 def _http_url(text: str) -> str:
+    _url_port_in_range(text)
     if text == "" or _URL.fullmatch(text):
         return text
     raise refusal("is not an http(s) URL without credentials and query", "write for example https://models.internal/v1")

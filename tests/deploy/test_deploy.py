@@ -59,7 +59,7 @@ def test_hadolint_finds_nothing_in_the_dockerfile() -> None:
 
 def semmem_check(file: Path, environment: dict[str, str]) -> None:
     outside = {name: value for name, value in os.environ.items() if not name.startswith("SEMMEM_")}
-    run(sys.executable, "-m", "semmem", "check", file, env=outside | environment)
+    run(sys.executable, "-m", "semmem", "check", "--elsewhere", file, env=outside | environment)
 
 
 def test_semmem_accepts_its_configuration_with_the_environment_of_its_container(

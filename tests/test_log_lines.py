@@ -1,0 +1,146 @@
+"""With ``log.format: json`` every line that semmem prints is JSON, whoever wrote it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from semmem.log_lines import LINE_BYTES_MAX
+
+START_S = 180.0
+Line = dict[str, Any]
+
+
+def config(folder: Path, **more: Any) -> Path:
+    """The in-process store, and a model that is not there: semmem starts fast and has something to complain of."""
+    file = folder / "config.yaml"
+    listeners = {name: {"address": "127.0.0.1:0"} for name in ("grpc", "api", "health")}
+    settings = {
+        "data_dir": str(folder / "data"),
+        "memory": {"backend": "in_process", "embedding": {"model": "./nope"}},
+        "listeners": listeners,
+        "log": {"format": "json", "level": "debug"},
+    }
+    file.write_text(yaml.safe_dump(settings | more))
+    return file
+
+
+def lines(text: str) -> list[Line]:
+    """Every line parsed; there is no other."""
+    found = [json.loads(line) for line in text.splitlines()]
+    assert all({"time", "level", "logger", "message"} <= line.keys() for line in found)
+    return found
+
+
+def start(file: Path, **rest: Any) -> subprocess.Popen[str]:
+    environ = os.environ | {"HF_HUB_OFFLINE": "1", "GRPC_VERBOSITY": "DEBUG", "PYTHONWARNINGS": "default"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    command = [sys.executable, "-m", "semmem", "serve", "--config", str(file)]
+    return subprocess.Popen(command, text=True, env=environ, **pipes, **rest)
+
+
+def test_a_whole_life_is_json_from_the_first_line_to_the_last(tmp_path: Path) -> None:
+    out, err = tmp_path / "out", tmp_path / "err"
+    with out.open("w") as stdout, err.open("w") as stderr:
+        environ = os.environ | {"HF_HUB_OFFLINE": "1", "GRPC_VERBOSITY": "DEBUG", "PYTHONWARNINGS": "default"}
+        command = [sys.executable, "-m", "semmem", "serve", "--config", str(config(tmp_path))]
+        process = subprocess.Popen(command, stdout=stdout, stderr=stderr, env=environ)
+        try:
+            deadline = time.monotonic() + START_S
+            while "semmem ready" not in out.read_text():
+                assert process.poll() is None, err.read_text()
+                assert time.monotonic() < deadline, err.read_text()
+                time.sleep(0.1)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+            process.wait()
+    (ready,) = lines(out.read_text())
+    assert ready["message"].startswith("semmem ready grpc=127.0.0.1:")
+    told = lines(err.read_text())
+    assert any("no embedder" in line["message"] for line in told)
+
+
+def test_a_start_that_fails_is_told_in_json(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "journal.db").write_text("this is no database " * 100)
+    process = start(config(tmp_path))
+    out, err = process.communicate(timeout=START_S)
+    assert process.returncode == 1
+    assert out == ""
+    assert any(line["level"] == "critical" and line["message"].startswith("cannot go on") for line in lines(err))
+
+
+def test_a_configuration_that_is_refused_is_told_in_json(tmp_path: Path) -> None:
+    process = start(config(tmp_path, data_dir="/proc/nope", deadlines={"phase_ms": 5000}))
+    _, err = process.communicate(timeout=START_S)
+    assert process.returncode == 2
+    assert {line["level"] for line in lines(err)} == {"critical"}
+    assert len(lines(err)) == 2
+
+
+STRANGERS = f"""
+import asyncio, logging, os, subprocess, sys, threading, warnings
+from semmem.log_lines import logging_to_stderr
+with logging_to_stderr(as_json=True, level="info") as say:
+    say("first")
+    warnings.warn("a warning")
+    logging.getLogger("uvicorn.error").error("two\\nlines")
+    logging.getLogger("pymilvus").warning("milvus %s", "speaks")
+    os.write(2, b"a library in C\\n")
+    print("a print")
+    subprocess.run([sys.executable, "-c", "import sys; print('a child'); sys.exit('a child fails')"])
+    os.write(1, b"x" * {LINE_BYTES_MAX * 3})
+    thread = threading.Thread(target=lambda: 1 / 0)
+    thread.start()
+    thread.join()
+
+    async def fails():
+        asyncio.get_running_loop().call_soon(lambda: [][1])
+        await asyncio.sleep(0.01)
+
+    asyncio.run(fails())
+    try:
+        raise RuntimeError("nobody catches this")
+    except RuntimeError:
+        sys.excepthook(*sys.exc_info())
+"""
+
+
+def test_whoever_prints_in_this_process_prints_json() -> None:
+    done = subprocess.run([sys.executable, "-c", STRANGERS], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert [line["message"] for line in lines(done.stdout)] == ["first"]
+    told = lines(done.stderr)
+    for part in (
+        "a warning",
+        "two\nlines",
+        "milvus speaks",
+        "a library in C",
+        "a print",
+        "a child",
+        "a child fails",
+        "ZeroDivisionError",
+        "Exception in callback",
+        "nobody catches this",
+    ):
+        assert any(part in line["message"] for line in told), (part, told)
+    assert sum(line["message"].count("x" * 1000) for line in told) >= 3 * LINE_BYTES_MAX // 1000 - 3
+    assert any("IndexError" in line.get("trace", "") for line in told)
+
+
+def test_plain_lines_stay_plain() -> None:
+    program = "import semmem.log_lines as l, logging\nwith l.logging_to_stderr(as_json=False, level='info') as say:\n"
+    program += "    say('hello'); logging.getLogger('semmem.x').info('there')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "hello\n"
+    assert done.stderr.endswith("INFO semmem.x: there\n")
