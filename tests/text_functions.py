@@ -63,6 +63,7 @@ from semmem.retrieval import (
     words,
 )
 from semmem.retrieval.blocks import goes_on, loop_of
+from semmem.retrieval.fence import Fence
 from semmem.retrieval.memory_index import MemoryIndex
 from semmem.retrieval.search import Strategy, best_of, in_time
 from semmem.screening import is_instruction, readable, redact
@@ -362,11 +363,15 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.blocks.goes_on": lambda t: goes_on(_said(t)),
     "retrieval.blocks.loop_of": lambda t: loop_of(Scope("ada"), "t_1", _said(t)),
     "retrieval.context.estimate_tokens": context.estimate_tokens,
-    "retrieval.context.has_block": context.has_block,
     "retrieval.context.line_tokens": lambda t: context.line_tokens(_memory(t)),
     "retrieval.context.neutralise": context.neutralise,
-    "retrieval.context.render": lambda t: context.render([_hit(t), _hit("likes tea")], tokens_max=2000),
+    "retrieval.context.render": lambda t: context.render(
+        [_hit(t), _hit("likes tea")], tokens_max=2000, mark=lambda _inside: "0" * context.MARK_CHARS
+    ),
     "retrieval.context.strip_block": context.strip_block,
+    "retrieval.context.without_tags": context.without_tags,
+    "retrieval.fence.Fence.mark": lambda t: Fence(b"key").mark("ada", t),
+    "retrieval.fence.Fence.stands_in": lambda t: Fence(b"key").stands_in(_said(t).messages, "ada"),
     "retrieval.gate.decision": lambda t: gate.decision(t, 0.5, 0.5, {"general": 0.5, "social": 0.5}),
     "retrieval.gate.gate": lambda t: gate.gate(t, np.ones(384, np.float32) / 384**0.5),
     "retrieval.gate.is_courteous": gate.is_courteous,
