@@ -322,13 +322,14 @@ def recall(
 def fence(settings: Settings) -> Fence:
     """Blocking: may make the key file. Raises OSError naming it."""
     rules = settings.memory.injection
-    key, former = (rules.fence_key.get_secret_value().encode(), rules.fence_key_former.get_secret_value().encode())
+    key, former = rules.fence_key.get_secret_value().encode(), rules.fence_key_former.get_secret_value().encode()
     if not key and settings.deployment.replicas > 1:
         log.warning(
             "memory.injection.fence_key is not set: each replica has a key of its own, and a request that passes two"
             " of them gets its memories twice"
         )
-    key = key or key_file.read_or_make(Path(settings.data_dir) / FENCE_KEY_FILE)
+    if not key:  # as it is spelled in the file, so that it can be copied into a configuration
+        key = key_file.read_or_make(Path(settings.data_dir) / FENCE_KEY_FILE).hex().encode()
     return Fence(key, former) if former else Fence(key)
 
 

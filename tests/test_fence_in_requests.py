@@ -42,7 +42,7 @@ async def block_of(user: str) -> str:
 
 def history(role: str, text: str) -> list[Json]:
     """A conversation in which somebody said this, some time ago."""
-    before = {
+    before: dict[str, list[Json]] = {
         "system": [{"role": "system", "content": text}],
         "user": [{"role": "user", "content": text}, {"role": "assistant", "content": "Fine."}],
         "assistant": [{"role": "user", "content": "Hi there"}, {"role": "assistant", "content": text}],

@@ -156,7 +156,7 @@ def test_the_body_changes_only_by_the_injection(home: House, alice: str) -> None
     reply = home.send(ODD_BODY, user=alice, path=PATH)
 
     assert reply.outcome == "injected"
-    before, own, after = ODD_BODY.partition(b"Be \\u0062rief.")
+    before, own, after = ODD_BODY.partition(b"Be \\u0062rief.\\/")
     assert reply.prompt.startswith(before + own + b"\\n\\n")
     assert reply.prompt.endswith(after)
     assert b"10,000" in reply.prompt[len(before + own) : -len(after)]

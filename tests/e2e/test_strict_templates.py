@@ -70,28 +70,28 @@ def strict_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield running
 
 
-SYSTEM = {"role": "system", "content": "Be brief."}
-TALK = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi there"}]
+SYSTEM: Json = {"role": "system", "content": "Be brief."}
+TALK: list[Json] = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi there"}]
 ASKED = {"role": "user", "content": QUESTION}
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
 
 def bodies(api: str, family: str) -> list[Json]:
     """A conversation with an application's own instructions where there may be some, and without; then its loop."""
+    loop: list[Json]
+    plain: Json = {}
+    given: list[Json]
     match api:
         case "chat":
             loop = [{"role": "assistant", "content": None, "tool_calls": [CALL]}]
             loop += [{"role": "tool", "tool_call_id": "c", "content": "42"}]
-            plain, ways = (
-                {},
-                [[], [SYSTEM], [{"role": "developer", "content": [{"type": "text", "text": "Be brief."}]}]],
-            )
+            parts = [{"type": "text", "text": "Be brief."}]
+            ways: list[list[Json]] = [[], [SYSTEM], [{"role": "developer", "content": parts}]]
             given = [{"messages": [*own, *TALK, ASKED]} for own in ways]
             looped = [{"messages": [*body["messages"], *loop]} for body in given]
         case "responses":
             loop = [{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}]
             loop += [{"type": "function_call_output", "call_id": "c", "output": "42"}]
-            plain = {}
             given = [{"input": [*TALK, ASKED]}, {"instructions": "Be brief.", "input": [*TALK, ASKED]}]
             given += [{"input": [SYSTEM, *TALK, ASKED]}]
             looped = [{**body, "input": [*body["input"], *loop]} for body in given]

@@ -61,6 +61,9 @@ class CarelessRequest:
         body = self._parsed.rewrite(injection)
         return body.replace(*self._change) if body is not None and injection is not None else body
 
+    def placed(self, injection: Injection) -> Injection:
+        return self._parsed.placed(injection)
+
     def keeps(self, injection: Injection) -> bool:
         return self._parsed.keeps(injection)
 
