@@ -21,13 +21,13 @@ ADMIN = {"authorization": f"Bearer {ADMIN_TOKEN}"}
 def erase(semmem: SemmemProcess, user: str) -> httpx.Response:
     """The answer, whatever it says."""
     url = f"{semmem.api_url}/v1/memory"
-    return httpx.delete(url, params={"user_id": user}, headers=ADMIN, timeout=60, trust_env=False)
+    return semmem.http.delete(url, params={"user_id": user}, headers=ADMIN, timeout=60)
 
 
 def test_forty_erasures_at_once_after_the_answer_are_forty(home: House) -> None:
     users = [f"erased-{number}-{secrets.token_hex(4)}" for number in range(ROUNDS)]
     for user in users:
-        assert home.chat(user, FACT, stream=True).status == 200
+        assert home.chat(user, FACT).status == 200
         assert erase(home.semmem, user).status_code == 200
     later = users[0]
     home.chat(later, "I prefer window seats on long flights.")
