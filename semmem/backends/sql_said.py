@@ -52,7 +52,7 @@ def said_before(conn: Connection, message_ids: Sequence[str]) -> list[SaidBefore
 
 
 def prune_said(conn: Connection, said_before: float, rows_max: int) -> int:
-    """At most ``rows_max`` rows; how many there were."""
+    """At most ``rows_max`` rows, the oldest; how many there were."""
     key = (said_messages.c.id, said_messages.c.ordinal)
-    some = select(*key).where(said_messages.c.at < said_before).limit(rows_max)
+    some = select(*key).where(said_messages.c.at < said_before).order_by(said_messages.c.at).limit(rows_max)
     return conn.execute(delete(said_messages).where(tuple_(*key).in_(some))).rowcount

@@ -41,12 +41,14 @@ class MarkedJournal(SqlJournal):
         super().__init__(path)
         self.marks: dict[str, float] = {}
         self.silent = False
+        self.asked = 0
 
     async def record(self, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
         late = [turn for turn in opened if turn.opened_at > self.marks.get(turn.scope.user, 0.0)]
         await super().record(late, closed)
 
     async def said_before(self, message_ids: Sequence[str]) -> list[SaidBefore]:
+        self.asked += len(message_ids)
         if self.silent:
             raise JournalError("silent")
         return await super().said_before(message_ids)
@@ -82,6 +84,7 @@ class Talk:
         *,
         capture: str = "observe",
         rules: RecoveryRules = RecoveryRules(),
+        seen_max: int = 20_000,
         permissions: PermissionRules = PermissionRules(),
         upstream: VerdictRules = NO_SOURCES,
     ) -> None:
@@ -92,6 +95,7 @@ class Talk:
         self.learnt: Counter[str] = Counter()
         self.answers: dict[str, str | None] = {}
         self.counted: Counter[str] = Counter()
+        self._seen_max = seen_max
         self._capture, self._rules, self._permissions, self._upstream = capture, rules, permissions, upstream
         self.restart()
 
@@ -108,7 +112,7 @@ class Talk:
             capture=self._capture,
             upstream=self._upstream,
             recovery=Recovery(
-                SeenMessages(self.journal, lookup_timeout_s=5.0),
+                SeenMessages(self.journal, messages_max=self._seen_max, lookup_timeout_s=5.0),
                 self._rules,
                 on_history=lambda word, number: self.counted.update({word: number}),
             ),

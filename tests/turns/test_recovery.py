@@ -139,6 +139,23 @@ def _request(*said: str) -> tuple[RequestHead, bytes]:
     return RequestHead("POST", "/v1/chat/completions", {"x-user-id": ("alice",)}), body
 
 
+async def test_of_a_long_conversation_only_what_is_new_since_the_last_request_is_looked_at(
+    journal: MarkedJournal,
+) -> None:
+    talk = Talk(journal, seen_max=2)  # so that each further look at the history would have to ask the journal
+    history: list[str] = []
+    for number in range(20):
+        await talk.ask(*history, f"I own {number} cats")
+        history += [f"I own {number} cats", ">Noted."]
+    assert journal.asked == 0
+
+
+async def test_examples_are_looked_for_in_the_journal_once(talk: Talk) -> None:
+    for number in range(10):
+        await talk.ask(*EXAMPLES, f"I own {number} cats")
+    assert talk.journal.asked == 2
+
+
 async def test_after_a_restart_the_journal_knows_what_was_seen(talk: Talk) -> None:
     await talk.ask(TEA)
     await talk.ask(TEA, ">a", MILK)
@@ -415,14 +432,19 @@ async def test_a_pile_of_declined_words_is_remembered_by_its_beginning(journal: 
     assert await talk.learn() == {TEA: 1, CAKE: 1}
 
 
-async def test_an_anchor_that_outlives_what_was_declined_after_it_proves_nothing(talk: Talk) -> None:
+async def test_words_so_old_that_what_was_declined_after_them_may_be_forgotten_prove_nothing(
+    journal: MarkedJournal,
+) -> None:
+    talk = Talk(journal, seen_max=2)
     await talk.ask(TEA)
     await talk.ask(TEA, ">a", MILK, headers={"x-semmem-memory": "off"})
-    talk.restart()
-    talk.now += 7 * DAY_S
-    await talk.journal.prune(done_before=talk.now - 7 * DAY_S + 15.0)
-    await talk.ask(TEA, ">a", MILK, ">b", CAKE)
-    assert await talk.learn() == {TEA: 1, CAKE: 1}
+    await talk.ask(TEA)
+    await talk.ask(CAKE)  # of the two that this process remembers one is TEA
+    talk.now += 8 * DAY_S
+    await journal.prune(done_before=talk.now - 7 * DAY_S)
+    await talk.ask(TEA, ">a", MILK, ">b", SUGAR)
+    await talk.learn()
+    assert MILK not in talk.learnt
 
 
 # --- what was erased -------------------------------------------------------------------------------------------------
