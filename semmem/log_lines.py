@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
+from typing import TextIO
 
 LINE_BYTES_MAX = 65_536
 """A longer line of somebody else's is cut into lines of this length."""
@@ -47,7 +48,7 @@ def logging_to_stderr(*, as_json: bool, level: str) -> Iterator[Callable[[str], 
         yield _say
         return
     with _Wrapped() as wrapped:
-        handler = logging.StreamHandler(wrapped.stderr)
+        handler: logging.StreamHandler[TextIO] = logging.StreamHandler(wrapped.stderr)
         _configure(handler, JsonLines(), level)
         logging.captureWarnings(True)
         with _uncaught_are_logged():

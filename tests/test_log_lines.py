@@ -40,19 +40,23 @@ def lines(text: str) -> list[Line]:
     return found
 
 
-def start(file: Path, **rest: Any) -> subprocess.Popen[str]:
-    environ = os.environ | {"HF_HUB_OFFLINE": "1", "GRPC_VERBOSITY": "DEBUG", "PYTHONWARNINGS": "default"}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    command = [sys.executable, "-m", "semmem", "serve", "--config", str(file)]
-    return subprocess.Popen(command, text=True, env=environ, **pipes, **rest)
+ENVIRON = os.environ | {"HF_HUB_OFFLINE": "1", "GRPC_VERBOSITY": "DEBUG", "PYTHONWARNINGS": "default"}
+
+
+def command(file: Path) -> list[str]:
+    return [sys.executable, "-m", "semmem", "serve", "--config", str(file)]
+
+
+def told(file: Path) -> tuple[int, str, str]:
+    """Exit status, stdout and stderr of a semmem that ends by itself."""
+    done = subprocess.run(command(file), capture_output=True, text=True, env=ENVIRON, timeout=START_S)
+    return done.returncode, done.stdout, done.stderr
 
 
 def test_a_whole_life_is_json_from_the_first_line_to_the_last(tmp_path: Path) -> None:
     out, err = tmp_path / "out", tmp_path / "err"
     with out.open("w") as stdout, err.open("w") as stderr:
-        environ = os.environ | {"HF_HUB_OFFLINE": "1", "GRPC_VERBOSITY": "DEBUG", "PYTHONWARNINGS": "default"}
-        command = [sys.executable, "-m", "semmem", "serve", "--config", str(config(tmp_path))]
-        process = subprocess.Popen(command, stdout=stdout, stderr=stderr, env=environ)
+        process = subprocess.Popen(command(config(tmp_path)), stdout=stdout, stderr=stderr, env=ENVIRON)
         try:
             deadline = time.monotonic() + START_S
             while "semmem ready" not in out.read_text():
@@ -66,24 +70,20 @@ def test_a_whole_life_is_json_from_the_first_line_to_the_last(tmp_path: Path) ->
             process.wait()
     (ready,) = lines(out.read_text())
     assert ready["message"].startswith("semmem ready grpc=127.0.0.1:")
-    told = lines(err.read_text())
-    assert any("no embedder" in line["message"] for line in told)
+    assert any("no embedder" in line["message"] for line in lines(err.read_text()))
 
 
 def test_a_start_that_fails_is_told_in_json(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "journal.db").write_text("this is no database " * 100)
-    process = start(config(tmp_path))
-    out, err = process.communicate(timeout=START_S)
-    assert process.returncode == 1
-    assert out == ""
+    status, out, err = told(config(tmp_path))
+    assert (status, out) == (1, "")
     assert any(line["level"] == "critical" and line["message"].startswith("cannot go on") for line in lines(err))
 
 
 def test_a_configuration_that_is_refused_is_told_in_json(tmp_path: Path) -> None:
-    process = start(config(tmp_path, data_dir="/proc/nope", deadlines={"phase_ms": 5000}))
-    _, err = process.communicate(timeout=START_S)
-    assert process.returncode == 2
+    status, out, err = told(config(tmp_path, data_dir="/proc/nope", deadlines={"phase_ms": 5000}))
+    assert (status, out) == (2, "")
     assert {line["level"] for line in lines(err)} == {"critical"}
     assert len(lines(err)) == 2
 
@@ -120,7 +120,7 @@ def test_whoever_prints_in_this_process_prints_json() -> None:
     done = subprocess.run([sys.executable, "-c", STRANGERS], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert [line["message"] for line in lines(done.stdout)] == ["first"]
-    told = lines(done.stderr)
+    found = lines(done.stderr)
     for part in (
         "a warning",
         "two\nlines",
@@ -133,9 +133,9 @@ def test_whoever_prints_in_this_process_prints_json() -> None:
         "Exception in callback",
         "nobody catches this",
     ):
-        assert any(part in line["message"] for line in told), (part, told)
-    assert sum(line["message"].count("x" * 1000) for line in told) >= 3 * LINE_BYTES_MAX // 1000 - 3
-    assert any("IndexError" in line.get("trace", "") for line in told)
+        assert any(part in line["message"] for line in found), (part, found)
+    assert sum(line["message"].count("x" * 1000) for line in found) >= 3 * LINE_BYTES_MAX // 1000 - 3
+    assert any("IndexError" in line.get("trace", "") for line in found)
 
 
 def test_plain_lines_stay_plain() -> None:

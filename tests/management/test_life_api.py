@@ -202,6 +202,35 @@ async def test_history_tells_every_version_oldest_first_and_what_took_its_place(
     assert told["uses"] == {"count": 3, "last_at": "2027-01-15T08:00:00.000Z"}
 
 
+async def test_history_tells_why_each_version_was_replaced_and_what_was_dropped(api: LifeApi) -> None:
+    await api.journal.keep_version(await api.put("m", "User lives in Porto", age_days=3))
+    await api.journal.keep_version(await api.put("m", "User lives in Lisbon", age_days=2, version=2))
+    merged = {"merged": ["x"]}
+    await api.journal.keep_version(await api.put("m", "User lives in Lisbon", age_days=1, version=3, metadata=merged))
+    why = merged | {"superseded_by": "n", "superseded_why": "contradicted"}
+    await api.put("m", "User lives in Lisbon", version=4, status=MemoryStatus.SUPERSEDED, metadata=why)
+    for seconds in (0, 5):
+        await api.journal.note_dropped(Scope("alice"), "m", "repeated", now=NOW + seconds)
+    told = (await api.client.get("/m/history")).json()
+    assert [each["replaced_why"] for each in told["versions"]] == ["updated", "merged", "contradicted"]
+    assert told["current"]["superseded_why"] == "contradicted"
+    assert told["dropped"] == [{"reason": "repeated", "times": 2, "last_at": "2027-01-15T08:00:05.000Z"}]
+
+
+@pytest.mark.parametrize("erase", ["a memory", "a user", "turns"])
+async def test_what_was_dropped_is_erased_with_its_memory(api: LifeApi, erase: str) -> None:
+    await api.journal.note_dropped(Scope("alice"), "m", "repeated", now=NOW)
+    await api.journal.note_dropped(Scope("bob"), "m", "repeated", now=NOW)
+    if erase == "a memory":
+        await api.journal.forget_memories(Scope("alice"), ["m"])
+    elif erase == "a user":
+        await api.journal.forget_user("alice")
+    else:
+        await api.journal.forget_turns(Scope("alice"))
+    assert await api.journal.dropped(Scope("alice"), "m") == []
+    assert len(await api.journal.dropped(Scope("bob"), "m")) == 1
+
+
 async def test_somebody_elses_history_does_not_exist(api: LifeApi) -> None:
     bobs = await api.put("m", "User lives in Porto", user="bob")
     await api.journal.keep_version(bobs)
