@@ -38,23 +38,20 @@ from semmem.metering import MeteredEmbedder, MeteredStore, count_removals
 from semmem.metrics import Metrics
 from semmem.ports import (
     Batch,
-    DiskBound,
     Embedder,
     EmbedderError,
     JournalError,
     Purgeable,
     SemmemError,
     Store,
-    StoreDamaged,
     StoreError,
-    StoreUnavailable,
     Sweepable,
 )
 from semmem.retrieval.hot_memories import HotMemories
+from semmem.store_watch import DiskWatch, open_store
 
 log = logging.getLogger(__name__)
 
-STORE_RETRY_S = 2.0
 HEALTH_INTERVAL_S = 5.0
 DRIFT_INTERVAL_S = 5.0
 PRUNE_INTERVAL_S = 600.0
@@ -82,8 +79,8 @@ class App:
         self._hidden: assembly_erasure.Hidden | None = None
         self._sweepable: Sweepable | None = None
         self._purgeable: Purgeable | None = None
-        self._disk: DiskBound | None = None
-        self._up = {"journal": False, "embedder": False, "store": False}
+        self._disk = DiskWatch(None)
+        self._up = {"journal": False, "embedder": False, "store": False, "disk": True}
         self._embedder_tried = asyncio.Event()
         self._store_tried = asyncio.Event()
         self._fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -195,30 +192,20 @@ class App:
             self._sweepable = self._purgeable = in_process = InProcessStore()
             return in_process
         self._sweepable = self._purgeable = milvus = assembly.milvus(self._settings, signature)
-        if isinstance(milvus, EmbeddedMilvus):
-            self._disk = milvus
-            self._up["disk"] = True
+        self._disk = DiskWatch(milvus if isinstance(milvus, EmbeddedMilvus) else None)
         return milvus
 
     async def _open_store(self, store: Store) -> None:
-        """Open, again and again while it is unreachable. A store that answers but does not fit is fatal."""
-        why = ""
-        while not self._up["store"]:
-            try:
-                await store.open()
-                self._up["store"] = True
-            except StoreDamaged as error:
-                if why != str(error):  # once: it names files, and waits for a person
-                    log.error("store damaged, requests pass without memory: %s", error)
-                why = str(error)
-            except StoreUnavailable as error:
-                log.error("store unavailable, memory disabled until it answers: %s", error)
-            except StoreError as error:
-                self._fail(error)
-                return
+        """A store that answers but does not fit is fatal."""
+
+        def tried(is_open: bool) -> None:
+            self._up["store"] = is_open
             self._store_tried.set()
-            if not self._up["store"]:
-                await asyncio.sleep(STORE_RETRY_S)
+
+        try:
+            await open_store(store, tried)
+        except StoreError as error:
+            self._fail(error)
 
     async def _open_embedder(self, embedder: Embedder) -> None:
         try:
@@ -339,8 +326,8 @@ class App:
             turned_away = backends.journal.turned_away
             if self._store_tried.is_set():
                 await self._watch_store(backends.store)
-            if self._disk is not None:
-                await self._watch_disk(self._disk)
+            await self._disk.look()
+            self._up["disk"] = self._disk.has_room
             due = time.monotonic() - pruned > PRUNE_INTERVAL_S
             await self._watch_journal(backends, prune=due)
             if due:
@@ -358,20 +345,8 @@ class App:
         if self._up["store"] and not was_up:
             log.info("store answers again")
 
-    async def _watch_disk(self, disk: DiskBound) -> None:
-        was_up = self._up["disk"]
-        try:
-            await disk.check_room()
-            self._up["disk"] = True
-        except StoreError as error:
-            self._up["disk"] = False
-            if was_up:
-                log.error("disk full, memories are read but none is written: %s", error)
-        if self._up["disk"] and not was_up:
-            log.info("the disk has room again")
-
     def _can_learn(self) -> bool:
-        return self._up["store"] and self._up.get("disk", True)
+        return self._up["store"] and self._disk.has_room
 
     async def _upkeep(self, backends: Backends) -> None:
         """Go through what is remembered: replaced versions, expired memories, and all that upkeep has rules for."""

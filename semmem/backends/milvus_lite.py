@@ -206,7 +206,7 @@ class MilvusLiteProcess:
             try:
                 await self._start_child(port)
             except StoreDamaged as error:
-                logger.error("milvus lite could not be started again: %s", error)
+                logger.error("milvus lite was not started again: %s", error)
             except StoreError as error:
                 logger.warning("milvus lite could not be started again: %s", type(error).__name__)
 

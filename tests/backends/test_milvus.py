@@ -26,7 +26,7 @@ from semmem.backends.milvus_lite import MilvusLiteProcess
 from semmem.backends.milvus_reads import Reads, RecentWrites
 from semmem.backends.milvus_rows import quote, row_id, row_of
 from semmem.memory import Memory, MemoryStatus, Scope
-from semmem.ports import StoreError, StoreTimeout, StoreUnavailable
+from semmem.ports import StoreError, StoreMismatch, StoreTimeout, StoreUnavailable
 from semmem.storable import CONTENT_BYTES_MAX
 from tests.backends.conftest import milvus_store
 from tests.backends.memories import DIMENSION, NOW, found, found_ids, memory, put, towards
@@ -98,7 +98,7 @@ async def test_a_collection_made_for_other_vectors_is_refused(
     other = milvus_store(lite.uri, shared_collection, **options)
     with pytest.raises(StoreError) as raised:
         await other.open()
-    assert type(raised.value) is StoreError
+    assert type(raised.value) is StoreMismatch
     for words in [shared_collection, "reindex", *named]:
         assert words in str(raised.value)
     await other.close()

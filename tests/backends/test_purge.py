@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from milvus_lite import CollectionSchema, DataType, FieldSchema, MilvusLite
 
+from semmem.backends import milvus_lite_purge
 from semmem.backends.milvus import MilvusStore
 from semmem.backends.milvus_embedded import EmbeddedMilvus
 from semmem.backends.milvus_lite import MilvusLiteProcess
@@ -232,3 +234,31 @@ async def test_every_type_of_memory_leaves_the_files(data_dir: Path, kind: Memor
         assert await store.forget_scope(Scope("u"), types=[kind]) == 1
         await store.purge()
         assert files_holding(data_dir, [gone]) == set()
+
+
+def test_a_deletion_that_reaches_the_files_in_the_middle_of_a_purge_stays_a_deletion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A caller that gave up waiting lets others write; the purge goes on in the child all the same."""
+    fields = [
+        FieldSchema("id", DataType.VARCHAR, is_primary=True, max_length=64),
+        FieldSchema("embedding", DataType.FLOAT_VECTOR, dim=2),
+    ]
+    rewrite = milvus_lite_purge._rewrite
+
+    def overtaken(collection: Any, partition: str, name: str) -> None:
+        rewrite(collection, partition, name)
+        collection.delete(["kept until now"])
+        collection.flush()
+
+    with MilvusLite(str(tmp_path)) as engine:
+        collection = engine.create_collection("c", CollectionSchema(fields))
+        collection.insert([{"id": id, "embedding": [1.0, 0.0]} for id in ("gone", "kept until now", "stays")])
+        collection.flush()
+        collection.delete(["gone"])
+        collection.flush()
+        monkeypatch.setattr(milvus_lite_purge, "_rewrite", overtaken)
+        milvus_lite_purge.purge(collection)
+        assert [row["id"] for row in collection.query("", limit=10)] == ["stays"]
+    with MilvusLite(str(tmp_path)) as engine:
+        assert [row["id"] for row in engine.get_collection("c").query("", limit=10)] == ["stays"]

@@ -24,6 +24,7 @@ from semmem.memory import Memory, Scope
 from semmem.metrics import Metrics
 from semmem.ports import JournalError, StoreFull
 from semmem.retrieval.recall import Recall, RecallRules
+from tests.erasing import Erasing
 from tests.fakes import HashEmbedder, hot
 from tests.management.test_preview_command import TOKEN, running
 
@@ -102,7 +103,17 @@ async def api(
     """The application over ASGI on a store and a journal that are open."""
     journal, kept = SqlJournal(folder / "journal.db"), InProcessStore() if store is None else store
     recall = Recall(hot(kept), HashEmbedder(), RecallRules())
-    memories = Memories(kept, HashEmbedder(), journal, Quota(kept, journal, memories_max=5), recall, clock=lambda: 1e9)
+    erasing = Erasing(kept, journal, clock=lambda: 1e9)
+    memories = Memories(
+        erasing.store,
+        HashEmbedder(),
+        journal,
+        Quota(kept, journal, memories_max=5),
+        recall,
+        clock=lambda: 1e9,
+        erasure=erasing.erasure,
+        holds=erasing.holds,
+    )
     purging = None if files is None else Purging([journal, files])
     app = create_api(memories, AccessRules(admin_token=TOKEN), Metrics(), purging=purging)
     await kept.open()
