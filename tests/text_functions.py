@@ -20,6 +20,7 @@ from semmem.dialects import Malformed
 from semmem.dialects.bounded import BoundedBody, TextTail
 from semmem.dialects.chat import ChatCompletions
 from semmem.dialects.json_splice import decode_repaired, read_elements, read_object
+from semmem.dialects.json_values import holds_more_than
 from semmem.dialects.messages import AnthropicMessages
 from semmem.dialects.own_members import controls
 from semmem.dialects.responses import Responses
@@ -282,6 +283,7 @@ REGISTRY: Mapping[str, Call] = {
         for body in _bodies(t)
     ],
     "dialects.json_splice.read_elements": _elements,
+    "dialects.json_values.holds_more_than": lambda t: [holds_more_than(len(t) // 1000, body) for body in _bodies(t)],
     "dialects.own_members.controls": lambda t: controls(
         {name: msgspec.json.encode(_raw(t).decode()) for name in ("memory_config", "memory_context", "user")}
     ),
@@ -408,6 +410,8 @@ _NAMES = "takes ids, names or settings, whose length others bound"
 _VALUES = "copies plain values and reads no text"
 _WAITS = "awaits stores and models; what it reads of a text is done by functions of this table"
 NEEDLESS: Mapping[str, str] = {
+    "dialects.reading.read": "holds_more_than and every parse above",
+    "extraction.rules.facts_of": "facts_in, which is in the table above",
     "dialects.dialect_for": _NAMES,
     "dialects.json_splice.cut_members": "called with every parse above",
     "dialects.json_splice.insert_element": "called with every parse above",
