@@ -15,7 +15,7 @@ GROWTH_MAX = 25.0
 """Ten times the text may take this many times as long: caches cost something, and a square costs 100."""
 FLOOR_S = 0.03
 """What is faster than this, whatever the size, is no matter, and too short to be measured well."""
-DEAR_S = 0.0015
+DEAR_S = 0.001
 """What takes as long as this for the middle size is not tried with the largest: it shows its growth before."""
 TRIES = 5
 
@@ -84,7 +84,8 @@ def _is_linear(call: Call, kind: str) -> bool:
         return True
     if took < DEAR_S:
         short, middle = middle, long
-    if _seconds(call, middle) <= FLOOR_S:
+        took = _seconds(call, middle)
+    if took <= max(FLOOR_S, GROWTH_MAX * _seconds(call, short)):
         return True
     return _best(call, middle) <= max(FLOOR_S, GROWTH_MAX * _best(call, short))
 

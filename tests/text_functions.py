@@ -393,7 +393,7 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.time_filter.names": lambda t: time_filter.names(_memory(t), Interval(NOW - 1000, NOW)),
     "retrieval.time_filter.time_filter": lambda t: time_filter.time_filter(t, NOW),
     "retrieval.word_index.WordIndex.match": _matched,
-    "retrieval.words.terms": lambda t: words.terms(_split(t)),
+    "retrieval.words.terms": lambda t: words.terms(words.words(t)),
     "retrieval.words.words": words.words,
     # screening and time expressions
     "screening.is_instruction": is_instruction,
