@@ -121,7 +121,7 @@ def _said(text: str) -> Conversation:
 
 
 def _memory(text: str) -> Memory:
-    vector = np.ones(4, dtype=np.float32) / 2
+    vector = np.full(4, 0.5, dtype=np.float32)
     return Memory("mem_1", 1, MemoryType.SEMANTIC, text, "ada", embedding=vector)
 
 
@@ -219,7 +219,7 @@ def _best(text: str) -> object:
     index = MemoryIndex([_memory(text), _memory("likes tea")])
     during = Interval(NOW - 1000, NOW)
     return best_of(
-        index, text, np.ones(4, np.float32) / 2, strategy=Strategy.HYBRID, scope=Scope("ada"), now=NOW, during=during
+        index, text, np.full(4, 0.5, np.float32), strategy=Strategy.HYBRID, scope=Scope("ada"), now=NOW, during=during
     )
 
 

@@ -22,7 +22,7 @@ EXPECTED = {
     "ten messages of 16 KB": {"no_hits", "general_fact"},
     "500,000 messages in 15 MB": {"oversize"},
     "one message of 15 MB": {"no_hits", "general_fact", "timeout"},
-    "15 MB of escapes": {"no_hits", "general_fact", "malformed", "timeout"},
+    "15 MB of escapes": {"greeting", "no_hits", "general_fact", "malformed", "timeout"},
 }
 
 
