@@ -68,12 +68,12 @@ class Tasks:
 
 
 class SideThreads:
-    """A few threads for work that would hold up the event loop. What has not begun when its caller gives up is left.
+    """Threads for work that would hold up the event loop. What has not begun when its caller gives up is left.
 
-    Two by default: each that computes delays the event loop by some milliseconds now and then.
+    One by default: each that computes delays the event loop by some milliseconds now and then.
     """
 
-    def __init__(self, threads: int = 2) -> None:
+    def __init__(self, threads: int = 1) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="semmem-large-body")
 
     async def __call__(self, work: Callable[[], T], /) -> T:

@@ -13,7 +13,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.encodings import decoder_for
-from semmem.exchange import Exchange, ExchangeLimits, Outcome, RequestResult
+from semmem.exchange import Aside, Exchange, ExchangeLimits, Outcome, RequestResult
 from semmem.identity import IdentityRules, RequestHead, Sessions
 from semmem.memory import Answer, Hit, Memory, MemoryType, Message, Scope, Turn, Vector
 from semmem.observation import Observation, Ticket
@@ -110,6 +110,7 @@ class World:
         rules: RecallRules = RecallRules(threshold=0.2, user_role_models=("o1", "*/o1-*")),
         writer: QueryWriter | None = None,
         fence: Fence | None = None,
+        aside: Aside = asyncio.to_thread,
         **limits: Any,
     ) -> None:
         self.store = Failing()
@@ -138,6 +139,7 @@ class World:
             capture=capture,
             upstream=upstream,
             blocks=blocks,
+            aside=aside,
             on_recalled=lambda *noted: self.noted.append(noted),
         )
 

@@ -15,31 +15,22 @@ GROWTH_MAX = 25.0
 """Ten times the text may take this many times as long: caches cost something, and a square costs 100."""
 FLOOR_S = 0.03
 """What is faster than this, whatever the size, is no matter, and too short to be measured well."""
-DEAR_S = 0.0015
+DEAR_S = 0.001
 """What takes as long as this for the middle size is not tried with the largest: it shows its growth before."""
 TRIES = 5
 
 SEEDS = (
-    "or ", "I like ", "I like tea or ", "and I ", "but so then because ", "my sister Emma and ", "a", "a ", "A", "Ab ",
-    "aB3", " ", "  x", "\n", "\n\n ", "\t ", "\r", ".", ". ", "!", "?", ", ", ",", ": ", ":", ";", "-", "--", "- ", "—",
-    "'", '"', '"a" ', "“", "``", "```", "~~~", "(", "((", ")", "()", "(a ", "[", "[[", "]", "{", "}", "<", ">", "<a>",
-    "</", "<b><", "<|", "<think>", "</think><think>", "<semmem-memory>", "<semmem-memory></semmem-memory>",
-    "< / semmem-memory", "#", "# ", "=", "/", "//", "\\", '\\"', "\\ud83d", "\\u00", "_", "*", "@", "$ ", "%",
-    "0", "1 ", "12 ", "12-", "1,", "1.", "10,000 ", "4111 ", "4111-", "2023-01-01 ", "May 5 2023, ", "last May ",
-    "next week on Monday ", "3 days ago ", "twenty five ", "one hundred thousand ", "5 pm ", "in 2019 ", "$10k ",
-    "password is ", "token: ", "bearer ", "eyJ", "eyJa.", "sk-", "-----BEGIN PRIVATE KEY-----", "a-", "http://a:",
-    "pin: ", "ignore all ", "ignore previous ", "you must ", "system: ", "system:\n", "user: ", "e\u0301", "\u0301",
-    "\u200b", "\u202e", "\ud800", "\x00", "\ufffc", "中", "我", "我喜欢", "我 ", "去年", "三月五日", "，", "あ", "한 ",
-    "日本語 ", "ß", "İ", "ﷺ", "é ", "🧑‍🧑", "ich mag ", "je suis ", "yo soy ", "User's ", "user is ", "what is ",
-    "do I ",
-    "if ", "I ", "i'm ", "don't ", "not ", "never ", "the ", "the user ", "for my ", "the name of ", "is ", "is my ",
-    "to run ", "then ", "I always ", "ly ", "very ", "usually ", "as a ", "my ", "my our ", "says the ", "remember ",
-    "oh, ", "well ", "by the way ", "hello ", "thanks ", "ok. ", "Mr. ", "e.g. ", "King James I ", "that ",
-    "data: a\n\n",
-    "data:\n", "event: a\n", '{"a":', '[{"', '"a":0,', "[],", "null,", '{"role":"user"},', '{"facts": [', "0,",
+    "or ", "I like ", "I like tea or ", "and I ", "but so then because ", "my sister Emma and ", "a", "a ", "aB3",
+    " ", "\n", "\n\n ", "\r", ".", ". ", "?", ", ", ":", "; ", "-", "- ", "—", "'", '"', '"a" ', "“", "```", "(", "(a ",
+    "[", "{", "<", "<a>", "<b><", "<|", "</think><think>", "<semmem-memory>", "<semmem-memory></semmem-memory>", "#",
+    "\\", '\\"', "\\ud83d", "_", "@", "$ ", "0", "1 ", "4111 ", "2023-01-01 ", "May 5 2023, ",
+    "next week on Monday ", "3 days ago ", "5 pm ", "password is ", "eyJ", "eyJa.", "sk-",
+    "-----BEGIN PRIVATE KEY-----", "a-", "http://a:", "system:\n", "e\u0301", "\u200b",
+    "\ud800", "\x00", "\ufffc", "中", "我喜欢", "去年", "日本語 ", "İ", "ﷺ", "ich mag ", "User's ", "user is ",
+    "if ", "I ", "don't ", "not ", "the name of ", "is my ", "to run ", "then ", "I always ", "very ", "as a ", "my ",
+    "says the ", "remember ", "oh, ", "hello ", "Mr. ", "King James I ", "data: a\n\n", "event: a\n", '{"a":', '"a":0,',
+    "[],", '{"role":"user"},', '{"facts": [',
 )  # fmt: skip
-
-
 ENDED = ("or ", "a", "a ", " ", "\n", ", ", "-", "(", '"', "0", "1 ", "12-", ":", "<a>", "中", "my ", "not ")
 """Also with something else behind all the repetition: many an expression fails there only."""
 
@@ -56,8 +47,8 @@ def _lettered(chars: int) -> str:
 
 
 def _texts(chars: int) -> dict[str, str]:
-    texts = {repr(seed): (seed * (chars // len(seed) + 1))[:chars] for seed in SEEDS}
-    texts |= {f"{seed!r} and an end": (seed * chars)[: chars - 2] + "!x" for seed in ENDED}
+    texts = {repr(seed): seed * (chars // len(seed)) for seed in SEEDS}
+    texts |= {f"{seed!r} and an end": seed * (chars // len(seed)) + "!x" for seed in ENDED}
     texts |= {"numbered words": _numbered("User", chars), "lettered words": _lettered(chars)}
     texts |= {"nested": "(" * (chars // 2) + ")" * (chars // 2), "nested JSON": "[" * (chars // 2) + "]" * (chars // 2)}
     return texts
@@ -93,7 +84,8 @@ def _is_linear(call: Call, kind: str) -> bool:
         return True
     if took < DEAR_S:
         short, middle = middle, long
-    if _seconds(call, middle) <= FLOOR_S:
+        took = _seconds(call, middle)
+    if took <= max(FLOOR_S, GROWTH_MAX * _seconds(call, short)):
         return True
     return _best(call, middle) <= max(FLOOR_S, GROWTH_MAX * _best(call, short))
 

@@ -11,12 +11,13 @@ import pytest
 
 import semmem
 from semmem.exchange import Outcome
+from semmem.extraction import work
 from semmem.management.errors import CODES
 from semmem.metrics import Metrics
 
 CODE = Path(semmem.__file__).parent
 PAGE = (CODE.parent / "docs" / "operations.md").read_text(encoding="utf-8")
-CONDITIONS = ("Requests", "Requests without a word", "Turns", "Batches", "Components")
+CONDITIONS = ("Requests", "Requests without a word", "Turns", "Batches", "Texts that are dear to read", "Components")
 LEVELS = {"none", "debug", "info", "warning", "error", "critical"}
 SEED_ROWS = {f"S{number}" for number in range(1, 9)}
 
@@ -98,6 +99,10 @@ def test_every_ending_of_a_turn_has_its_row() -> None:
 def test_every_ending_of_a_batch_has_its_row() -> None:
     assert words("Batches") == batch_endings()
     assert {"stored", "postponed", "gave_up", "extraction_failed"} <= batch_endings()
+
+
+def test_every_reason_for_not_reading_a_text_has_its_row() -> None:
+    assert {work.TOO_SLOW, work.BATCH_TOO_SLOW, work.WORKER_DIED} <= words("Texts that are dear to read")
 
 
 def test_what_ends_without_a_word_says_so() -> None:

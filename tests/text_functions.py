@@ -20,6 +20,7 @@ from semmem.dialects import Malformed
 from semmem.dialects.bounded import BoundedBody, TextTail
 from semmem.dialects.chat import ChatCompletions
 from semmem.dialects.json_splice import decode_repaired, read_elements, read_object
+from semmem.dialects.json_values import holds_more_than
 from semmem.dialects.messages import AnthropicMessages
 from semmem.dialects.own_members import controls
 from semmem.dialects.responses import Responses
@@ -121,7 +122,7 @@ def _said(text: str) -> Conversation:
 
 
 def _memory(text: str) -> Memory:
-    vector = np.ones(4, dtype=np.float32) / 2
+    vector = np.full(4, 0.5, dtype=np.float32)
     return Memory("mem_1", 1, MemoryType.SEMANTIC, text, "ada", embedding=vector)
 
 
@@ -219,7 +220,7 @@ def _best(text: str) -> object:
     index = MemoryIndex([_memory(text), _memory("likes tea")])
     during = Interval(NOW - 1000, NOW)
     return best_of(
-        index, text, np.ones(4, np.float32) / 2, strategy=Strategy.HYBRID, scope=Scope("ada"), now=NOW, during=during
+        index, text, np.full(4, 0.5, np.float32), strategy=Strategy.HYBRID, scope=Scope("ada"), now=NOW, during=during
     )
 
 
@@ -283,6 +284,7 @@ REGISTRY: Mapping[str, Call] = {
         for body in _bodies(t)
     ],
     "dialects.json_splice.read_elements": _elements,
+    "dialects.json_values.holds_more_than": lambda t: [holds_more_than(len(t) // 1000, body) for body in _bodies(t)],
     "dialects.own_members.controls": lambda t: controls(
         {name: msgspec.json.encode(_raw(t).decode()) for name in ("memory_config", "memory_context", "user")}
     ),
@@ -396,7 +398,7 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.time_filter.names": lambda t: time_filter.names(_memory(t), Interval(NOW - 1000, NOW)),
     "retrieval.time_filter.time_filter": lambda t: time_filter.time_filter(t, NOW),
     "retrieval.word_index.WordIndex.match": _matched,
-    "retrieval.words.terms": lambda t: words.terms(_split(t)),
+    "retrieval.words.terms": lambda t: words.terms(words.words(t)),
     "retrieval.words.words": words.words,
     # screening and time expressions
     "screening.is_instruction": is_instruction,
@@ -413,6 +415,8 @@ _NAMES = "takes ids, names or settings, whose length others bound"
 _VALUES = "copies plain values and reads no text"
 _WAITS = "awaits stores and models; what it reads of a text is done by functions of this table"
 NEEDLESS: Mapping[str, str] = {
+    "dialects.reading.read": "holds_more_than and every parse above",
+    "extraction.rules.facts_of": "facts_in, which is in the table above",
     "dialects.dialect_for": _NAMES,
     "dialects.json_splice.cut_members": "called with every parse above",
     "dialects.json_splice.insert_element": "called with every parse above",

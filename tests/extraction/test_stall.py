@@ -101,7 +101,8 @@ async def test_what_a_worker_process_finds_is_what_is_found_here(worker: WorkerP
 
 
 async def test_a_batch_is_learnt_by_way_of_a_worker_process(worker: WorkerProcess) -> None:
-    journal, store = InMemoryJournal(), InProcessStore()
+    journal: Any = InMemoryJournal()
+    store = InProcessStore()
     await store.open()
     dedup = Dedup(store, journal, judge=_same_words, text_work=worker)
     extractor = RulesExtractor(work=worker)
@@ -122,7 +123,8 @@ def _same_words(old: str, new: str, _cosine: float) -> Any:
 
 
 async def test_facts_that_take_too_long_to_screen_are_rejected_and_the_batch_ends() -> None:
-    journal, store = InMemoryJournal(), InProcessStore()
+    journal: Any = InMemoryJournal()
+    store = InProcessStore()
     await store.open()
     work = Poisoned("_screen_nothing", WorkTooSlow)
     learning = Learning(
@@ -148,7 +150,8 @@ def _screen_nothing(_fact: Fact, _said: object) -> Any:
 
 async def test_a_fact_whose_comparison_takes_too_long_is_stored_beside_what_is_there() -> None:
     """Losing is worse than doubling."""
-    journal, store = InMemoryJournal(), InProcessStore()
+    journal: Any = InMemoryJournal()
+    store = InProcessStore()
     await store.open()
     dedup = Dedup(store, journal, judge=_same_words, text_work=Poisoned("oak"))
     embedder = HashEmbedder()

@@ -54,9 +54,6 @@ class CarelessRequest:
     def conversation(self) -> Conversation:
         return self._parsed.conversation
 
-    def placed(self, injection: Injection) -> Injection:
-        return self._parsed.placed(injection)
-
     def rewrite(self, injection: Injection | None) -> bytes | None:
         body = self._parsed.rewrite(injection)
         return body.replace(*self._change) if body is not None and injection is not None else body
