@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from semmem.background import DriftLoop, JournalWriter, Learner, Tasks
-from semmem.memory import Scope, Turn
+from semmem.memory import Forgetting, Scope, Turn
 from semmem.ports import Batch, BatchRules, Journal, JournalError, StoreUnavailable, TurnClosed
 
 
@@ -91,6 +92,54 @@ async def test_a_mistake_of_ours_does_not_end_the_writer_and_shows_nothing(caplo
     assert journal.commits == [["a"]]
     assert "TypeError" in caplog.text
     assert "the user said" not in caplog.text
+
+
+async def test_erased_halves_are_dropped_and_the_others_are_written() -> None:
+    journal = Recording()
+    writer = writer_for(journal)
+    again = replace(turn("said again"), opened_at=9.0)
+    for half in (turn("a"), TurnClosed("a", "answered", 2.0, "hi"), turn("said again"), again):
+        writer.offer(half)
+    other = replace(turn("b"), scope=Scope("v", session="s"))
+    writer.offer(other)
+    writer.offer(TurnClosed("b", "answered", 2.0, "hi"))
+    assert writer.forget(Forgetting(Scope("u"), 5.0)) == (3, ["a"])
+    async with running(writer):
+        assert await writer.drained(5.0)
+    assert journal.commits == [["said again", "b", "b"]]
+
+
+async def test_what_is_erased_while_it_is_committed_is_not_tried_again_and_nothing_else_is_lost() -> None:
+    class FirstFails(Recording):
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        async def record(self, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
+            first = not self.begun.is_set()
+            self.begun.set()
+            await self.go_on.wait()
+            if first:
+                raise JournalError("disk full")
+            await super().record(opened, closed)
+
+    journal = FirstFails()
+    writer = writer_for(journal)
+    other = replace(turn("b"), scope=Scope("v", session="s"))
+    async with running(writer):
+        writer.offer(turn("a"))
+        writer.offer(other)
+        await journal.begun.wait()
+        assert writer.forget(Forgetting(Scope("u"), 5.0)) == (1, ["a"])
+        writer.offer(replace(other, id="c"))
+        journal.go_on.set()
+        assert await writer.drained(5.0)
+    assert [name for commit in journal.commits for name in commit] == ["b", "c"]
+
+
+async def test_a_queue_of_which_everything_is_erased_is_idle() -> None:
+    writer = writer_for(Recording())
+    writer.offer(turn("a"))
+    writer.forget(Forgetting(Scope("u"), 5.0))
+    assert await writer.drained(0.0)
 
 
 async def test_a_full_queue_drops_and_counts() -> None:

@@ -164,6 +164,14 @@ async def test_a_loop_is_one_turn_and_each_of_its_answers_is_wanted() -> None:
     assert [ticket and ticket.turn_id for ticket in tickets] == [client.world.turns[0].id] * 2
 
 
+async def test_the_journal_is_told_which_words_a_loop_only_repeats() -> None:
+    client = Client()
+    await client.asked()
+    for rounds in (1, 2):
+        await client.send(rounds)
+    assert [turn.resumed for turn in client.world.turns] == [False, True, True]
+
+
 async def test_a_retry_of_the_question_searches_again_and_the_loop_goes_on_with_what_it_found() -> None:
     client = Client()
     await client.asked()

@@ -540,3 +540,19 @@ async def test_a_closed_store_is_unavailable_until_opened_again(store: Store, us
     await store.open()
     await store.open()
     assert await found_ids(store, scope) == ["mem_1"]
+
+
+# --- erasing what was said until a time ------------------------------------------------------------------------------
+
+
+async def test_only_what_was_said_until_then_goes(store: Store, user: str) -> None:
+    said = {"early": 99.9994, "at": 100.0, "just after": 100.0001, "late": 101.0}
+    for name, at in said.items():
+        await put(store, memory(user, name, source=Source(time=at)))
+    await put(store, memory(user, "undated", created_at=50.0), memory(user, "elsewhere", project="p", created_at=50.0))
+    await put(store, memory(user, "said anew", source=Source(time=50.0)))
+    await put(store, memory(user, "said anew", version=2, source=Source(time=150.0)))
+    assert await store.forget_scope(Scope(user, project="p"), said_until=100.0) == 1
+    assert await store.forget_scope(Scope(user), said_until=100.0) == 3
+    assert {each.id for each in await store.list(Scope(user))} == {"just after", "late", "said anew"}
+    assert await store.forget_scope(Scope(user), said_until=100.0) == 0
