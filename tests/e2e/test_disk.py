@@ -15,7 +15,7 @@ import httpx
 from tests.backends.disk import files_holding
 from tests.e2e.harness import ADMIN_TOKEN, House, SemmemProcess, StandInModel, eventually, house, semmem_process
 
-NAMES_KEPT_IN = {"journal.db", "journal.db-wal", "journal.db-shm"}
+NAMES_KEPT_IN: set[str] = set()
 """Where the name of a forgotten user may be found: which sessions must not be summed up again."""
 QUESTION = "What is the name of my dog?"
 FACT = "User's dog is called Biscuit"
