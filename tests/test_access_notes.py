@@ -95,3 +95,25 @@ async def test_what_waits_is_written_by_itself(statistics: Statistics) -> None:
 def test_nonsense_limits_are_refused(statistics: Statistics, memories_max: int, flush_interval_s: float) -> None:
     with pytest.raises(ValueError, match="memories_max must"):
         AccessNotes(statistics, memories_max=memories_max, flush_interval_s=flush_interval_s)
+
+
+async def test_who_forgets_can_wait_for_what_is_being_written() -> None:
+    class Slow(Statistics):
+        go_on = asyncio.Event()
+
+        async def record_uses(self, uses: Sequence[tuple[str, str, Uses]]) -> None:
+            await self.go_on.wait()
+            await super().record_uses(uses)
+
+    slow, tasks = Slow(), Tasks()
+    notes = AccessNotes(slow)
+    await asyncio.wait_for(notes.settled(), 5.0)
+    notes.note("ada", ["m"], 1.0)
+    tasks.spawn("flush", notes.flush())
+    await asyncio.sleep(0)
+    settled = tasks.spawn("settled", notes.settled())
+    await asyncio.sleep(0.01)
+    assert not settled.done()
+    slow.go_on.set()
+    await settled
+    assert [memory_id for _, memory_id, _ in slow.recorded] == ["m"]

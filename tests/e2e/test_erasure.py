@@ -6,6 +6,7 @@ import os
 import secrets
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -65,3 +66,22 @@ def test_an_erasure_that_a_kill_interrupts_is_hidden_and_finished_after_the_rest
         )
         assert again.metric("semmem_erasures_pending") == 0
         assert (again.memories(alice), again.turns(alice)) == ([], [])
+
+
+def test_sixty_creates_of_one_key_at_once_are_one_memory_in_sixty_versions(home: House, alice: str) -> None:
+    said = [f"User lives in house number {number}" for number in range(60)]
+    create = f"{home.semmem.api_url}/v1/memory"
+
+    def told(text: str) -> int:
+        body = {"user_id": alice, "content": text, "key": "home"}
+        return home.semmem.http.post(create, json=body, headers=ADMIN, timeout=60).status_code
+
+    started = time.monotonic()
+    with ThreadPoolExecutor(60) as callers:
+        statuses = list(callers.map(told, said))
+    print(f"60 creates of one key: {time.monotonic() - started:.1f} s")
+    assert set(statuses) == {201}
+    [memory] = home.semmem.memories(alice)
+    history = home.semmem.api("GET", f"/v1/memory/{memory['id']}/history", params={"user_id": alice})
+    assert memory["version"] == 60
+    assert sorted(each["content"] for each in [*history["versions"], history["current"]]) == sorted(said)

@@ -124,6 +124,9 @@ async def test_with_a_locked_journal_the_answer_is_503_and_the_rest_is_done_late
     world.say("I live in Porto")
     await world.quiet()
     assert await world.contents()
+    loaded = await world.store.index("alice", wait_s=5.0)
+    assert loaded is not None
+    assert len(loaded.memories) == 1
     with world.locked():
         world.say("I work as a nurse")
         answer = await world.delete()
@@ -131,6 +134,9 @@ async def test_with_a_locked_journal_the_answer_is_503_and_the_rest_is_done_late
         assert (answer.status_code, body["error"]["code"], body["success"]) == (503, "ERASURE_PENDING", False)
         assert (body["pending"], body["outlives_restart"], body["receipt"]["halves"]) == (True, False, 2)
         assert await world.contents() == set(), "what is pending is not shown"
+        shown = await world.store.index("alice", wait_s=5.0)
+        assert shown is not None
+        assert len(shown.memories) == 0, "nor put into prompts"
         world.say("I like tea")
         assert await world.erasing.erasure.finish_pending() == 1
     await finished(world)
