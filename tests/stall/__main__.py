@@ -25,7 +25,7 @@ TOKEN = "token-for-this-run-only"
 FACT = "User's budget for the Hawaii trip is $10,000"
 QUESTION = "What's my budget for the Hawaii trip?"
 QUIET_S = 5.0
-SETTLE_S = 3.0
+SETTLE_S = 8.0
 PAUSE_S = 0.1
 AT_ONCE = 3
 
