@@ -159,9 +159,14 @@ class ExternalProcessor:
         result = await self._exchange.request(head, message.request_body.body, more_time=more_time)
         del message  # its copy of the body
         self._count(result, started)  # before the last word: Envoy may end the stream with it
-        await stream.write(body_reply(result))
+        await stream.write(await self._body_reply(result))
         if self._single_filter and result.ticket is not None:
             await self._follow(result.ticket, stream)
+
+    async def _body_reply(self, result: RequestResult) -> pb.ProcessingResponse:
+        if len(result.body or b"") <= self._inline_bytes_max:
+            return body_reply(result)
+        return await self._aside(partial(body_reply, result))
 
     def _count(self, result: RequestResult, started: float) -> None:
         log.debug("request: %s", result.outcome)

@@ -16,8 +16,11 @@ import asyncio
 import os
 import pickle
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, BinaryIO, TypeVar
 
 from semmem.ports import WorkLost, WorkTooSlow, WorkUnavailable
@@ -36,7 +39,8 @@ class WorkerProcess:
 
     def __init__(self, *, start_timeout_s: float = 60.0) -> None:
         self._start_timeout_s = start_timeout_s
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Child | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="semmem-worker")  # waits for the child, no more
         self._turn = asyncio.Lock()
         self._closed = False
         self.kills = 0
@@ -46,7 +50,7 @@ class WorkerProcess:
     def pid(self) -> int | None:
         """The child's process id, None when there is no child."""
         process = self._process
-        return process.pid if process is not None and process.returncode is None else None
+        return process.pid if process is not None and process.poll() is None else None
 
     async def run(self, work: Callable[..., T], *args: Any, budget_s: float) -> T:
         """See TextWork. Waiting for other work and for the child's start costs nothing of ``budget_s``."""
@@ -55,7 +59,7 @@ class WorkerProcess:
             process = await self._started()
             try:
                 async with asyncio.timeout(budget_s):
-                    answer = await _exchanged(process, asked)
+                    answer = await self._in_thread(_exchanged, process, asked)
             except TimeoutError:
                 self.kills += 1
                 await self._end()
@@ -76,66 +80,89 @@ class WorkerProcess:
         """Stop the child and refuse further work. Idempotent."""
         self._closed = True
         await self._end()
+        await asyncio.to_thread(self._thread.shutdown)
 
-    async def _started(self) -> asyncio.subprocess.Process:
+    async def _started(self) -> Child:
         if self._closed:
             raise WorkUnavailable("the worker process is closed")
-        if self._process is not None and self._process.returncode is None:
+        if self._process is not None and self._process.poll() is None:
             return self._process
+        await self._end()
         try:
-            self._process = await _spawn()
+            self._process = await self._in_thread(_spawn)
             async with asyncio.timeout(self._start_timeout_s):
-                ready = await _read(self._process)
+                await self._in_thread(_read, self._process)
         except (OSError, EOFError, TimeoutError) as error:
             await self._end()
             raise WorkUnavailable(f"the worker process did not start: {type(error).__name__}") from None
         except BaseException:
             self._abandon()
             raise
-        assert ready == READY
         return self._process
 
+    async def _in_thread(self, work: Callable[..., T], *args: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+
     async def _end(self) -> None:
-        process = self._process
-        self._abandon()
-        if process is not None:
-            await process.wait()
+        reaped = self._abandon()
+        if reaped is not None:
+            await asyncio.wrap_future(reaped)
 
-    def _abandon(self) -> None:
+    def _abandon(self) -> Future[None] | None:
+        """Kill it: the thread that reads from it then reads its end, and does what is to be done with the dead."""
         process, self._process = self._process, None
-        if process is not None and process.returncode is None:
-            process.kill()
+        if process is None:
+            return None
+        process.kill()
+        return self._thread.submit(_reap, process)
 
 
-async def _spawn() -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", __name__),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,  # a traceback quotes what users said
+Child = subprocess.Popen[bytes]
+
+
+def _spawn() -> Child:
+    """By ``subprocess``, which does not copy the tables of a parent of half a gigabyte, as a fork on the event loop
+    does."""
+    return subprocess.Popen(
+        (sys.executable, "-m", __name__),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # a traceback quotes what users said
         env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+        close_fds=True,
         start_new_session=True,  # Ctrl-C in a terminal is for semmem, which closes the child when it has drained
     )
 
 
-async def _exchanged(process: asyncio.subprocess.Process, asked: bytes) -> bytes:
+def _exchanged(process: Child, asked: bytes) -> bytes:
     assert process.stdin is not None
     process.stdin.write(len(asked).to_bytes(LENGTH_BYTES) + asked)
-    await process.stdin.drain()
-    return await _read(process)
+    process.stdin.flush()
+    return _read(process)
 
 
-async def _read(process: asyncio.subprocess.Process) -> bytes:
+def _read(process: Child) -> bytes:
+    """Raises EOFError."""
     assert process.stdout is not None
-    length = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES))
-    return await process.stdout.readexactly(length)
+    length = process.stdout.read(LENGTH_BYTES)
+    answer = process.stdout.read(int.from_bytes(length))
+    if len(length) < LENGTH_BYTES or len(answer) < int.from_bytes(length):
+        raise EOFError
+    return answer
+
+
+def _reap(process: Child) -> None:
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(OSError):  # what could not be written any more
+                pipe.close()
 
 
 # --- in the child ----------------------------------------------------------------------------------------------------
 
 
 def _serve(asked: BinaryIO, answers: BinaryIO) -> None:
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # uvloop hands on what is inheritable
     _answer(answers, READY)
     while len(length := asked.read(LENGTH_BYTES)) == LENGTH_BYTES:
         alarm_s, work, args = pickle.loads(asked.read(int.from_bytes(length)))

@@ -25,7 +25,7 @@ TOKEN = "token-for-this-run-only"
 FACT = "User's budget for the Hawaii trip is $10,000"
 QUESTION = "What's my budget for the Hawaii trip?"
 QUIET_S = 5.0
-SETTLE_S = 3.0
+SETTLE_S = 8.0
 PAUSE_S = 0.1
 AT_ONCE = 3
 
@@ -145,7 +145,13 @@ async def main() -> None:
             for name in ("nobody else", *ATTACKS):
                 await phase(server, (quiet, loud), name)
             metrics = (await http.get(f"http://{server.addresses['health']}/metrics")).text
-            print(*(line for line in metrics.splitlines() if line.startswith("semmem_turns_unread_total")), sep="\n")
+            told = (
+                "semmem_turns_unread_total",
+                "semmem_batches_total",
+                "llm_memory_extraction_total",
+                "semmem_journal_turns",
+            )
+            print(*(line for line in metrics.splitlines() if line.startswith(told)), sep="\n")
         await server.stop()
 
 

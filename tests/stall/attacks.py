@@ -13,9 +13,10 @@ def chat(text: str) -> bytes:
 
 
 def evil_messages() -> Iterator[bytes]:
-    """A batch of them, each different: to find what such a text ends with took the square of its length."""
+    """A batch of them, each different: to find that such a text does not end with all its "or" took the square of its
+    length."""
     for number in range(10):
-        yield chat(f"{number} I like " + "or " * 5300)
+        yield chat("I like " + "or " * 5300 + f"tea {number}")
 
 
 def tiny_messages() -> Iterator[bytes]:
