@@ -19,7 +19,12 @@ from tests.turns.talk import MarkedJournal, Talk
 T = TypeVar("T")
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-LOOP = [{"role": "assistant", "tool_calls": [CALL]}, {"role": "tool", "tool_call_id": "c", "content": "20 degrees"}]
+LOOP: list[dict[str, Any]] = [
+    {"role": "assistant", "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c", "content": "20 degrees"},
+]
+
+HOW = ["kept", "kept", "missed", "declined"]
 
 
 @dataclass
@@ -52,6 +57,8 @@ class Client(RuleBasedStateMachine):
         return self.runner.run(work)
 
     def teardown(self) -> None:
+        self.learns()
+        self.everything_is_learnt_once_and_nothing_else()
         self.run(self.journal.close())
         self.runner.close()
         self.folder.cleanup()
@@ -62,12 +69,13 @@ class Client(RuleBasedStateMachine):
 
     # --- what a client does ------------------------------------------------------------------------------------------
 
-    @rule(number=st.integers(1, 3), how=st.sampled_from(["kept", "kept", "kept", "missed", "missed", "declined"]))
-    def says(self, number: int, how: str) -> None:
-        self.groups.append([Word(self._new_text()) for _ in range(number)])
-        self.retries = True
-        if how != "missed":
-            self._send(kept=how == "kept")
+    @rule(doings=st.lists(st.tuples(st.integers(1, 3), st.sampled_from(HOW)), min_size=2, max_size=6))
+    def talks(self, doings: list[tuple[int, str]]) -> None:
+        for number, how in doings:
+            self.groups.append([Word(self._new_text()) for _ in range(number)])
+            self.retries = True
+            if how != "missed":
+                self._send(kept=how == "kept")
 
     @precondition(lambda self: self.retries)
     @rule()
@@ -80,10 +88,11 @@ class Client(RuleBasedStateMachine):
         for _ in range(times):
             self._send(kept=True, more=LOOP * times)
 
-    @rule(left=st.integers(0, 3))
-    def edits(self, left: int) -> None:
+    @precondition(lambda self: len(self.groups) > 1)
+    @rule(data=st.data())
+    def edits(self, data: st.DataObject) -> None:
         """Back to an earlier point: what is said next is another branch."""
-        del self.groups[left:]
+        del self.groups[data.draw(st.integers(1, len(self.groups) - 1)) :]
         self.retries = False
 
     @rule(pause_s=st.sampled_from([600.0, 3600.0]))
@@ -163,6 +172,6 @@ class Client(RuleBasedStateMachine):
 
 
 Client.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=60, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
 )
 test_any_client = Client.TestCase
