@@ -292,6 +292,7 @@ def recovery(settings: Settings, backends: Backends, on_history: Callable[[str, 
         SeenMessages(backends.journal, messages_max=rules.seen_messages_max),
         RecoveryRules(
             mode=rules.recover_history,
+            away_until=time.time() + rules.recover_beginnings_s,
             history_turns_max=rules.history_turns_max,
             new_turns_max=rules.new_turns_max,
             kept_s=settings.journal.retention_days * DAY_S,

@@ -126,6 +126,14 @@ class Capture(Section):
         " known_sessions: what follows messages that it did see; always: the beginning too, with whatever an"
         " application puts in front of its prompts; never: not at all",
     )
+    recover_beginnings_s: float = Field(
+        default=1800.0,
+        ge=0,
+        le=86_400.0,
+        description="known_sessions: for so long after a start the beginning of a conversation that began unseen is"
+        " learnt from too, since semmem was away, except what several users' histories hold; 0 where applications put"
+        " examples in front of their prompts that change",
+    )
     history_turns_max: int = Field(
         default=50, ge=1, le=1000, description="messages recovered from one request's history, the newest"
     )

@@ -10,15 +10,18 @@ declined ends that: what follows it unseen counts as declined too, until the nex
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from semmem.turns.said import Said, UserMessages, began_at
-from semmem.turns.seen import Known, SeenMessages, Unread
+from semmem.turns.seen import UNSEEN, Known, SeenMessages, Unread
 
 EXAMINED_MAX = 10
 """So many times as many messages as may be recovered are looked at, for known ones among and before them."""
+
+BEGINNING_MAX = 5
+"""More user messages than these are no conversation that has just begun."""
 
 SAME_REQUEST_S = 0.1
 """More than what the turns of one request are opened apart, less than any pause between two sessions."""
@@ -28,12 +31,16 @@ SAME_REQUEST_S = 0.1
 class RecoveryRules:
     """``mode``: ``known_sessions``; ``always``: also where nothing of the conversation is known; or ``never``.
 
+    With ``known_sessions`` a conversation of which nothing is known is believed until ``away_until`` (seconds), since
+    it may have begun while semmem was away.
+
     Of one request at most ``history_turns_max`` messages of its history and ``new_turns_max`` new ones, the newest.
     Words that were journalled ``kept_s`` seconds ago or longer prove nothing any more: what was declined after them
     may be forgotten by then.
     """
 
     mode: str = "known_sessions"
+    away_until: float = -math.inf
     history_turns_max: int = 50
     new_turns_max: int = 32
     kept_s: float = 7 * 86_400.0
@@ -94,7 +101,8 @@ class Recovery:
         began = began_at(session)
         wanted = (said for said in current if said not in doubtful or _is_wanted(said, known[said.id], began))
         again = frozenset(said.place for said in doubtful if said.ordinal in known[said.id].journalled)
-        recovered, settled = await self._recovered(past, known, user, now)
+        shared = {said.id for said in past if self.seen.is_shared(said, user)}
+        recovered, settled = await self._recovered(past, known, shared, user, now)
         return Chosen(tuple(recovered), tuple(wanted), again, complete and settled)
 
     def _unsettled(self, messages: UserMessages, settled: str | None) -> list[Said]:
@@ -108,10 +116,10 @@ class Recovery:
         return found[::-1]
 
     async def _recovered(
-        self, past: Sequence[Said], known: Mapping[str, Known], user: str, now: float
+        self, past: Sequence[Said], known: Mapping[str, Known], shared: Collection[str], user: str, now: float
     ) -> tuple[Sequence[Said], bool]:
         """The messages, and whether that was all of them."""
-        wanted, erased = self._wanted(past, known, now), list[Said]()
+        wanted, erased = self._wanted(past, known, shared, now), list[Said]()
         if wanted:
             try:
                 forgotten_at = await self.seen.forgotten_at(user)
@@ -121,7 +129,7 @@ class Recovery:
                 self._count("unread", len(wanted))
                 return (), False
             if forgotten_at is not None:
-                left = self._wanted(past, known, now, forgotten_at)
+                left = self._wanted(past, known, shared, now, forgotten_at)
                 wanted, erased = left, [said for said in wanted if said not in left]
         found = wanted[-self.rules.history_turns_max :]
         self._count("recovered", len(found))
@@ -131,7 +139,12 @@ class Recovery:
         return found, len(found) == len(wanted)
 
     def _wanted(
-        self, past: Sequence[Said], known: Mapping[str, Known], now: float, forgotten_at: float | None = None
+        self,
+        past: Sequence[Said],
+        known: Mapping[str, Known],
+        shared: Collection[str],
+        now: float,
+        forgotten_at: float | None = None,
     ) -> list[Said]:
         """What may be recovered. Of a user of whom something was erased nothing is taken on trust: only words that
         were journalled after that prove that what follows them was said after it as well."""
@@ -141,7 +154,10 @@ class Recovery:
         floor = -math.inf if trusting else now - self.rules.kept_s
         if forgotten_at is not None:
             trusting, floor = False, max(floor, forgotten_at)
-        return [*self._behind_known(past, known, floor, trusting)]
+        away = now < self.rules.away_until and _is_beginning(past, known)
+        if trusting or not away or forgotten_at is not None:
+            return [*self._behind_known(past, known, floor, trusting)]
+        return [said for said in self._behind_known(past, known, floor, True) if said.id not in shared]
 
     def _behind_known(
         self, past: Sequence[Said], known: Mapping[str, Known], floor: float, proven: bool
@@ -163,6 +179,12 @@ class Recovery:
     def _count(self, word: str, number: int) -> None:
         if number > 0:
             self._on_history(word, number)
+
+
+def _is_beginning(past: Sequence[Said], known: Mapping[str, Known]) -> bool:
+    """Whether all of it may have been said while semmem was away: nothing of it is known, and it is short. What is
+    long may be so old that nobody knows any more what of it was not to be kept."""
+    return len(past) <= BEGINNING_MAX and all(known[said.id] is UNSEEN for said in past)
 
 
 def _is_wanted(said: Said, what: Known, began: float) -> bool:

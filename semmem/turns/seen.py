@@ -16,6 +16,10 @@ PLACES_MAX = 16
 """How many places of the same words in one conversation are remembered in process: "yes" may be said all day."""
 
 
+SHARED = "*"
+"""In place of a user's digest: several have said it."""
+
+
 class Unread(Exception):
     """The journal does not say."""
 
@@ -53,6 +57,7 @@ class SeenMessages:
         self._known = Recent[Known](messages_max)
         self._settled = Recent[str](messages_max)
         self._anonymous = Recent[bool](messages_max)
+        self._tellers = Recent[str](messages_max)
 
     def here(self, said: Said) -> Known:
         """What this process knows of the words."""
@@ -85,6 +90,14 @@ class SeenMessages:
     def was_nobodys(self, said: Said) -> bool:
         """Whether somebody who was not identified has said the same."""
         return self._anonymous.get(message_id("", "", said.text)) is not None
+
+    def is_shared(self, said: Said, user: str) -> bool:
+        """Whether another user's history held the same words: what an application puts in front of its prompts, or
+        what everybody says and nobody needs to have remembered."""
+        words = message_id("", "", said.text)
+        teller, new = self._tellers.get(words), digest(user)
+        self._tellers.put(words, new if teller is None or teller == new else SHARED)
+        return teller not in (None, new)
 
     def settle(self, user: str, session: str, last: Said) -> None:
         """Everything in the conversation up to these words was dealt with."""

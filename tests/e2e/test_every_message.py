@@ -86,10 +86,15 @@ def test_what_was_said_while_semmem_was_away_is_recovered_from_the_next_request(
     assert texts(house, alice, 2) == [FACT, "I own two cats"]
     road.semmem_goes()
     assert say(SEAT) is None  # nobody was there to say an outcome
+    begun: list[dict[str, object]] = [{"role": "user", "content": "My sister Emma lives in Oslo"}]
+    assert house.chat("ben", messages=begun).status == 200
     road.semmem_comes_back()
+    begun += [{"role": "assistant", "content": "Noted."}, {"role": "user", "content": "My brother Max lives in Rome"}]
+    assert house.chat("ben", messages=begun).status == 200
+    assert texts(house, "ben", 2) == ["My sister Emma lives in Oslo", "My brother Max lives in Rome"]
     say(HOME)
     assert texts(house, alice, 4) == [FACT, "I own two cats", SEAT, HOME]
     assert dict(house.semmem.turns(alice))[SEAT] == history[7]["content"]
     say("Bye for now")
     assert texts(house, alice, 5) == [FACT, "I own two cats", SEAT, HOME, "Bye for now"]
-    assert house.semmem.metric("semmem_history_messages_total", result="recovered") == 1
+    assert house.semmem.metric("semmem_history_messages_total", result="recovered") == 2

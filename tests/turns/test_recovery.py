@@ -292,6 +292,64 @@ async def test_a_history_that_begins_unseen_is_believed_only_where_the_operator_
     assert await talk.learn() == dict.fromkeys(learnt, 1)
 
 
+# --- what began while semmem was away
+
+AWAY = RecoveryRules(away_until=NOW + 1000.0)
+
+
+async def test_a_conversation_that_began_while_semmem_was_away_is_recovered_once(journal: MarkedJournal) -> None:
+    talk = Talk(journal, rules=AWAY)
+    for _ in range(2):
+        await talk.ask(TEA, ">a", MILK)
+    talk.restart()
+    await talk.ask(TEA, ">a", MILK, ">b", SUGAR)
+    assert await talk.learn() == {TEA: 1, MILK: 1, SUGAR: 1}
+    assert talk.answers[TEA] == "a"
+
+
+async def test_long_after_a_start_a_beginning_proves_nothing(journal: MarkedJournal) -> None:
+    talk = Talk(journal, rules=RecoveryRules(away_until=NOW))
+    await talk.ask(TEA, ">a", MILK)
+    assert await talk.learn() == {MILK: 1}
+    assert talk.counted["unproven"] == 1
+
+
+async def test_after_an_absence_what_stands_before_known_words_is_still_nobodys(journal: MarkedJournal) -> None:
+    talk = Talk(journal, rules=AWAY)
+    await talk.ask("My name is Bob", ">{}", TEA, session="s")
+    talk.restart()
+    await talk.ask("My name is Bob", ">{}", TEA, ">a", MILK, session="s")
+    assert await talk.learn() == {"My name is Bob": 1, TEA: 1, MILK: 1}
+    talk.restart()
+    await talk.ask("I live in Rome", ">{}", "My name is Bob", ">{}", TEA, ">a", MILK, ">b", SUGAR, session="s")
+    assert "I live in Rome" not in await talk.learn()
+
+
+async def test_after_an_absence_what_many_users_bring_is_learnt_from_the_first_at_most(journal: MarkedJournal) -> None:
+    talk = Talk(journal, rules=AWAY)
+    users = ("alice", "ben", "cleo", "alice")
+    for number, user in enumerate(users):
+        await talk.ask(*EXAMPLES, f"I own {number} cats", user=user, session=f"s{number}")
+    learnt = await talk.learn()
+    assert max(learnt.values()) == 1
+    assert sum(learnt.values()) == len(users) + 2
+
+
+async def test_after_an_absence_a_long_history_is_no_beginning(journal: MarkedJournal) -> None:
+    talk = Talk(journal, rules=AWAY)
+    said = [each for number in range(6) for each in (f"I own {number} cats", ">Noted.")]
+    await talk.ask(*said, TEA)
+    assert await talk.learn() == {TEA: 1}
+
+
+async def test_after_an_absence_nothing_erased_comes_back_from_a_beginning(journal: MarkedJournal) -> None:
+    talk = Talk(journal, rules=AWAY)
+    await journal.erase("alice", talk.now)
+    await talk.ask(TEA, ">a", MILK)
+    assert await talk.learn() == {MILK: 1}
+    assert talk.counted["erased"] == 1
+
+
 async def test_nothing_is_recovered_where_the_operator_does_not_want_it(journal: MarkedJournal) -> None:
     talk = Talk(journal, rules=RecoveryRules(mode="never"))
     await talk.ask(TEA)
