@@ -13,9 +13,20 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
-from semmem.exchange import RequestResult
-from semmem.extproc import SERVICE, DoorLimits, ExternalProcessor, ExtProcServer, Patience, header_values, plain
+from semmem.exchange import Outcome, RequestResult
+from semmem.extproc import (
+    SERVICE,
+    DoorLimits,
+    ExternalProcessor,
+    ExtProcServer,
+    Patience,
+    header_values,
+    metadata,
+    plain,
+    read_ticket,
+)
 from semmem.metrics import Metrics
+from semmem.observation import Ticket
 from semmem.ports import TurnClosed
 from semmem.verdicts import VerdictRules, VerdictSource
 from tests.test_exchange import BUDGET, FOLLOW_UP, QUESTION, World, as_body, thinking
@@ -457,3 +468,12 @@ async def test_envoy_is_not_asked_for_what_it_need_not_or_will_not_give(patience
         [only] = await answers(d, as_body(FOLLOW_UP))
         assert not only.HasField("override_message_timeout")
         assert BUDGET in only.request_body.response.body_mutation.body.decode()
+
+
+def test_a_ticket_names_every_turn_of_its_request() -> None:
+    ticket = Ticket("t_3", "chat", ("t_1", "t_2"))
+    message = pb.ProcessingRequest()
+    message.metadata_context.filter_metadata["semmem"].CopyFrom(
+        metadata(RequestResult(Outcome.NO_HITS, ticket=ticket)).fields["semmem"].struct_value
+    )
+    assert read_ticket(message) == ticket
