@@ -413,13 +413,18 @@ class History(Protocol):
     """Earlier versions of memories, and what was not stored because of them. Raises JournalError."""
 
     async def keep_version(self, memory: Memory) -> None:
-        """Keep one version (without its vector). Idempotent on (user, id, version)."""
+        """Keep one version (without its vector), unless it is erased. Idempotent on (user, id, version)."""
 
     async def versions(self, scope: Scope, memory_id: str) -> list[Memory]:
         """Earlier versions, oldest first."""
 
-    async def note_dropped(self, scope: Scope, memory_id: str, reason: str, *, now: float) -> None:
-        """Count a new fact that was not stored, at the memory that says it already. A repeated try may count twice."""
+    async def note_dropped(
+        self, scope: Scope, memory_id: str, reason: str, *, now: float, batch: str | None = None
+    ) -> None:
+        """Count a new fact that was not stored, at the memory that says it already. A repeated try may count twice.
+
+        Nothing is noted when ``batch``, whose fact it was, may not write that memory (``UserWork.allows``).
+        """
 
     async def dropped(self, scope: Scope, memory_id: str) -> list[Dropped]:
         """One for each reason, in the order of the reasons."""

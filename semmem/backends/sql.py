@@ -251,7 +251,7 @@ class SqlJournal:
         too_old = newest_first.limit(1).offset(self._versions_max).scalar_subquery()
 
         def keep(conn: Connection) -> None:
-            if sql_marks.is_forgotten(conn, scope, memory.said_at):
+            if sql_marks.is_forgotten(conn, scope, memory.said_at) or sql_life.is_forgotten(conn, scope, memory.id):
                 return
             conn.execute(sql_turns.upsert_into(conn.dialect.name, versions).values(row).on_conflict_do_nothing())
             conn.execute(delete(versions).where(this, versions.c.version <= too_old))
@@ -265,9 +265,16 @@ class SqlJournal:
         found = await self._file.read(lambda conn: conn.execute(bodies).scalars().all())
         return [json_memory(body) for body in found]
 
-    async def note_dropped(self, scope: Scope, memory_id: str, reason: str, *, now: float) -> None:
+    async def note_dropped(
+        self, scope: Scope, memory_id: str, reason: str, *, now: float, batch: str | None = None
+    ) -> None:
         """As in the port."""
-        await self._file.write(lambda conn: sql_life.note_dropped(conn, scope.user, memory_id, reason, now))
+
+        def note(conn: Connection) -> None:
+            if batch is None or sql_life.allows(conn, batch, memory_id, written=False):
+                sql_life.note_dropped(conn, scope.user, memory_id, reason, now)
+
+        await self._file.write(note)
 
     async def dropped(self, scope: Scope, memory_id: str) -> list[Dropped]:
         """As in the port."""

@@ -100,6 +100,12 @@ def allows(conn: Connection, batch_id: str, memory_id: str, written: bool) -> bo
     return conn.execute(there).first() is not None
 
 
+def is_forgotten(conn: Connection, scope: Scope, memory_id: str) -> bool:
+    """Whether the memory was forgotten while somebody was at work on its user's memories, who may still write it."""
+    this = and_(erasures.c.user_id == scope.user, erasures.c.memory_id == memory_id)
+    return conn.execute(select(erasures.c.batch_id).where(this).limit(1)).first() is not None
+
+
 def left_over(conn: Connection, limit: int) -> list[tuple[str, str]]:
     """(user, memory id) of what was forgotten under batches that are done."""
     live = select(batches.c.id).where(LIVE)

@@ -162,9 +162,8 @@ class Dedup:
         """Nothing is stored; beside the memory it is noted that it was said again."""
         if new.id == known.id:  # an earlier try of this very fact
             return Placed(Action.UNCHANGED)
-        scope = Scope(known.user)
-        if await self._writes(new).allowed(known):
-            await self._history.note_dropped(scope, known.id, REPEATED, now=new.now)
+        batch = None if self._work is None else new.batch
+        await self._history.note_dropped(Scope(known.user), known.id, REPEATED, now=new.now, batch=batch)
         return Placed(Action.UNCHANGED, (Removal(REPEATED, new.id, known.id),))
 
     def _is_update(self, new: Candidate, hit: Hit) -> bool:
@@ -187,6 +186,10 @@ class Dedup:
         if old.status is MemoryStatus.SUPERSEDED:  # what took its place does not know what is said now
             newer = replace(newer, status=MemoryStatus.ACTIVE)
         return Action.UPDATED if await self._writes(new).replace(old, newer) else Action.FORGOTTEN
+
+    async def take_back(self, new: Candidate) -> None:
+        """Remove what was just stored, with all versions of it."""
+        await self._writes(new).retract(created(new))
 
     async def quarantine(self, new: Candidate, reason: str) -> Action:
         """Keep a suspicious fact where an operator sees it and no search does. ``reason`` is the screen's word."""

@@ -249,10 +249,15 @@ class Learning:
         return await self._dedup.place(new, opinions)
 
     async def _put_summary(self, new: Candidate) -> Action:
-        """Not when a memory of its session was forgotten since it was made."""
+        """Not when a memory of its session was forgotten since it was made: looked at again when it is stored, since
+        whoever forgets marks the session before he removes anything."""
         if not await self._journal.session_turns(new.turn, limit=1):
             return Action.FORGOTTEN
-        return await self._dedup.put_keyed(new)
+        action = await self._dedup.put_keyed(new)
+        if action is Action.UNCHANGED or await self._journal.session_turns(new.turn, limit=1):
+            return action
+        await self._dedup.take_back(new)
+        return Action.FORGOTTEN
 
     async def _make_room(self, batch: Batch, action: Action, tally: Tally) -> None:
         if self._quota is None or action in (Action.UNCHANGED, Action.UPDATED, Action.FORGOTTEN):

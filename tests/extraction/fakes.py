@@ -187,7 +187,9 @@ class InMemoryJournal:
     async def versions(self, scope: Scope, memory_id: str) -> list[Memory]:
         return [memory for _, memory in sorted(self._versions.get((scope.user, memory_id), {}).items())]
 
-    async def note_dropped(self, scope: Scope, memory_id: str, reason: str, *, now: float) -> None:
+    async def note_dropped(
+        self, scope: Scope, memory_id: str, reason: str, *, now: float, batch: str | None = None
+    ) -> None:
         rows = self._dropped.setdefault((scope.user, memory_id), {})
         rows[reason] = Dropped(reason, rows[reason].times + 1 if reason in rows else 1, now)
 

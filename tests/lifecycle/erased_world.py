@@ -151,9 +151,14 @@ class ErasedWorld:
 
 @asynccontextmanager
 async def erased_world(
-    folder: Path, *, store: Store | None = None, extractor: Extractor | None = None, **journal: Any
+    folder: Path,
+    *,
+    store: Store | None = None,
+    extractor: Extractor | None = None,
+    learning: bool = True,
+    **journal: Any,
 ) -> AsyncIterator[ErasedWorld]:
-    """Running: the writer and the learner. ``journal``: options of the journal."""
+    """Running: the writer and, if ``learning``, the learner. ``journal``: options of the journal."""
     path = folder / "journal.db"
     opened = SqlJournal(path, **{"busy_timeout_s": 0.2, **journal})
     await opened.open()
@@ -162,7 +167,8 @@ async def erased_world(
     world = ErasedWorld(path, store=store, journal=opened, extractor=extractor)
     tasks = world.erasing.tasks
     tasks.spawn("writer", world.writer.run())
-    tasks.spawn("learner", world.learner.run())
+    if learning:
+        tasks.spawn("learner", world.learner.run())
     try:
         yield world
     finally:
