@@ -26,8 +26,18 @@ from semmem.dialects.own_members import controls
 from semmem.dialects.responses import Responses
 from semmem.dialects.sse import EventStream
 from semmem.encodings import Undecodable, decoder_for
-from semmem.extraction import answers, consolidation, grounding, llm, model_judge, reading, screen, session_summary
-from semmem.extraction.contradiction import quantities, statement, verdict
+from semmem.extraction import (
+    answers,
+    consolidation,
+    grounding,
+    llm,
+    model_judge,
+    reading,
+    screen,
+    session_summary,
+    weighing,
+)
+from semmem.extraction.contradiction import quantities, statement, verdict, wording
 from semmem.extraction.rules import (
     buried,
     completion,
@@ -57,6 +67,7 @@ from semmem.retrieval import (
     rank,
     relevance,
     rewrite,
+    role_labels,
     signals,
     succession,
     time_filter,
@@ -128,6 +139,10 @@ def _memory(text: str) -> Memory:
 
 def _hit(text: str) -> Hit:
     return Hit(_memory(text), 0.5, 0.5)
+
+
+NEAR = [weighing.Neighbour("User likes tea", MemoryType.SEMANTIC, 0.95)]
+WEIGHING = weighing.Weighing(verdict.judge, 0.25, 0.9)
 
 
 def _turn(text: str) -> Turn:
@@ -298,6 +313,13 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.statement.read": statement.read,
     "extraction.contradiction.verdict.details_differ": lambda t: verdict.details_differ(t, t + " not"),
     "extraction.contradiction.verdict.judge": _judged,
+    "extraction.contradiction.verdict.may": lambda t: (
+        verdict.may(verdict.Verdict.SAME, t, f"{t} 3"),
+        verdict.may(verdict.Verdict.CONTRADICTION, t, f"3 {t}"),
+    ),
+    "extraction.contradiction.wording.change": lambda t: (wording.change(t, f"{t} 3"), wording.change(f"3 {t}", t)),
+    "extraction.contradiction.wording.phrases": wording.phrases,
+    "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
     "extraction.grounding.Said.grounds": _grounded,
     "extraction.grounding.content_words": grounding.content_words,
     "extraction.grounding.covers": lambda t: grounding.covers(
@@ -351,10 +373,13 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.rules.sentences.squeezed": sentences.squeezed,
     "extraction.screen.same_text": screen.same_text,
     "extraction.screen.screen": _screened,
+    "extraction.screen.screen_text": lambda t: screen.screen_text(t),
     "extraction.session_summary.grounded": lambda t: session_summary.grounded(
         t[:500], grounding.Said(t), chars_max=WHOLE
     ),
     "extraction.session_summary.parse_summary": lambda t: _refusing(lambda: session_summary.parse_summary(t)),
+    "extraction.weighing.Weighing.verdicts": lambda t: WEIGHING.verdicts(NEAR, t, MemoryType.SEMANTIC),
+    "extraction.weighing.unweighed": lambda t: weighing.unweighed(NEAR, t),
     # identity
     "identity.digest": digest,
     "identity.session_key": lambda t: session_key(Scope("ada"), _said(t)),
@@ -389,6 +414,7 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.relevance.is_own": relevance.is_own,
     "retrieval.relevance.relevant": _relevant,
     "retrieval.rewrite.cleaned": lambda t: rewrite.cleaned(t, chars_max=WHOLE),
+    "retrieval.role_labels.unlabelled": role_labels.unlabelled,
     "retrieval.search.best_of": _best,
     "retrieval.search.in_time": lambda t: in_time([_hit(t)], Interval(NOW - 1000, NOW)),
     "retrieval.signals.decide": lambda t: (signals.decide(_said(t)), signals.decide(_said(t), fact=True)),
@@ -422,6 +448,10 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.json_splice.insert_element": "called with every parse above",
     "dialects.json_splice.insert_member": "called with every parse above",
     "dialects.json_splice.splice": "called with every parse above",
+    "dialects.text_merge.merge_before": "called with every rewrite above",
+    "dialects.text_merge.merge_behind": "called with every rewrite above",
+    "dialects.text_merge.merge_into_message": "called with every rewrite above",
+    "dialects.text_merge.string_token": "called with every rewrite above",
     "dialects.own_members.field_of": "called by controls",
     "dialects.own_members.name_of": "called by controls",
     "dialects.own_members.object_of": "called by controls",
@@ -437,10 +467,17 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.consolidation.cosines": "looks at vectors only",
     "extraction.consolidation.superseded": _VALUES,
     "extraction.consolidation.unchanged": _WAITS,
+    "extraction.contradiction.pair.across": _VALUES,
+    "extraction.contradiction.pair.groups": "reads semmem's own lines",
     "extraction.contradiction.quantities.month_number": _NAMES,
+    "extraction.contradiction.replaced.loses": "called by may",
+    "extraction.contradiction.replaced.numbers_replaced": "called by judge",
+    "extraction.contradiction.replaced.replaces": "called by judge",
     "extraction.dedup.Dedup.doubts": _WAITS,
     "extraction.dedup.Dedup.holds": _WAITS,
+    "extraction.dedup.Dedup.place": _WAITS,
     "extraction.dedup.Dedup.put": _WAITS,
+    "extraction.dedup.Dedup.take_back": _WAITS,
     "extraction.dedup.Dedup.put_keyed": _WAITS,
     "extraction.dedup.Dedup.quarantine": _WAITS,
     "extraction.dedup.Dedup.release": _WAITS,
@@ -470,13 +507,19 @@ NEEDLESS: Mapping[str, str] = {
     "identity.Sessions.answered": _NAMES,
     "identity.Sessions.closed": _NAMES,
     "identity.Sessions.name": "session_key and digest, which are in the table above",
+    "identity.Sessions.forget": _NAMES,
     "identity.Sessions.opened": _NAMES,
+    "identity.read_headers": _NAMES,
+    "identity.usable_user": _NAMES,
+    "identity.user_in_header": _NAMES,
     "retrieval.blocks.Blocks.changed": _NAMES,
     "retrieval.hot_memories.HotMemories.forget": _NAMES,
+    "retrieval.hot_memories.HotMemories.forget_user": _NAMES,
     "retrieval.hot_memories.HotMemories.get": _NAMES,
     "retrieval.hot_memories.HotMemories.index": _NAMES,
     "retrieval.hot_memories.HotMemories.put": _WAITS,
     "retrieval.hot_memories.HotMemories.warm": _NAMES,
+    "retrieval.recall.Recall.has_shown": "Fence.stands_in, which is in the table above",
     "retrieval.recall.Recall.preview": _WAITS,
     "retrieval.recall.Recall.search": _WAITS,
     "retrieval.recall.Recall.skips": "decide, which is in the table above",

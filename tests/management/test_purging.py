@@ -113,6 +113,7 @@ async def api(
         clock=lambda: 1e9,
         erasure=erasing.erasure,
         holds=erasing.holds,
+        after=erasing.after,
     )
     purging = None if files is None else Purging([journal, files])
     app = create_api(memories, AccessRules(admin_token=TOKEN), Metrics(), purging=purging)

@@ -70,7 +70,8 @@ async def test_any_question_is_answered(text: str, limit: int | None) -> None:
     await store.open()
     for number, content in enumerate(STRANGE):
         vector = await embedder.embed(content)
-        memory = Memory(f"mem_{number}", 1, MemoryType.SEMANTIC, content or "-", "ada", embedding=vector)
+        kept = content.encode("utf-8", "replace").decode()  # no store takes a lone surrogate
+        memory = Memory(f"mem_{number}", 1, MemoryType.SEMANTIC, kept or "-", "ada", embedding=vector)
         await store.put(Scope("ada"), replace(memory, created_at=NOW, updated_at=NOW))
     recall = Recall(hot(store), embedder, RecallRules(store_timeout_s=5.0))
     asked = Conversation(
