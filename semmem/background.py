@@ -129,15 +129,16 @@ class JournalWriter:
     def forget(self, what: Forgetting) -> tuple[int, list[str]]:
         """Drop the halves of erased turns; how many, and the turns of which nothing is left here.
 
+        That their words were said is still written, as bare places: whoever is sent them again shall know them.
         Those that are being committed at this moment are not tried again; the journal decides about this try.
         """
         erased = {half.id for half in self._queue if isinstance(half, Turn) and what.covers_turn(half)}
         erased -= {half.id for half in self._queue if isinstance(half, Turn) and not what.covers_turn(half)}
+        gone = [half for half in self._queue if _is_of(half, what, erased)]
         left = [half for half in self._queue if not _is_of(half, what, erased)]
-        dropped = len(self._queue) - len(left)
-        self._queue = deque(left)
+        self._queue = deque([*left, *(_place(half) for half in gone if isinstance(half, Turn) and half.message_id)])
         self._settle()
-        return dropped, sorted(erased)
+        return len(gone), sorted(erased)
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -186,6 +187,10 @@ class JournalWriter:
 
 def _is_of(half: Turn | TurnClosed, what: Forgetting, erased: set[str]) -> bool:
     return what.covers_turn(half) if isinstance(half, Turn) else half.turn_id in erased
+
+
+def _place(turn: Turn) -> TurnClosed:
+    return TurnClosed(f"{turn.message_id}.{turn.ordinal}", "erased", turn.opened_at)
 
 
 class Learner:
