@@ -89,6 +89,7 @@ class JournalWriter:
 
     ``offer_*`` never waits. A half waits at most ``commit_interval_s`` for company. When the journal fails, halves are
     kept and tried again; beyond ``queue_max`` new ones are dropped and counted (``dropped``), since memory only adds.
+    What says that words are not to be kept has as much room again: without it they would be kept.
     """
 
     def __init__(
@@ -118,7 +119,8 @@ class JournalWriter:
 
     def offer(self, half: Turn | TurnClosed) -> bool:
         """Accept a half for writing; False when the queue is full and it was dropped."""
-        if len(self._queue) >= self._queue_max:
+        forbids = isinstance(half, TurnClosed) and half.status in ("declined", "refused")
+        if len(self._queue) >= self._queue_max * (2 if forbids else 1):
             self.dropped += 1
             return False
         self._queue.append(half)
