@@ -89,6 +89,7 @@ class JournalWriter:
 
     ``offer_*`` never waits. A half waits at most ``commit_interval_s`` for company. When the journal fails, halves are
     kept and tried again; beyond ``queue_max`` new ones are dropped and counted (``dropped``), since memory only adds.
+    What says that words are not to be kept has as much room again: without it they would be kept.
     """
 
     def __init__(
@@ -118,7 +119,8 @@ class JournalWriter:
 
     def offer(self, half: Turn | TurnClosed) -> bool:
         """Accept a half for writing; False when the queue is full and it was dropped."""
-        if len(self._queue) >= self._queue_max:
+        forbids = isinstance(half, TurnClosed) and half.status in ("declined", "refused")
+        if len(self._queue) >= self._queue_max * (2 if forbids else 1):
             self.dropped += 1
             return False
         self._queue.append(half)
@@ -129,15 +131,16 @@ class JournalWriter:
     def forget(self, what: Forgetting) -> tuple[int, list[str]]:
         """Drop the halves of erased turns; how many, and the turns of which nothing is left here.
 
+        That their words were said is still written, as bare places: whoever is sent them again shall know them.
         Those that are being committed at this moment are not tried again; the journal decides about this try.
         """
         erased = {half.id for half in self._queue if isinstance(half, Turn) and what.covers_turn(half)}
         erased -= {half.id for half in self._queue if isinstance(half, Turn) and not what.covers_turn(half)}
+        gone = [half for half in self._queue if _is_of(half, what, erased)]
         left = [half for half in self._queue if not _is_of(half, what, erased)]
-        dropped = len(self._queue) - len(left)
-        self._queue = deque(left)
+        self._queue = deque([*left, *(_place(half) for half in gone if isinstance(half, Turn) and half.message_id)])
         self._settle()
-        return dropped, sorted(erased)
+        return len(gone), sorted(erased)
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -186,6 +189,10 @@ class JournalWriter:
 
 def _is_of(half: Turn | TurnClosed, what: Forgetting, erased: set[str]) -> bool:
     return what.covers_turn(half) if isinstance(half, Turn) else half.turn_id in erased
+
+
+def _place(turn: Turn) -> TurnClosed:
+    return TurnClosed(f"{turn.message_id}.{turn.ordinal}", "erased", turn.opened_at)
 
 
 class Learner:

@@ -240,8 +240,9 @@ class TurnClosed:
     nothing may be learnt from this turn), or ``continues`` (an answer that only calls a tool: the turn stays open).
     ``answer`` is given only with ``answered``. ``answer_id`` is the API's name for the answer, if it has one.
 
-    ``declined`` is of no turn: a message was seen and is not to be kept, and ``turn_id`` is its bare place,
-    ``<message id>.<ordinal>``. The answer to it is not given.
+    ``declined`` and ``erased`` are of no turn, and ``turn_id`` is the bare place of a message, ``<message
+    id>.<ordinal>``: it was seen and is not to be kept, and the answer to it is not given; or it was said at
+    ``closed_at``, and its turn was erased before it was written.
     """
 
     turn_id: str

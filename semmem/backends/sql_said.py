@@ -15,7 +15,7 @@ from semmem.backends.sql_turns import upsert_into
 from semmem.memory import Turn
 from semmem.ports import SaidBefore, TurnClosed
 
-DECLINED = "declined"
+DECLINED, ERASED = "declined", "erased"
 
 ROWS_MAX = 4000
 """Rows of one answer: 500 messages are asked for at most, most of which have one place or none."""
@@ -34,14 +34,15 @@ Index("said_messages_at", said_messages.c.at)
 def record_said(conn: Connection, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
     """The first time stays."""
     rows = [{"id": t.message_id, "ordinal": t.ordinal, "at": t.opened_at} for t in opened if t.message_id]
-    rows += [_declined_row(half) for half in closed if half.status == DECLINED]
+    rows += [_bare_row(half) for half in closed if half.status in (DECLINED, ERASED)]
     if rows:
         conn.execute(upsert_into(conn.dialect.name, said_messages).on_conflict_do_nothing(), rows)
 
 
-def _declined_row(half: TurnClosed) -> dict[str, object]:
+def _bare_row(half: TurnClosed) -> dict[str, object]:
     message_id, _, ordinal = half.turn_id.rpartition(".")
-    return {"id": message_id, "ordinal": -int(ordinal), "at": half.closed_at}
+    sign = -1 if half.status == DECLINED else 1
+    return {"id": message_id, "ordinal": sign * int(ordinal), "at": half.closed_at}
 
 
 def said_before(conn: Connection, message_ids: Sequence[str]) -> list[SaidBefore]:

@@ -190,7 +190,12 @@ class Journal(Section):
 
     path: NonEmptyLine = Field(default="journal.db", description="SQLite file, relative to data_dir")
     commit_interval_ms: Milliseconds = Field(default=50, description="longest wait before a turn is committed")
-    queue_max: int = Field(default=10_000, ge=1, le=1_000_000, description="turns waiting to be committed")
+    queue_max: int = Field(
+        default=10_000,
+        ge=1,
+        le=1_000_000,
+        description="halves of turns waiting to be committed; refusals have as much room again",
+    )
     retention_days: Days = Field(default=7, description="how long turns are kept after they were learnt from")
     synchronous: Literal["normal", "full"] = Field(
         default="normal", description="normal survives a crash of semmem; full also a loss of power, slower"

@@ -140,9 +140,9 @@ def create_api(
     @api.delete("/v1/memory/{memory_id}")
     async def delete_memory(scope: Owner, memory_id: MemoryId, purge: bool = False) -> dict[str, Any]:
         receipt = await memories.forget(scope, memory_id)
-        if receipt is None:
+        if receipt is None and not purge:  # with it: perhaps only the purge is left of an earlier call
             raise Denied(404, "NOT_FOUND", "no such memory")
-        return _deleted(receipt) | (await _purged(purging) if purge else {})
+        return _deleted(receipt or Receipt()) | (await _purged(purging) if purge else {})
 
     @api.post("/v1/sessions/{session_id:path}/end", status_code=202)
     async def end_session(request: Request, session_id: str, end: EndSession | None = None) -> dict[str, Any]:

@@ -50,8 +50,8 @@ class RecoveryRules:
 class Chosen:
     """What of a request becomes turns, oldest first.
 
-    ``again``: places of current messages that are journalled already. ``complete``: no later request needs to look at
-    what stands before the last of them.
+    ``again``: places of current messages that are journalled already, or may be. ``complete``: no later request needs
+    to look at what stands before the last of them.
     """
 
     recovered: tuple[Said, ...]
@@ -92,15 +92,16 @@ class Recovery:
         self._count("over_limit", messages.current_count - newest)
         past = self._unsettled(messages, self.seen.settled(user, session)) if history else []
         doubtful = current if messages.answered else current[:-1]
-        complete = True
+        complete = read = True
         try:
             known = await self.seen.look_up([*past, *doubtful])
         except Unread:
             self._count("unread", len(past))
-            known, past, complete = {said.id: self.seen.here(said) for said in doubtful}, [], False
+            known, past, complete, read = {said.id: self.seen.here(said) for said in doubtful}, [], False, False
         began = began_at(session)
         wanted = (said for said in current if said not in doubtful or _is_wanted(said, known[said.id], began))
-        again = frozenset(said.place for said in doubtful if said.ordinal in known[said.id].journalled)
+        # Where nobody says: perhaps it was, and is erased since.
+        again = frozenset(said.place for said in doubtful if not read or said.ordinal in known[said.id].journalled)
         shared = {said.id for said in past if self.seen.is_shared(said, user)}
         recovered, settled = await self._recovered(past, known, shared, user, now)
         return Chosen(tuple(recovered), tuple(wanted), again, complete and settled)

@@ -153,6 +153,21 @@ async def test_a_purge_that_could_not_be_done_is_no_success_and_is_done_when_ask
         assert (await client.delete("/v1/memory", params=asked)).json()["purged"] is True
 
 
+async def test_the_purge_of_one_memory_is_done_when_asked_again_although_the_memory_is_gone(tmp_path: Path) -> None:
+    files = Files()
+    async with api(tmp_path, files=files) as client:
+        made = (await client.post("/v1/memory", json={"content": "User likes tea", "user_id": "alice"})).json()
+        files.removed.add(1)
+        files.error = StoreFull("no room")
+        path, asked = f"/v1/memory/{made['id']}", {"user_id": "alice", "purge": "true"}
+        assert (await client.delete(path, params=asked)).status_code == 507
+        files.error = None
+        again = await client.delete(path, params=asked)
+        assert (again.status_code, again.json()["deleted"], again.json()["purged"]) == (200, 0, True)
+        assert files.removed == set()
+        assert (await client.delete(path, params={"user_id": "alice"})).status_code == 404
+
+
 async def test_a_create_that_does_not_fit_says_why(tmp_path: Path) -> None:
     async with api(tmp_path, store=FullStore()) as client:
         answer = await client.post("/v1/memory", json={"content": "User likes tea", "user_id": "alice"})
