@@ -3,10 +3,15 @@
 With ``json`` the two output streams are pipes into this process, so that what C libraries and child processes print,
 warnings, and uncaught exceptions become JSON as well. Only what is printed in the very moment of a crash (a signal, an
 abort) may be lost with the process that would have wrapped it.
+
+Nobody may write into a pipe while holding the lock of the handler: its reader needs that lock to empty it. So a line
+that cannot be written (a full disk, a collector that has died) is lost, as it would be with any handler, and is not
+complained of on stderr.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
@@ -19,6 +24,9 @@ from typing import TextIO
 
 LINE_BYTES_MAX = 65_536
 """A longer line of somebody else's is cut into lines of this length."""
+PIPE_BYTES = 1024 * 1024
+"""Room for what a library prints at a stretch while it keeps the interpreter's lock, which the reader waits for. What
+Linux lets every process have; elsewhere a pipe stays as it is."""
 DRAIN_S = 2.0
 """How long the end of the process waits for lines that are still in the pipes."""
 
@@ -40,6 +48,18 @@ class JsonLines(logging.Formatter):
         return json.dumps(line)
 
 
+class _JsonHandler(logging.StreamHandler[TextIO]):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """What the base class would print comes back through the pipe, to be written again."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            text = f"a line of {record.pathname}:{record.lineno} cannot be made: {type(error).__name__}"
+            said = logging.LogRecord(record.name, logging.ERROR, record.pathname, record.lineno, text, (), None)
+            with suppress(Exception):
+                self.stream.write(self.format(said) + self.terminator)
+                self.flush()
+
+
 @contextmanager
 def logging_to_stderr(*, as_json: bool, level: str) -> Iterator[Callable[[str], None]]:
     """Log to stderr inside the block. Yields what says a line of semmem's own on stdout."""
@@ -48,7 +68,7 @@ def logging_to_stderr(*, as_json: bool, level: str) -> Iterator[Callable[[str], 
         yield _say
         return
     with _Wrapped() as wrapped:
-        handler: logging.StreamHandler[TextIO] = logging.StreamHandler(wrapped.stderr)
+        handler = _JsonHandler(wrapped.stderr)
         _configure(handler, JsonLines(), level)
         logging.captureWarnings(True)
         with _uncaught_are_logged():
@@ -117,6 +137,8 @@ class _Wrapped:
 def _wrap(fd: int, name: str, level: int) -> threading.Thread:
     """Put a pipe in the descriptor's place; each line that comes through it is logged under the stream's name."""
     read, write = os.pipe()
+    with suppress(AttributeError, OSError):
+        fcntl.fcntl(read, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     os.dup2(write, fd)  # inheritable, unlike the pipe itself: children write into it as well
     os.close(write)
     reader = threading.Thread(target=_read, args=(read, logging.getLogger(name), level), name=name, daemon=True)

@@ -138,6 +138,69 @@ def test_whoever_prints_in_this_process_prints_json() -> None:
     assert any("IndexError" in line.get("trace", "") for line in found)
 
 
+UNHEARD = """
+import logging, threading
+from semmem.log_lines import logging_to_stderr
+with logging_to_stderr(as_json=True, level="info") as say:
+    def logs():
+        for number in range(300):
+            logging.getLogger("semmem").info("line %d of a long story that nobody can be told", number)
+    thread = threading.Thread(target=logs, daemon=True)
+    thread.start()
+    thread.join(20)
+    say("stuck" if thread.is_alive() else "went on")
+    if thread.is_alive():
+        import os
+        os._exit(9)
+"""
+
+
+def test_a_log_that_cannot_be_written_holds_nobody_up() -> None:
+    """A full disk, and a collector that has died."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-c", UNHEARD], stdout=subprocess.PIPE, stderr=full, timeout=120)
+    assert [line["message"] for line in lines(done.stdout.decode())] == ["went on"]
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([sys.executable, "-c", UNHEARD], stdout=subprocess.PIPE, stderr=write, timeout=120)
+    os.close(write)
+    assert [line["message"] for line in lines(done.stdout.decode())] == ["went on"]
+
+
+MISUSED = """
+import logging
+from semmem.log_lines import logging_to_stderr
+with logging_to_stderr(as_json=True, level="info") as say:
+    logging.getLogger("semmem").info("of %d", "a secret")
+    logging.getLogger("semmem").info("and on")
+"""
+
+
+def test_a_line_that_cannot_be_made_says_where_and_stays_json() -> None:
+    done = subprocess.run([sys.executable, "-c", MISUSED], capture_output=True, text=True, timeout=120)
+    broken, after = lines(done.stderr)
+    assert broken["level"] == "error"
+    assert "TypeError" in broken["message"]
+    assert "secret" not in done.stderr
+    assert after["message"] == "and on"
+
+
+HOLDS_THE_LOCK = """
+import ctypes
+from semmem.log_lines import logging_to_stderr
+with logging_to_stderr(as_json=True, level="info") as say:
+    line = b"a library that keeps the interpreter's lock\\n"
+    ctypes.PyDLL(None).write(2, line * 10_000, len(line) * 10_000)
+    say("went on")
+"""
+
+
+def test_a_library_that_prints_a_lot_while_it_keeps_the_interpreters_lock_comes_to_its_end() -> None:
+    done = subprocess.run([sys.executable, "-c", HOLDS_THE_LOCK], capture_output=True, text=True, timeout=60)
+    assert "went on" in done.stdout
+    assert len(lines(done.stderr)) == 10_000
+
+
 def test_plain_lines_stay_plain() -> None:
     program = "import semmem.log_lines as l, logging\nwith l.logging_to_stderr(as_json=False, level='info') as say:\n"
     program += "    say('hello'); logging.getLogger('semmem.x').info('there')"
