@@ -346,7 +346,8 @@ class App:
             log.info("store answers again")
 
     def _can_learn(self) -> bool:
-        return self._up["store"] and self._disk.has_room
+        """Not while the embedder is being opened: after a restart the store is often there seconds before it."""
+        return self._embedder_tried.is_set() and self._up["store"] and self._disk.has_room
 
     async def _upkeep(self, backends: Backends) -> None:
         """Go through what is remembered: replaced versions, expired memories, and all that upkeep has rules for."""

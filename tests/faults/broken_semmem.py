@@ -3,8 +3,8 @@
     python -m tests.faults.broken_semmem --config config.yaml --switch FILE [--journal-bytes-max N]
 
 The embedder is the tests' bag of words: it starts at once and needs no model. While ``FILE`` exists its one word says
-how the embedder misbehaves: ``raises``, ``slow`` (a second for each text) or ``breaks`` (an error nobody expects).
-``clock SECONDS`` instead puts the wall clock wrong by so much.
+how the embedder misbehaves: ``opening`` (it is not open yet), ``raises``, ``slow`` (a second for each text) or
+``breaks`` (an error nobody expects). ``clock SECONDS`` instead puts the wall clock wrong by so much.
 """
 
 # ruff: noqa: E402
@@ -49,9 +49,14 @@ class BreakableEmbedder(HashEmbedder):
         super().__init__(dimension)
         self._switch = switch
 
+    async def open(self) -> None:
+        while _read(self._switch) == "opening":
+            await asyncio.sleep(LOOKS_S)
+        await super().open()
+
     async def embed(self, text: str) -> Vector:
         match _read(self._switch):
-            case "raises":
+            case "raises" | "opening":
                 raise EmbedderError("the switch says so")
             case "breaks":
                 raise ZeroDivisionError("the switch says so")
