@@ -241,7 +241,8 @@ class Memory:
 class Forgetting:
     """What shall be gone: everything in a scope that was said at ``at`` or before.
 
-    ``types`` narrows it to memories of these kinds, ``memory_id`` to one memory; turns are then not touched.
+    ``types`` narrows it to memories of these kinds, ``memory_id`` to one memory, whenever that was said; turns are then
+    not touched.
     """
 
     scope: Scope
@@ -262,7 +263,7 @@ class Forgetting:
     def covers(self, memory: Memory) -> bool:
         """Whether the memory is among it."""
         return (
-            memory.said_at <= self.at
+            (memory.said_at <= self.at or self.memory_id is not None)
             and self.scope.contains(Scope(memory.user, memory.project, memory.agent, memory.session))
             and (not self.types or memory.type in self.types)
             and self.memory_id in (None, memory.id)

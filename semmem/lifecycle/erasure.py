@@ -73,6 +73,9 @@ class Receipt:
     def shown(self) -> dict[str, int]:
         return asdict(self)
 
+    def __add__(self, other: Receipt) -> Receipt:
+        return Receipt(**Counter(self.shown()) + Counter(other.shown()))
+
 
 class ErasurePending(Exception):
     """Not everything is erased yet. It is hidden, remembered, and will be finished. ``receipt``: what went already.
@@ -152,9 +155,13 @@ class Erasure:
     async def forget_scope(self, scope: Scope, types: Sequence[MemoryType] = ()) -> Receipt:
         """Erase a scope; without ``types`` also its turns, so that nothing is learnt again.
 
-        Raises ErasurePending, and ErasuresFull when nothing was done and nothing is remembered.
+        Raises ErasurePending, ErasuresFull when nothing was done and nothing is remembered, and StoreError when it
+        cannot be looked whether that was all.
         """
-        return await self._forget(Forgetting(scope, self._now(scope.user), tuple(types)))
+        receipt = await self._forget(Forgetting(scope, self._now(scope.user), tuple(types)))
+        for memory_id in await self._ahead(scope, types):
+            receipt += await self.forget_memory(scope, memory_id) or Receipt()
+        return receipt
 
     async def forget_memory(self, scope: Scope, memory_id: str) -> Receipt | None:
         """Erase one memory with its versions and statistics; None when the scope has none with this id."""
@@ -186,6 +193,16 @@ class Erasure:
 
     def _now(self, user: str) -> float:
         return self._marks.after(user, self._clock())
+
+    async def _ahead(self, scope: Scope, types: Sequence[MemoryType]) -> list[str]:
+        """What the clock says will be said: it was said before the clock was set back, or where another goes ahead.
+
+        They go one by one. A mark at so late a time would turn away what is said from now until then.
+        """
+        number = await self._everything.count(scope, types=types)
+        left = await self._everything.list(scope, types=types, limit=number) if number else []
+        now = self._clock()
+        return [memory.id for memory in left if memory.said_at > now]
 
     async def _forget(self, what: Forgetting) -> Receipt:
         if len(self._pending) >= self._pending_max:
