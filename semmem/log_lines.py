@@ -49,7 +49,7 @@ class JsonLines(logging.Formatter):
 
 
 class _JsonHandler(logging.StreamHandler[TextIO]):
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+    def handleError(self, record: logging.LogRecord) -> None:
         """What the base class would print comes back through the pipe, to be written again."""
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
