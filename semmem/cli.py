@@ -17,6 +17,8 @@ from semmem.log_lines import logging_to_stderr
 
 EXIT_FAILED = 1
 EXIT_BAD_CONFIG = 2
+EXIT_INTERRUPTED = 130
+"""What shells say of a program that Ctrl-C ended."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -126,10 +128,13 @@ def _serve(path: Path | None) -> int:
 
 
 def _run(settings: Settings, say: Callable[[str], None]) -> int:
-    import uvloop  # a faster event loop where it exists; nothing depends on it
-
     try:
+        import uvloop  # a faster event loop where it exists; nothing depends on it
+
         uvloop.run(_serve_until_told(settings, say))
+    except KeyboardInterrupt:  # before anything was there to stop; the interpreter would print a trace
+        logging.getLogger("semmem").warning("interrupted before it was ready")
+        return EXIT_INTERRUPTED
     except Exception as error:
         logging.getLogger("semmem").critical("cannot go on: %s", error, exc_info=settings.log.level == "debug")
         return EXIT_FAILED

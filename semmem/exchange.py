@@ -198,8 +198,8 @@ class Exchange:
 
     async def _understood(self, head: RequestHead, dialect: Dialect, body: bytes, phase: _Phase) -> RequestResult:
         """Raises Malformed, TooMany and TimeoutError."""
-        reading = partial(read, dialect, body, self._limits.reading)
-        parsed = await self._timely(len(body), reading, phase.deadline)
+        reading = partial(_read, dialect, body, self._limits.reading)
+        parsed, said = await self._timely(len(body), reading, phase.deadline)
 
         async def passed(outcome: Outcome, ticket: Ticket | None = None, block: Block | None = None) -> RequestResult:
             rewriting = partial(parsed.rewrite, None if block is None else block.injection)
@@ -214,21 +214,21 @@ class Exchange:
 
         allowed = permission(self._permissions, head, parsed.conversation.controls)
         if not (allowed.read or allowed.store):
-            await self._declined(head, parsed)
+            await self._declined(head, said)
             return await passed(Outcome.OPTED_OUT)
         found = verdicts(self._upstream, head)
         if found.blocked or found.pii:
-            await self._declined(head, parsed)
+            await self._declined(head, said)
             return await passed(Outcome.BLOCKED if found.blocked else Outcome.PII)
         scope = identify(self._identity, head, parsed.conversation.controls)
         if scope is None:
-            await self._declined(head, parsed)
+            await self._declined(head, said)
             return await passed(Outcome.ANONYMOUS)
 
-        turn = await self._turn(head, parsed, scope)
-        ticket = await self._journalled(turn, parsed, scope, dialect.name) if allowed.store else None
+        turn = await self._turn(head, said, scope)
+        ticket = await self._journalled(turn, said, scope, dialect.name) if allowed.store else None
         if not allowed.store:
-            await self._declined(head, parsed)
+            await self._declined(head, said)
         outcome, block = await self._remember(parsed, scope, turn, allowed, found, phase)
         return await passed(outcome, ticket, block)
 
@@ -239,23 +239,20 @@ class Exchange:
         async with asyncio.timeout_at(deadline):
             return await self._aside(work)
 
-    async def _turn(self, head: RequestHead, parsed: ParsedRequest, scope: Scope) -> Turn | Answered | None:
+    async def _turn(self, head: RequestHead, said: Conversation, scope: Scope) -> Turn | Answered | None:
         """The turn that the request's own words begin or belong to; without any, the one it goes on from."""
-        conversation, now = _without_blocks(parsed.conversation), self._said_after(scope.user, self._clock())
-        return await self._turns.current(conversation, scope, now, usable(head.header("x-request-id")) or "")
+        now = self._said_after(scope.user, self._clock())
+        return await self._turns.current(said, scope, now, usable(head.header("x-request-id")) or "")
 
     async def _journalled(
-        self, turn: Turn | Answered | None, parsed: ParsedRequest, scope: Scope, dialect: str
+        self, turn: Turn | Answered | None, said: Conversation, scope: Scope, dialect: str
     ) -> Ticket | None:
-        if turn is None:
-            return None
-        return await self._turns.record(turn, _without_blocks(parsed.conversation), scope, dialect)
+        return None if turn is None else await self._turns.record(turn, said, scope, dialect)
 
-    async def _declined(self, head: RequestHead, parsed: ParsedRequest) -> None:
+    async def _declined(self, head: RequestHead, said: Conversation) -> None:
         """What is not to be stored now is not learnt from the history of a later request either."""
-        conversation = _without_blocks(parsed.conversation)
-        scope = identify(self._identity, head, conversation.controls)
-        await self._turns.decline(scope, conversation, self._clock())
+        scope = identify(self._identity, head, said.controls)
+        await self._turns.decline(scope, said, self._clock())
 
     async def _remember(
         self,
@@ -361,6 +358,12 @@ def _announced(head: RequestHead) -> float:
     if not (length.isascii() and length.isdigit()):
         return 0
     return int(length) if len(length) <= LENGTH_DIGITS_MAX else math.inf
+
+
+def _read(dialect: Dialect, body: bytes, limits: ReadingLimits) -> tuple[ParsedRequest, Conversation]:
+    """The request, and what was said in it. Raises Malformed and TooMany."""
+    parsed = read(dialect, body, limits)
+    return parsed, _without_blocks(parsed.conversation)
 
 
 def _without_blocks(conversation: Conversation) -> Conversation:

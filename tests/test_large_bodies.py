@@ -12,6 +12,7 @@ import pytest
 from semmem.background import SideThreads, Tasks
 from semmem.dialects.reading import ReadingLimits
 from semmem.exchange import Outcome, RequestResult
+from semmem.retrieval.context import strip_block
 from semmem.retrieval.recall import RecallRules
 from tests.test_exchange import BUDGET, QUESTION, World, prompt
 
@@ -49,6 +50,21 @@ async def test_a_large_body_is_read_and_rewritten_aside_and_has_its_memories() -
     assert LARGE in prompt(result)
 
 
+async def test_blocks_are_looked_for_once_in_each_text_and_in_large_bodies_beside_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at: list[tuple[str, bool]] = []
+
+    def watched(text: str) -> str:
+        looked_at.append((text, threading.current_thread() is threading.main_thread()))
+        return strip_block(text)
+
+    monkeypatch.setattr("semmem.exchange.strip_block", watched)
+    world = World(rules=PATIENT, phase_s=30.0, inline_body_bytes_max=1024)
+    await world.ask(said(LARGE, QUESTION))
+    assert looked_at == [(LARGE, False), (QUESTION, False)]
+
+
 async def test_a_small_body_is_not_worth_a_thread() -> None:
     side = Side()
     world = World(rules=PATIENT, aside=side, phase_s=30.0, inline_body_bytes_max=1024)
@@ -66,8 +82,7 @@ async def test_rewriting_a_large_body_ends_with_the_phase_and_the_turn_is_journa
     await world.knows(BUDGET)
     result = await world.ask(said(LARGE, QUESTION))
     assert (result.outcome, result.body) == (Outcome.TIMEOUT, None)
-    assert [len(turn.user_text) < len(LARGE) for turn in world.turns] == [True, True]
-    assert world.turns[-1].user_text == QUESTION
+    assert [turn.user_text for turn in world.turns] == [LARGE.strip(), QUESTION]
     assert result.ticket is not None
 
 

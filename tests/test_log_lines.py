@@ -88,6 +88,19 @@ def test_a_configuration_that_is_refused_is_told_in_json(tmp_path: Path) -> None
     assert len(lines(err)) == 2
 
 
+def test_a_start_that_is_interrupted_is_told_in_json(tmp_path: Path) -> None:
+    """The libraries of the backends take seconds to import; nobody handles signals yet."""
+    program = "import sys\n"
+    program += "class Interrupted:\n"
+    program += "    def find_spec(self, name, *_):\n"
+    program += "        if name == 'semmem.app': raise KeyboardInterrupt\n"
+    program += "sys.meta_path.insert(0, Interrupted())\n"
+    program += f"from semmem.cli import main\nsys.exit(main(['serve', '--config', {str(config(tmp_path))!r}]))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=ENVIRON, timeout=START_S)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert any("interrupted" in line["message"] for line in lines(done.stderr))
+
+
 STRANGERS = f"""
 import asyncio, logging, os, subprocess, sys, threading, warnings
 from semmem.log_lines import logging_to_stderr

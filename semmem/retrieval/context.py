@@ -36,7 +36,10 @@ _BRACKET_TAG = re.compile(r"\[(/?[A-Z][A-Z_]{2,30})\]")  # [INST], [/INST], [TOO
 _LINE_END = re.compile(r"[\n\r\u2028\u2029\x85\x0b\x0c]")
 _MARKDOWN = re.compile(r"`{3,}|^\s*+#++\s++|-{3,}|={3,}")
 
-_HEAD = re.compile(rf"{re.escape(OPENING)}(?: [0-9a-f]{{{MARK_CHARS}}})?>")
+# Looks ahead, because a text may be full of openings: what follows is the header, or the end in the middle of it.
+_HEAD = re.compile(
+    rf"{re.escape(OPENING)}(?: [0-9a-f]{{{MARK_CHARS}}})?>(?=\n{re.escape(HEADER)}|(?s:.{{0,{len(HEADER)}}}+)\Z)"
+)
 _INSIDE = re.compile(
     rf"\n{re.escape(HEADER)}(?:\n- [^\n<>]*+)*+(?:\n{re.escape(CLOSING)}|\n</?[a-z-]{{0,20}}+\Z|\n-?\Z)?"
 )

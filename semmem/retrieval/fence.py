@@ -15,15 +15,18 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from semmem.memory import Message, Role
 from semmem.retrieval.context import CLOSING, MARK_CHARS, OPENING
 
+OPENINGS_MAX = 1000
+"""Most openings in the instructions of one request that are looked at."""
 BLOCKS_MAX = 32
-"""Most blocks of one text that are verified; text that holds more is nothing semmem made."""
+"""Most blocks in them that are verified: who puts more there made them himself, and gets a second one at worst."""
 
 # Nothing inside a block has an angle bracket, so a search for its end is over at the next one.
+_OPENING = re.compile(re.escape(OPENING))
 _BLOCK = re.compile(
     rf"(?<![^\n]){re.escape(OPENING)} ([0-9a-f]{{{MARK_CHARS}}})>\n([^<>]*+)(?<=\n){re.escape(CLOSING)}(?![^\n])"
 )
@@ -46,7 +49,7 @@ class Fence:
         """Whether a block of this user's stands where semmem puts one: anywhere in instructions, or at the beginning
         of the first user message or one of the last two. Tools' results and the model's own words never count.
         """
-        if any(self._verified(found, user) for message in messages for found in _in_instructions(message)):
+        if any(self._verified(found, user) for found in islice(_in_instructions(messages), BLOCKS_MAX)):
             return True
         said = [message.text for message in messages if message.role is Role.USER]
         beginnings = (_BLOCK.match(text) for text in {*said[:1], *said[-2:]})
@@ -57,8 +60,11 @@ class Fence:
         return any(hmac.compare_digest(mark, _mark(key, user, inside)) for key in self._keys)
 
 
-def _in_instructions(message: Message) -> Iterator[re.Match[str]]:
-    return islice(_BLOCK.finditer(message.text), BLOCKS_MAX) if message.role is Role.SYSTEM else iter(())
+def _in_instructions(messages: Sequence[Message]) -> Iterator[re.Match[str]]:
+    instructing = (message.text for message in messages if message.role is Role.SYSTEM)
+    opened = chain.from_iterable(map(_OPENING.finditer, instructing))
+    found = (_BLOCK.match(opening.string, opening.start()) for opening in islice(opened, OPENINGS_MAX))
+    return (block for block in found if block is not None)
 
 
 def _mark(key: bytes, user: str, inside: str) -> str:

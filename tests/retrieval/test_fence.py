@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from semmem.memory import Message, Role
 from semmem.retrieval.context import CLOSING, HEADER, MARK_CHARS, OPENING, render
-from semmem.retrieval.fence import Fence
+from semmem.retrieval.fence import BLOCKS_MAX, OPENINGS_MAX, Fence
 from tests.retrieval.talk import hit
 
 FENCE = Fence(b"a key")
@@ -104,6 +104,19 @@ def test_the_users_words_count_where_semmem_puts_a_block_and_only_there() -> Non
     assert not FENCE.stands_in(said("1", merged, "3", "4"), "ada")
     assert not FENCE.stands_in(said(f"Look: {block()}"), "ada")
     assert not FENCE.stands_in(said(f"Look:\n{block()}"), "ada")
+
+
+@pytest.mark.parametrize(
+    ("look_alike", "number"),
+    [(f"{OPENING} {'0' * MARK_CHARS}>\n\n{CLOSING}", BLOCKS_MAX), (OPENING, OPENINGS_MAX)],
+    ids=["blocks", "openings"],
+)
+def test_so_many_look_alikes_of_all_instructions_are_looked_at_and_no_more(look_alike: str, number: int) -> None:
+    """Each costs a search or two hashes, and a request may have thousands of messages."""
+    fakes = [Message(Role.SYSTEM, look_alike)] * number
+    real = Message(Role.SYSTEM, block())
+    assert FENCE.stands_in([*fakes[1:], real], "ada")
+    assert not FENCE.stands_in([*fakes, real], "ada")
 
 
 def test_many_look_alikes_take_no_longer_than_their_length() -> None:
