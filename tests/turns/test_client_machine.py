@@ -19,7 +19,10 @@ from tests.turns.talk import MarkedJournal, Talk
 T = TypeVar("T")
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-LOOP = [{"role": "assistant", "tool_calls": [CALL]}, {"role": "tool", "tool_call_id": "c", "content": "20 degrees"}]
+LOOP: list[dict[str, Any]] = [
+    {"role": "assistant", "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c", "content": "20 degrees"},
+]
 
 
 @dataclass

@@ -177,8 +177,9 @@ async def test_another_replica_makes_up_for_what_both_missed(talk: Talk, journal
 async def test_a_session_that_begins_anew_after_a_pause_does_not_learn_its_history_again(talk: Talk) -> None:
     await talk.ask(TEA)
     await talk.ask(TEA, ">a", MILK, SUGAR)
-    for pause in (lambda: None, talk.restart):
-        pause()
+    for restarted in (False, True):
+        if restarted:
+            talk.restart()
         talk.now += 3600.0
         await talk.ask(TEA, ">a", MILK, SUGAR, CAKE)  # and not what stood beside the new words, unanswered, either
         await talk.ask(TEA, ">a", MILK, SUGAR, CAKE, ">b", "Missed", ">c", "Bye")
@@ -407,7 +408,10 @@ async def test_declined_words_that_are_said_again_to_be_kept_are_kept(talk: Talk
 
 async def test_declined_words_are_not_learnt_from_the_loop_of_a_tool(talk: Talk) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    loop = [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c", "content": "20"}]
+    loop: list[dict[str, Any]] = [
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "20"},
+    ]
     await talk.ask(TEA, headers={"x-semmem-memory": "off"})
     for _ in range(2):
         assert (await talk.ask(TEA, *loop)).ticket is None
