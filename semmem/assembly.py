@@ -287,17 +287,19 @@ def sessions(settings: Settings, backends: Backends) -> Sessions:
 
 
 def recovery(settings: Settings, backends: Backends, on_history: Callable[[str, int], None]) -> Recovery:
+    seen = SeenMessages(backends.journal, messages_max=settings.capture.seen_messages_max)
+    return Recovery(seen, recovery_rules(settings), on_history=on_history)
+
+
+def recovery_rules(settings: Settings) -> RecoveryRules:
+    """Words are believed no longer than what was declined, or erased, after them is known."""
     rules = settings.capture
-    return Recovery(
-        SeenMessages(backends.journal, messages_max=rules.seen_messages_max),
-        RecoveryRules(
-            mode=rules.recover_history,
-            away_until=time.time() + rules.recover_beginnings_s,
-            history_turns_max=rules.history_turns_max,
-            new_turns_max=rules.new_turns_max,
-            kept_s=settings.journal.retention_days * DAY_S,
-        ),
-        on_history=on_history,
+    return RecoveryRules(
+        mode=rules.recover_history,
+        away_until=time.time() + rules.recover_beginnings_s,
+        history_turns_max=rules.history_turns_max,
+        new_turns_max=rules.new_turns_max,
+        kept_s=min(settings.journal.retention_days, settings.erasure.marks_days) * DAY_S,
     )
 
 

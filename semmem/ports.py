@@ -376,10 +376,6 @@ class Journal(Protocol):
     async def forget_turns(self, scope: Scope) -> int:
         """Erase the scope's turns, batches and history; how many turns there were."""
 
-    async def forgotten_at(self, user: str) -> float | None:
-        """When anything that the user had said was last erased as a whole (all of it, or of a project, an agent, a
-        session): what was said then or before may be erased. None when nothing was, or too long ago to matter."""
-
     async def prune(self, *, done_before: float) -> int:
         """Erase turns that were done before then, and halves that stayed alone; how many."""
 

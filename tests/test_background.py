@@ -151,8 +151,11 @@ async def test_a_full_queue_drops_and_counts() -> None:
 @pytest.mark.parametrize("status", ["declined", "refused"])
 async def test_a_full_queue_still_takes_what_says_that_words_are_not_to_be_kept(status: str) -> None:
     writer = writer_for(Recording(), queue_max=2)
-    kept: list[Turn | TurnClosed] = [TurnClosed(f"m.{number}", status, 1.0) for number in range(3)]
-    offered = [turn("a"), turn("b"), *kept]
+    offered: list[Turn | TurnClosed] = [
+        turn("a"),
+        turn("b"),
+        *(TurnClosed(f"m.{number}", status, 1.0) for number in range(3)),
+    ]
     assert [writer.offer(half) for half in offered] == [True, True, True, True, False]
     assert not writer.offer(TurnClosed("a", "answered", 1.0, "Noted."))
     assert len(writer) == 4

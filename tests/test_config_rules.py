@@ -24,12 +24,6 @@ CONFLICTS = [
         "keep message_timeout_ms > phase_ms > store_ms, for example 500, 350, 200",
     ),
     (
-        "journal: {retention_days: 31}",
-        "erasure.marks_days = 30",
-        "is shorter than journal.retention_days (31): an old history could bring back what was erased; "
-        "set it to retention_days or more",
-    ),
-    (
         "memory: {milvus: {dimension: 768}}",
         "memory.milvus.dimension = 768",
         "differs from memory.embedding.dimension (384); set both to the length of all-MiniLM-L6-v2's vectors",

@@ -306,19 +306,6 @@ def sizes_nest(settings: Settings) -> Iterator[Finding]:
         )
 
 
-def marks_outlive_turns(settings: Settings) -> Iterator[Finding]:
-    """A history brings back what was erased for as long as turns of that time vouch for what follows them."""
-    marks, turns = settings.erasure.marks_days, settings.journal.retention_days
-    if marks < turns:
-        yield Finding(
-            ("erasure", "marks_days"),
-            marks,
-            f"is shorter than journal.retention_days ({turns}): an old history could bring back what was erased",
-            "set it to retention_days or more",
-            (("journal", "retention_days"),),
-        )
-
-
 Rule = Callable[[Settings], Iterator[Finding]]
 RULES: tuple[Rule, ...] = (
     deadlines_nest,
@@ -343,5 +330,4 @@ RULES: tuple[Rule, ...] = (
     fence_keys_are_long,
     metadata_has_a_claim,
     sizes_nest,
-    marks_outlive_turns,
 )

@@ -35,8 +35,8 @@ class RecoveryRules:
     it may have begun while semmem was away.
 
     Of one request at most ``history_turns_max`` messages of its history and ``new_turns_max`` new ones, the newest.
-    Words that were journalled ``kept_s`` seconds ago or longer prove nothing any more: what was declined after them
-    may be forgotten by then.
+    Words that were journalled ``kept_s`` seconds ago or longer prove nothing any more: what was declined after them,
+    or that they were erased, may be forgotten by then.
     """
 
     mode: str = "known_sessions"

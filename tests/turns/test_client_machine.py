@@ -24,8 +24,6 @@ LOOP: list[dict[str, Any]] = [
     {"role": "tool", "tool_call_id": "c", "content": "20 degrees"},
 ]
 
-HOW = ["kept", "kept", "missed", "declined"]
-
 
 @dataclass
 class Word:
