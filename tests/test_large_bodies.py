@@ -69,9 +69,11 @@ async def test_a_body_of_a_chat_does_not_wait_behind_the_longest() -> None:
     usual, stuck = Side(), Side(stuck_from=1)
     world = World(rules=PATIENT, aside=usual, aside_long=stuck, phase_s=30.0, inline_body_bytes_max=1024)
     await world.knows(BUDGET)
-    held = asyncio.create_task(world.ask(said("x" * 2_000_000)))
-    result = await world.ask(said(LARGE, QUESTION))
-    held.cancel()
+    async with asyncio.TaskGroup() as others:
+        held = others.create_task(world.ask(said("x" * 2_000_000)))
+        await asyncio.sleep(0)
+        result = await world.ask(said(LARGE, QUESTION))
+        held.cancel()
     assert (result.outcome, usual.calls, stuck.calls) == (Outcome.INJECTED, 2, 1)
 
 
