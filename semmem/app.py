@@ -235,8 +235,9 @@ class App:
     ) -> tuple[ExtProcServer, Addresses]:
         settings, after = self._settings, self._erased().marks.after
         limits = assembly.door_limits(settings)
-        aside = SideThreads()
+        aside, aside_long = SideThreads(), SideThreads()
         stack.push_async_callback(aside.close)
+        stack.push_async_callback(aside_long.close)
         exchange = assembly.exchange(
             settings,
             backends,
@@ -250,6 +251,7 @@ class App:
             on_reranked=lambda result: self.metrics.reranks.labels(result).inc(),
             on_history=lambda result, number: self.metrics.history_messages.labels(result).inc(number),
             aside=aside,
+            aside_long=aside_long,
         )
         server = ExtProcServer(
             ExternalProcessor(
@@ -259,6 +261,7 @@ class App:
                 single_filter=settings.capture.mode == "single_filter",
                 patience=assembly.patience(settings),
                 aside=aside,
+                aside_long=aside_long,
             ),
             address=assembly.grpc_address(settings),
             message_bytes_max=limits.message_bytes_max,

@@ -253,6 +253,7 @@ def exchange(
     on_reranked: Callable[[str], None] = lambda _word: None,
     on_history: Callable[[str, int], None] = _uncounted,
     aside: Aside = asyncio.to_thread,
+    aside_long: Aside | None = None,
 ) -> Exchange:
     memory, limits = settings.memory, settings.limits
 
@@ -277,6 +278,7 @@ def exchange(
         blocks=tool_loops,
         recovery=recovery(settings, backends, on_history),
         aside=aside,
+        aside_long=aside_long,
         on_recalled=on_recalled,
         after=after,
     )

@@ -113,10 +113,19 @@ class Aside(Protocol):
     async def __call__(self, work: Callable[[], T], /) -> T: ...
 
 
+LONG_BODY_BYTES = 1024 * 1024
+"""Bodies above this wait for each other only: a chat of a hundred kilobytes does not wait behind them."""
+
+
+def by_length(body_bytes: int, usual: Aside, long: Aside | None) -> Aside:
+    """Who does the work on a body of this length."""
+    return usual if long is None or body_bytes <= LONG_BODY_BYTES else long
+
+
 class Exchange:
     """The steps of every exchange; holds no state of any one of them.
 
-    ``aside`` reads and rewrites large bodies.
+    ``aside`` reads and rewrites large bodies, ``aside_long`` those above LONG_BODY_BYTES.
     ``on_recalled`` is told whose memories were put into a prompt, which, and when; it must neither wait nor raise.
     ``after`` gives a time after the user's last erasure, where the clock was set back.
     """
@@ -136,6 +145,7 @@ class Exchange:
         blocks: Blocks | None = None,
         recovery: Recovery | None = None,
         aside: Aside = asyncio.to_thread,
+        aside_long: Aside | None = None,
         on_recalled: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
         after: Callable[[str, float], float] = lambda _user, now: now,
     ) -> None:
@@ -156,7 +166,7 @@ class Exchange:
         )
         self._upstream = upstream
         self._blocks = Blocks(entries_max=0, ttl_s=0.0) if blocks is None else blocks
-        self._aside = aside
+        self._aside, self._aside_long = aside, aside_long
         self._on_recalled = on_recalled
         self._said_after = after
 
@@ -237,7 +247,7 @@ class Exchange:
         if body_bytes <= self._limits.inline_body_bytes_max:
             return work()
         async with asyncio.timeout_at(deadline):
-            return await self._aside(work)
+            return await by_length(body_bytes, self._aside, self._aside_long)(work)
 
     async def _turn(self, head: RequestHead, said: Conversation, scope: Scope) -> Turn | Answered | None:
         """The turn that the request's own words begin or belong to; without any, the one it goes on from."""

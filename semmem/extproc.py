@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -25,7 +26,7 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
-from semmem.exchange import Aside, Exchange, RequestResult
+from semmem.exchange import Aside, Exchange, RequestResult, by_length
 from semmem.identity import RequestHead, read_headers
 from semmem.metrics import Metrics
 from semmem.observation import Observation, Ticket
@@ -97,9 +98,10 @@ class ExternalProcessor:
         single_filter: bool = False,
         patience: Patience | None = None,
         aside: Aside = asyncio.to_thread,
+        aside_long: Aside | None = None,
     ) -> None:
         self._exchange = exchange
-        self._aside = aside
+        self._aside, self._aside_long = aside, aside_long
         self._inline_bytes_max = limits.inline_bytes_max
         self._patience = patience or Patience()
         self._single_filter = single_filter
@@ -109,7 +111,7 @@ class ExternalProcessor:
 
     async def serve(self, requests: Any, stream: Any) -> None:
         """One gRPC stream of messages as bytes."""
-        await self.process(requests, _Messages(stream, self._aside, self._inline_bytes_max))
+        await self.process(requests, _Messages(stream, self._aside_for, self._inline_bytes_max))
 
     async def process(self, _requests: Any, stream: Any) -> None:
         """One gRPC stream. Never raises but for cancellation: a clean close means continue."""
@@ -166,7 +168,10 @@ class ExternalProcessor:
     async def _body_reply(self, result: RequestResult) -> pb.ProcessingResponse:
         if len(result.body or b"") <= self._inline_bytes_max:
             return body_reply(result)
-        return await self._aside(partial(body_reply, result))
+        return await self._aside_for(len(result.body or b""))(partial(body_reply, result))
+
+    def _aside_for(self, body_bytes: int) -> Aside:
+        return by_length(body_bytes, self._aside, self._aside_long)
 
     def _count(self, result: RequestResult, started: float) -> None:
         log.debug("request: %s", result.outcome)
@@ -223,7 +228,7 @@ class ExternalProcessor:
 class _Messages:
     """A stream of gRPC as one of messages. A copy of sixteen megabytes takes longer than anybody else should wait."""
 
-    def __init__(self, stream: Any, aside: Aside, inline_bytes_max: int) -> None:
+    def __init__(self, stream: Any, aside: Callable[[int], Aside], inline_bytes_max: int) -> None:
         self._stream = stream
         self._aside = aside
         self._inline_bytes_max = inline_bytes_max
@@ -236,14 +241,16 @@ class _Messages:
         try:
             if len(data) <= self._inline_bytes_max:
                 return pb.ProcessingRequest.FromString(data)
-            return await self._aside(partial(pb.ProcessingRequest.FromString, data))
+            return await self._aside(len(data))(partial(pb.ProcessingRequest.FromString, data))
         except DecodeError:
             log.warning("a message that is none of ext_proc")
             return grpc.aio.EOF
 
     async def write(self, reply: pb.ProcessingResponse) -> None:
-        large = reply.HasField("request_body") and reply.ByteSize() > self._inline_bytes_max
-        await self._stream.write(await self._aside(reply.SerializeToString) if large else reply.SerializeToString())
+        size = reply.ByteSize() if reply.HasField("request_body") else 0
+        large = size > self._inline_bytes_max
+        data = await self._aside(size)(reply.SerializeToString) if large else reply.SerializeToString()
+        await self._stream.write(data)
 
 
 def _status(text: str) -> int:

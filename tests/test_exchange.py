@@ -111,6 +111,7 @@ class World:
         writer: QueryWriter | None = None,
         fence: Fence | None = None,
         aside: Aside = asyncio.to_thread,
+        aside_long: Aside | None = None,
         **limits: Any,
     ) -> None:
         self.store = Failing()
@@ -140,6 +141,7 @@ class World:
             upstream=upstream,
             blocks=blocks,
             aside=aside,
+            aside_long=aside_long,
             on_recalled=lambda *noted: self.noted.append(noted),
         )
 

@@ -65,6 +65,18 @@ async def test_blocks_are_looked_for_once_in_each_text_and_in_large_bodies_besid
     assert looked_at == [(LARGE, False), (QUESTION, False)]
 
 
+async def test_a_body_of_a_chat_does_not_wait_behind_the_longest() -> None:
+    usual, stuck = Side(), Side(stuck_from=1)
+    world = World(rules=PATIENT, aside=usual, aside_long=stuck, phase_s=30.0, inline_body_bytes_max=1024)
+    await world.knows(BUDGET)
+    async with asyncio.TaskGroup() as others:
+        held = others.create_task(world.ask(said("x" * 2_000_000)))
+        await asyncio.sleep(0)
+        result = await world.ask(said(LARGE, QUESTION))
+        held.cancel()
+    assert (result.outcome, usual.calls, stuck.calls) == (Outcome.INJECTED, 2, 1)
+
+
 async def test_a_small_body_is_not_worth_a_thread() -> None:
     side = Side()
     world = World(rules=PATIENT, aside=side, phase_s=30.0, inline_body_bytes_max=1024)

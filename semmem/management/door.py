@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
+from semmem.dialects.json_values import holds_more_than
 from semmem.identity import RequestHead, read_headers
 from semmem.management.access import AccessRules, Denied, authenticate
 from semmem.management.errors import denial, error
@@ -41,17 +42,13 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9_.-]{1,253})(?::[0-9]{1,
 class DoorRules:
     """``allowed_hosts`` beside the loopback names and the address that a call came to: names without a port, ``*.``
     before one for every name below it. ``allowed_origins`` beside the API's own: ``scheme://host[:port]``.
-    ``body_values_max`` counts what commas separate in a JSON body."""
+    ``body_values_max``: members and elements in a JSON body, at any depth."""
 
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     body_bytes_max: int = 1024 * 1024
     body_values_max: int = 1000
     body_timeout_s: float = 10.0
-
-
-# Possessive, and a match even where the closing quote is missing: each byte is looked at once.
-_JSON_STRING = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?', re.DOTALL)
 
 
 class Door:
@@ -201,7 +198,7 @@ async def read_body(head: RequestHead, receive: Receive, bytes_max: int, timeout
 def check_values(body: bytes, values_max: int) -> None:
     """Before anything makes objects of them: of a megabyte of keys that nobody knows, the validation alone takes
     seconds, which all requests wait for. Raises Denied."""
-    if _JSON_STRING.sub(b"", body).count(b",") >= values_max:
+    if holds_more_than(values_max, body):
         raise Denied(400, "INVALID_REQUEST", f"a body may hold {values_max} values")
 
 

@@ -186,6 +186,12 @@ async def test_values_are_counted_and_commas_in_texts_are_none(api: Api) -> None
         assert word in (await call(api.app, head, method="POST", chunks=[extra(number)])).body
 
 
+async def test_what_has_no_comma_beside_it_is_a_value_too(api: Api) -> None:
+    head = (LOCAL, TOKEN, (b"content-type", b"application/json"))
+    deep = b'{"content":"x","metadata":{"a":[' + b"[" * 1000 + b"]" * 1000 + b"]}}"
+    assert b"may hold 1000 values" in (await call(api.app, head, method="POST", chunks=[deep])).body
+
+
 async def test_a_body_that_does_not_come_is_not_waited_for(api: Api) -> None:
     app = create_api(
         api.memories, AccessRules(admin_token="secret-token"), Metrics(), door=DoorRules(body_timeout_s=0.05)
