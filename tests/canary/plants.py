@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tests.canary.ledger import Fact, Ledger
 from tests.canary.sentences import STORED
@@ -13,19 +13,19 @@ Place = tuple[int, int, int]
 """Who sees it, whose it is, and which of theirs."""
 
 
-def plant_leak(semmem: SemmemProcess, ledger: Ledger, users: int, dice: random.Random) -> Place | None:
-    """One user's fact is stored among another's; None when nobody has told anything yet."""
+def plant_leak(semmem: SemmemProcess, ledger: Ledger, keepers: Sequence[int], dice: random.Random) -> Place | None:
+    """One user's fact is stored among a keeper's, who does not erase it unseen; None when nobody has told anything."""
     if not (facts := [fact for fact in ledger.all_facts() if not fact.gone]):
         return None
     fact = dice.choice(facts)
-    return _store(semmem, ledger, (fact.user + 1) % users, fact)
+    return _store(semmem, ledger, dice.choice([user for user in keepers if user != fact.user]), fact)
 
 
-def plant_return(semmem: SemmemProcess, ledger: Ledger, _users: int, dice: random.Random) -> Place | None:
-    """Something erased is stored again; None when nothing was erased yet."""
+def plant_return(semmem: SemmemProcess, ledger: Ledger, keepers: Sequence[int], dice: random.Random) -> Place | None:
+    """Something erased is stored again, of a keeper where one has erased something; None when nobody has."""
     if not (facts := [fact for fact in ledger.all_facts() if fact.gone]):
         return None
-    fact = dice.choice(facts)
+    fact = dice.choice([fact for fact in facts if fact.user in keepers] or facts)
     return _store(semmem, ledger, fact.user, fact)
 
 
@@ -35,5 +35,5 @@ def _store(semmem: SemmemProcess, ledger: Ledger, user: int, fact: Fact) -> Plac
     return user, fact.user, fact.number
 
 
-Plant = Callable[[SemmemProcess, Ledger, int, random.Random], Place | None]
+Plant = Callable[[SemmemProcess, Ledger, Sequence[int], random.Random], Place | None]
 PLANTS: dict[str, Plant] = {"leak": plant_leak, "return": plant_return}

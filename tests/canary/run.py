@@ -48,6 +48,15 @@ class Plan:
     restarts: int = 4
     plants: tuple[str, ...] = ()
 
+    @property
+    def workers(self) -> int:
+        return min(CONNECTIONS, self.users)
+
+    @property
+    def keepers(self) -> list[int]:
+        """Users who never erase everything; all of them where each worker has but one."""
+        return [user for user in range(self.users) if user // self.workers % FORGETFUL_EVERY] or [*range(self.users)]
+
 
 @dataclass(slots=True)
 class Report:
@@ -89,7 +98,7 @@ class Run:
         return self.report
 
     async def _load(self) -> None:
-        workers = min(CONNECTIONS, self._plan.users)
+        workers = self._plan.workers
         async with asyncio.TaskGroup() as group:
             beside = [group.create_task(task) for task in (self._restarts(), self._progress(), self._plant())]
             await asyncio.gather(*(self._users(worker, workers) for worker in range(workers)))
@@ -141,7 +150,7 @@ class Run:
             if not self._done(PLANTED_AFTER):
                 continue
             for name in set(self._plan.plants) - planted.keys():
-                if place := PLANTS[name](self._stack.sidecar.semmem, self._ledger, self._plan.users, dice):
+                if place := PLANTS[name](self._stack.sidecar.semmem, self._ledger, self._plan.keepers, dice):
                     planted[name] = place
 
     async def _look(self) -> None:
