@@ -24,6 +24,8 @@ LOOP: list[dict[str, Any]] = [
     {"role": "tool", "tool_call_id": "c", "content": "20 degrees"},
 ]
 
+HOW = ["kept", "kept", "missed", "declined"]
+
 
 @dataclass
 class Word:
