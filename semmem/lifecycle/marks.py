@@ -27,6 +27,8 @@ class Marks:
         self._drop_released()
 
     def any_of(self, user: str) -> bool:
+        if user in self._of_user:
+            self._drop_released()
         return user in self._of_user
 
     def cover(self, memory: Memory) -> bool:

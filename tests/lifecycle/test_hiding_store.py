@@ -110,5 +110,4 @@ def test_marks_are_kept_for_as_long_as_they_are_told() -> None:
     marks.release(first, after_s=10.0)
     assert (marks.any_of("alice"), marks.after("alice", 0.5) > 1.0) == (True, True)
     now = 10.0
-    marks.release(second)
     assert (marks.any_of("alice"), marks.after("alice", 0.5)) == (False, 0.5)
