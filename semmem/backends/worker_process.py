@@ -18,9 +18,9 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any, BinaryIO, TypeVar
 
 from semmem.ports import WorkLost, WorkTooSlow, WorkUnavailable
@@ -43,6 +43,7 @@ class WorkerProcess:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="semmem-worker")  # waits for the child, no more
         self._turn = asyncio.Lock()
         self._closed = False
+        self._loaded: set[str] = set()
         self.kills = 0
         """How often work was stopped."""
 
@@ -53,10 +54,12 @@ class WorkerProcess:
         return process.pid if process is not None and process.poll() is None else None
 
     async def run(self, work: Callable[..., T], *args: Any, budget_s: float) -> T:
-        """See TextWork. Waiting for other work and for the child's start costs nothing of ``budget_s``."""
+        """See TextWork. Waiting for other work and for the child's start costs nothing of ``budget_s``, nor does
+        importing what ``work`` needs: seconds, on a busy machine."""
         asked = pickle.dumps((budget_s + ORPHAN_GRACE_S, work, args))
         async with self._turn:
             process = await self._started()
+            await self._load(process, work)
             try:
                 async with asyncio.timeout(budget_s):
                     answer = await self._in_thread(_exchanged, process, asked)
@@ -88,17 +91,33 @@ class WorkerProcess:
         if self._process is not None and self._process.poll() is None:
             return self._process
         await self._end()
-        try:
-            self._process = await self._in_thread(_spawn)
+        async with self._starting():
+            self._process = process = await self._in_thread(_spawn)
+            self._loaded.clear()
             async with asyncio.timeout(self._start_timeout_s):
-                await self._in_thread(_read, self._process)
+                await self._in_thread(_read, process)
+            return process
+
+    async def _load(self, process: Child, work: Callable[..., Any]) -> None:
+        """Whoever unpickles a function imports its module."""
+        if work.__module__ in self._loaded:
+            return
+        asked = pickle.dumps((self._start_timeout_s + ORPHAN_GRACE_S, callable, (work,)))
+        async with self._starting(), asyncio.timeout(self._start_timeout_s):
+            await self._in_thread(_exchanged, process, asked)
+            self._loaded.add(work.__module__)
+
+    @asynccontextmanager
+    async def _starting(self) -> AsyncIterator[None]:
+        """What fails inside leaves no child behind."""
+        try:
+            yield
         except (OSError, EOFError, TimeoutError) as error:
             await self._end()
             raise WorkUnavailable(f"the worker process did not start: {type(error).__name__}") from None
         except BaseException:
             self._abandon()
             raise
-        return self._process
 
     async def _in_thread(self, work: Callable[..., T], *args: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import re
 import signal
@@ -53,6 +54,18 @@ async def test_the_event_loop_goes_on_while_an_expression_holds_its_lock(worker:
     with pytest.raises(WorkTooSlow):
         await work
     assert ticks > 10
+
+
+async def test_what_the_work_imports_is_no_part_of_its_time(
+    worker: WorkerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dear_to_import.py").write_text("import time\ntime.sleep(4)\ndef number(text): return len(text)\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    dear = importlib.import_module("dear_to_import")
+    for text in ("a", "bc"):
+        assert await worker.run(dear.number, text, budget_s=3.0) == len(text)
+    assert worker.kills == 0
 
 
 async def test_work_that_raises_says_the_type_and_nothing_of_the_text(worker: WorkerProcess) -> None:
