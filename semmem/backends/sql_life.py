@@ -69,29 +69,35 @@ def hold(conn: Connection, user: str, now: float, lease_s: float) -> str | None:
 
 def _take_the_place_of_a_resting_batch(conn: Connection, user: str, until: float) -> str | None:
     """A batch that waits for its next try, for an hour perhaps, is not under way: nobody claims it before ``until``."""
-    rests = and_(resting.c.batch_id == batches.c.id, resting.c.until == batches.c.claimable_at)
+    free = and_(resting.c.until == batches.c.claimable_at, resting.c.held_until.is_(None))
+    rests = and_(resting.c.batch_id == batches.c.id, free)
     mine = select(batches.c.id, batches.c.claimable_at).where(LIVE, batches.c.user_id == user, rests)
     row = conn.execute(mine).first()
     if row is None:
         return None
     later = max(row.claimable_at, until)
     conn.execute(update(batches).where(batches.c.id == row.id).values(claimable_at=later))
-    conn.execute(update(resting).where(resting.c.batch_id == row.id).values(until=None))
+    conn.execute(update(resting).where(resting.c.batch_id == row.id).values(held_until=later))
     return str(row.id)
 
 
 def let_go(conn: Connection, hold_id: str) -> None:
     conn.execute(delete(batches).where(batches.c.id == hold_id, batches.c.trigger_word == HOLD))
-    claimable_at = select(batches.c.claimable_at).where(batches.c.id == hold_id).scalar_subquery()
-    taken = and_(resting.c.batch_id == hold_id, resting.c.until.is_(None))
-    conn.execute(update(resting).where(taken).values(until=claimable_at))
+    mine = resting.c.batch_id == hold_id
+    until = select(resting.c.until).where(mine).scalar_subquery()
+    held_until = select(resting.c.held_until).where(mine).scalar_subquery()
+    held = and_(batches.c.id == hold_id, batches.c.claimable_at == held_until)  # else somebody claimed it meanwhile
+    conn.execute(update(batches).where(held).values(claimable_at=until))
+    conn.execute(update(resting).where(mine).values(held_until=None))
 
 
 def rest(conn: Connection, batch_id: str, until: float) -> None:
     """Give a batch's lease back until then."""
     statement = upsert_into(conn.dialect.name, resting).values(batch_id=batch_id, until=until)
     if conn.execute(update(batches).where(batches.c.id == batch_id, LIVE).values(claimable_at=until)).rowcount:
-        conn.execute(statement.on_conflict_do_update(index_elements=["batch_id"], set_={"until": until}))
+        conn.execute(
+            statement.on_conflict_do_update(index_elements=["batch_id"], set_={"until": until, "held_until": None})
+        )
 
 
 def allows(conn: Connection, batch_id: str, memory_id: str, written: bool) -> bool:

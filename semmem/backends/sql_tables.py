@@ -214,9 +214,11 @@ resting = Table(
     "resting",
     metadata,
     Column("batch_id", Text, primary_key=True),
-    Column("until", Double),
+    Column("until", Double, nullable=False),
+    Column("held_until", Double),
 )
-"""Batches that wait for another try and that nobody works on; ``until`` null: while a hold has taken their place."""
+"""Batches that wait until then for another try, and that nobody works on; ``held_until``: while a hold has taken their
+place."""
 
 forgotten = Table(
     "forgotten",

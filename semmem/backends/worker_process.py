@@ -30,6 +30,9 @@ T = TypeVar("T")
 LENGTH_BYTES = 8
 ORPHAN_GRACE_S = 5.0
 """So much longer than its parent allows a child works when nobody stops it."""
+WALL_FACTOR = 10.0
+"""A budget is processor time, so that a machine which has other things to do costs nobody's words; so many times as
+long may it take by the clock."""
 READY = b"ready"
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "TMPDIR", "SYSTEMROOT")
 
@@ -56,19 +59,23 @@ class WorkerProcess:
     async def run(self, work: Callable[..., T], *args: Any, budget_s: float) -> T:
         """See TextWork. Waiting for other work and for the child's start costs nothing of ``budget_s``, nor does
         importing what ``work`` needs: seconds, on a busy machine."""
-        asked = pickle.dumps((budget_s + ORPHAN_GRACE_S, work, args))
+        wall_s = WALL_FACTOR * budget_s
+        asked = pickle.dumps((budget_s, wall_s + ORPHAN_GRACE_S, work, args))
         async with self._turn:
             process = await self._started()
             await self._load(process, work)
             try:
-                async with asyncio.timeout(budget_s):
+                async with asyncio.timeout(wall_s):
                     answer = await self._in_thread(_exchanged, process, asked)
             except TimeoutError:
                 self.kills += 1
                 await self._end()
-                raise WorkTooSlow(f"stopped after {budget_s} s") from None
+                raise WorkTooSlow(f"stopped after {wall_s} s") from None
             except (OSError, EOFError):
                 await self._end()
+                if process.returncode == -signal.SIGPROF:
+                    self.kills += 1
+                    raise WorkTooSlow(f"stopped after {budget_s} s of processor time") from None
                 raise WorkLost("the worker process died") from None
             except BaseException:  # cancelled: its answer would be taken for that of what is asked next
                 self._abandon()
@@ -102,7 +109,7 @@ class WorkerProcess:
         """Whoever unpickles a function imports its module."""
         if work.__module__ in self._loaded:
             return
-        asked = pickle.dumps((self._start_timeout_s + ORPHAN_GRACE_S, callable, (work,)))
+        asked = pickle.dumps((self._start_timeout_s, self._start_timeout_s + ORPHAN_GRACE_S, callable, (work,)))
         async with self._starting(), asyncio.timeout(self._start_timeout_s):
             await self._in_thread(_exchanged, process, asked)
             self._loaded.add(work.__module__)
@@ -184,12 +191,15 @@ def _reap(process: Child) -> None:
 def _serve(asked: BinaryIO, answers: BinaryIO) -> None:
     _answer(answers, READY)
     while len(length := asked.read(LENGTH_BYTES)) == LENGTH_BYTES:
-        alarm_s, work, args = pickle.loads(asked.read(int.from_bytes(length)))
-        signal.setitimer(signal.ITIMER_REAL, alarm_s)  # without a handler: nothing that runs can put it off
+        budget_s, alarm_s, work, args = pickle.loads(asked.read(int.from_bytes(length)))
+        # Without handlers: they end the process, and nothing that runs can put them off.
+        signal.setitimer(signal.ITIMER_PROF, budget_s)
+        signal.setitimer(signal.ITIMER_REAL, alarm_s)
         try:
             answer = pickle.dumps((True, work(*args)))
         except Exception as error:
             answer = pickle.dumps((False, type(error).__name__))
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
         _answer(answers, answer)
 

@@ -138,12 +138,13 @@ class Extraction(Section):
     facts_per_batch_max: int = Field(default=20, ge=1, le=100, description="most facts kept of one batch")
     turn_budget_s: Seconds = Field(
         default=1.0,
-        description="what one turn may take the rules to read, or one fact to be compared; a turn that takes longer is"
-        " counted and not learnt from",
+        description="processor time that one turn may take the rules to read, or one fact to be compared; a turn that"
+        " takes longer is counted and not learnt from",
     )
     batch_budget_s: Seconds = Field(
         default=5.0,
-        description="what all turns of a batch may take the rules to read, and all its facts to be screened",
+        description="processor time that all turns of a batch may take the rules to read, and all its facts to be"
+        " screened",
     )
     attempts_max: int = Field(default=5, ge=1, le=100, description="tries before a batch is given up")
     custom_instructions: Prose = Field(

@@ -173,6 +173,21 @@ async def test_a_postponed_batch_keeps_no_hold_away_and_waits_for_it(journal: Sq
     assert await journal.hold("ada", now=1100.0, lease_s=60.0) is None, "the batch is under way again"
 
 
+async def test_a_hold_puts_a_postponed_batch_off_for_no_longer_than_it_lasts(journal: SqlJournal) -> None:
+    await journal.record([turn("t")], [answered("t")])
+    batch = await journal.claim(EAGER, now=1000.0)
+    assert batch is not None
+    await journal.postpone(batch.id, until=1010.0)
+    for now in (1000.0, 1005.0, 1009.0):
+        held = await journal.hold("ada", now=now, lease_s=60.0)
+        assert held is not None
+        assert await journal.claim(EAGER, now=1015.0) is None
+        await journal.let_go(held)
+    retried = await journal.claim(EAGER, now=1015.0)
+    assert retried is not None
+    assert retried.id == batch.id
+
+
 async def test_a_hold_whose_holder_died_in_the_place_of_a_batch_ends_by_itself(journal: SqlJournal) -> None:
     await journal.record([turn("t")], [answered("t")])
     batch = await journal.claim(EAGER, now=1000.0)

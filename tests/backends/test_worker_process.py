@@ -44,6 +44,18 @@ async def test_an_expression_that_never_ends_is_stopped_and_the_next_work_is_don
     assert await worker.run(pow, 2, 3, budget_s=PATIENT_S) == 8
 
 
+async def test_a_budget_is_processor_time(worker: WorkerProcess) -> None:
+    """A machine that is busy with other things costs nobody's words."""
+    assert await worker.run(time.sleep, 1.0, budget_s=0.3) is None
+    assert worker.kills == 0
+
+
+async def test_what_waits_for_ever_is_stopped_by_the_clock(worker: WorkerProcess) -> None:
+    with pytest.raises(WorkTooSlow):
+        await worker.run(time.sleep, 300, budget_s=0.1)
+    assert (worker.pid, worker.kills) == (None, 1)
+
+
 async def test_the_event_loop_goes_on_while_an_expression_holds_its_lock(worker: WorkerProcess) -> None:
     await worker.run(pow, 1, 1, budget_s=PATIENT_S)
     work = asyncio.ensure_future(worker.run(re.match, r"(a+)+$", "a" * 60 + "b", budget_s=1.0))  # noqa: TID251
