@@ -46,7 +46,7 @@ async def test_an_expression_that_never_ends_is_stopped_and_the_next_work_is_don
 
 async def test_a_budget_is_processor_time(worker: WorkerProcess) -> None:
     """A machine that is busy with other things costs nobody's words."""
-    assert await worker.run(time.sleep, 1.0, budget_s=0.3) is None
+    await worker.run(time.sleep, 1.0, budget_s=0.3)
     assert worker.kills == 0
 
 
