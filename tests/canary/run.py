@@ -34,6 +34,11 @@ PLANTED_AFTER = 0.3
 LOOK_S = 0.05
 FORGETFUL_EVERY = 3
 """One user in so many erases everything now and then."""
+SHARES_FROM = 20_000
+"""Operations from which on the doors' shares are judged: the rarest is meant for 1.4 in a hundred, which a short run
+misses by luck."""
+KEEPALIVE_S = 2.0
+"""An idle connection is not used again for longer than the server keeps it (5 s): it may be closing it just then."""
 
 Say = Callable[[str], None]
 
@@ -76,7 +81,9 @@ class Report:
 
     @property
     def rare(self) -> list[str]:
-        """Doors with less than one operation in a hundred."""
+        """Doors with less than one operation in a hundred, in a run so long that this is no luck."""
+        if self.tally.operations < SHARES_FROM:
+            return []
         return [door for door in DOORS if self.tally.doors[door] * 100 < self.tally.operations]
 
 
@@ -110,7 +117,8 @@ class Run:
         dice = random.Random(f"{self._plan.seed}-{worker}")
         people = [Person(user, self._ledger.words.word(user, 0)) for user in range(worker, self._plan.users, workers)]
         # A pool each: httpx looks at every connection of a pool for every request.
-        async with httpx.AsyncClient(timeout=30.0, trust_env=False, verify=False) as http:
+        limits = httpx.Limits(keepalive_expiry=KEEPALIVE_S)
+        async with httpx.AsyncClient(timeout=30.0, trust_env=False, verify=False, limits=limits) as http:
             doors = Doors(http, self._stack, self._ledger, self._prompts, self.report.tally)
             plays = Plays(doors, self._ledger, people[::FORGETFUL_EVERY], dice)
             for card in self._cards:
