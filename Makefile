@@ -18,10 +18,10 @@ help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
 run: setup ## the main job on embedded defaults: Envoy, semmem, a stand-in model, two conversations; stays up
-	@$(BIN)/semmem demo --stay $(if $(UPSTREAM),--upstream $(UPSTREAM)) --data-dir $(or $(DATA_DIR),.run) --envoy $(ENVOY_VENV)/bin/envoy
+	@$(BIN)/python -m demo --stay $(if $(UPSTREAM),--upstream $(UPSTREAM)) --data-dir $(or $(DATA_DIR),.run) --envoy $(ENVOY_VENV)/bin/envoy
 
 demo: setup ## the same without staying up: FACT= QUESTION= EXPECT= USER_ID= replace the sentences
-	@$(BIN)/semmem demo $(if $(UPSTREAM),--upstream $(UPSTREAM)) --data-dir $(or $(DATA_DIR),.demo) --envoy $(ENVOY_VENV)/bin/envoy
+	@$(BIN)/python -m demo $(if $(UPSTREAM),--upstream $(UPSTREAM)) --data-dir $(or $(DATA_DIR),.demo) --envoy $(ENVOY_VENV)/bin/envoy
 
 test: check unit e2e deploy-check ## everything that needs only pip
 

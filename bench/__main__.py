@@ -19,8 +19,8 @@ from bench.plan import Plan
 from bench.report import figures, table
 from bench.road import road
 from bench.run import Result, run
-from semmem.demo.processes import Failed, Stopped, signals_raise
-from semmem.demo.stack import HOME
+from demo.processes import Failed, Stopped, signals_raise
+from demo.stack import HOME
 
 SCHEMA = 1
 MEANT_MIN = 0.95

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from semmem.backends.milvus_embedded import EmbeddedMilvus
-from semmem.backends.milvus_lite import MilvusLiteProcess
+from semmem.backends.milvus.embedded import EmbeddedMilvus
+from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.background import Tasks
 from semmem.memory import Memory, MemoryType, Scope
 

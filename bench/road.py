@@ -20,10 +20,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bench.cases import CASE_HEADER, MEMORIES, USER, Case
 from bench.plan import Plan
+from demo.envoy import derive
+from demo.processes import POLL_S, Children, Failed
+from demo.stack import HOME, envoy_argv, wait_for_envoy
 from semmem.config import Settings
-from semmem.demo.envoy import derive
-from semmem.demo.processes import POLL_S, Children, Failed
-from semmem.demo.stack import HOME, envoy_argv, wait_for_envoy
 
 START_S = 120.0
 SETTLED_S = 5.0

@@ -11,10 +11,10 @@ from quality.folder import Folder, Row
 from quality.recall import FIRST_PERSON
 from quality.scores import Json, Share
 from quality.wiring import ALL_MAX, Semmem
-from semmem.backends.milvus import MilvusStore
-from semmem.backends.milvus_lite import MilvusLiteProcess
+from semmem.backends.milvus.lite import MilvusLiteProcess
+from semmem.backends.milvus.store import MilvusStore
 from semmem.memory import Scope
-from semmem.ports import Store
+from semmem.ports.store import Store
 
 QUESTIONS_MAX = 200
 CALL_TIMEOUT_S = 60.0

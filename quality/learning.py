@@ -8,7 +8,7 @@ from quality.extraction_score import Produced, score
 from quality.folder import Folder, Row
 from quality.scores import Json, Share, each, pooled
 from quality.wiring import Semmem
-from semmem.screening import REDACTED
+from semmem.text.screening import REDACTED
 
 Figures = dict[str, float | None]
 

@@ -18,7 +18,7 @@ from quality.scores import Json
 from quality.vague import memories, talks, vague
 from quality.wiring import Semmem, semmem
 from semmem.config import Settings
-from semmem.ports import Embedder
+from semmem.ports.embedder import Embedder
 
 Say = Callable[[str], None]
 

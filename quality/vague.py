@@ -15,7 +15,7 @@ from quality.folder import Folder
 from quality.scores import Json, hit_at, mean
 from quality.wiring import DAY_S, NOW, Semmem, asked
 from semmem.memory import Conversation, Message, Role
-from semmem.retrieval.query import is_vague
+from semmem.retrieval.query.build import is_vague
 
 TALKS = Path(__file__).with_name("vague.jsonl")
 USER = "vague/user"

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from semmem.memory import Vector
-from semmem.ports import Embedder
+from semmem.ports.embedder import Embedder
 
 AT_A_TIME = 1000
 

@@ -1,4 +1,4 @@
-"""semmem's own parts at their default settings, wired by ``semmem.assembly``; store and journal vanish afterwards."""
+"""semmem's own parts at their default settings, wired by ``semmem.wiring``; store and journal vanish afterwards."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from itertools import count
 from pathlib import Path
 
 from quality.vectors import PrefetchedEmbedder
-from semmem import assembly
+from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.in_process import InProcessStore
-from semmem.backends.sentence_transformers import SentenceTransformersEmbedder
-from semmem.backends.sql import SqlJournal
+from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.config import Settings
 from semmem.extraction.pipeline import Learning
@@ -32,11 +31,15 @@ from semmem.memory import (
     Scope,
     Turn,
 )
-from semmem.metrics import Metrics
-from semmem.ports import BatchRules, Embedder, Store, TurnClosed
-from semmem.retrieval.hot_memories import HotMemories
-from semmem.retrieval.query import build_query
+from semmem.ports.embedder import Embedder
+from semmem.ports.journal import TurnClosed
+from semmem.ports.learning import BatchRules
+from semmem.ports.store import Store
+from semmem.retrieval.index.hot_memories import HotMemories
+from semmem.retrieval.query.build import build_query
 from semmem.retrieval.recall import Recall, Recalled
+from semmem.telemetry.metrics import Metrics
+from semmem.wiring import parts as assembly
 
 NOW = 1_800_000_000.0
 """When everything is asked and learnt, so that two runs give the same figures."""

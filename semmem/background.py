@@ -14,7 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from semmem.memory import Forgetting, Turn
-from semmem.ports import Batch, BatchRules, Journal, JournalError, SemmemError, TurnClosed
+from semmem.ports.errors import JournalError, SemmemError
+from semmem.ports.journal import Journal, TurnClosed
+from semmem.ports.learning import Batch, BatchRules
 
 T = TypeVar("T")
 
@@ -67,7 +69,7 @@ class Tasks:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class SideThreads:
+class OffloadThreads:
     """Threads for work that would hold up the event loop. What has not begun when its caller gives up is left.
 
     One by default: each that computes delays the event loop by some milliseconds now and then.

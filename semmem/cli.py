@@ -1,4 +1,4 @@
-"""The ``semmem`` command: serve, check, preview, forget, demo."""
+"""The ``semmem`` command: serve, check, preview, forget."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from semmem import __version__
 from semmem.config import ConfigError, Settings, check, examine, load
-from semmem.log_lines import logging_to_stderr
+from semmem.telemetry.log_lines import logging_to_stderr
 
 EXIT_FAILED = 1
 EXIT_BAD_CONFIG = 2
@@ -31,9 +31,7 @@ def main(argv: list[str] | None = None) -> int:
         return _check(arguments.config, here=not arguments.elsewhere)
     if command == "preview":
         return _preview(arguments)
-    if command == "forget":
-        return _forget(arguments)
-    return _demo(arguments)
+    return _forget(arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -60,11 +58,6 @@ def _parser() -> argparse.ArgumentParser:
     forget.add_argument("--purge", action="store_true", help="and rewrite the files, so that the disk forgets too")
     forget.add_argument("--config", type=Path, default=None, help="config.yaml of the running semmem")
     forget.add_argument("--api", default=None, help="its API's URL, when that is not where the configuration says")
-    demo = commands.add_parser("demo", help="play two conversations through a real Envoy, with everything it needs")
-    demo.add_argument("--stay", action="store_true", help="stay up afterwards, until Ctrl-C")
-    demo.add_argument("--upstream", default=None, help="URL of a real model server instead of the stand-in")
-    demo.add_argument("--data-dir", type=Path, default=Path(".demo"), help="everything the demo writes is below it")
-    demo.add_argument("--envoy", type=Path, default=Path(".venv-envoy/bin/envoy"), help="the Envoy binary")
     return parser
 
 
@@ -102,18 +95,6 @@ def _forget(arguments: argparse.Namespace) -> int:
     return forget(arguments.api or f"http://{api.address}", api.admin_token.get_secret_value(), asked)
 
 
-def _demo(arguments: argparse.Namespace) -> int:
-    from semmem.demo import play  # only the demo needs what the demo needs
-
-    return play.main(
-        stay_up=arguments.stay,
-        upstream=arguments.upstream,
-        environ=os.environ,
-        data_dir=arguments.data_dir,
-        envoy_binary=arguments.envoy,
-    )
-
-
 def _serve(path: Path | None) -> int:
     settings, problems = examine(path, os.environ, here=True)
     if settings is None or (problems and settings.log.format != "json"):
@@ -142,7 +123,7 @@ def _run(settings: Settings, say: Callable[[str], None]) -> int:
 
 
 async def _serve_until_told(settings: Settings, say: Callable[[str], None]) -> None:
-    from semmem.app import App  # imports every backend: not for `check`
+    from semmem.wiring.app import App  # imports every backend: not for `check`
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -19,19 +19,22 @@ from typing import Protocol, TypeVar
 
 from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
 from semmem.dialects.reading import ReadingLimits, TooMany, read
-from semmem.encodings import decoder_for
-from semmem.identity import Answered, IdentityRules, RequestHead, Sessions, identify
 from semmem.memory import Answer, Conversation, Scope, Turn
-from semmem.names import bounded, usable
-from semmem.observation import Observation, Ticket
-from semmem.permission import OWN_HEADER_PREFIX, Permission, PermissionRules, permission
-from semmem.ports import EmbedderError, StoreError, StoreTimeout, TurnClosed
-from semmem.retrieval.blocks import Block, Blocks, block_of, goes_on, loop_of
+from semmem.ports.errors import EmbedderError, StoreError, StoreTimeout
+from semmem.ports.journal import TurnClosed
+from semmem.ports.names import bounded, usable
+from semmem.request.head import RequestHead
+from semmem.request.identity import IdentityRules, identify
+from semmem.request.permission import OWN_HEADER_PREFIX, Permission, PermissionRules, permission
+from semmem.request.verdicts import NO_SOURCES, VerdictRules, Verdicts, verdicts
 from semmem.retrieval.context import strip_block
-from semmem.retrieval.recall import COLD_DENSE, MoreTime, Recall, Recalled, no_more_time
+from semmem.retrieval.injection_cache import Block, InjectionCache, block_of, goes_on, loop_of
+from semmem.retrieval.recall import COLD_DENSE, ExtendDeadline, Recall, Recalled, no_extension
+from semmem.turns.encodings import decoder_for
+from semmem.turns.observation import Observation, Ticket
 from semmem.turns.recorder import TurnJournal, Turns, storable
 from semmem.turns.recovery import Recovery
-from semmem.verdicts import NO_SOURCES, VerdictRules, Verdicts, verdicts
+from semmem.turns.sessions import Answered, Sessions
 
 T = TypeVar("T")
 
@@ -98,7 +101,7 @@ class _Phase:
     """When the request phase ends, in the loop's time, and whom to tell that it ends later."""
 
     deadline: float
-    more_time: MoreTime
+    extend_deadline: ExtendDeadline
 
 
 REWRITING_S = 0.05
@@ -107,25 +110,25 @@ LENGTH_DIGITS_MAX = 18
 """More digits than any body has; a header may have thousands."""
 
 
-class Aside(Protocol):
+class Offload(Protocol):
     """Does work that would hold up the event loop beside it."""
 
     async def __call__(self, work: Callable[[], T], /) -> T: ...
 
 
-LONG_BODY_BYTES = 1024 * 1024
+LARGE_BODY_BYTES = 1024 * 1024
 """Bodies above this wait for each other only: a chat of a hundred kilobytes does not wait behind them."""
 
 
-def by_length(body_bytes: int, usual: Aside, long: Aside | None) -> Aside:
+def by_length(body_bytes: int, usual: Offload, long: Offload | None) -> Offload:
     """Who does the work on a body of this length."""
-    return usual if long is None or body_bytes <= LONG_BODY_BYTES else long
+    return usual if long is None or body_bytes <= LARGE_BODY_BYTES else long
 
 
 class Exchange:
     """The steps of every exchange; holds no state of any one of them.
 
-    ``aside`` reads and rewrites large bodies, ``aside_long`` those above LONG_BODY_BYTES.
+    ``aside`` reads and rewrites large bodies, ``offload_large`` those above LARGE_BODY_BYTES.
     ``on_recalled`` is told whose memories were put into a prompt, which, and when; it must neither wait nor raise.
     ``after`` gives a time after the user's last erasure, where the clock was set back.
     """
@@ -142,10 +145,10 @@ class Exchange:
         clock: Callable[[], float],
         capture: str = "observe",
         upstream: VerdictRules = NO_SOURCES,
-        blocks: Blocks | None = None,
+        blocks: InjectionCache | None = None,
         recovery: Recovery | None = None,
-        aside: Aside = asyncio.to_thread,
-        aside_long: Aside | None = None,
+        offload: Offload = asyncio.to_thread,
+        offload_large: Offload | None = None,
         on_recalled: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
         after: Callable[[str, float], float] = lambda _user, now: now,
     ) -> None:
@@ -165,8 +168,8 @@ class Exchange:
             answer_bytes_max=limits.answer_bytes_max,
         )
         self._upstream = upstream
-        self._blocks = Blocks(entries_max=0, ttl_s=0.0) if blocks is None else blocks
-        self._aside, self._aside_long = aside, aside_long
+        self._blocks = InjectionCache(entries_max=0, ttl_s=0.0) if blocks is None else blocks
+        self._offload, self._offload_large = offload, offload_large
         self._on_recalled = on_recalled
         self._said_after = after
 
@@ -186,17 +189,19 @@ class Exchange:
         """semmem's own request headers: read here, never seen by the model."""
         return [name for name in head.headers if name.startswith(OWN_HEADER_PREFIX)]
 
-    async def request(self, head: RequestHead, body: bytes, *, more_time: MoreTime = no_more_time) -> RequestResult:
+    async def request(
+        self, head: RequestHead, body: bytes, *, extend_deadline: ExtendDeadline = no_extension
+    ) -> RequestResult:
         """The request phase. Never raises for anything that a client, a store or a model can do.
 
-        ``more_time`` is awaited when a model makes the phase longer than usual, with how many seconds longer.
+        ``extend_deadline`` is awaited when a model makes the phase longer than usual, with how many seconds longer.
         """
         dialect = dialect_for(head.path)
         if dialect is None:
             return RequestResult(Outcome.OTHER_PATH)
         if len(body) > self._limits.request_body_bytes_max:
             return RequestResult(Outcome.OVERSIZE)
-        phase = _Phase(asyncio.get_running_loop().time() + self._limits.phase_s, more_time)
+        phase = _Phase(asyncio.get_running_loop().time() + self._limits.phase_s, extend_deadline)
         try:
             return await self._understood(head, dialect, body, phase)
         except Malformed:
@@ -247,7 +252,7 @@ class Exchange:
         if body_bytes <= self._limits.inline_body_bytes_max:
             return work()
         async with asyncio.timeout_at(deadline):
-            return await by_length(body_bytes, self._aside, self._aside_long)(work)
+            return await by_length(body_bytes, self._offload, self._offload_large)(work)
 
     async def _turn(self, head: RequestHead, said: Conversation, scope: Scope) -> Turn | Answered | None:
         """The turn that the request's own words begin or belong to; without any, the one it goes on from."""
@@ -304,10 +309,12 @@ class Exchange:
 
                 async def extend(extra_s: float) -> None:
                     timeout.reschedule(phase.deadline + extra_s)
-                    await phase.more_time(extra_s)
+                    await phase.extend_deadline(extra_s)
 
                 try:
-                    recalled = await self._recall.search(conversation, scope, now, fact=upstream.fact, more_time=extend)
+                    recalled = await self._recall.search(
+                        conversation, scope, now, fact=upstream.fact, extend_deadline=extend
+                    )
                     if isinstance(recalled, str):
                         return Outcome(recalled), None
                     found = Outcome.INJECTED

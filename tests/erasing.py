@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from semmem.access_notes import AccessNotes
-from semmem.assembly_erasure import Here, hidden
-from semmem.backends.sql import SqlJournal
-from semmem.backends.watched_store import WatchedStore
+from semmem.backends.sql.journal import SqlJournal
 from semmem.background import JournalWriter, Tasks
-from semmem.identity import Sessions
 from semmem.lifecycle.erasure import Erasure, Receipt
 from semmem.lifecycle.holds import Holds
-from semmem.ports import Store
-from semmem.retrieval.blocks import Blocks
-from semmem.retrieval.hot_memories import HotMemories
+from semmem.ports.store import Store
+from semmem.retrieval.index.hot_memories import HotMemories
+from semmem.retrieval.injection_cache import InjectionCache
+from semmem.telemetry.access_statistics import AccessRecorder
+from semmem.telemetry.watched_store import WatchedStore
+from semmem.turns.sessions import Sessions
+from semmem.wiring.erasure import Here, hidden
 
 
 class Erasing:
@@ -23,12 +23,12 @@ class Erasing:
 
     def __init__(self, store: Store, journal: SqlJournal, *, clock: Callable[[], float], **limits: Any) -> None:
         self.tasks = Tasks()
-        self.blocks = Blocks(entries_max=100, ttl_s=60.0)
+        self.blocks = InjectionCache(entries_max=100, ttl_s=60.0)
         self.hidden = hidden(WatchedStore(store, self.blocks.changed))
         self.store = HotMemories(self.hidden.shown, spawn=self.tasks.spawn)
         self.writer = JournalWriter(journal, commit_interval_s=0.01, retry_s=0.05)
         self.sessions = Sessions(journal)
-        self.notes = AccessNotes(journal)
+        self.notes = AccessRecorder(journal)
         self.ended: list[tuple[str, Receipt]] = []
         here = Here(self.writer, self.store, self.hidden.shown, self.blocks, self.sessions, self.notes)
         self.erasure = Erasure(

@@ -9,8 +9,8 @@ import numpy as np
 
 from semmem.background import Tasks
 from semmem.memory import Vector
-from semmem.ports import Store
-from semmem.retrieval.hot_memories import HotMemories
+from semmem.ports.store import Store
+from semmem.retrieval.index.hot_memories import HotMemories
 
 
 def hot(store: Store, *, staleness_s: float = 0.0) -> HotMemories:

@@ -1,6 +1,6 @@
 """Every public function of semmem's core that is given text, as a call on one text; and those that need none, and why.
 
-``tests/test_linear_text.py`` finds the functions by itself and fails when one of them is in neither table.
+``tests/core/test_linear_text.py`` finds the functions by itself and fails when one of them is in neither table.
 """
 
 from __future__ import annotations
@@ -25,18 +25,7 @@ from semmem.dialects.messages import AnthropicMessages
 from semmem.dialects.own_members import controls
 from semmem.dialects.responses import Responses
 from semmem.dialects.sse import EventStream
-from semmem.encodings import Undecodable, decoder_for
-from semmem.extraction import (
-    answers,
-    consolidation,
-    grounding,
-    llm,
-    model_judge,
-    reading,
-    screen,
-    session_summary,
-    weighing,
-)
+from semmem.extraction import answers, llm, model_judge, reading, screen, session_summary, weighing
 from semmem.extraction.contradiction import quantities, statement, verdict, wording
 from semmem.extraction.rules import (
     buried,
@@ -52,35 +41,29 @@ from semmem.extraction.rules import (
     procedures,
     sentences,
 )
-from semmem.extraction.rules.event_time import Told, event_time
+from semmem.extraction.rules.event_time import DatedText, event_time
 from semmem.extraction.rules.recognise import recognise
-from semmem.identity import digest, session_key, turn_id
 from semmem.memory import Conversation, Fact, Hit, Injection, Memory, MemoryType, Message, Role, Scope, Turn
-from semmem.ports import Batch, ModelRefused
+from semmem.ports.errors import ModelRefused
+from semmem.ports.learning import Batch
 from semmem.retrieval import answers as asked
-from semmem.retrieval import (
-    context,
-    gate,
-    general_facts,
-    greetings,
-    query,
-    rank,
-    relevance,
-    rewrite,
-    role_labels,
-    signals,
-    succession,
-    time_filter,
-    word_index,
-    words,
-)
-from semmem.retrieval.blocks import goes_on, loop_of
+from semmem.retrieval import context, rank, relevance, role_labels, time_filter
+from semmem.retrieval.decide import gate, general_facts, greetings, signals
 from semmem.retrieval.fence import Fence
-from semmem.retrieval.memory_index import MemoryIndex
+from semmem.retrieval.index import succession, word_index
+from semmem.retrieval.index.memory_index import MemoryIndex
+from semmem.retrieval.injection_cache import goes_on, loop_of
+from semmem.retrieval.query import build as query
+from semmem.retrieval.query import rewrite
 from semmem.retrieval.search import Strategy, best_of, in_time
-from semmem.screening import is_instruction, readable, redact
-from semmem.time_expressions import Interval, chinese, intervals, leaning, occurred_at
-from semmem.time_expressions.tokens import tokens
+from semmem.text import grounding, words
+from semmem.text.digest import digest
+from semmem.text.screening import is_instruction, readable, redact
+from semmem.text.times import Interval, chinese, intervals, leaning, occurred_at
+from semmem.text.times.tokens import tokens
+from semmem.turns.encodings import Undecodable, decoder_for
+from semmem.turns.ids import session_key, turn_id
+from semmem.upkeep import consolidation
 
 Call = Callable[[str], object]
 NOW = 1_700_000_000.0
@@ -88,7 +71,7 @@ DAY = datetime.fromtimestamp(NOW, UTC).date()
 WHOLE = 10**9
 """A bound that no text here reaches: a function that has one of its own is held to what lies below it as well."""
 
-ROOMS = "extraction retrieval time_expressions dialects screening identity encodings".split()
+ROOMS = "dialects extraction request retrieval text turns upkeep".split()
 _TEXTUAL = re.compile(
     r"\b(?:str|bytes|Message|Conversation|Turn|Batch|Fact|Memory|Said|Clause|Sentence|Hit|Candidate|Member|JsonObject)\b"
 )
@@ -245,12 +228,12 @@ def _matched(text: str) -> object:
 
 
 def _told(text: str) -> object:
-    told = Told(text, NOW)
+    told = DatedText(text, NOW)
     return told.event_time("User moved to Oslo last May", "last May"), told.event_time(text, text)
 
 
 def _grounded(text: str) -> object:
-    said = grounding.Said(text, "and before that nothing")
+    said = grounding.SourceText(text, "and before that nothing")
     return said.grounds(text[:500]), said.grounds("User was in Oslo with Emma and 3 interesting friends")
 
 
@@ -304,10 +287,10 @@ REGISTRY: Mapping[str, Call] = {
         {name: msgspec.json.encode(_raw(t).decode()) for name in ("memory_config", "memory_context", "user")}
     ),
     "dialects.sse.EventStream.feed": lambda t: _in_pieces(EventStream(event_bytes_max=WHOLE).feed, t),
-    "encodings.decoder_for": _decoded,
+    "turns.encodings.decoder_for": _decoded,
     # extraction
     "extraction.answers.json_values": lambda t: list(answers.json_values(t)),
-    "extraction.consolidation.retrievable": lambda t: consolidation.retrievable([_memory(t)], NOW),
+    "upkeep.consolidation.retrievable": lambda t: consolidation.retrievable([_memory(t)], NOW),
     "extraction.contradiction.quantities.spelled_as_digits": quantities.spelled_as_digits,
     "extraction.contradiction.quantities.take_quantities": quantities.take_quantities,
     "extraction.contradiction.statement.read": statement.read,
@@ -320,14 +303,12 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.wording.change": lambda t: (wording.change(t, f"{t} 3"), wording.change(f"3 {t}", t)),
     "extraction.contradiction.wording.phrases": wording.phrases,
     "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
-    "extraction.grounding.Said.grounds": _grounded,
-    "extraction.grounding.content_words": grounding.content_words,
-    "extraction.grounding.covers": lambda t: grounding.covers(
-        grounding.content_words(t), grounding.content_words(t[:500])
-    ),
-    "extraction.grounding.names": grounding.names,
-    "extraction.grounding.numbers": grounding.numbers,
-    "extraction.grounding.overlap": lambda t: grounding.overlap(t[:500], t),
+    "text.grounding.Said.grounds": _grounded,
+    "text.grounding.content_words": grounding.content_words,
+    "text.grounding.covers": lambda t: grounding.covers(grounding.content_words(t), grounding.content_words(t[:500])),
+    "text.grounding.names": grounding.names,
+    "text.grounding.numbers": grounding.numbers,
+    "text.grounding.overlap": lambda t: grounding.overlap(t[:500], t),
     "extraction.llm.parse_items": lambda t: _refusing(lambda: llm.parse_items(t)),
     "extraction.model_judge.parse_verdicts": lambda t: _refusing(lambda: model_judge.parse_verdicts(t, 3)),
     "extraction.reading.Reader.read": lambda t: reading.Reader(
@@ -375,20 +356,20 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.screen.screen": _screened,
     "extraction.screen.screen_text": lambda t: screen.screen_text(t),
     "extraction.session_summary.grounded": lambda t: session_summary.grounded(
-        t[:500], grounding.Said(t), chars_max=WHOLE
+        t[:500], grounding.SourceText(t), chars_max=WHOLE
     ),
     "extraction.session_summary.parse_summary": lambda t: _refusing(lambda: session_summary.parse_summary(t)),
     "extraction.weighing.Weighing.verdicts": lambda t: WEIGHING.verdicts(NEAR, t, MemoryType.SEMANTIC),
     "extraction.weighing.unweighed": lambda t: weighing.unweighed(NEAR, t),
-    # identity
-    "identity.digest": digest,
-    "identity.session_key": lambda t: session_key(Scope("ada"), _said(t)),
-    "identity.turn_id": lambda t: turn_id(Scope("ada"), 1, t),
+    # turns
+    "text.digest.digest": digest,
+    "turns.ids.session_key": lambda t: session_key(Scope("ada"), _said(t)),
+    "turns.ids.turn_id": lambda t: turn_id(Scope("ada"), 1, t),
     # retrieval
     "retrieval.answers.offered": lambda t: asked.offered(t, words.words(t)),
     "retrieval.answers.wanted": asked.wanted,
-    "retrieval.blocks.goes_on": lambda t: goes_on(_said(t)),
-    "retrieval.blocks.loop_of": lambda t: loop_of(Scope("ada"), "t_1", _said(t)),
+    "retrieval.injection_cache.goes_on": lambda t: goes_on(_said(t)),
+    "retrieval.injection_cache.loop_of": lambda t: loop_of(Scope("ada"), "t_1", _said(t)),
     "retrieval.context.estimate_tokens": context.estimate_tokens,
     "retrieval.context.line_tokens": lambda t: context.line_tokens(_memory(t)),
     "retrieval.context.neutralise": context.neutralise,
@@ -399,42 +380,42 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.context.without_tags": context.without_tags,
     "retrieval.fence.Fence.mark": lambda t: Fence(b"key").mark("ada", t),
     "retrieval.fence.Fence.stands_in": lambda t: Fence(b"key").stands_in(_said(t).messages, "ada"),
-    "retrieval.gate.decision": lambda t: gate.decision(t, 0.5, 0.5, {"general": 0.5, "social": 0.5}),
-    "retrieval.gate.gate": lambda t: gate.gate(t, np.ones(384, np.float32) / 384**0.5),
-    "retrieval.gate.is_courteous": gate.is_courteous,
-    "retrieval.gate.suspicion": gate.suspicion,
-    "retrieval.general_facts.is_general_fact": general_facts.is_general_fact,
-    "retrieval.general_facts.refers_to_user": general_facts.refers_to_user,
-    "retrieval.greetings.is_social": greetings.is_social,
-    "retrieval.memory_index.MemoryIndex.scores": _scores,
-    "retrieval.query.build_query": lambda t: query.build_query(_said(t), chars_max=WHOLE),
-    "retrieval.query.is_vague": query.is_vague,
-    "retrieval.query.key_words": query.key_words,
+    "retrieval.decide.gate.decision": lambda t: gate.decision(t, 0.5, 0.5, {"general": 0.5, "social": 0.5}),
+    "retrieval.decide.gate.gate": lambda t: gate.gate(t, np.ones(384, np.float32) / 384**0.5),
+    "retrieval.decide.gate.is_courteous": gate.is_courteous,
+    "retrieval.decide.gate.suspicion": gate.suspicion,
+    "retrieval.decide.general_facts.is_general_fact": general_facts.is_general_fact,
+    "retrieval.decide.general_facts.refers_to_user": general_facts.refers_to_user,
+    "retrieval.decide.greetings.is_social": greetings.is_social,
+    "retrieval.index.memory_index.MemoryIndex.scores": _scores,
+    "retrieval.query.build.build_query": lambda t: query.build_query(_said(t), chars_max=WHOLE),
+    "retrieval.query.build.is_vague": query.is_vague,
+    "retrieval.query.build.key_words": query.key_words,
     "retrieval.rank.rank": _ranked,
     "retrieval.relevance.is_own": relevance.is_own,
     "retrieval.relevance.relevant": _relevant,
-    "retrieval.rewrite.cleaned": lambda t: rewrite.cleaned(t, chars_max=WHOLE),
+    "retrieval.query.rewrite.cleaned": lambda t: rewrite.cleaned(t, chars_max=WHOLE),
     "retrieval.role_labels.unlabelled": role_labels.unlabelled,
     "retrieval.search.best_of": _best,
     "retrieval.search.in_time": lambda t: in_time([_hit(t)], Interval(NOW - 1000, NOW)),
-    "retrieval.signals.decide": lambda t: (signals.decide(_said(t)), signals.decide(_said(t), fact=True)),
-    "retrieval.succession.said_at": lambda t: succession.Succession([_memory(t)]),
+    "retrieval.decide.signals.decide": lambda t: (signals.decide(_said(t)), signals.decide(_said(t), fact=True)),
+    "retrieval.index.succession.said_at": lambda t: succession.Succession([_memory(t)]),
     "retrieval.time_filter.is_dated": lambda t: time_filter.is_dated(_memory(t), Interval(NOW - 1000, NOW)),
     "retrieval.time_filter.matches": lambda t: time_filter.matches(_memory(t), Interval(NOW - 1000, NOW)),
     "retrieval.time_filter.names": lambda t: time_filter.names(_memory(t), Interval(NOW - 1000, NOW)),
     "retrieval.time_filter.time_filter": lambda t: time_filter.time_filter(t, NOW),
-    "retrieval.word_index.WordIndex.match": _matched,
-    "retrieval.words.terms": lambda t: words.terms(words.words(t)),
-    "retrieval.words.words": words.words,
+    "retrieval.index.word_index.WordIndex.match": _matched,
+    "text.words.terms": lambda t: words.terms(words.words(t)),
+    "text.words.words": words.words,
     # screening and time expressions
-    "screening.is_instruction": is_instruction,
-    "screening.readable": lambda t: readable(_memory(t), chars_max=WHOLE),
-    "screening.redact": redact,
-    "time_expressions.chinese.intervals": lambda t: list(chinese.intervals(t, NOW, DAY, "past")),
-    "time_expressions.grammar.intervals": lambda t: intervals(t, NOW),
-    "time_expressions.occurrence.leaning": leaning,
-    "time_expressions.occurrence.occurred_at": lambda t: occurred_at(t, NOW),
-    "time_expressions.tokens.tokens": tokens,
+    "text.screening.is_instruction": is_instruction,
+    "text.screening.readable": lambda t: readable(_memory(t), chars_max=WHOLE),
+    "text.screening.redact": redact,
+    "text.times.chinese.intervals": lambda t: list(chinese.intervals(t, NOW, DAY, "past")),
+    "text.times.grammar.intervals": lambda t: intervals(t, NOW),
+    "text.times.occurrence.leaning": leaning,
+    "text.times.occurrence.occurred_at": lambda t: occurred_at(t, NOW),
+    "text.times.tokens.tokens": tokens,
 }
 
 _NAMES = "takes ids, names or settings, whose length others bound"
@@ -462,11 +443,11 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.candidate.reconsidered": _VALUES,
     "extraction.candidate.superseded": _VALUES,
     "extraction.candidate.updated": _VALUES,
-    "extraction.consolidation.Consolidator.groups": _WAITS,
-    "extraction.consolidation.Consolidator.merge": _NAMES,
-    "extraction.consolidation.cosines": "looks at vectors only",
-    "extraction.consolidation.superseded": _VALUES,
-    "extraction.consolidation.unchanged": _WAITS,
+    "upkeep.consolidation.Consolidator.groups": _WAITS,
+    "upkeep.consolidation.Consolidator.merge": _NAMES,
+    "upkeep.consolidation.cosines": "looks at vectors only",
+    "upkeep.consolidation.superseded": _VALUES,
+    "upkeep.consolidation.unchanged": _WAITS,
     "extraction.contradiction.pair.across": _VALUES,
     "extraction.contradiction.pair.groups": "reads semmem's own lines",
     "extraction.contradiction.quantities.month_number": _NAMES,
@@ -485,54 +466,54 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.llm.operators_rules": _NAMES,
     "extraction.pipeline.Learning.learn": _WAITS,
     "extraction.pipeline.choose_extractor": _NAMES,
-    "extraction.quota.Quota.make_room": _NAMES,
+    "lifecycle.quota.Quota.make_room": _NAMES,
     "extraction.result.Tally.count": _VALUES,
     "extraction.rules.RulesExtractor.extract": _WAITS,
     "extraction.rules.patterns.folded": "compiles semmem's own patterns",
     "extraction.session_summary.Summariser.summarise": _WAITS,
-    "extraction.summaries.Summariser.refusal": "is_instruction, redact and Said, which are in the table above",
-    "extraction.summaries.Summariser.related": _WAITS,
-    "extraction.summaries.Summariser.replace": _NAMES,
-    "extraction.summaries.Summariser.summarise": _WAITS,
-    "extraction.value.value": _VALUES,
-    "extraction.writes.Writes.allowed": _WAITS,
-    "extraction.writes.Writes.put": _WAITS,
-    "extraction.writes.Writes.replace": _WAITS,
-    "extraction.writes.Writes.retract": _WAITS,
-    "identity.Recent.get": _NAMES,
-    "identity.Recent.put": _NAMES,
-    "identity.RequestHead.first_header": _NAMES,
-    "identity.RequestHead.header": _NAMES,
-    "identity.RequestHead.metadata_at": _NAMES,
-    "identity.Sessions.answered": _NAMES,
-    "identity.Sessions.closed": _NAMES,
-    "identity.Sessions.name": "session_key and digest, which are in the table above",
-    "identity.Sessions.forget": _NAMES,
-    "identity.Sessions.opened": _NAMES,
-    "identity.read_headers": _NAMES,
-    "identity.usable_user": _NAMES,
-    "identity.user_in_header": _NAMES,
-    "retrieval.blocks.Blocks.changed": _NAMES,
-    "retrieval.hot_memories.HotMemories.forget": _NAMES,
-    "retrieval.hot_memories.HotMemories.forget_user": _NAMES,
-    "retrieval.hot_memories.HotMemories.get": _NAMES,
-    "retrieval.hot_memories.HotMemories.index": _NAMES,
-    "retrieval.hot_memories.HotMemories.put": _WAITS,
-    "retrieval.hot_memories.HotMemories.warm": _NAMES,
+    "upkeep.summaries.Summariser.refusal": "is_instruction, redact and Said, which are in the table above",
+    "upkeep.summaries.Summariser.related": _WAITS,
+    "upkeep.summaries.Summariser.replace": _NAMES,
+    "upkeep.summaries.Summariser.summarise": _WAITS,
+    "lifecycle.value.value": _VALUES,
+    "lifecycle.writes.Writes.allowed": _WAITS,
+    "lifecycle.writes.Writes.put": _WAITS,
+    "lifecycle.writes.Writes.replace": _WAITS,
+    "lifecycle.writes.Writes.retract": _WAITS,
+    "text.recent.Recent.get": _NAMES,
+    "text.recent.Recent.put": _NAMES,
+    "request.head.RequestHead.first_header": _NAMES,
+    "request.head.RequestHead.header": _NAMES,
+    "request.head.RequestHead.metadata_at": _NAMES,
+    "turns.sessions.Sessions.answered": _NAMES,
+    "turns.sessions.Sessions.closed": _NAMES,
+    "turns.sessions.Sessions.name": "session_key and digest, which are in the table above",
+    "turns.sessions.Sessions.forget": _NAMES,
+    "turns.sessions.Sessions.opened": _NAMES,
+    "request.head.read_headers": _NAMES,
+    "request.identity.usable_user": _NAMES,
+    "request.identity.user_in_header": _NAMES,
+    "retrieval.injection_cache.InjectionCache.changed": _NAMES,
+    "retrieval.index.hot_memories.HotMemories.forget": _NAMES,
+    "retrieval.index.hot_memories.HotMemories.forget_user": _NAMES,
+    "retrieval.index.hot_memories.HotMemories.get": _NAMES,
+    "retrieval.index.hot_memories.HotMemories.index": _NAMES,
+    "retrieval.index.hot_memories.HotMemories.put": _WAITS,
+    "retrieval.index.hot_memories.HotMemories.warm": _NAMES,
     "retrieval.recall.Recall.has_shown": "Fence.stands_in, which is in the table above",
     "retrieval.recall.Recall.preview": _WAITS,
     "retrieval.recall.Recall.search": _WAITS,
     "retrieval.recall.Recall.skips": "decide, which is in the table above",
     "retrieval.recall.Recall.without_vector": _WAITS,
     "retrieval.rerank.Reranking.order": _WAITS,
-    "retrieval.rewrite.QueryWriter.improved": _WAITS,
-    "retrieval.rewrite.QueryWriter.wants": "is_vague, which is in the table above",
-    "retrieval.rewrite.QueryWriter.write": _WAITS,
+    "retrieval.query.rewrite.QueryWriter.improved": _WAITS,
+    "retrieval.query.rewrite.QueryWriter.wants": "is_vague, which is in the table above",
+    "retrieval.query.rewrite.QueryWriter.write": _WAITS,
     "retrieval.search.embed_query": _WAITS,
-    "time_expressions.calendar.back": _NAMES,
-    "time_expressions.calendar.season": _NAMES,
-    "time_expressions.calendar.whole": _NAMES,
-    "time_expressions.calendar.window": _NAMES,
-    "time_expressions.grammar.Found.get": _NAMES,
+    "text.times.calendar.back": _NAMES,
+    "text.times.calendar.season": _NAMES,
+    "text.times.calendar.whole": _NAMES,
+    "text.times.calendar.window": _NAMES,
+    "text.times.grammar.Found.get": _NAMES,
 }
 """Not measured, and why."""

@@ -15,10 +15,10 @@ import sys
 from itertools import permutations
 from pathlib import Path
 
-from semmem.backends.sentence_transformers import SentenceTransformersEmbedder
+from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
 from semmem.extraction.drift import CONTENT_WORDS_MIN, first_drift
-from semmem.extraction.grounding import content_words
 from semmem.memory import Vector
+from semmem.text.grounding import content_words
 
 OWN_FILE = Path(__file__).with_name("own_conversations.jsonl")
 THRESHOLDS = (0.05, 0.10, 0.12, 0.15, 0.18, 0.20, 0.25)

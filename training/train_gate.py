@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 
-from semmem.backends.sentence_transformers import SentenceTransformersEmbedder
-from semmem.retrieval import gate
-from semmem.retrieval.general_facts import is_general_fact
-from semmem.retrieval.greetings import is_social
+from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
+from semmem.retrieval.decide import gate
+from semmem.retrieval.decide.general_facts import is_general_fact
+from semmem.retrieval.decide.greetings import is_social
 
 SIGNATURE = "sentence-transformers/all-MiniLM-L6-v2/384/fp32"
 CLASSES = ("social", "general", "personal", "task")

@@ -10,9 +10,9 @@ from itertools import islice
 
 import numpy as np
 
-from semmem.backends.store_rules import best, check_memory, contains, page, usable_vector
 from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
-from semmem.ports import StoreUnavailable
+from semmem.ports.errors import StoreUnavailable
+from semmem.ports.store_rules import best, check_memory, contains, page, usable_vector
 
 
 class InProcessStore:

@@ -23,7 +23,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Any, BinaryIO, TypeVar
 
-from semmem.ports import WorkLost, WorkTooSlow, WorkUnavailable
+from semmem.ports.errors import WorkLost, WorkTooSlow, WorkUnavailable
 
 T = TypeVar("T")
 

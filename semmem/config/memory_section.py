@@ -24,7 +24,7 @@ from semmem.config.values import (
 )
 
 
-class MilvusTls(Section):
+class MilvusTlsSection(Section):
     """``memory.milvus.tls``: how the connection to a Milvus server is secured."""
 
     enabled: bool = Field(default=False, description="encrypt the connection to a Milvus server")
@@ -34,7 +34,7 @@ class MilvusTls(Section):
     server_name: Line = Field(default="", description="name expected in the server's certificate; empty: the host")
 
 
-class Milvus(Section):
+class MilvusSection(Section):
     """``memory.milvus``: the embedded Milvus Lite, or a Milvus server or cluster."""
 
     address: MilvusAddress = Field(
@@ -47,7 +47,7 @@ class Milvus(Section):
     dimension: int = Field(default=384, ge=1, le=32_768, description="vector length; equals memory.embedding.dimension")
     database: Identifier = Field(default="default", description="Milvus database (servers only)")
     token: Secret = Field(default=SecretStr(""), description="Milvus token, or user:password (servers only)")
-    tls: MilvusTls = MilvusTls()
+    tls: MilvusTlsSection = MilvusTlsSection()
     index: Literal["FLAT", "HNSW"] = Field(
         default="FLAT", description="FLAT is exact; HNSW is faster beyond about 100,000 memories and may miss some"
     )
@@ -63,7 +63,7 @@ class Milvus(Section):
     )
 
 
-class Embedding(Section):
+class EmbeddingSection(Section):
     """``memory.embedding``: how texts become vectors."""
 
     model: NonEmptyLine = Field(
@@ -80,7 +80,7 @@ class Embedding(Section):
     cache_ttl_s: Seconds = Field(default=300.0, description="how long a vector is kept")
 
 
-class HotCache(Section):
+class HotCacheSection(Section):
     """``memory.hot_cache``: active users' memories in process, which is where they are ranked."""
 
     users_max: int = Field(default=1000, ge=1, le=1_000_000, description="users kept; the least recently active go")
@@ -96,7 +96,7 @@ class HotCache(Section):
     loads_max: int = Field(default=4, ge=1, le=64, description="users loaded at the same time")
 
 
-class Query(Section):
+class QuerySection(Section):
     """``memory.query``: what is searched with."""
 
     mode: Literal["prepend", "rewrite", "hyde"] = Field(
@@ -106,7 +106,7 @@ class Query(Section):
     )
 
 
-class Rerank(Section):
+class RerankSection(Section):
     """``memory.rerank``: a reranking model behind an OpenAI-, Cohere- or Jina-style endpoint. Off without a url."""
 
     url: HttpUrl = Field(default="", description="base URL, without /rerank; empty: no reranking")
@@ -117,7 +117,7 @@ class Rerank(Section):
     candidates_max: int = Field(default=20, ge=2, le=200, description="most memories sent, best first")
 
 
-class Extraction(Section):
+class ExtractionSection(Section):
     """``memory.extraction``: how facts are learnt from finished turns."""
 
     engine: Literal["auto", "llm", "rules"] = Field(
@@ -168,7 +168,7 @@ class Extraction(Section):
     lease_s: Seconds = Field(default=120.0, description="how long a batch belongs to one worker")
 
 
-class Injection(Section):
+class InjectionSection(Section):
     """``memory.injection``: how memories enter a prompt."""
 
     position: Literal["system", "first", "after_system", "before_last_user"] = Field(
@@ -204,7 +204,7 @@ class Injection(Section):
     )
 
 
-class WriteScreen(Section):
+class WriteScreenSection(Section):
     """``memory.write_screen``: what may become a memory."""
 
     secrets: Literal["reject", "redact", "quarantine"] = Field(
@@ -219,7 +219,7 @@ class WriteScreen(Section):
     fact_chars_max: int = Field(default=500, ge=10, le=8000, description="longer facts are rejected")
 
 
-class Decay(Section):
+class DecaySection(Section):
     """``memory.decay``: what a memory is worth as time goes by, and whether what nobody needs goes."""
 
     enabled: bool = Field(
@@ -238,7 +238,7 @@ class Decay(Section):
     )
 
 
-class Consolidation(Section):
+class ConsolidationSection(Section):
     """``memory.consolidation``: memories that say the same become one; the others are kept as history."""
 
     enabled: bool = Field(default=False, description="do it by itself; the API can ask for it in any case")
@@ -256,7 +256,7 @@ class Consolidation(Section):
     )
 
 
-class Memory(Section):
+class MemorySection(Section):
     """``memory``: the section most deployments touch."""
 
     enabled: bool = Field(default=True, description="false: neither read nor store, whatever a request asks")
@@ -265,8 +265,8 @@ class Memory(Section):
     backend: Literal["milvus", "in_process"] = Field(
         default="milvus", description="in_process forgets everything when it stops: tests and demos"
     )
-    milvus: Milvus = Milvus()
-    embedding: Embedding = Embedding()
+    milvus: MilvusSection = MilvusSection()
+    embedding: EmbeddingSection = EmbeddingSection()
     default_retrieval_limit: int = Field(default=5, ge=1, le=50, description="most memories injected per request")
     default_similarity_threshold: float | None = Field(
         default=None,
@@ -282,15 +282,15 @@ class Memory(Section):
     retrieval_strategy: Literal["hybrid", "semantic", "keyword", "recent"] = Field(
         default="hybrid", description="what memories are ordered by: meaning and words, one of the two, or time"
     )
-    hot_cache: HotCache = HotCache()
+    hot_cache: HotCacheSection = HotCacheSection()
     extraction_batch_size: int = Field(default=10, ge=1, le=100, description="new turns of a session that make a batch")
-    query: Query = Query()
-    rerank: Rerank = Rerank()
-    extraction: Extraction = Extraction()
-    injection: Injection = Injection()
-    write_screen: WriteScreen = WriteScreen()
-    decay: Decay = Decay()
-    consolidation: Consolidation = Consolidation()
+    query: QuerySection = QuerySection()
+    rerank: RerankSection = RerankSection()
+    extraction: ExtractionSection = ExtractionSection()
+    injection: InjectionSection = InjectionSection()
+    write_screen: WriteScreenSection = WriteScreenSection()
+    decay: DecaySection = DecaySection()
+    consolidation: ConsolidationSection = ConsolidationSection()
     ttl_days: Days = Field(default=0, description="lifetime given to each new memory; 0: no end")
     retention_days: Days = Field(default=0, description="memories not updated for this long are removed; 0: never")
     max_memories_per_user: int = Field(

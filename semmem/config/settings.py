@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, SecretStr
 
-from semmem.config.memory_section import Memory
+from semmem.config.memory_section import MemorySection
 from semmem.config.values import (
     Address,
     Days,
@@ -35,7 +35,7 @@ from semmem.config.values import (
 OUTPUT_TOKENS = {"memory_rewrite": 100, "memory_extraction": 500}
 
 
-class ApiKeyIdentity(Section):
+class ApiKeyIdentitySection(Section):
     """``identity.api_key``: memory per API key, where nothing better names the user."""
 
     enabled: bool = Field(default=False, description="take an HMAC of the bearer token for the user")
@@ -44,7 +44,7 @@ class ApiKeyIdentity(Section):
     )
 
 
-class Identity(Section):
+class IdentitySection(Section):
     """``identity``: who is asking. Nobody is identified by default except by authenticated metadata."""
 
     metadata_namespace: Line = Field(
@@ -58,7 +58,7 @@ class Identity(Section):
         max_length=16,
         description="headers naming the user, in order; only those your gateway sets and strips from clients",
     )
-    api_key: ApiKeyIdentity = ApiKeyIdentity()
+    api_key: ApiKeyIdentitySection = ApiKeyIdentitySection()
     allow_untrusted_body: bool = Field(
         default=False, description="believe user ids in request bodies: any client may then be anybody"
     )
@@ -82,7 +82,7 @@ class Identity(Section):
 _METADATA = "namespace, then keys, of the same in Envoy's dynamic metadata; what stands there beats {}"
 
 
-class Signals(Section):
+class SignalsSection(Section):
     """``signals``: how semmem decides whether a request needs memories, and what earlier filters say of it."""
 
     engine: Literal["rules", "classifier"] = Field(
@@ -111,7 +111,7 @@ class Signals(Section):
     )
 
 
-class Capture(Section):
+class CaptureSection(Section):
     """``capture``: how answers are learnt of, and messages that semmem missed. What users say is journalled in every
     mode."""
 
@@ -146,7 +146,7 @@ class Capture(Section):
     )
 
 
-class ModelEndpoint(Section):
+class ModelEndpointSection(Section):
     """``external_models.N.llm_endpoint``: give a url, or an address and what differs from the defaults."""
 
     address: Line = Field(default="", description="host name or IP address")
@@ -169,7 +169,7 @@ class ExternalModel(Section):
     model_role: Literal["memory_rewrite", "memory_extraction"] = Field(
         description="what it does: rewrite vague questions, or extract facts; one model each"
     )
-    llm_endpoint: ModelEndpoint = Field(description="where it listens")
+    llm_endpoint: ModelEndpointSection = Field(description="where it listens")
     llm_model_name: NonEmptyLine = Field(description="model name sent to the server")
     llm_timeout_seconds: Seconds = Field(default=30.0, description="limit of one call")
     max_tokens: int | None = Field(
@@ -185,7 +185,7 @@ class ExternalModel(Section):
         return self.max_tokens if self.max_tokens is not None else OUTPUT_TOKENS[self.model_role]
 
 
-class Journal(Section):
+class JournalSection(Section):
     """``journal``: the durable record of turns that are still to be learnt from."""
 
     path: NonEmptyLine = Field(default="journal.db", description="SQLite file, relative to data_dir")
@@ -203,7 +203,7 @@ class Journal(Section):
     versions_max: int = Field(default=100, ge=1, le=10_000, description="earlier versions kept of each memory")
 
 
-class Erasure(Section):
+class ErasureSection(Section):
     """``erasure``: what happens when memories are deleted by somebody who asks for it."""
 
     wait_s: Seconds = Field(default=2.0, description="longest wait for writes under way")
@@ -237,7 +237,7 @@ class Listener(Section):
         return host_and_port(self.address)[1]
 
 
-class GrpcTls(Section):
+class GrpcTlsSection(Section):
     """``listeners.grpc.tls``: encryption between Envoy and semmem. The files are read again when they change."""
 
     cert_file: Line = Field(default="", description="PEM file of semmem's certificate chain; empty: plain text")
@@ -247,15 +247,15 @@ class GrpcTls(Section):
     )
 
 
-class GrpcListener(Listener):
+class GrpcListenerSection(Listener):
     """``listeners.grpc``: where Envoy speaks ext_proc."""
 
     address: Address = Field(default="127.0.0.1:50051", description="host:port for Envoy")
     unix_socket: UnixSocket = Field(default="", description="path of a Unix socket for Envoy, instead of address")
-    tls: GrpcTls = GrpcTls()
+    tls: GrpcTlsSection = GrpcTlsSection()
 
 
-class HttpListener(Listener):
+class HttpListenerSection(Listener):
     """A listener that speaks HTTP/1.1."""
 
     connections_max: int = Field(default=256, ge=1, le=65_536, description="connections at a time; more are closed")
@@ -264,7 +264,7 @@ class HttpListener(Listener):
     )
 
 
-class ApiListener(HttpListener):
+class ApiListener(HttpListenerSection):
     """``listeners.api``: REST, MCP and Studio."""
 
     address: Address = Field(default="127.0.0.1:8080", description="host:port of the management API")
@@ -301,21 +301,21 @@ class ApiListener(HttpListener):
     metadata_keys_max: int = Field(default=128, ge=0, le=10_000, description="keys in metadata, on all levels together")
 
 
-class HealthListener(HttpListener):
+class HealthListener(HttpListenerSection):
     """``listeners.health``: probes and metrics; says nothing about users."""
 
     address: Address = Field(default="127.0.0.1:9090", description="host:port of health checks and Prometheus metrics")
 
 
-class Listeners(Section):
+class ListenersSection(Section):
     """``listeners``: where semmem is reached."""
 
-    grpc: GrpcListener = GrpcListener()
+    grpc: GrpcListenerSection = GrpcListenerSection()
     api: ApiListener = ApiListener()
     health: HealthListener = HealthListener()
 
 
-class Deadlines(Section):
+class DeadlinesSection(Section):
     """``deadlines``: each one longer than the next, so that the inner one is always heard of."""
 
     message_timeout_ms: Milliseconds = Field(
@@ -334,7 +334,7 @@ class Deadlines(Section):
     store_ms: Milliseconds = Field(default=200, description="one search of the store")
 
 
-class Limits(Section):
+class LimitsSection(Section):
     """``limits``: what one request may cost. Beyond a limit a request passes as it came."""
 
     request_body_bytes_max: int = Field(
@@ -374,14 +374,14 @@ class Limits(Section):
     )
 
 
-class Log(Section):
+class LogSection(Section):
     """``log``: what semmem writes to standard error. Never what users say."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least severity written")
     format: Literal["text", "json"] = Field(default="text", description="one line of text, or one JSON object")
 
 
-class Deployment(Section):
+class DeploymentSection(Section):
     """``deployment``: how semmem is run."""
 
     replicas: int = Field(default=1, ge=1, le=1000, description="how many semmem processes share the store")
@@ -392,18 +392,18 @@ class Settings(Section):
     """Everything semmem can be told. ``Settings()`` is the default configuration."""
 
     data_dir: NonEmptyLine = Field(default="./data", description="directory of everything semmem keeps on this machine")
-    memory: Memory = Memory()
-    identity: Identity = Identity()
-    signals: Signals = Signals()
-    capture: Capture = Capture()
+    memory: MemorySection = MemorySection()
+    identity: IdentitySection = IdentitySection()
+    signals: SignalsSection = SignalsSection()
+    capture: CaptureSection = CaptureSection()
     external_models: ListOf[ExternalModel] = Field(default=(), max_length=2, description="language models, by role")
-    journal: Journal = Journal()
-    erasure: Erasure = Erasure()
-    listeners: Listeners = Listeners()
-    deadlines: Deadlines = Deadlines()
-    limits: Limits = Limits()
-    log: Log = Log()
-    deployment: Deployment = Deployment()
+    journal: JournalSection = JournalSection()
+    erasure: ErasureSection = ErasureSection()
+    listeners: ListenersSection = ListenersSection()
+    deadlines: DeadlinesSection = DeadlinesSection()
+    limits: LimitsSection = LimitsSection()
+    log: LogSection = LogSection()
+    deployment: DeploymentSection = DeploymentSection()
 
     @property
     def rewrite_ms(self) -> int:

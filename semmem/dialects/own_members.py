@@ -12,7 +12,7 @@ import msgspec
 
 from semmem.dialects.json_splice import UNREADABLE
 from semmem.memory import Controls, MemoryType
-from semmem.names import bounded, usable
+from semmem.ports.names import bounded, usable
 
 T = TypeVar("T")
 Fields = Mapping[str, msgspec.Raw] | Mapping[str, bytes]
@@ -63,7 +63,7 @@ def object_of(fields: Fields, name: str) -> dict[str, msgspec.Raw]:
 
 
 def name_of(fields: Fields, name: str) -> str | None:
-    """A field that names something other than a user: bounded (``semmem.names``), None when empty or not there."""
+    """A field that names something other than a user: bounded (``ports.names``), None when empty or not there."""
     return bounded(field_of(fields, name, STRING))
 
 

@@ -28,7 +28,7 @@ from semmem.extraction.screen import same_text
 from semmem.extraction.session_summary import KEY_PREFIX
 from semmem.extraction.weighing import Judge, Neighbour, Weighing, unweighed
 from semmem.extraction.work import InThread
-from semmem.extraction.writes import Writes
+from semmem.lifecycle.writes import Writes
 from semmem.memory import (
     CONTRADICTED,
     QUARANTINED,
@@ -40,7 +40,11 @@ from semmem.memory import (
     MemoryType,
     Scope,
 )
-from semmem.ports import History, Store, TextWork, UserWork, WorkLost, WorkTooSlow
+from semmem.ports.errors import WorkLost, WorkTooSlow
+from semmem.ports.history import History
+from semmem.ports.store import Store
+from semmem.ports.text_work import TextWork
+from semmem.ports.user_work import UserWork
 
 NO_OPINIONS: Opinions = MappingProxyType({})
 

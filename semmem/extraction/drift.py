@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from semmem.extraction.grounding import content_words
 from semmem.memory import Turn, Vector
-from semmem.ports import Embedder, Journal
+from semmem.ports.embedder import Embedder
+from semmem.ports.journal import Journal
+from semmem.text.grounding import content_words
 
 CONTENT_WORDS_MIN = 3
 """A message with fewer ("How much?", "Are they always real?") goes on with whatever the topic is."""

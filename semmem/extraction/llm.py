@@ -9,10 +9,12 @@ from itertools import islice
 from typing import Any
 
 from semmem.extraction.answers import json_values
-from semmem.extraction.grounding import overlap
-from semmem.extraction.rules.event_time import Told
+from semmem.extraction.rules.event_time import DatedText
 from semmem.memory import Fact, MemoryType, Message, Role, Turn
-from semmem.ports import Batch, LanguageModel, ModelRefused
+from semmem.ports.errors import ModelRefused
+from semmem.ports.learning import Batch
+from semmem.ports.models import LanguageModel
+from semmem.text.grounding import overlap
 
 PROMPT_EXAMPLES = (
     "User's rowing club in Tromsø trains on Tuesday mornings",
@@ -115,7 +117,7 @@ class LlmExtractor:
         return await asyncio.to_thread(self._facts, answer, batch)
 
     def _facts(self, answer: str, batch: Batch) -> list[Fact]:
-        told = {turn.id: Told(turn.user_text, turn.opened_at) for turn in batch.turns}
+        told = {turn.id: DatedText(turn.user_text, turn.opened_at) for turn in batch.turns}
         facts = (_fact(item, batch.turns, told) for item in parse_items(answer) if self._wanted(item))
         return list(islice((fact for fact in facts if fact is not None), self._facts_max))
 
@@ -168,7 +170,7 @@ def _items(value: object) -> list[dict[str, Any]] | None:
     return items if items or not value else None
 
 
-def _fact(item: dict[str, Any], turns: Sequence[Turn], told: Mapping[str, Told]) -> Fact | None:
+def _fact(item: dict[str, Any], turns: Sequence[Turn], told: Mapping[str, DatedText]) -> Fact | None:
     content = item.get("content")
     turn = _turn(item, turns)
     if turn is None or not isinstance(content, str) or not content.strip():

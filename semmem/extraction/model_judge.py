@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from semmem.extraction.answers import json_values
 from semmem.extraction.contradiction import Verdict, may
 from semmem.memory import Message, Role
-from semmem.ports import LanguageModel, ModelRefused
+from semmem.ports.errors import ModelRefused
+from semmem.ports.models import LanguageModel
 
 Opinions = Mapping[tuple[str, str], Verdict]
 """Verdicts by (old text, new text). A pair that is not in it was not judged."""

@@ -16,30 +16,29 @@ from typing import Protocol
 
 from semmem.extraction.candidate import Candidate, created, keyed_id, memory_id
 from semmem.extraction.dedup import NO_OPINIONS, Action, Dedup, Placed
-from semmem.extraction.grounding import Said
 from semmem.extraction.model_judge import ModelJudge, Opinions
-from semmem.extraction.quota import Quota
 from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchResult, Tally
-from semmem.extraction.screen import Outcome, Verdict, screen
-from semmem.extraction.session_summary import ENDS, Summariser
+from semmem.extraction.screen import Ruling, Screened, screen
+from semmem.extraction.session_summary import ENDS, SessionSummariser
 from semmem.extraction.work import InThread, reason
+from semmem.lifecycle.quota import Quota
 from semmem.memory import Fact
-from semmem.ports import (
-    Batch,
-    Embedder,
-    Extractor,
-    Journal,
+from semmem.ports.embedder import Embedder
+from semmem.ports.errors import (
     JournalError,
     ModelError,
     ModelRefused,
     ModelUnavailable,
     StoreRefused,
-    TextWork,
     WorkLost,
     WorkTooSlow,
 )
-from semmem.storable import check_storable
+from semmem.ports.journal import Journal
+from semmem.ports.learning import Batch, Extractor
+from semmem.ports.storable import check_storable
+from semmem.ports.text_work import TextWork
+from semmem.text.grounding import SourceText
 
 BACKOFF_FACTOR = 4
 """Each wait between two tries is this much longer: with the defaults five tries span 81 minutes of an outage."""
@@ -52,7 +51,7 @@ UNSTORABLE = "unstorable"
 class Screening(Protocol):
     """``screen`` with the operator's settings bound to it."""
 
-    def __call__(self, fact: Fact, said: Said, /) -> Verdict: ...
+    def __call__(self, fact: Fact, said: SourceText, /) -> Screened: ...
 
 
 class Learning:
@@ -78,7 +77,7 @@ class Learning:
         screening: Screening = screen,
         reader: Reader | None = None,
         model_judge: ModelJudge | None = None,
-        summariser: Summariser | None = None,
+        summariser: SessionSummariser | None = None,
         work: TextWork | None = None,
         screen_budget_s: float = 5.0,
         facts_max: int = 20,
@@ -136,7 +135,7 @@ class Learning:
             await self._journal.mark_applied(batch.id, index + 1)
         return await self._finish(batch, tally.result(earlier=batch.applied))
 
-    async def _new_facts(self, shown: Batch, said: Said, tally: Tally) -> Sequence[Fact]:
+    async def _new_facts(self, shown: Batch, said: SourceText, tally: Tally) -> Sequence[Fact]:
         found = await self._extract(shown, tally)
         facts = await self._screened(found, shown, said, tally)
         facts += await self._summary(shown, tally)
@@ -169,17 +168,17 @@ class Learning:
             return []
         if summary is None:
             return []
-        ground = Said(summary.content)  # which the whole session's words are already
+        ground = SourceText(summary.content)  # which the whole session's words are already
         return await self._screened([summary], shown, ground, tally)
 
-    async def _screened(self, found: Sequence[Fact], shown: Batch, said: Said, tally: Tally) -> list[Fact]:
+    async def _screened(self, found: Sequence[Fact], shown: Batch, said: SourceText, tally: Tally) -> list[Fact]:
         """What may go on, redacted where needed. Nothing else reaches the journal."""
         turns = {turn.id for turn in shown.turns}
         passed: list[Fact] = []
         for fact, verdict in zip(found, await self._verdicts(found, said), strict=True):
             if fact.turn_id not in turns:
                 tally.rejected["unknown_turn"] += 1
-            elif verdict.outcome is Outcome.REJECT:
+            elif verdict.outcome is Ruling.REJECT:
                 tally.rejected[verdict.reason] += 1
             elif len(passed) == self._facts_max:
                 tally.rejected["over_limit"] += 1
@@ -187,7 +186,7 @@ class Learning:
                 passed.append(replace(fact, content=verdict.content))
         return passed
 
-    async def _verdicts(self, facts: Sequence[Fact], said: Said) -> list[Verdict]:
+    async def _verdicts(self, facts: Sequence[Fact], said: SourceText) -> list[Screened]:
         """The screen's, in order. Facts are screened again before they are stored, since an earlier try may have saved
         them under other settings."""
         if not facts:
@@ -195,14 +194,14 @@ class Learning:
         try:
             return await self._work.run(_screen_all, self._screening, facts, said, budget_s=self._screen_budget_s)
         except (WorkTooSlow, WorkLost) as error:
-            return [Verdict(Outcome.REJECT, reason(error))] * len(facts)
+            return [Screened(Ruling.REJECT, reason(error))] * len(facts)
 
     async def _candidate(
-        self, batch: Batch, index: int, fact: Fact, verdict: Verdict, tally: Tally
-    ) -> tuple[Candidate, Verdict] | None:
+        self, batch: Batch, index: int, fact: Fact, verdict: Screened, tally: Tally
+    ) -> tuple[Candidate, Screened] | None:
         """One fact ready to be stored."""
         turn = next((turn for turn in batch.turns if turn.id == fact.turn_id), None)
-        if turn is None or verdict.outcome is Outcome.REJECT or (fact.key and verdict.outcome is Outcome.QUARANTINE):
+        if turn is None or verdict.outcome is Ruling.REJECT or (fact.key and verdict.outcome is Ruling.QUARANTINE):
             tally.rejected[verdict.reason or "unknown_turn"] += 1
             return None
         now = self._clock()
@@ -217,9 +216,9 @@ class Learning:
         )
         return new, verdict
 
-    async def _opinions(self, news: Sequence[tuple[Candidate, Verdict] | None]) -> Opinions:
+    async def _opinions(self, news: Sequence[tuple[Candidate, Screened] | None]) -> Opinions:
         """What the model thinks of the facts that compete with others. Without it the rules' judgement stands."""
-        facts = [entry[0] for entry in news if entry is not None and entry[1].outcome is not Outcome.QUARANTINE]
+        facts = [entry[0] for entry in news if entry is not None and entry[1].outcome is not Ruling.QUARANTINE]
         if self._model_judge is None or not facts:
             return NO_OPINIONS
         doubts = await self._dedup.doubts([new for new in facts if new.fact.key is None])
@@ -228,7 +227,7 @@ class Learning:
         except ModelError:
             return NO_OPINIONS
 
-    async def _store(self, batch: Batch, new: Candidate, verdict: Verdict, opinions: Opinions, tally: Tally) -> None:
+    async def _store(self, batch: Batch, new: Candidate, verdict: Screened, opinions: Opinions, tally: Tally) -> None:
         """Store one fact; what the store will never take is dropped and counted, and costs the others nothing."""
         try:
             check_storable(created(new))  # here already: nothing is superseded by what cannot be kept
@@ -239,8 +238,8 @@ class Learning:
         tally.count(placed, new.fact, verdict)
         await self._make_room(batch, placed.action, tally)
 
-    async def _put(self, batch: Batch, new: Candidate, verdict: Verdict, opinions: Opinions) -> Placed:
-        if verdict.outcome is Outcome.QUARANTINE:
+    async def _put(self, batch: Batch, new: Candidate, verdict: Screened, opinions: Opinions) -> Placed:
+        if verdict.outcome is Ruling.QUARANTINE:
             return Placed(await self._dedup.quarantine(new, verdict.reason))
         if new.fact.key is not None:
             return Placed(await self._put_summary(new))
@@ -281,9 +280,9 @@ class Learning:
         return result
 
 
-def _screen_all(screening: Screening, facts: Sequence[Fact], said: Said) -> list[Verdict]:
+def _screen_all(screening: Screening, facts: Sequence[Fact], said: SourceText) -> list[Screened]:
     """What is kept under a key is a summary, which was grounded in more than its batch."""
-    return [screening(fact, said if fact.key is None else Said(fact.content)) for fact in facts]
+    return [screening(fact, said if fact.key is None else SourceText(fact.content)) for fact in facts]
 
 
 def choose_extractor(engine: str, *, llm: Extractor | None, rules: Extractor) -> tuple[Extractor, Extractor | None]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from semmem.extraction.grounding import Said
 from semmem.memory import Turn
-from semmem.ports import Batch
+from semmem.ports.learning import Batch
+from semmem.text.grounding import SourceText
 
 TURN_CHARS_MIN = 16
 
@@ -24,10 +24,10 @@ class Reader:
         self._strip_block = strip_block
         self._turn_chars_max = turn_chars_max
 
-    def read(self, batch: Batch) -> tuple[Batch, Said]:
+    def read(self, batch: Batch) -> tuple[Batch, SourceText]:
         """The batch as an extractor sees it, and the words in it."""
         shown = replace(batch, turns=self.turns(batch.turns), context=self.turns(batch.context))
-        return shown, Said(text_of(shown.turns), text_of(shown.context))
+        return shown, SourceText(text_of(shown.turns), text_of(shown.context))
 
     def turns(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
         """Those turns in which the user said something."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from semmem.extraction.dedup import Action, Placed, Removal
-from semmem.extraction.screen import Verdict
+from semmem.extraction.screen import Screened
 from semmem.memory import Fact
 
 
@@ -43,7 +43,7 @@ class Tally:
         self.quarantined: Counter[str] = Counter()
         self.removals: list[Removal] = []
 
-    def count(self, placed: Placed, fact: Fact, verdict: Verdict) -> None:
+    def count(self, placed: Placed, fact: Fact, verdict: Screened) -> None:
         action = placed.action
         self.actions[action.value] += 1
         self.removals += placed.removals

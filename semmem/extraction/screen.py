@@ -13,13 +13,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
-from semmem.extraction.grounding import Said
 from semmem.extraction.llm import PROMPT_EXAMPLES
 from semmem.memory import Fact
-from semmem.screening import REDACTED, is_instruction, redact
+from semmem.text.grounding import SourceText
+from semmem.text.screening import REDACTED, is_instruction, redact
 
 
-class Outcome(StrEnum):
+class Ruling(StrEnum):
     """What becomes of a fact. Redacted ones are kept without the secret, quarantined ones are never retrieved."""
 
     KEEP = "keep"
@@ -29,26 +29,26 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Screened:
     """``reason`` is empty for a fact that is kept as it is. ``content`` is what may be stored; empty when rejected."""
 
-    outcome: Outcome
+    outcome: Ruling
     reason: str = ""
     content: str = ""
 
 
 def screen(
     fact: Fact,
-    said: Said | str,
+    said: SourceText | str,
     *,
     chars_min: int = 3,
     chars_max: int = 500,
     grounded_share_min: float = 0.6,
-    on_secret: Outcome = Outcome.REJECT,
-    on_instruction: Outcome = Outcome.REJECT,
+    on_secret: Ruling = Ruling.REJECT,
+    on_instruction: Ruling = Ruling.REJECT,
     own_markers: Collection[str] = (),
     prompt_examples: Collection[str] = PROMPT_EXAMPLES,
-) -> Verdict:
+) -> Screened:
     """Judge one fact against the user's text of its batch.
 
     As ``screen_text``, and then what holds for claims about somebody: a ``grounded_share_min`` of 0 turns the
@@ -62,14 +62,14 @@ def screen(
         on_instruction=on_instruction,
         own_markers=own_markers,
     )
-    if verdict.outcome is Outcome.REJECT or verdict.reason == "instruction":
+    if verdict.outcome is Ruling.REJECT or verdict.reason == "instruction":
         return verdict
     if same_text(verdict.content) in {same_text(example) for example in prompt_examples}:
-        return Verdict(Outcome.REJECT, "prompt_example")
+        return Screened(Ruling.REJECT, "prompt_example")
     if not _is_sentence(verdict.content):
-        return Verdict(Outcome.REJECT, "not_a_sentence")
+        return Screened(Ruling.REJECT, "not_a_sentence")
     if grounded_share_min > 0 and not _is_grounded(verdict.content, said, grounded_share_min):
-        return Verdict(Outcome.REJECT, "ungrounded")
+        return Screened(Ruling.REJECT, "ungrounded")
     return verdict
 
 
@@ -78,10 +78,10 @@ def screen_text(
     *,
     chars_min: int = 3,
     chars_max: int = 500,
-    on_secret: Outcome = Outcome.REJECT,
-    on_instruction: Outcome = Outcome.REJECT,
+    on_secret: Ruling = Ruling.REJECT,
+    on_instruction: Ruling = Ruling.REJECT,
     own_markers: Collection[str] = (),
-) -> Verdict:
+) -> Screened:
     """Judge what anybody wants to have stored, learnt or told.
 
     ``own_markers`` are strings that only semmem's own injected block holds. ``on_secret`` is reject, redact or
@@ -90,21 +90,21 @@ def screen_text(
     """
     content = _clean(text)
     if reason := _wrong_length(content, chars_min, chars_max):
-        return Verdict(Outcome.REJECT, reason)
+        return Screened(Ruling.REJECT, reason)
     if any(marker.casefold() in content.casefold() for marker in own_markers):
-        return Verdict(Outcome.REJECT, "own_block")
+        return Screened(Ruling.REJECT, "own_block")
     redacted = redact(content)
-    if redacted != content and on_secret is Outcome.REJECT:
-        return Verdict(Outcome.REJECT, "secret")
+    if redacted != content and on_secret is Ruling.REJECT:
+        return Screened(Ruling.REJECT, "secret")
     if is_instruction(redacted):
-        quarantined = on_instruction is Outcome.QUARANTINE
-        return Verdict(on_instruction, "instruction", redacted if quarantined else "")
+        quarantined = on_instruction is Ruling.QUARANTINE
+        return Screened(on_instruction, "instruction", redacted if quarantined else "")
     # What an earlier try has redacted must not lose its verdict with its secret.
-    if on_secret is Outcome.QUARANTINE and REDACTED in redacted:
-        return Verdict(Outcome.QUARANTINE, "secret", redacted)
+    if on_secret is Ruling.QUARANTINE and REDACTED in redacted:
+        return Screened(Ruling.QUARANTINE, "secret", redacted)
     if redacted != content:
-        return Verdict(Outcome.REDACT, "secret", redacted)
-    return Verdict(Outcome.KEEP, "", content)
+        return Screened(Ruling.REDACT, "secret", redacted)
+    return Screened(Ruling.KEEP, "", content)
 
 
 def same_text(text: str) -> str:
@@ -139,6 +139,6 @@ def _is_sentence(content: str) -> bool:
     return len(content.split()) > 1 or sum(unicodedata.category(c) == "Lo" for c in content) > 1
 
 
-def _is_grounded(content: str, said: Said | str, share_min: float) -> bool:
-    ground = Said(said) if isinstance(said, str) else said
+def _is_grounded(content: str, said: SourceText | str, share_min: float) -> bool:
+    ground = SourceText(said) if isinstance(said, str) else said
     return ground.grounds(content.replace(REDACTED, " "), share_min=share_min)

@@ -12,11 +12,12 @@ import re
 from collections.abc import Sequence
 
 from semmem.extraction.answers import json_values
-from semmem.extraction.grounding import Said
 from semmem.extraction.llm import operators_rules
 from semmem.extraction.reading import text_of
 from semmem.memory import Fact, MemoryType, Message, Role, Scope, Turn
-from semmem.ports import LanguageModel, ModelRefused
+from semmem.ports.errors import ModelRefused
+from semmem.ports.models import LanguageModel
+from semmem.text.grounding import SourceText
 
 ENDS = frozenset({"idle", "end"})
 """Triggers of a batch after which nothing more is expected of its session."""
@@ -57,7 +58,7 @@ _NARRATION = re.compile(
 """Verbs that only tell that something was said; every summary brings them along."""
 
 
-class Summariser:
+class SessionSummariser:
     """Asks a language model for summaries of at most ``chars_max`` characters.
 
     ``timeout_s`` bounds one summary. Of a session its newest ``turns_max`` turns are shown, and of all their texts
@@ -110,7 +111,7 @@ class Summariser:
         )
 
     def _content(self, answer: str, shown: Sequence[Turn]) -> str:
-        return grounded(parse_summary(answer), Said(text_of(shown)), chars_max=self._chars_max)
+        return grounded(parse_summary(answer), SourceText(text_of(shown)), chars_max=self._chars_max)
 
     def _shown(self, turns: Sequence[Turn]) -> list[Turn]:
         shown: list[Turn] = []
@@ -141,7 +142,7 @@ def parse_summary(answer: str) -> str:
     raise ModelRefused("no summary in the answer")
 
 
-def grounded(summary: str, said: Said, *, chars_max: int) -> str:
+def grounded(summary: str, said: SourceText, *, chars_max: int) -> str:
     """The sentences that speak of the user in the user's words, as many as fit."""
     kept = ""
     for sentence in _SENTENCE_END.split(" ".join(summary.split())):
@@ -152,7 +153,7 @@ def grounded(summary: str, said: Said, *, chars_max: int) -> str:
     return kept
 
 
-def _rests_on(sentence: str, said: Said) -> bool:
+def _rests_on(sentence: str, said: SourceText) -> bool:
     return said.grounds(_NARRATION.sub(" ", sentence), share_min=GROUNDED_SHARE_MIN)
 
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from semmem.ports import WorkLost, WorkTooSlow
+from semmem.ports.errors import WorkLost, WorkTooSlow
 
 T = TypeVar("T")
 

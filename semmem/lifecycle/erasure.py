@@ -21,7 +21,10 @@ from typing import Protocol
 
 from semmem.lifecycle.marks import Marks
 from semmem.memory import Forgetting, Memory, MemoryType, Scope
-from semmem.ports import AccessStatistics, History, JournalError, SemmemError, Store, UserList, UserWork
+from semmem.ports.errors import JournalError, SemmemError
+from semmem.ports.history import AccessStatistics, History, UserList
+from semmem.ports.store import Store
+from semmem.ports.user_work import UserWork
 
 DONE, PENDING, FINISHED = "done", "pending", "finished"
 """How an erasure ended: at once; not yet; after it was pending."""
@@ -269,7 +272,7 @@ class Erasure:
             removed = sum([await self._store.forget(scope, memory_id) for memory_id in ids])
         progress.counts["memories"] += removed
         if what.takes_user and await self._everything.count(Scope(scope.user)):
-            await self._records.know_user(scope.user)  # what was said since is gone through like anybody's
+            await self._records.register_user(scope.user)  # what was said since is gone through like anybody's
 
     async def _found(self, what: Forgetting) -> list[Memory]:
         scope, everything = what.scope, self._everything
@@ -289,4 +292,4 @@ class Erasure:
 
     async def _let_go(self, hold_id: str) -> None:
         with suppress(JournalError):  # it ends by itself
-            await self._records.let_go(hold_id)
+            await self._records.release(hold_id)

@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from semmem.ports import JournalError, UserWork
+from semmem.ports.errors import JournalError
+from semmem.ports.user_work import UserWork
 
 
 class Busy(Exception):
@@ -90,7 +91,7 @@ class Holds:
 
     async def _let_go(self, line: _Line, hold_id: str) -> None:
         try:
-            await self._work.let_go(hold_id)
+            await self._work.release(hold_id)
         except JournalError:  # what was done is done; the hold ends by itself
             pass
         finally:

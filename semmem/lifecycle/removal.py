@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from semmem.memory import Scope
-from semmem.ports import History, Store
+from semmem.ports.history import History
+from semmem.ports.store import Store
 
 
 async def remove(store: Store, history: History, scope: Scope, memory_id: str) -> bool:

@@ -6,7 +6,8 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from semmem.identity import RequestHead, user_in_header
+from semmem.request.head import RequestHead
+from semmem.request.identity import user_in_header
 
 
 class Denied(Exception):

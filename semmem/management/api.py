@@ -28,10 +28,10 @@ from semmem.management.memories import Memories
 from semmem.management.purging import Purged, Purging
 from semmem.management.retrieval import add_retrieval_routes
 from semmem.management.shown import shown
-from semmem.management.told import WriteScreen
+from semmem.management.write_screen import WriteScreen
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
-from semmem.metrics import Metrics
-from semmem.names import bounded
+from semmem.ports.names import bounded
+from semmem.telemetry.metrics import Metrics
 
 Types = Annotated[list[MemoryType] | None, Query(alias="type", max_length=TYPES_MAX)]
 

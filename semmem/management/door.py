@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from semmem.dialects.json_values import holds_more_than
-from semmem.identity import RequestHead, read_headers
 from semmem.management.access import AccessRules, Denied, authenticate
 from semmem.management.errors import denial, error
+from semmem.request.head import RequestHead, read_headers
 
 log = logging.getLogger(__name__)
 

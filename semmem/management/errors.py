@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from semmem.lifecycle.erasure import ErasurePending
 from semmem.lifecycle.holds import Busy
 from semmem.management.access import Denied
-from semmem.ports import SemmemError, StoreFull, StoreRefused
+from semmem.ports.errors import SemmemError, StoreFull, StoreRefused
 
 PLACES_MAX = 5
 """Wrong fields named in one answer; a body may have as many as it has bytes."""

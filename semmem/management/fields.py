@@ -11,8 +11,8 @@ from fastapi import Path, Query
 from pydantic import AfterValidator, Field
 
 from semmem.memory import OWN_METADATA
-from semmem.names import bounded, fits, usable
-from semmem.storable import depth_exceeds
+from semmem.ports.names import bounded, fits, usable
+from semmem.ports.storable import depth_exceeds
 
 USER_CHARS_MAX = 256
 TYPES_MAX = 10

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from semmem.management.door import CLOSE, App, Receive, Scope, Send, has_body, head_of
-from semmem.metrics import Metrics
+from semmem.telemetry.metrics import Metrics
 
 
 def create_health(metrics: Metrics, ready: Callable[[], Mapping[str, bool]], refresh: Callable[[], None]) -> Starlette:

@@ -7,12 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from semmem.extraction.quota import Quota
-from semmem.extraction.writes import Writes
 from semmem.lifecycle.erasure import Erasure, Receipt
 from semmem.lifecycle.holds import Busy, Holds
+from semmem.lifecycle.quota import Quota
+from semmem.lifecycle.writes import Writes
 from semmem.memory import Controls, Conversation, Memory, MemoryStatus, MemoryType, Message, Role, Scope, Source
-from semmem.ports import Embedder, History, Journal, Store, UserList, UserWork
+from semmem.ports.embedder import Embedder
+from semmem.ports.history import History, UserList
+from semmem.ports.journal import Journal
+from semmem.ports.store import Store
+from semmem.ports.user_work import UserWork
 from semmem.retrieval.recall import Preview, Recall
 from semmem.retrieval.search import Strategy
 
@@ -121,7 +125,7 @@ class Memories:
             expires_at=told.expires_at if told.expires_at is not None or self._ttl_s is None else now + self._ttl_s,
         )
         writes = Writes(self._store, self._records, self._records, hold_id)
-        await self._records.know_user(told.user)
+        await self._records.register_user(told.user)
         old = await self._with_key(told) if told.key is not None else None
         if old is None:
             return memory if await writes.put(memory) else None

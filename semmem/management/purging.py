@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from semmem.ports import Purgeable
+from semmem.ports.store import Purgeable
 
 
 @dataclass(frozen=True, slots=True)

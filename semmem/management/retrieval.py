@@ -37,7 +37,7 @@ class SearchQuery(BaseModel):
     strategy: Strategy | None = None
 
 
-class Said(BaseModel):
+class PreviewMessage(BaseModel):
     """One message of the conversation that is previewed."""
 
     model_config = ConfigDict(extra="forbid")
@@ -52,7 +52,7 @@ class PreviewQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     query: str | None = Field(default=None, min_length=1, max_length=CONTENT_CHARS_MAX)
-    messages: list[Said] = Field(default_factory=list, max_length=MESSAGES_MAX)
+    messages: list[PreviewMessage] = Field(default_factory=list, max_length=MESSAGES_MAX)
     user_id: NewUser = None
     project_id: ScopeName = None
     session_id: ScopeName = None
@@ -69,7 +69,7 @@ class PreviewQuery(BaseModel):
         return self
 
     def conversation(self) -> Conversation:
-        said = self.messages or [Said(role="user", content=self.query or "")]
+        said = self.messages or [PreviewMessage(role="user", content=self.query or "")]
         return Conversation(
             tuple(Message(Role(message.role), message.content) for message in said),
             model=self.model,

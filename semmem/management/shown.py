@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from semmem.memory import Memory
-from semmem.storable import shallow
+from semmem.ports.storable import shallow
 
 
 def shown(memory: Memory) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from itertools import islice
 import numpy as np
 
 from semmem.memory import Hit, MemoryStatus, Vector
-from semmem.screening import readable
+from semmem.text.screening import readable
 
 RECENCY_WEIGHT = 0.03
 IMPORTANCE_WEIGHT = 0.03

@@ -10,14 +10,16 @@ from fnmatch import fnmatchcase
 from functools import partial
 
 from semmem.memory import Conversation, Hit, Role, Scope, Vector
-from semmem.ports import Embedder, EmbedderError
+from semmem.ports.embedder import Embedder
+from semmem.ports.errors import EmbedderError
 from semmem.retrieval.context import render
+from semmem.retrieval.decide.signals import SEARCH, decide
 from semmem.retrieval.fence import Fence
-from semmem.retrieval.hot_memories import HotMemories
-from semmem.retrieval.query import build_query
+from semmem.retrieval.index.hot_memories import HotMemories
+from semmem.retrieval.query.build import build_query
+from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.rank import Ranked, rank
 from semmem.retrieval.rerank import Reranking
-from semmem.retrieval.rewrite import QueryWriter
 from semmem.retrieval.search import (
     CANDIDATES_MAX,
     Candidates,
@@ -28,7 +30,6 @@ from semmem.retrieval.search import (
     nearest,
     newest,
 )
-from semmem.retrieval.signals import SEARCH, decide
 from semmem.retrieval.time_filter import time_filter
 
 NO_QUESTION = "no_question"
@@ -42,11 +43,11 @@ COLD_THRESHOLD = 0.3
 """Least cosine where nobody set one and there is no index to judge relevance by (docs/quality.md)."""
 
 
-MoreTime = Callable[[float], Awaitable[None]]
+ExtendDeadline = Callable[[float], Awaitable[None]]
 """Asks for so many seconds on top of the request phase."""
 
 
-async def no_more_time(_extra_s: float) -> None:
+async def no_extension(_extra_s: float) -> None:
     """Where there is no deadline to extend."""
 
 
@@ -166,11 +167,11 @@ class Recall:
         now: float,
         *,
         fact: bool | None = None,
-        more_time: MoreTime = no_more_time,
+        extend_deadline: ExtendDeadline = no_extension,
     ) -> Recalled | str | None:
         """The relevant memories, None, or the gate's reason not to search. Raises EmbedderError and StoreError.
 
-        ``more_time`` is asked for once, before models are called that take longer than a search.
+        ``extend_deadline`` is asked for once, before models are called that take longer than a search.
         """
         limit = self._limit(conversation)
         query = build_query(conversation, chars_max=self._rules.query_chars_max)
@@ -187,7 +188,7 @@ class Recall:
             if reason != SEARCH:
                 status = reason
                 return reason
-            query, vector = await self._improved(conversation, query, vector, more_time)
+            query, vector = await self._improved(conversation, query, vector, extend_deadline)
             found = await self._found(conversation, scope, query, vector, self._rules.strategy, now)
             kept = _kept(self._ranked(conversation, found, limit, now))
             status = "hit" if kept else "miss"
@@ -222,7 +223,7 @@ class Recall:
         try:
             vector = await embed_query(self._embedder, query, timeout_s=self._rules.embed_timeout_s)
             reason = reason or self._judged(conversation, query, vector, None)
-            query, vector = await self._improved(conversation, query, vector, no_more_time)
+            query, vector = await self._improved(conversation, query, vector, no_extension)
             found = await self._found(conversation, scope, query, vector, used, now)
         except EmbedderError:
             used = Strategy.KEYWORD
@@ -239,12 +240,12 @@ class Recall:
     # --- steps -------------------------------------------------------------------------------------------------------
 
     async def _improved(
-        self, conversation: Conversation, query: str, vector: Vector, more_time: MoreTime
+        self, conversation: Conversation, query: str, vector: Vector, extend_deadline: ExtendDeadline
     ) -> tuple[str, Vector]:
         writer = self._writer if self._writer is not None and self._writer.wants(conversation) else None
         extra_s = (writer.timeout_s if writer else 0.0) + (self._reranking.timeout_s if self._reranking else 0.0)
         if extra_s:
-            await more_time(extra_s)
+            await extend_deadline(extra_s)
         if writer is None:
             return query, vector
         return await writer.improved(

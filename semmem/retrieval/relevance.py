@@ -13,7 +13,7 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from semmem.retrieval.memory_index import Scores
+from semmem.retrieval.index.memory_index import Scores
 
 BELOW_RELEVANCE = "below_relevance"
 """The reason word of what is cut here."""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from semmem.memory import Hit
-from semmem.ports import ModelError, Reranker
+from semmem.ports.errors import ModelError
+from semmem.ports.models import Reranker
 
 
 @dataclass(frozen=True, slots=True)

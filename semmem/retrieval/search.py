@@ -11,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
-from semmem.ports import Embedder, EmbedderError, Store, StoreTimeout
-from semmem.retrieval.memory_index import MemoryIndex, Scores
+from semmem.ports.embedder import Embedder
+from semmem.ports.errors import EmbedderError, StoreTimeout
+from semmem.ports.store import Store
+from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 from semmem.retrieval.relevance import BELOW_RELEVANCE, COVERAGE_LEAST, relevant
 from semmem.retrieval.time_filter import CLOCK_SLACK_S, TIME_WEIGHT, is_dated, matches, names
-from semmem.time_expressions import Interval
+from semmem.text.times import Interval
 
 CANDIDATES_MAX = 100
 """Of a user's memories so many of the best are looked at one by one; also the newest, for the strategy ``recent``."""

@@ -16,8 +16,8 @@ from __future__ import annotations
 import re
 
 from semmem.memory import Memory
-from semmem.retrieval.succession import said_at
-from semmem.time_expressions import Interval, intervals
+from semmem.retrieval.index.succession import said_at
+from semmem.text.times import Interval, intervals
 
 TIME_WEIGHT = 0.2
 """Of a memory that is of the time asked for, in units of cosine; from 0.15 to 0.3 it made no difference."""

@@ -12,12 +12,14 @@ from dataclasses import replace
 from itertools import islice
 from typing import Protocol
 
-from semmem.identity import Answered, Sessions, digest, session_key, turn_id
 from semmem.memory import Conversation, Role, Scope, Turn
-from semmem.observation import Ticket
-from semmem.ports import TurnClosed
+from semmem.ports.journal import TurnClosed
+from semmem.text.digest import digest
+from semmem.turns.ids import session_key, turn_id
+from semmem.turns.observation import Ticket
 from semmem.turns.recovery import Chosen, Recovery
-from semmem.turns.said import Said, UserMessages
+from semmem.turns.said import UserMessage, UserMessages
+from semmem.turns.sessions import Answered, Sessions
 
 OBSERVING = ("observe", "single_filter")
 """Ways of capturing answers that need a ticket; ``history`` takes them from the next request, ``off`` does without."""
@@ -107,7 +109,7 @@ class Turns:
     def _messages(self, conversation: Conversation, scope: Scope) -> UserMessages:
         return UserMessages(conversation, user=scope.user, session=scope.session or "", chars_max=self._turn_chars_max)
 
-    def _newest(self, conversation: Conversation, scope: Scope) -> Said | None:
+    def _newest(self, conversation: Conversation, scope: Scope) -> UserMessage | None:
         return next(self._messages(conversation, scope).current_backwards(), None)
 
     def _after(self, conversation: Conversation, scope: Scope) -> str:
@@ -134,7 +136,7 @@ class Turns:
 
     # --- turns and their ends ----------------------------------------------------------------------------------------
 
-    def _turn(self, said: Said, scope: Scope, after: str, at: float, request_id: str, *, resumed: bool) -> Turn:
+    def _turn(self, said: UserMessage, scope: Scope, after: str, at: float, request_id: str, *, resumed: bool) -> Turn:
         return Turn(
             id=turn_id(scope, said.ordinal, said.text, after=after),
             scope=scope,
@@ -182,7 +184,7 @@ class Turns:
                 closed = turn_id(newest.scope, said.ordinal, said.text)
                 self._close(closed, answer if said is before[0] else "", newest.opened_at, status="answered")
 
-    def _was_kept(self, said: Said) -> bool:
+    def _was_kept(self, said: UserMessage) -> bool:
         """Not what was declined: neither is its answer kept."""
         known = self._recovery.seen.here(said)
         return said.ordinal in known.journalled and not known.is_declined(said.ordinal)

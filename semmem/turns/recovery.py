@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from semmem.turns.said import Said, UserMessages, began_at
+from semmem.turns.said import UserMessage, UserMessages, began_at
 from semmem.turns.seen import UNSEEN, Known, SeenMessages, Unread
 
 EXAMINED_MAX = 10
@@ -54,8 +54,8 @@ class Chosen:
     to look at what stands before the last of them.
     """
 
-    recovered: tuple[Said, ...]
-    current: tuple[Said, ...]
+    recovered: tuple[UserMessage, ...]
+    current: tuple[UserMessage, ...]
     again: frozenset[str]
     complete: bool
 
@@ -75,7 +75,7 @@ class Recovery:
         self.rules = rules
         self._on_history = on_history
 
-    def declines(self, messages: UserMessages, now: float) -> list[Said]:
+    def declines(self, messages: UserMessages, now: float) -> list[UserMessage]:
         """The current messages that were not known to be declined. Oldest first: what follows the first of them
         unseen is not recovered either."""
         oldest = islice(messages.current(), self.rules.new_turns_max)
@@ -106,9 +106,9 @@ class Recovery:
         recovered, settled = await self._recovered(past, known, shared, user, now)
         return Chosen(tuple(recovered), tuple(wanted), again, complete and settled)
 
-    def _unsettled(self, messages: UserMessages, settled: str | None) -> list[Said]:
+    def _unsettled(self, messages: UserMessages, settled: str | None) -> list[UserMessage]:
         """The history from the last words that were dealt with, oldest first."""
-        found, chars = list[Said](), 0
+        found, chars = list[UserMessage](), 0
         for said in islice(messages.history_backwards(), EXAMINED_MAX * self.rules.history_turns_max):
             found.append(said)
             chars += len(said.text)
@@ -117,10 +117,10 @@ class Recovery:
         return found[::-1]
 
     async def _recovered(
-        self, past: Sequence[Said], known: Mapping[str, Known], shared: Collection[str], user: str, now: float
-    ) -> tuple[Sequence[Said], bool]:
+        self, past: Sequence[UserMessage], known: Mapping[str, Known], shared: Collection[str], user: str, now: float
+    ) -> tuple[Sequence[UserMessage], bool]:
         """The messages, and whether that was all of them."""
-        wanted, erased = self._wanted(past, known, shared, now), list[Said]()
+        wanted, erased = self._wanted(past, known, shared, now), list[UserMessage]()
         if wanted:
             try:
                 forgotten_at = await self.seen.forgotten_at(user)
@@ -141,12 +141,12 @@ class Recovery:
 
     def _wanted(
         self,
-        past: Sequence[Said],
+        past: Sequence[UserMessage],
         known: Mapping[str, Known],
         shared: Collection[str],
         now: float,
         forgotten_at: float | None = None,
-    ) -> list[Said]:
+    ) -> list[UserMessage]:
         """What may be recovered. Of a user of whom something was erased nothing is taken on trust: only words that
         were journalled after that prove that what follows them was said after it as well."""
         if self.rules.mode == "never":
@@ -161,8 +161,8 @@ class Recovery:
         return [said for said in self._behind_known(past, known, floor, True) if said.id not in shared]
 
     def _behind_known(
-        self, past: Sequence[Said], known: Mapping[str, Known], floor: float, proven: bool
-    ) -> Iterator[Said]:
+        self, past: Sequence[UserMessage], known: Mapping[str, Known], floor: float, proven: bool
+    ) -> Iterator[UserMessage]:
         """What nobody has seen, where the last known words before it were journalled after ``floor``."""
         for said in past:
             what = known[said.id]
@@ -182,13 +182,13 @@ class Recovery:
             self._on_history(word, number)
 
 
-def _is_beginning(past: Sequence[Said], known: Mapping[str, Known]) -> bool:
+def _is_beginning(past: Sequence[UserMessage], known: Mapping[str, Known]) -> bool:
     """Whether all of it may have been said while semmem was away: nothing of it is known, and it is short. What is
     long may be so old that nobody knows any more what of it was not to be kept."""
     return len(past) <= BEGINNING_MAX and all(known[said.id] is UNSEEN for said in past)
 
 
-def _is_wanted(said: Said, what: Known, began: float) -> bool:
+def _is_wanted(said: UserMessage, what: Known, began: float) -> bool:
     """Whether a current message becomes a turn although it need not be new: not when it was not to be kept, nor when
     an earlier session with the same words has learnt it."""
     if said.ordinal in what.declined and what.is_declined(said.ordinal):

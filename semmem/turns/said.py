@@ -13,14 +13,14 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from semmem.identity import digest
 from semmem.memory import Conversation, Role
+from semmem.text.digest import digest
 
 _DERIVED_SESSION = re.compile(r"(s_[0-9a-f]{32})\.[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class UserMessage:
     """One user message that has text. ``ordinal`` counts the request's user messages, those without text too, from 1.
 
     ``id`` is the same wherever in the conversation the words stand. ``text`` is stripped, else as it came.
@@ -56,24 +56,24 @@ class UserMessages:
         self.answered = self.tool_spoke or Role.ASSISTANT in after
         """Whether anybody speaks behind them."""
 
-    def current(self) -> Iterator[Said]:
+    def current(self) -> Iterator[UserMessage]:
         """Oldest first."""
         return self._with_text(range(self._first_current, len(self._places)))
 
-    def current_backwards(self) -> Iterator[Said]:
+    def current_backwards(self) -> Iterator[UserMessage]:
         """Newest first."""
         return self._with_text(range(len(self._places) - 1, self._first_current - 1, -1))
 
-    def history_backwards(self) -> Iterator[Said]:
+    def history_backwards(self) -> Iterator[UserMessage]:
         """Everything before the current messages, newest first."""
         return self._with_text(range(self._first_current - 1, -1, -1))
 
-    def answered_before_backwards(self) -> Iterator[Said]:
+    def answered_before_backwards(self) -> Iterator[UserMessage]:
         """The messages that the newest answer of the history was given to, newest first."""
         last = self._first_current - 1
         return self._with_text(range(last, self._first_of_run(last) - 1, -1))
 
-    def answer_to(self, said: Said) -> str:
+    def answer_to(self, said: UserMessage) -> str:
         """What assistants said from there to the next user message."""
         end = self._places[said.ordinal] if said.ordinal < len(self._places) else len(self._messages)
         spoken = self._messages[self._places[said.ordinal - 1] : end]
@@ -87,10 +87,10 @@ class UserMessages:
         answer = next((place for place in before if self._messages[place].role is Role.ASSISTANT), -1)
         return bisect_right(self._places, answer)
 
-    def _with_text(self, numbers: Iterable[int]) -> Iterator[Said]:
+    def _with_text(self, numbers: Iterable[int]) -> Iterator[UserMessage]:
         for number in numbers:
             if text := self._messages[self._places[number]].text.strip():
-                yield Said(message_id(*self._name, text[: self.chars_max]), number + 1, text)
+                yield UserMessage(message_id(*self._name, text[: self.chars_max]), number + 1, text)
 
 
 def lasting_session(session: str) -> str:

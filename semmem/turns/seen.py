@@ -8,9 +8,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from semmem.identity import Recent, digest
-from semmem.ports import JournalError, MessageRecords
-from semmem.turns.said import Said, lasting_session, message_id
+from semmem.ports.errors import JournalError
+from semmem.ports.journal import MessageRecords
+from semmem.text.digest import digest
+from semmem.text.recent import Recent
+from semmem.turns.said import UserMessage, lasting_session, message_id
 
 PLACES_MAX = 16
 """How many places of the same words in one conversation are remembered in process: "yes" may be said all day."""
@@ -59,23 +61,23 @@ class SeenMessages:
         self._anonymous = Recent[bool](messages_max)
         self._tellers = Recent[str](messages_max)
 
-    def here(self, said: Said) -> Known:
+    def here(self, said: UserMessage) -> Known:
         """What this process knows of the words."""
         return self._known.get(said.id) or UNSEEN
 
-    def journalled(self, said: Said, at: float) -> None:
+    def journalled(self, said: UserMessage, at: float) -> None:
         """The journal has taken it. The first time counts."""
         known = self.here(said)
         first = known.journalled.get(said.ordinal, at)
         self._known.put(said.id, replace(known, journalled=_with(known.journalled, said.ordinal, first)))
 
-    def declined(self, said: Said, at: float) -> bool:
+    def declined(self, said: UserMessage, at: float) -> bool:
         """It is not to be kept; whether that is news. The last time counts."""
         known = self.here(said)
         self._known.put(said.id, replace(known, declined=_with(known.declined, said.ordinal, at)))
         return said.ordinal not in known.declined or not known.is_declined(said.ordinal)
 
-    def passed(self, left: Iterable[Said]) -> int:
+    def passed(self, left: Iterable[UserMessage]) -> int:
         """Messages of a history that were left alone; how many of them were not known yet."""
         unseen = {said.id for said in left if self.here(said) is UNSEEN}
         for each in unseen:
@@ -87,11 +89,11 @@ class SeenMessages:
         for text in texts:
             self._anonymous.put(message_id("", "", text), True)
 
-    def was_nobodys(self, said: Said) -> bool:
+    def was_nobodys(self, said: UserMessage) -> bool:
         """Whether somebody who was not identified has said the same."""
         return self._anonymous.get(message_id("", "", said.text)) is not None
 
-    def is_shared(self, said: Said, user: str) -> bool:
+    def is_shared(self, said: UserMessage, user: str) -> bool:
         """Whether another user's history held the same words: what an application puts in front of its prompts, or
         what everybody says and nobody needs to have remembered."""
         words = message_id("", "", said.text)
@@ -99,7 +101,7 @@ class SeenMessages:
         self._tellers.put(words, new if teller is None or teller == new else SHARED)
         return teller not in (None, new)
 
-    def settle(self, user: str, session: str, last: Said) -> None:
+    def settle(self, user: str, session: str, last: UserMessage) -> None:
         """Everything in the conversation up to these words was dealt with."""
         self._settled.put(digest(user, lasting_session(session)), last.place)
 
@@ -107,7 +109,7 @@ class SeenMessages:
         """The place of the last words that were dealt with."""
         return self._settled.get(digest(user, lasting_session(session)))
 
-    async def look_up(self, asked: Sequence[Said], *, first: bool = False) -> dict[str, Known]:
+    async def look_up(self, asked: Sequence[UserMessage], *, first: bool = False) -> dict[str, Known]:
         """What is known of each message, by its id. Raises Unread when the journal has to be asked and does not say.
 
         It is asked about those that this process never saw; ``first``: about all of them, since it may know that

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from semmem.demo.processes import signals_raise
+from demo.processes import signals_raise
 from tests.canary.doors import DOORS, Tally
 from tests.canary.plants import PLANTS
 from tests.canary.run import CONNECTIONS, Plan, Report, play

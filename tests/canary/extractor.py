@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from semmem.extraction.rules import Finding, facts_in
+from semmem.extraction.rules import facts_in
+from semmem.extraction.rules.describe import Described
 from tests.canary.ledger import ONE_MEMORY, Ledger
 from tests.faults.loops import loop_thread
 from tests.scripted_llm import Body, ScriptedLLM
@@ -81,7 +82,7 @@ def _new(lines: list[Json]) -> list[Json]:
     return [line for line in lines if "turn" in line]
 
 
-def _item(line: Json, finding: Finding) -> Json:
+def _item(line: Json, finding: Described) -> Json:
     return {"turn": line["turn"], "type": finding.type, "content": finding.content, "when": ""}
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
-from semmem.demo.model import Received, StandIn, server_for
+from demo.model import Received, StandIn, server_for
 from tests.canary.ledger import Fact, Ledger
 from tests.e2e.harness import eventually
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from semmem.demo.processes import Child
-from semmem.demo.stack import HOME
+from demo.processes import Child
+from demo.stack import HOME
 from tests.e2e.harness import PATIENT, EnvoyProcess, eventually, merged, semmem_config
 from tests.faults.sidecar import Sidecar
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.demo.model import Received
+from demo.model import Received
 from semmem.extraction.rules import facts_in
 from tests.canary.after import look_at_journal, look_at_logs
 from tests.canary.extractor import Extractor

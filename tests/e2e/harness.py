@@ -23,10 +23,10 @@ import httpx
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from semmem.demo.envoy import derive
-from semmem.demo.model import Received, StandIn, server_for
-from semmem.demo.processes import Child, Failed
-from semmem.demo.stack import HOME, envoy_argv, wait_for_envoy
+from demo.envoy import derive
+from demo.model import Received, StandIn, server_for
+from demo.processes import Child, Failed
+from demo.stack import HOME, envoy_argv, wait_for_envoy
 
 ENVOY = Path(os.environ.get("ENVOY_BINARY", HOME / ".venv-envoy" / "bin" / "envoy"))
 SHIPPED_ENVOY = HOME / "deploy" / "envoy.yaml"

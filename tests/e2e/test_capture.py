@@ -13,9 +13,9 @@ import httpx
 import pytest
 import yaml
 
-from semmem.demo.envoy import derive
-from semmem.demo.processes import Child
-from semmem.demo.stack import HOME, envoy_argv, wait_for_envoy
+from demo.envoy import derive
+from demo.processes import Child
+from demo.stack import HOME, envoy_argv, wait_for_envoy
 from tests.e2e.harness import (
     ENVOY,
     SHIPPED_ENVOY,

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from semmem.demo.model import ACKNOWLEDGED, UNKNOWN, answer_to
-from semmem.demo.stack import HOME
+from demo.model import ACKNOWLEDGED, UNKNOWN, answer_to
+from demo.stack import HOME
 from tests.e2e.harness import ENVOY, StandInModel, eventually
 
 LAST_LINE = r"semmem demo: ok: start [\d.]+ s, first conversation [\d.]+ s, learnt [\d.]+ s, recalled [\d.]+ s,"
@@ -23,8 +23,8 @@ LAST_LINE = r"semmem demo: ok: start [\d.]+ s, first conversation [\d.]+ s, lear
 
 @contextmanager
 def demo(folder: Path, *options: str, envoy: Path = ENVOY, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
-    """``semmem demo`` in a process group of its own; what it prints is in ``folder``/printed."""
-    argv = [sys.executable, "-m", "semmem", "demo", "--data-dir", str(folder / "data"), "--envoy", str(envoy), *options]
+    """``python -m demo`` in a process group of its own; what it prints is in ``folder``/printed."""
+    argv = [sys.executable, "-m", "demo", "--data-dir", str(folder / "data"), "--envoy", str(envoy), *options]
     environ = {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1", **variables}
     with (folder / "printed").open("wb") as output:
         process = subprocess.Popen(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from semmem.demo.envoy import derive
+from demo.envoy import derive
 from tests.e2e.harness import ENVOY, IDENTITY_HEADERS, SHIPPED_ENVOY, Json
 
 UPSTREAMS = [

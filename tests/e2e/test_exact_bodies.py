@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.dialects.injected_pieces import BLOCK, bodies_before
-from tests.dialects.test_chat_request import MESSAGES, OTHER_NAMES, OWN, SPACE
+from tests.core.dialects.injected_pieces import BLOCK, bodies_before
+from tests.core.dialects.test_chat_request import MESSAGES, OTHER_NAMES, OWN, SPACE
 from tests.e2e.harness import House
 
 FACT = "My budget for the Hawaii trip is $10,000"

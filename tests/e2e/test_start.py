@@ -10,9 +10,9 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from semmem.backends.sql import SqlJournal
+from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Scope, Turn
-from semmem.ports import TurnClosed
+from semmem.ports.journal import TurnClosed
 from tests.e2e.harness import eventually
 from tests.faults.sidecar import READY, Sidecar
 

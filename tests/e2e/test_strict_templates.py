@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Mount
 from starlette.types import Message, Receive, Scope, Send
 
-from tests.dialects.template_rules import FAMILIES, chat_messages
+from tests.core.dialects.template_rules import FAMILIES, chat_messages
 from tests.e2e.harness import House, StandInModel, house, stand_in_model
 
 Json = dict[str, Any]

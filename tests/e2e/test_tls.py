@@ -9,9 +9,10 @@ from pathlib import Path
 import httpx
 import yaml
 
-from semmem.demo.envoy import derive
-from semmem.demo.processes import Child
-from semmem.demo.stack import HOME, envoy_argv, wait_for_envoy
+from demo.envoy import derive
+from demo.processes import Child
+from demo.stack import HOME, envoy_argv, wait_for_envoy
+from tests.core.test_extproc_tls import Pki
 from tests.e2e.harness import (
     ENVOY,
     SHIPPED_ENVOY,
@@ -23,7 +24,6 @@ from tests.e2e.harness import (
     patient,
     semmem_process,
 )
-from tests.test_extproc_tls import Pki
 
 FILES = {"cert_file": "tls.crt", "key_file": "tls.key", "client_ca_file": "ca.crt"}
 BUDGET = "User's budget for the Hawaii trip is $10,000"

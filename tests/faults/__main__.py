@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from semmem.demo.processes import signals_raise
+from demo.processes import signals_raise
 from tests.faults import suite
 
 

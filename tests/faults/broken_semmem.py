@@ -29,12 +29,13 @@ def _clock() -> float:
 
 time.time = _clock
 
-from semmem import assembly
-from semmem.backends.sql import SqlJournal
+from semmem.backends.sql.journal import SqlJournal
 from semmem.cli import main as semmem
 from semmem.config.settings import Settings
 from semmem.memory import Vector
-from semmem.ports import Embedder, EmbedderError
+from semmem.ports.embedder import Embedder
+from semmem.ports.errors import EmbedderError
+from semmem.wiring import parts as assembly
 from tests.fakes import HashEmbedder
 
 SLOW_S = 1.0

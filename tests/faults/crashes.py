@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from semmem.demo.processes import signals_raise
+from demo.processes import signals_raise
 from tests.faults.client import Seen
 from tests.faults.counts import proven
 from tests.faults.forms import JSON, SSE

@@ -15,9 +15,9 @@ from typing import Any
 import httpx
 import yaml
 
-from semmem.demo.envoy import derive
-from semmem.demo.processes import Child
-from semmem.demo.stack import HOME, envoy_argv
+from demo.envoy import derive
+from demo.processes import Child
+from demo.stack import HOME, envoy_argv
 from tests.e2e.harness import ENVOY, SHIPPED_ENVOY, START_S, EnvoyProcess, eventually
 
 HEALTH_INTERVAL = "0.3s"

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from semmem.backends.sql import SqlJournal
+from semmem.backends.sql.journal import SqlJournal
 
 NAME = "journal.db"
 WAL_HEADER_BYTES = 32

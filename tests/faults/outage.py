@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from semmem.demo.processes import signals_raise
+from demo.processes import signals_raise
 from tests.faults.client import Seen, differences
 from tests.faults.forms import JSON
 from tests.faults.house import House

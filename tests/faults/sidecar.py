@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from semmem.demo.processes import Child, Failed
-from semmem.demo.stack import HOME
+from demo.processes import Child, Failed
+from demo.stack import HOME
 from tests.e2e.harness import START_S, SemmemProcess, eventually, merged, semmem_config
 
 READY = r"^semmem ready grpc=\S+:(\d+) api=(\S+) health=(\S+)$"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from semmem.demo.processes import Child
-from semmem.demo.stack import HOME
+from demo.processes import Child
+from demo.stack import HOME
 from tests.e2e.harness import eventually
 from tests.faults import streams
 from tests.faults.body_faults import BODY_BYTES_MAX

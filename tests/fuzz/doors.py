@@ -15,14 +15,14 @@ from google.protobuf.message import DecodeError
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.dialects import dialect_for
+from semmem.envoy.service import DoorLimits, ExternalProcessor
 from semmem.exchange import Outcome
-from semmem.extproc import DoorLimits, ExternalProcessor
-from semmem.identity import RequestHead
-from semmem.metrics import Metrics
-from semmem.observation import Ticket
+from semmem.request.head import RequestHead
+from semmem.telemetry.metrics import Metrics
+from semmem.turns.observation import Ticket
+from tests.core.test_exchange import BUDGET, World
 from tests.fuzz import answers, encodings, requests
 from tests.fuzz.choices import Choices, cut
-from tests.test_exchange import BUDGET, World
 
 CAPTURES = ("observe", "single_filter", "history", "off")
 PATHS = ("/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/responses?a=b", "/v1/embeddings", "")
@@ -237,7 +237,7 @@ def _world(capture: str) -> World:
 @functools.cache
 def _door(single: bool) -> tuple[ExternalProcessor, Metrics, _LastWords]:
     words = _LastWords()
-    logging.getLogger("semmem.extproc").addHandler(words)
+    logging.getLogger("semmem.envoy.service").addHandler(words)
     metrics = Metrics()
     world = _world("single_filter" if single else "observe")
     return ExternalProcessor(world.exchange, metrics, DoorLimits(), single_filter=single), metrics, words

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import brotli
 
-from semmem.encodings import PIECE_BYTES, Undecodable, decoder_for, zstd
+from semmem.turns.encodings import PIECE_BYTES, Undecodable, decoder_for, zstd
 from tests.fuzz.choices import Choices, cut
 
 NAMES = ("gzip", "deflate", "br", "zstd", "identity", "x-gzip")

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from semmem.encodings import decoder_for
 from semmem.retrieval.context import neutralise
+from semmem.turns.encodings import decoder_for
 
 
 @pytest.mark.parametrize("piece", ['"\n', "\n", ": ", ". ", "system:", "#\n", "ai ", "x\n "])

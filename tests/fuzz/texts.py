@@ -8,8 +8,8 @@ from semmem.dialects.bounded import TextTail
 from semmem.extraction.rules import facts_in
 from semmem.memory import Conversation, Message, Role
 from semmem.retrieval.context import CLOSING, HEADER, LINE_CHARS_MAX, OPENING, neutralise, strip_block
-from semmem.retrieval.query import build_query
-from semmem.retrieval.signals import decide
+from semmem.retrieval.decide.signals import decide
+from semmem.retrieval.query.build import build_query
 from tests.fuzz.choices import Choices
 
 LONG_CHARS = 8000

@@ -18,7 +18,7 @@ import httpx
 import yaml
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
-from semmem.extproc import SERVICE
+from semmem.envoy.server import SERVICE
 from tests.stall.attacks import ATTACKS, chat
 
 TOKEN = "token-for-this-run-only"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import uvloop
 
-from semmem.app import App
 from semmem.background import Tasks
 from semmem.config import load
+from semmem.wiring.app import App
 
 INTERVAL_S = 0.002
 

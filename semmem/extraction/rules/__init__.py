@@ -12,7 +12,7 @@ from collections.abc import Callable
 from semmem.extraction.rules import guards
 from semmem.extraction.rules.buried import buried_in, meant_for
 from semmem.extraction.rules.completion import corrected
-from semmem.extraction.rules.describe import Finding, described
+from semmem.extraction.rules.describe import Described, described
 from semmem.extraction.rules.event_time import event_time
 from semmem.extraction.rules.languages import foreign_fact
 from semmem.extraction.rules.openings import opened
@@ -20,9 +20,11 @@ from semmem.extraction.rules.procedures import procedure_in
 from semmem.extraction.rules.recognise import recognise
 from semmem.extraction.rules.sentences import CUT, Clause, Sentence, own_words, sentences_in, squeezed
 from semmem.extraction.work import BATCH_TOO_SLOW, InThread, reason
-from semmem.identity import Recent
 from semmem.memory import Fact, MemoryType, Turn
-from semmem.ports import Batch, TextWork, WorkLost, WorkTooSlow
+from semmem.ports.errors import WorkLost, WorkTooSlow
+from semmem.ports.learning import Batch
+from semmem.ports.text_work import TextWork
+from semmem.text.recent import Recent
 
 __all__ = ["Finding", "RulesExtractor", "facts_in"]
 
@@ -31,7 +33,7 @@ CONTENT_CHARS = range(3, 201)
 GIVEN_UP_MAX = 10_000
 
 
-def facts_in(text: str, *, chars_max: int = TEXT_CHARS_MAX) -> list[Finding]:
+def facts_in(text: str, *, chars_max: int = TEXT_CHARS_MAX) -> list[Described]:
     """The facts that a user's message states about them, in the order of the text, without repetition.
 
     Pure, linear in the length of the text, never raises. Only the first ``chars_max`` characters are read.
@@ -45,14 +47,14 @@ def facts_in(text: str, *, chars_max: int = TEXT_CHARS_MAX) -> list[Finding]:
     return [finding for finding in unique.values() if len(finding.content) in CONTENT_CHARS]
 
 
-def _findings(text: str) -> list[Finding]:
+def _findings(text: str) -> list[Described]:
     return [finding for sentence in sentences_in(own_words(text)) for finding in _read(sentence)]
 
 
-def _read(sentence: Sentence) -> list[Finding]:
+def _read(sentence: Sentence) -> list[Described]:
     whole = opened(sentence.text).text
     if steps := procedure_in(whole):
-        return [Finding(MemoryType.PROCEDURAL, steps)]
+        return [Described(MemoryType.PROCEDURAL, steps)]
     if update := corrected(whole):
         return [described(update)]
     found, remember = [], False
@@ -64,18 +66,18 @@ def _read(sentence: Sentence) -> list[Finding]:
     return found
 
 
-def _read_clause(clause: Clause, text: str, *, explicit: bool) -> Finding | None:
+def _read_clause(clause: Clause, text: str, *, explicit: bool) -> Described | None:
     if guards.is_attributed(clause.text):
         return None
     if not clause.asked:
         if statement := recognise(text, explicit=explicit):
             return described(statement)
         if foreign := foreign_fact(text):
-            return Finding(MemoryType.EPISODIC if foreign[1] else MemoryType.SEMANTIC, foreign[0])
+            return Described(MemoryType.EPISODIC if foreign[1] else MemoryType.SEMANTIC, foreign[0])
         if purpose := meant_for(text):
-            return Finding(MemoryType.SEMANTIC, purpose)
+            return Described(MemoryType.SEMANTIC, purpose)
     slipped = buried_in(text)
-    return Finding(MemoryType.SEMANTIC, slipped) if slipped else None
+    return Described(MemoryType.SEMANTIC, slipped) if slipped else None
 
 
 class RulesExtractor:

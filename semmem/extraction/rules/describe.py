@@ -10,7 +10,7 @@ from semmem.extraction.rules.patterns import folded
 from semmem.memory import MemoryType
 
 
-class Finding(NamedTuple):
+class Described(NamedTuple):
     """One fact found by rule: third person, no full stop at the end. ``importance`` is in [0, 1]."""
 
     type: MemoryType
@@ -42,12 +42,12 @@ _GO_BY = folded(r"I (?:just )?(?:go|like to be called|prefer to be called)(?: by
 _AM_NAMED = folded(r"I am (?P<name>(?-i:[A-Z])[a-zà-ÿ'-]+),? (?:nice|pleased|good|great|happy) to (?:meet|be)\b.*")
 
 
-def described(statement: str, kind: MemoryType | None = None) -> Finding:
+def described(statement: str, kind: MemoryType | None = None) -> Described:
     """The statement as a fact; ``kind`` where it is known already."""
-    return Finding(
+    return Described(
         kind or _type_of(statement),
         third_person(_renamed(statement)),
-        VITAL_IMPORTANCE if _VITAL.search(statement) else Finding._field_defaults["importance"],
+        VITAL_IMPORTANCE if _VITAL.search(statement) else Described._field_defaults["importance"],
     )
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-from semmem.extraction.grounding import content_words
 from semmem.extraction.rules.grammar import PAST_TO_BASE
-from semmem.time_expressions import Interval, Towards, intervals, leaning
+from semmem.text.grounding import content_words
+from semmem.text.times import Interval, Towards, intervals, leaning
 
 LONGEST_S = 366 * 86_400.0
 """A time longer than a year ("since 2015", "before the war") is no date of anything."""
@@ -49,7 +49,7 @@ def event_time(statement: str, said_at: float) -> float | None:
     return _start(statement, _towards(statement), said_at)
 
 
-class Told:
+class DatedText:
     """What the user said in one turn, against which the times of a language model's facts are held.
 
     ``said_at`` is when; the text is read once, when a fact first has a time.

@@ -1,0 +1,1 @@
+"""Vectors of texts, from a model in this process."""

@@ -1,0 +1,101 @@
+"""Any embedder, with a cache in front."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from semmem.memory import Vector
+from semmem.ports.embedder import Embedder
+from semmem.ports.errors import EmbedderError
+
+
+class CachedEmbedder:
+    """Keeps the ``entries_max`` most recently used vectors, each for at most ``ttl_s`` seconds.
+
+    Equal texts that are asked for at the same time are computed once. Texts are kept only as digests. Failures are
+    not kept. For one event loop; ``clock`` returns seconds and never goes back.
+    """
+
+    def __init__(
+        self,
+        inner: Embedder,
+        *,
+        entries_max: int = 1000,
+        ttl_s: float = 300.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if entries_max < 1 or ttl_s <= 0:
+            raise ValueError("entries_max is at least 1, ttl_s more than 0")
+        self._inner = inner
+        self._entries_max = entries_max
+        self._ttl_s = ttl_s
+        self._clock = clock
+        self._entries: OrderedDict[bytes, tuple[float, Vector]] = OrderedDict()
+        self._flights: dict[bytes, asyncio.Future[Vector | EmbedderError | None]] = {}
+
+    @property
+    def dimension(self) -> int:
+        return self._inner.dimension
+
+    @property
+    def signature(self) -> str:
+        return self._inner.signature
+
+    async def open(self) -> None:
+        await self._inner.open()
+
+    async def close(self) -> None:
+        self._entries.clear()
+        await self._inner.close()
+
+    async def embed(self, text: str) -> Vector:
+        """As the inner embedder; the vector is shared between callers and read-only."""
+        key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        while True:
+            if (vector := self._fresh(key)) is not None:
+                return vector
+            flight = self._flights.get(key)
+            if flight is None:
+                return await self._lead(key, text)
+            # Shielded: a follower that is cancelled must not cancel the flight of the others.
+            outcome = await asyncio.shield(flight)
+            if isinstance(outcome, EmbedderError):
+                raise EmbedderError(str(outcome)) from outcome
+            if outcome is not None:
+                return outcome
+            # The leader was cancelled before it had a vector: go round, somebody else leads.
+
+    async def _lead(self, key: bytes, text: str) -> Vector:
+        flight = self._flights[key] = asyncio.get_running_loop().create_future()
+        outcome: Vector | EmbedderError | None = None
+        try:
+            outcome = await self._inner.embed(text)
+            outcome.setflags(write=False)
+            self._keep(key, outcome)
+            return outcome
+        except EmbedderError as error:
+            outcome = error
+            raise
+        finally:
+            del self._flights[key]
+            flight.set_result(outcome)
+
+    def _fresh(self, key: bytes) -> Vector | None:
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        if entry[0] <= self._clock():
+            del self._entries[key]
+            return None
+        self._entries.move_to_end(key)
+        return entry[1]
+
+    def _keep(self, key: bytes, vector: Vector) -> None:
+        self._entries[key] = (self._clock() + self._ttl_s, vector)
+        self._entries.move_to_end(key)
+        while len(self._entries) > self._entries_max:
+            self._entries.popitem(last=False)

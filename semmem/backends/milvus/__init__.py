@@ -1,0 +1,1 @@
+"""Memories in Milvus: Milvus Lite as a child process, a server, or a cluster."""

@@ -1,0 +1,115 @@
+"""Rows of one Milvus collection: read them, find the nearest, insert, delete. No memories yet, no scopes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import aclosing
+from itertools import islice
+from typing import Any, Literal, TypeVar
+
+from semmem.backends.milvus.connection import MilvusConnection
+from semmem.backends.milvus.rows import FOUND_FIELDS, VECTOR_FIELD, VERSION_FIELDS, Row, newest, rows_filter
+from semmem.memory import Vector
+
+WINDOW_MAX = 16_384
+SPARE_ROWS = 4
+"""Milvus refuses more rows than this in one search or query."""
+DELETE_BATCH = 500
+SCAN_BATCH = 1000
+HNSW_EF_MIN = 64
+"""The least breadth of an HNSW search (the usual default of 64 neighbours)."""
+
+Consistency = Literal["Bounded", "Strong"]
+"""A Strong read on a server waits for the next time tick, about 200 ms, and then sees every write."""
+
+Item = TypeVar("Item")
+
+
+class MilvusCollection:
+    """Every call is made inside ``connection.within``, except ``updated_rows``."""
+
+    def __init__(self, connection: MilvusConnection, *, index: str) -> None:
+        self._connection = connection
+        self._is_hnsw = index == "HNSW"
+
+    async def nearest(
+        self, query: Vector, filter: str, *, limit: int, timeout_s: float, level: Consistency
+    ) -> list[Row]:
+        """Rows of the nearest ``limit`` memories with their ``cosine``.
+
+        A few more rows are asked for, since a memory that is being replaced has several, and many more while that was
+        not enough: each row costs, some 0.15 ms on Lite.
+        """
+        asked = min(limit + SPARE_ROWS, WINDOW_MAX)
+        while True:
+            hits = await self._search(query, filter, asked, timeout_s, level)
+            rows = newest({**hit["entity"], "cosine": max(-1.0, min(1.0, float(hit["distance"])))} for hit in hits)
+            if len(rows) >= limit or len(hits) < asked or asked == WINDOW_MAX:
+                return rows
+            asked = min(4 * asked, WINDOW_MAX)
+
+    async def _search(
+        self, query: Vector, filter: str, limit: int, timeout_s: float, level: Consistency
+    ) -> Sequence[Any]:
+        answer = await self._connection.call(
+            "search",
+            timeout_s=timeout_s,
+            data=[query.tolist()],
+            anns_field=VECTOR_FIELD,
+            filter=filter,
+            limit=limit,
+            output_fields=FOUND_FIELDS,
+            search_params={"params": {"ef": max(HNSW_EF_MIN, limit)} if self._is_hnsw else {}},
+            consistency_level=level,
+        )
+        return answer[0]  # type: ignore[no-any-return]
+
+    async def rows(
+        self, filter: str, fields: Sequence[str], *, limit: int, timeout_s: float, level: Consistency
+    ) -> Sequence[Row]:
+        answer: Sequence[Row] = await self._connection.call(
+            "query",
+            timeout_s=timeout_s,
+            filter=filter,
+            output_fields=list(fields),
+            limit=limit,
+            consistency_level=level,
+        )
+        return answer
+
+    async def insert(self, row: Row, *, timeout_s: float) -> None:
+        await self._connection.call("insert", timeout_s=timeout_s, data=[row])
+
+    async def delete_rows(self, user: str, row_ids: Iterable[str], *, timeout_s: float) -> None:
+        for part in batches(row_ids, DELETE_BATCH):
+            await self.delete(rows_filter(user, part), timeout_s=timeout_s)
+
+    async def delete(self, filter: str, *, timeout_s: float) -> int:
+        """How many rows went: Lite names them, a server counts them."""
+        answer = await self._connection.call("delete", timeout_s=timeout_s, filter=filter)
+        return len(answer) if isinstance(answer, list) else int(answer.get("delete_count", 0))
+
+    async def flush(self, *, timeout_s: float) -> None:
+        await self._connection.call("flush", timeout_s=timeout_s)
+
+    async def compact(self, *, timeout_s: float) -> None:
+        """On semmem's Milvus Lite: rewrite the files without removed rows, and return when that is done."""
+        await self._connection.call("compact", timeout_s=timeout_s)
+
+    async def updated_rows(self, *, rows_max: int, timeout_s: float) -> AsyncIterator[Row]:
+        """Rows of every user whose version is above 1, with VERSION_FIELDS; at most about ``rows_max``."""
+        seen = 0
+        scan = self._connection.scan("version > 1", VERSION_FIELDS, batch=SCAN_BATCH, timeout_s=timeout_s)
+        async with aclosing(scan):
+            async for rows in scan:
+                for row in rows:
+                    yield row
+                seen += len(rows)
+                if seen >= rows_max:
+                    return
+
+
+def batches(items: Iterable[Item], size: int) -> Iterable[list[Item]]:
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch

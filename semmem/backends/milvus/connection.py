@@ -1,0 +1,274 @@
+"""One collection of one Milvus: connect, make or check the collection, keep it loaded, map every error.
+
+Data calls go through pymilvus' asyncio client. Schema work and iterators use the blocking client in a thread, because
+the asyncio one lacks iterators and cannot create collections on Milvus Lite.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import grpc
+from pymilvus import AsyncMilvusClient, MilvusClient, MilvusException
+
+from semmem.backends.milvus.owned_tasks import OwnedTasks
+from semmem.backends.milvus.rows import VECTOR_FIELD, schema
+from semmem.ports.errors import StoreError, StoreFull, StoreMismatch, StoreTimeout, StoreUnavailable
+
+SCHEMA_VERSION = 1
+METRIC = "COSINE"
+INDEX_PARAMETERS: dict[str, dict[str, int]] = {"FLAT": {}, "HNSW": {"M": 16, "efConstruction": 200}}
+CONNECT_FAILED = 2
+NOT_LOADED = 101
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+"""How Milvus Lite's messages begin when the system refused a write."""
+OTHERS_POLLS = 20
+OTHERS_POLL_S = 0.1
+
+_GRPC_OPTIONS = {
+    # pymilvus pings every 10 s by default, which Lite's server answers with GOAWAY (too_many_pings).
+    "grpc.keepalive_time_ms": 60_000,
+    "grpc.keepalive_permit_without_calls": False,
+    # gRPC's own pauses between attempts to connect grow to two minutes.
+    "grpc.initial_reconnect_backoff_ms": 100,
+    "grpc.min_reconnect_backoff_ms": 100,
+    "grpc.max_reconnect_backoff_ms": 1000,
+}
+
+
+RELOAD_TIMEOUT_S = 5.0
+"""A load that a dying server took with it is not waited for: every call waits with it, and the next one tries anew."""
+
+
+class MilvusConnection:
+    """``client_options`` is what both pymilvus clients take: uri, token, db_name and the TLS options."""
+
+    def __init__(
+        self,
+        *,
+        client_options: dict[str, Any],
+        collection: str,
+        dimension: int,
+        signature: str,
+        index: str,
+        num_partitions: int,
+        open_timeout_s: float,
+    ) -> None:
+        self._options = {**client_options, "dedicated": True, "grpc_options": _GRPC_OPTIONS, "timeout": open_timeout_s}
+        self._collection = collection
+        self._dimension = dimension
+        self._expected = {
+            "schema version": str(SCHEMA_VERSION),
+            "embedding signature": signature,
+            "dimension": str(dimension),
+            "metric": METRIC,
+        }
+        self._index = index
+        self._num_partitions = num_partitions
+        self._open_timeout_s = open_timeout_s
+        self._client: AsyncMilvusClient | None = None
+        self._loading: asyncio.Task[None] | None = None
+        self._tasks = OwnedTasks("milvus")
+        # pymilvus logs every failed call with its filter, which holds user ids; the errors raised here say enough.
+        logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
+
+    @property
+    def is_open(self) -> bool:
+        return self._client is not None
+
+    async def open(self) -> str:
+        """Connect, make or check the collection and load it. Returns the server's version.
+
+        Raises StoreUnavailable when the server does not answer in time, StoreMismatch when the collection does not fit.
+        """
+        try:
+            async with self.within("open", self._open_timeout_s):
+                version = await asyncio.to_thread(self._prepare)
+                client = AsyncMilvusClient(**self._options)
+                # The first call connects. It is made here, alone: two at once would make two connections.
+                await client.get_server_version(timeout=self._open_timeout_s)
+        except StoreTimeout as error:
+            raise StoreUnavailable(str(error)) from None
+        self._client = client
+        return version
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        await self._tasks.close()
+        if client is not None:
+            with _our_errors("close"):
+                await client.close()
+
+    @asynccontextmanager
+    async def within(self, operation: str, timeout_s: float) -> AsyncIterator[None]:
+        """A deadline for everything inside, and Milvus' errors as ours."""
+        with _our_errors(operation):
+            async with asyncio.timeout(timeout_s):
+                yield
+
+    async def call(self, operation: str, *, timeout_s: float, **arguments: Any) -> Any:
+        """One data call on the collection, inside ``within``. A collection that is not loaded is loaded first.
+
+        Both timeouts are needed: without its own, a call on a hung server never ends by itself.
+        """
+        for last in (False, True):
+            if self._client is None:
+                raise StoreUnavailable("the Milvus store is closed")
+            try:
+                return await getattr(self._client, operation)(self._collection, timeout=timeout_s, **arguments)
+            except MilvusException as error:
+                if last or error.code != NOT_LOADED:
+                    raise
+            await self._load_again()
+        raise AssertionError("unreachable")
+
+    async def scan(self, filter: str, fields: list[str], *, batch: int, timeout_s: float) -> AsyncGenerator[list[Any]]:
+        """Batches of every row that matches, whoever's it is."""
+        with _our_errors("scan"):
+            client = await asyncio.to_thread(MilvusClient, **self._options)
+            try:
+                iterator = await asyncio.to_thread(
+                    client.query_iterator,
+                    self._collection,
+                    filter=filter,
+                    output_fields=fields,
+                    batch_size=batch,
+                    timeout=timeout_s,
+                )
+                while rows := await asyncio.to_thread(iterator.next):
+                    yield rows
+                await asyncio.to_thread(iterator.close)
+            finally:
+                await asyncio.to_thread(client.close)
+
+    async def _load_again(self) -> None:
+        """After a restart collections are not loaded. Many calls may find out at once; one load serves them all.
+
+        The load outlives a caller whose deadline passes, so that a later call finds the collection loaded.
+        """
+        if self._loading is None or self._loading.done():
+            self._loading = self._tasks.spawn(self._load())
+        await asyncio.shield(self._loading)
+
+    async def _load(self) -> None:
+        if self._client is not None:
+            timeout_s = min(self._open_timeout_s, RELOAD_TIMEOUT_S)
+            await self._client.load_collection(self._collection, timeout=timeout_s)
+
+    # --- in a thread -------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> str:
+        client = MilvusClient(**self._options)
+        name, timeout_s = self._collection, self._open_timeout_s
+        try:
+            ensure(lambda: client.has_collection(name, timeout=timeout_s), lambda: self._create_collection(client))
+            ensure(lambda: bool(client.list_indexes(name, timeout=timeout_s)), lambda: self._create_index(client))
+            self._check(client)
+            self._load_at_open(client)
+            return str(client.get_server_version(timeout=timeout_s))
+        finally:
+            client.close()
+
+    def _create_collection(self, client: MilvusClient) -> None:
+        client.create_collection(
+            self._collection,
+            schema=schema(self._dimension),
+            num_partitions=self._num_partitions,
+            num_shards=1,  # rows of one user in one shard, so that a read sees them at one moment
+            consistency_level="Bounded",
+            properties={
+                "semmem.schema": self._expected["schema version"],
+                "semmem.signature": self._expected["embedding signature"],
+            },
+            timeout=self._open_timeout_s,
+        )
+
+    def _create_index(self, client: MilvusClient) -> None:
+        parameters = client.prepare_index_params()
+        parameters.add_index(
+            VECTOR_FIELD, index_type=self._index, metric_type=METRIC, params=INDEX_PARAMETERS[self._index]
+        )
+        client.create_index(self._collection, parameters, timeout=self._open_timeout_s)
+
+    def _check(self, client: MilvusClient) -> None:
+        present = self._describe(client)
+        differences = [
+            f"{name} {present[name] or 'unknown'} (configured: {wanted})"
+            for name, wanted in self._expected.items()
+            if present[name] != wanted
+        ]
+        if differences:
+            raise StoreMismatch(
+                f"the Milvus collection {self._collection} has {', '.join(differences)}. "
+                "Configure what it was made with, reindex it, or name another collection."
+            )
+
+    def _describe(self, client: MilvusClient) -> dict[str, str]:
+        collection = client.describe_collection(self._collection, timeout=self._open_timeout_s)
+        vectors = [field for field in collection["fields"] if field["name"] == VECTOR_FIELD]
+        index = client.describe_index(self._collection, VECTOR_FIELD, timeout=self._open_timeout_s) or {}
+        return {
+            "schema version": collection["properties"].get("semmem.schema", ""),
+            "embedding signature": collection["properties"].get("semmem.signature", ""),
+            "dimension": str(vectors[0]["params"]["dim"]) if vectors else "",
+            "metric": index.get("metric_type", ""),
+        }
+
+    def _load_at_open(self, client: MilvusClient) -> None:
+        try:
+            client.load_collection(self._collection, timeout=self._open_timeout_s)
+        except MilvusException as error:
+            if error.code != NOT_LOADED:  # seen once in a while from load_collection itself
+                raise
+            client.load_collection(self._collection, timeout=self._open_timeout_s)
+
+
+def ensure(present: Callable[[], bool], make: Callable[[], None]) -> None:
+    """Make what is not there. When another replica is making it at the same time, wait until that one is ready."""
+    if present():
+        return
+    try:
+        make()
+    except MilvusException:
+        for _ in range(OTHERS_POLLS):
+            if present():
+                return
+            time.sleep(OTHERS_POLL_S)
+        raise
+
+
+@contextmanager
+def _our_errors(operation: str) -> Iterator[None]:
+    """Milvus' own messages are left out, of chained exceptions too: they quote filters, and so user ids."""
+    try:
+        yield
+    except MilvusException as error:
+        raise _ours(operation, error.code, str(error.message)) from None
+    except grpc.RpcError as error:
+        code = error.code() if callable(getattr(error, "code", None)) else None
+        details = error.details() if callable(getattr(error, "details", None)) else None
+        raise _ours(operation, code, str(details)) from None
+    except TimeoutError:
+        raise StoreTimeout(f"milvus {operation} did not end within its deadline") from None
+    except OSError as error:
+        raise StoreError(f"milvus {operation} failed: {type(error).__name__} (a TLS file?)") from None
+
+
+def _ours(operation: str, code: object, message: str) -> StoreError:
+    text = f"{code} {message}"
+    if code == CONNECT_FAILED or "UNAVAILABLE" in text:
+        return StoreUnavailable(f"milvus {operation}: the server cannot be reached")
+    if "DEADLINE_EXCEEDED" in text or "Retry timeout" in text:
+        return StoreTimeout(f"milvus {operation} did not end within its deadline")
+    if code == NOT_LOADED:
+        return StoreUnavailable(f"milvus {operation}: the collection is not loaded yet")
+    if any(f"[Errno {number}]" in text for number in NO_ROOM):
+        return StoreFull(f"milvus {operation}: the store cannot write to its disk (full, over quota, or read-only)")
+    number = code if isinstance(code, int) else getattr(code, "name", "unknown")
+    return StoreError(f"milvus {operation} failed with code {number}")

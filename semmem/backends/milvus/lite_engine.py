@@ -1,0 +1,168 @@
+"""What semmem mends in Milvus Lite's engine, inside the child process that runs it.
+
+Milvus Lite 3.2 assumes that a write to disk succeeds. When one does not,
+
+- a flush has already put an empty buffer in place of the full one: the rows are gone from every read, and the next
+  flush that succeeds deletes the log that still holds them;
+- a log record is left half written: what is acknowledged after it is lost at the next start;
+- a delete that failed is taken for done by pymilvus' asyncio client, which does not look at its status;
+- an index file is left half written: the collection cannot be loaded any more, although an index is derived data.
+
+So here a flush begins only when there is room for it, a torn log record is cut off and its file set aside, an index
+that cannot be saved or read is built in memory, and a flush that fails all the same ends the process: at the next
+start everything that was acknowledged is read from the log.
+
+This touches private names of Milvus Lite; ``install`` raises AttributeError for a version that lacks one of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import grpc
+from milvus_lite.adapter.grpc.servicer import MilvusServicer
+from milvus_lite.engine.collection import Collection
+from milvus_lite.engine.compaction import CompactionManager
+from milvus_lite.index.factory import build_index_from_spec
+from milvus_lite.storage.segment import Segment
+from milvus_lite.storage.wal import WAL
+
+from semmem.backends.milvus.disk_room import check_room
+
+ROOM_SPARE_BYTES = 4 * 1024 * 1024
+"""What a flush may need beyond its rows: footers of some 30 small files, and the manifest."""
+
+Method = Callable[..., Any]
+
+
+def install(end: Callable[[], object]) -> None:
+    """Mend the engine's classes. To be called once, before the engine opens anything. ``end`` ends the process."""
+    wrap(Collection, "_apply", _whole_records)
+    wrap(Collection, "_should_flush", _flush_if_room)
+    wrap(Collection, "_trigger_flush", partial(_flush_or_end, end))
+    wrap(CompactionManager, "_compact_files", _compact_with_room)
+    wrap(Segment, "build_or_load_index", _index_in_any_case)
+    wrap(MilvusServicer, "Delete", _refuse_aloud)
+
+
+def wrap(owner: type, name: str, make: Callable[[Method], Method]) -> None:
+    """Put ``make(method)`` in the place of a method. Raises AttributeError when there is none of that name."""
+    setattr(owner, name, make(getattr(owner, name)))
+
+
+# --- the log ---------------------------------------------------------------------------------------------------------
+
+
+def _whole_records(apply: Method) -> Method:
+    def _apply(self: Any, operation: Any) -> None:
+        log = self._wal
+        before = [_size(sink) for sink in _sinks(log)]
+        try:
+            apply(self, operation)
+        except OSError:
+            _set_aside(self, log, before)
+            raise
+
+    return _apply
+
+
+def _sinks(log: Any) -> Sequence[Any]:
+    return (log._data_sink, log._delta_sink)
+
+
+def _size(sink: Any) -> int:
+    return 0 if sink is None else os.fstat(sink.fileno()).st_size
+
+
+def _set_aside(collection: Any, log: Any, sizes: Sequence[int]) -> None:
+    """End this log with its last whole record and go on in a new one; a start reads both, a flush removes both."""
+    for sink, size in zip(_sinks(log), sizes, strict=True):
+        if sink is not None:
+            os.ftruncate(sink.fileno(), size)
+            _detach(sink)
+    collection._recovered_wal_bytes += sum(sizes)
+    collection._wal = WAL(log.wal_dir, log._wal_data_schema, log._wal_delta_schema, log.number + 1)
+
+
+def _detach(sink: Any) -> None:
+    """What the file object still buffers of the torn record must never reach the file."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sink.fileno())
+    os.close(null)
+
+
+# --- flush and compaction --------------------------------------------------------------------------------------------
+
+
+def _room_to_flush(collection: Any) -> None:
+    check_room(collection._data_dir, collection._memtable.estimated_memory_bytes + ROOM_SPARE_BYTES)
+
+
+def _flush_if_room(should_flush: Method) -> Method:
+    """Of its own accord the engine flushes only when that can succeed: the row that fills the buffer is written."""
+
+    def _should_flush(self: Any) -> bool:
+        if not should_flush(self):
+            return False
+        try:
+            _room_to_flush(self)
+        except OSError:
+            return False
+        return True
+
+    return _should_flush
+
+
+def _flush_or_end(end: Callable[[], object], trigger_flush: Method) -> Method:
+    def _trigger_flush(self: Any) -> None:
+        _room_to_flush(self)
+        try:
+            trigger_flush(self)
+        except Exception:
+            end()
+            raise
+
+    return _trigger_flush
+
+
+def _compact_with_room(compact_files: Method) -> Method:
+    """A merge that fails half-way leaves its file behind, and the next try leaves another."""
+
+    def _compact_files(self: Any, partition: str, partition_dir: str, files: Sequence[str], *rest: Any) -> None:
+        sizes = sum(os.path.getsize(os.path.join(partition_dir, name)) for name in files)
+        check_room(self._data_dir, sizes + ROOM_SPARE_BYTES)
+        compact_files(self, partition, partition_dir, files, *rest)
+
+    return _compact_files
+
+
+def _refuse_aloud(delete: Method) -> Method:
+    """pymilvus' asyncio client does not look at the status of a delete: one that failed looks like one that is done."""
+
+    def Delete(self: Any, request: Any, context: Any) -> Any:
+        answer = delete(self, request, context)
+        if answer.status.code or answer.status.error_code:
+            context.abort(grpc.StatusCode.INTERNAL, answer.status.reason)
+        return answer
+
+    return Delete
+
+
+# --- indexes ---------------------------------------------------------------------------------------------------------
+
+
+def _index_in_any_case(build_or_load_index: Method) -> Method:
+    def _build_or_load_index(self: Any, spec: Any, index_dir: str) -> None:
+        try:
+            build_or_load_index(self, spec, index_dir)
+        except Exception:
+            with suppress(OSError):
+                os.unlink(self.index_file_path(index_dir, spec.index_type, spec.field_name))
+            vectors, _ = self.vector_data(spec.field_name)
+            self.attach_index(build_index_from_spec(spec, vectors), field_name=spec.field_name)
+
+    return _build_or_load_index

@@ -1,0 +1,197 @@
+"""How memories lie in a Milvus collection: the fields, the filters, and a memory as a row and back.
+
+One row is one version of one memory. The layout is the intersection of Milvus Lite 3.2 and Milvus 2.3 and later: no
+nullable fields ("" and 0 mean none), no filter templates (values are quoted here), everything that is never filtered
+on in one JSON field. Times are kept as whole milliseconds where they are filtered on (created, updated, expires).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from pymilvus import CollectionSchema, DataType, MilvusClient
+
+from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Source, Vector
+from semmem.ports.names import NAME_BYTES_MAX
+from semmem.ports.storable import CONTENT_BYTES_MAX, metadata_text, shallow
+
+VECTOR_FIELD = "embedding"
+VERSION_FIELDS = ["user_id", "memory_id", "version"]
+SCOPE_FIELDS = ["id", *VERSION_FIELDS, "type", "project", "agent", "session"]
+FOUND_FIELDS = [*SCOPE_FIELDS, "status", "content", "created_at", "updated_at", "expires_at", "meta"]
+ALL_FIELDS = [*FOUND_FIELDS, "has_embedding", VECTOR_FIELD]
+
+Row = Mapping[str, Any]
+
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+
+
+def schema(dimension: int) -> CollectionSchema:
+    """The collection's fields. VARCHAR lengths are bytes on a server and characters on Lite."""
+    fields = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
+    fields.add_field("id", DataType.VARCHAR, is_primary=True, max_length=64)
+    fields.add_field("user_id", DataType.VARCHAR, max_length=NAME_BYTES_MAX, is_partition_key=True)
+    for name in ("memory_id", "project", "agent", "session"):
+        fields.add_field(name, DataType.VARCHAR, max_length=NAME_BYTES_MAX)
+    for name in ("type", "status"):
+        fields.add_field(name, DataType.VARCHAR, max_length=32)
+    fields.add_field("content", DataType.VARCHAR, max_length=CONTENT_BYTES_MAX)
+    for name in ("version", "created_at", "updated_at", "expires_at"):
+        fields.add_field(name, DataType.INT64)
+    fields.add_field("has_embedding", DataType.BOOL)
+    fields.add_field("meta", DataType.JSON)
+    fields.add_field(VECTOR_FIELD, DataType.FLOAT_VECTOR, dim=dimension)
+    return fields
+
+
+# --- filters ---------------------------------------------------------------------------------------------------------
+
+
+def quote(text: str) -> str:
+    """A string literal of the filter language, the same value for Lite's parser and the server's."""
+    return f'"{text.translate(_ESCAPES)}"'
+
+
+def user_filter(user: str) -> str:
+    return f"user_id == {quote(user)}"
+
+
+def memory_filter(user: str, memory_id: str) -> str:
+    return f"{user_filter(user)} and memory_id == {quote(memory_id)}"
+
+
+def rows_filter(user: str, row_ids: Iterable[str]) -> str:
+    return f"{user_filter(user)} and id in [{', '.join(map(quote, row_ids))}]"
+
+
+def older_filter(user: str, newest: Iterable[tuple[str, int]]) -> str:
+    """Every version of these (memory id, version) that is lower than the one given."""
+    lower = (f"(memory_id == {quote(memory_id)} and version < {version})" for memory_id, version in newest)
+    return f"{user_filter(user)} and ({' or '.join(lower)})"
+
+
+def expired_filter(now: float) -> str:
+    return f"expires_at > 0 and expires_at <= {_milliseconds(now)}"
+
+
+def search_filter(scope: Scope, types: Sequence[MemoryType], now: float) -> str:
+    """Active, unexpired rows with a vector, in the scope and of the types."""
+    clauses = [user_filter(scope.user), 'status == "active"', "has_embedding == true"]
+    clauses.append(f"(expires_at == 0 or expires_at > {_milliseconds(now)})")
+    for name, wanted in (("project", scope.project), ("agent", scope.agent), ("session", scope.session)):
+        if wanted is not None:
+            clauses.append(f"{name} == {quote(wanted)}")
+    if types:
+        clauses.append(f"type in [{', '.join(quote(kind.value) for kind in types)}]")
+    return " and ".join(clauses)
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+
+def row_id(user: str, memory_id: str, version: int) -> str:
+    """The engine's key. The user is part of it: an id chosen by one user must never replace another's row."""
+    digest = blake2b(digest_size=16)
+    for part in (user, memory_id):
+        encoded = part.encode()
+        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    return f"{digest.hexdigest()}:{version}"
+
+
+def row_of(memory: Memory, vector: Vector | None, dimension: int) -> dict[str, Any]:
+    """The row of a memory that was found storable (``store_rules.check_memory``)."""
+    return {
+        "id": row_id(memory.user, memory.id, memory.version),
+        "user_id": memory.user,
+        "memory_id": memory.id,
+        "version": memory.version,
+        "type": memory.type.value,
+        "status": memory.status.value,
+        "project": memory.project or "",
+        "agent": memory.agent or "",
+        "session": memory.session or "",
+        "content": memory.content,
+        "created_at": _milliseconds(memory.created_at),
+        "updated_at": _milliseconds(memory.updated_at),
+        "expires_at": 0 if memory.expires_at is None else max(1, _milliseconds(memory.expires_at)),
+        "meta": _meta(memory),
+        "has_embedding": vector is not None,
+        VECTOR_FIELD: _unused_vector(dimension) if vector is None else vector,
+    }
+
+
+def memory_of(row: Row) -> Memory:
+    """The memory of a row with FOUND_FIELDS; its embedding only when the row has that too."""
+    meta = row["meta"]
+    return Memory(
+        id=row["memory_id"],
+        version=row["version"],
+        type=MemoryType(row["type"]),
+        content=row["content"],
+        user=row["user_id"],
+        project=row["project"] or None,
+        agent=row["agent"] or None,
+        session=row["session"] or None,
+        source=Source(**meta["source"]),
+        key=meta["key"],
+        metadata=shallow(json.loads(meta["metadata"])),
+        importance=meta["importance"],
+        created_at=row["created_at"] / 1000,
+        updated_at=row["updated_at"] / 1000,
+        occurred_at=meta["occurred_at"],
+        expires_at=row["expires_at"] / 1000 or None,
+        status=MemoryStatus(row["status"]),
+        embedding=np.asarray(row[VECTOR_FIELD], dtype=np.float32) if row.get("has_embedding") else None,
+    )
+
+
+def newest(rows: Iterable[Row]) -> list[Row]:
+    """The highest version of each memory among the rows of one user."""
+    highest: dict[str, Row] = {}
+    for row in rows:
+        present = highest.get(row["memory_id"])
+        if present is None or present["version"] < row["version"]:
+            highest[row["memory_id"]] = row
+    return list(highest.values())
+
+
+def row_in_scope(row: Row, scope: Scope, types: Sequence[MemoryType]) -> bool:
+    """The same question as ``store_rules.contains``, of a row with SCOPE_FIELDS."""
+    narrowed = ((scope.project, "project"), (scope.agent, "agent"), (scope.session, "session"))
+    return (
+        row["user_id"] == scope.user
+        and all(wanted is None or wanted == row[name] for wanted, name in narrowed)
+        and (not types or row["type"] in [kind.value for kind in types])
+    )
+
+
+def was_said_until(row: Row, at: float) -> bool:
+    """Whether the memory of a row with FOUND_FIELDS was said then or before."""
+    return memory_of(row).said_at <= at
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _meta(memory: Memory) -> dict[str, Any]:
+    source = {name: getattr(memory.source, name) for name in Source.__dataclass_fields__}
+    return {
+        "key": memory.key,
+        "source": source,
+        # As text: the engines' JSON has 64-bit integers only and may reorder members.
+        "metadata": metadata_text(memory),
+        "importance": memory.importance,
+        "occurred_at": memory.occurred_at,
+    }
+
+
+def _unused_vector(dimension: int) -> Vector:
+    """Stands in for a missing embedding, which Milvus 2.3 cannot leave out; ``has_embedding`` keeps it unfound."""
+    vector = np.zeros(dimension, dtype=np.float32)
+    vector[0] = 1.0
+    return vector

@@ -1,0 +1,319 @@
+"""Memories in Milvus: Milvus Lite for one machine, a Milvus server or cluster for many replicas.
+
+A memory's row is never changed. A new version is inserted as a new row, and only then are the older rows deleted:
+``upsert`` on a partition-key collection puts rows where Milvus 2.3 does not find them, and delete-then-insert would
+leave a moment without the memory. Reads keep the highest version of each memory. When a process dies between the two
+steps, an older row stays: putting the same version again removes it, and so does ``sweep``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from semmem.backends.milvus.collection import WINDOW_MAX, Consistency, MilvusCollection, batches
+from semmem.backends.milvus.connection import INDEX_PARAMETERS, MilvusConnection
+from semmem.backends.milvus.flush import BackgroundFlush
+from semmem.backends.milvus.owned_tasks import OwnedTasks
+from semmem.backends.milvus.reads import Reads, RecentWrites
+from semmem.backends.milvus.rows import (
+    ALL_FIELDS,
+    FOUND_FIELDS,
+    SCOPE_FIELDS,
+    VERSION_FIELDS,
+    Row,
+    expired_filter,
+    memory_filter,
+    memory_of,
+    newest,
+    older_filter,
+    row_in_scope,
+    row_of,
+    rows_filter,
+    search_filter,
+    user_filter,
+    was_said_until,
+)
+from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
+from semmem.ports.errors import StoreError
+from semmem.ports.store_rules import best, check_memory, contains, page, usable_vector
+
+BOUNDED_STALENESS_S = 5.0
+"""How far behind a Bounded read of a server may be at most, by Milvus' default (``gracefulTime``)."""
+SWEEP_BATCH = 50
+"""Memories in one delete of a sweep; each adds a clause to the filter."""
+
+
+class MilvusStore:
+    """A Store in one Milvus collection with a partition key on the user.
+
+    ``uri`` is http(s)://host:port; ``signature`` names the embedding (a collection made for another one is refused).
+    ``search_timeout_s`` bounds a search, ``read_timeout_s`` get, list, count and a ``fresh`` search,
+    ``write_timeout_s`` one write once it is its turn, ``open_timeout_s`` connecting, creating and loading.
+    ``rows_per_user_max`` bounds what one user's list may read (at most 16,384): beyond it StoreError.
+    ``flush`` None means only when the server is Milvus Lite; then after ``flush_rows`` rows or ``flush_interval_s``.
+    ``sweep_rows_max`` bounds how many updated memories one sweep looks at.
+    TLS: ``secure``, ``server_pem_path``, ``ca_pem_path``, ``client_pem_path``, ``client_key_path``, ``server_name`` as
+    pymilvus takes them.
+
+    Times come back in whole milliseconds. Hits carry no embedding; get and list do. Get, list and count see what this
+    process wrote; so does search on Milvus Lite, while on a server it may take 200 ms (unless ``fresh``).
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        *,
+        collection: str,
+        dimension: int,
+        signature: str,
+        token: str = "",
+        database: str = "",
+        secure: bool = False,
+        server_pem_path: str = "",
+        ca_pem_path: str = "",
+        client_pem_path: str = "",
+        client_key_path: str = "",
+        server_name: str = "",
+        index: str = "FLAT",
+        num_partitions: int = 16,
+        search_timeout_s: float = 0.2,
+        read_timeout_s: float = 2.0,
+        write_timeout_s: float = 5.0,
+        open_timeout_s: float = 30.0,
+        rows_per_user_max: int = 5000,
+        flush: bool | None = None,
+        flush_rows: int = 200,
+        flush_interval_s: float = 2.0,
+        sweep_rows_max: int = 100_000,
+    ) -> None:
+        if not uri.startswith(("http://", "https://")) or uri.endswith(".db"):
+            raise ValueError("a Milvus uri is http://host:port or https://host:port")
+        if index not in INDEX_PARAMETERS:
+            raise ValueError(f"index must be one of {', '.join(INDEX_PARAMETERS)}")
+        if not 0 < rows_per_user_max < WINDOW_MAX:
+            raise ValueError(f"rows_per_user_max must be between 1 and {WINDOW_MAX - 1}")
+        tls = {
+            "secure": secure,
+            # Without a client certificate pymilvus looks for the authority here only.
+            "server_pem_path": server_pem_path or ("" if client_pem_path else ca_pem_path),
+            "ca_pem_path": ca_pem_path,
+            "client_pem_path": client_pem_path,
+            "client_key_path": client_key_path,
+            "server_name": server_name,
+        }
+        self._connection = MilvusConnection(
+            client_options={"uri": uri, "token": token, "db_name": database, **{k: v for k, v in tls.items() if v}},
+            collection=collection,
+            dimension=dimension,
+            signature=signature,
+            index=index,
+            num_partitions=num_partitions,
+            open_timeout_s=open_timeout_s,
+        )
+        self._collection = MilvusCollection(self._connection, index=index)
+        self._dimension = dimension
+        self._search_timeout_s = search_timeout_s
+        self._read_timeout_s = read_timeout_s
+        self._write_timeout_s = write_timeout_s
+        self._rows_per_user_max = rows_per_user_max
+        self._sweep_rows_max = sweep_rows_max
+        self._wants_flush = flush
+        self._flushing = BackgroundFlush(self._flush, rows=flush_rows, interval_s=flush_interval_s)
+        self._tasks = OwnedTasks("milvus")
+        self._reads = Reads()
+        self._recent = RecentWrites(settle_s=BOUNDED_STALENESS_S + write_timeout_s)
+        self._opening = asyncio.Lock()
+        self._writing = asyncio.Lock()
+
+    async def open(self) -> None:
+        """As the port says. After a failure it may be called again, until the server is there."""
+        async with self._opening:
+            if self._connection.is_open:
+                return
+            version = await self._connection.open()
+            if self._wants_flush or (self._wants_flush is None and version.startswith("milvus_lite")):
+                self._flushing.wrote(1)  # what an earlier process left in the buffer
+                self._tasks.spawn(self._flushing.run())
+
+    async def close(self) -> None:
+        async with self._opening:
+            await self._tasks.close()
+            await self._connection.close()
+
+    # --- reads -------------------------------------------------------------------------------------------------------
+
+    async def search(
+        self,
+        scope: Scope,
+        vector: Vector,
+        *,
+        limit: int,
+        now: float,
+        types: Sequence[MemoryType] = (),
+        fresh: bool = False,
+    ) -> list[Hit]:
+        query = usable_vector(vector, self._dimension)
+        if limit < 1:
+            return []
+        timeout_s = self._read_timeout_s if fresh else self._search_timeout_s
+        async with self._connection.within("search", timeout_s), self._reads.reading():
+            found = await self._collection.nearest(
+                query,
+                search_filter(scope, types, now),
+                limit=limit,
+                timeout_s=timeout_s,
+                level="Strong" if fresh else "Bounded",
+            )
+        hits = (Hit(memory_of(row), row["cosine"], row["cosine"]) for row in found)
+        return best((hit for hit in hits if contains(scope, hit.memory, types)), limit)
+
+    async def get(self, scope: Scope, memory_id: str) -> Memory | None:
+        rows = await self._read("get", scope, memory_filter(scope.user, memory_id), ALL_FIELDS)
+        found = [row for row in newest(rows) if row_in_scope(row, scope, ())]
+        return memory_of(found[0]) if found else None
+
+    async def list(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+    ) -> list[Memory]:
+        """As the port says. Milvus cannot sort, so the user's rows are all read, whatever the page."""
+        rows = newest(await self._read("list", scope, user_filter(scope.user), ALL_FIELDS))
+        memories = (memory_of(row) for row in rows if row_in_scope(row, scope, types))
+        return page(memories, limit=limit, offset=offset)
+
+    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+        rows = newest(await self._read("count", scope, user_filter(scope.user), SCOPE_FIELDS))
+        return sum(1 for row in rows if row_in_scope(row, scope, types))
+
+    async def health(self) -> None:
+        timeout_s = self._read_timeout_s
+        async with self._connection.within("health", timeout_s):
+            await self._collection.rows(rows_filter("", [""]), ["id"], limit=1, timeout_s=timeout_s, level="Bounded")
+
+    # --- writes ------------------------------------------------------------------------------------------------------
+
+    async def put(self, scope: Scope, memory: Memory) -> None:
+        """As the port says. Raises StoreError too for content above 8,192 bytes and names above 1,024 (UTF-8)."""
+        check_memory(scope, memory)
+        vector = None if memory.embedding is None else usable_vector(memory.embedding, self._dimension)
+        row = row_of(memory, vector, self._dimension)
+        async with self._write("put"):
+            self._recent.add(memory.user)
+            present = await self._own_rows(memory_filter(memory.user, memory.id))
+            highest = max((other["version"] for other in present), default=0)
+            if highest < memory.version:
+                await self._collection.insert(row, timeout_s=self._write_timeout_s)
+                self._flushing.wrote(1)
+            older = [other["id"] for other in present if other["version"] < max(highest, memory.version)]
+            if older:
+                await self._reads.drained()
+                await self._delete_rows(memory.user, older)
+
+    async def forget(self, scope: Scope, memory_id: str) -> bool:
+        return bool(await self._forget(scope, memory_filter(scope.user, memory_id), (), None))
+
+    async def forget_scope(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
+    ) -> int:
+        """As the port says, however many rows there are."""
+        return len(await self._forget(scope, user_filter(scope.user), types, said_until))
+
+    async def sweep(self, now: float, *, expired: bool = True) -> int:
+        """Remove rows that no read shows: lower versions, then (when asked) expired memories. Returns how many.
+
+        The only call that looks at every user's rows; it returns none of them.
+        """
+        updated: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        async for row in self._collection.updated_rows(rows_max=self._sweep_rows_max, timeout_s=self._write_timeout_s):
+            versions = updated[row["user_id"]]
+            versions[row["memory_id"]] = max(row["version"], versions.get(row["memory_id"], 0))
+        removed = 0
+        for user, versions in updated.items():
+            for part in batches(versions.items(), SWEEP_BATCH):
+                removed += await self._sweep_one(older_filter(user, part))
+        # Only after the lower versions are gone: else one of them would take an expired memory's place.
+        return removed + (await self._sweep_one(expired_filter(now)) if expired else 0)
+
+    async def expired(self, now: float, *, limit: int) -> Sequence[tuple[str, str]]:
+        """(user, memory id) of rows whose time is over, of every user. A newer version of the memory may live on."""
+        timeout_s = self._read_timeout_s
+        async with self._connection.within("expired", timeout_s), self._reads.reading():
+            rows = await self._collection.rows(
+                expired_filter(now),
+                VERSION_FIELDS,
+                limit=min(limit, WINDOW_MAX),
+                timeout_s=timeout_s,
+                level="Bounded",
+            )
+        return list(dict.fromkeys((row["user_id"], row["memory_id"]) for row in rows))
+
+    async def purge(self) -> bool:
+        """As Purgeable says. False: a Milvus server keeps removed rows until it compacts, when it likes."""
+        return False
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    async def _read(self, operation: str, scope: Scope, filter: str, fields: Sequence[str]) -> Sequence[Row]:
+        timeout_s = self._read_timeout_s
+        level: Consistency = "Strong" if scope.user in self._recent else "Bounded"
+        async with self._connection.within(operation, timeout_s), self._reads.reading():
+            rows = await self._collection.rows(
+                filter, fields, limit=self._rows_per_user_max + 1, timeout_s=timeout_s, level=level
+            )
+        self._check_all_seen(rows)
+        return rows
+
+    async def _own_rows(self, filter: str, fields: Sequence[str] = SCOPE_FIELDS) -> Sequence[Row]:
+        """What a write has to know: every row, as of now."""
+        return await self._collection.rows(
+            filter, fields, limit=self._rows_per_user_max + 1, timeout_s=self._write_timeout_s, level="Strong"
+        )
+
+    async def _forget(
+        self, scope: Scope, filter: str, types: Sequence[MemoryType], said_until: float | None
+    ) -> set[str]:
+        """Delete until a Strong read finds nothing more; the ids of the memories that went."""
+        memories: set[str] = set()
+        deleted: set[str] = set()
+        while True:
+            async with self._write("forget"):
+                self._recent.add(scope.user)
+                present = await self._own_rows(filter, SCOPE_FIELDS if said_until is None else FOUND_FIELDS)
+                asked = [row for row in newest(present) if row_in_scope(row, scope, types)]
+                ids = {row["memory_id"] for row in asked if said_until is None or was_said_until(row, said_until)}
+                doomed = {row["id"] for row in present if row["memory_id"] in ids}
+                if not doomed:
+                    self._check_all_seen(present)
+                    return memories
+                if doomed <= deleted:
+                    raise StoreError("milvus forget: deleted rows are still there")
+                await self._delete_rows(scope.user, sorted(doomed))
+            memories |= ids
+            deleted |= doomed
+
+    @asynccontextmanager
+    async def _write(self, operation: str) -> AsyncIterator[None]:
+        """One writer at a time: Lite does not take several. The deadline begins when it is this one's turn."""
+        async with self._writing, self._connection.within(operation, self._write_timeout_s):
+            yield
+
+    async def _delete_rows(self, user: str, row_ids: Sequence[str]) -> None:
+        await self._collection.delete_rows(user, row_ids, timeout_s=self._write_timeout_s)
+        self._flushing.wrote(len(row_ids))
+
+    async def _sweep_one(self, filter: str) -> int:
+        async with self._write("sweep"):
+            await self._reads.drained()
+            removed = await self._collection.delete(filter, timeout_s=self._write_timeout_s)
+        self._flushing.wrote(removed)
+        return removed
+
+    async def _flush(self) -> None:
+        async with self._write("flush"), self._reads.held_off():
+            await self._collection.flush(timeout_s=self._write_timeout_s)
+
+    def _check_all_seen(self, rows: Sequence[Row]) -> None:
+        if len(rows) > self._rows_per_user_max:
+            raise StoreError(f"a user has more than rows_per_user_max={self._rows_per_user_max} rows")

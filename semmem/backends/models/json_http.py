@@ -1,0 +1,119 @@
+"""JSON over HTTP to one URL: bounded answers, httpx's errors as ours. What all HTTP models have in common."""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import math
+import time
+from collections.abc import Mapping
+
+import httpx
+
+from semmem.ports.errors import ModelRefused, ModelUnavailable
+
+WORTH_ANOTHER_TRY = {408, 425, 429, 500, 502, 503, 504, 529}
+
+
+class Unanswered(ModelUnavailable):
+    """A failed try that may be repeated, at the server's wish not before ``retry_after_s``."""
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class JsonEndpoint:
+    """One URL that takes a JSON object. Redirects are not followed, proxies of the environment are not used.
+
+    Answers have at most ``answer_bytes_max`` bytes. Only connecting has a timeout of its own: callers bound the whole.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str | None = None,
+        connections_max: int = 8,
+        connect_timeout_s: float = 5.0,
+        answer_bytes_max: int = 256 * 1024,
+    ) -> None:
+        self._url = url
+        self._connect_timeout_s = connect_timeout_s
+        self._answer_bytes_max = answer_bytes_max
+        self._client = httpx.AsyncClient(
+            headers=_headers(api_key),
+            limits=httpx.Limits(max_connections=connections_max, max_keepalive_connections=connections_max),
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    async def post(self, body: Mapping[str, object]) -> tuple[int, httpx.Headers, bytes]:
+        """Status, headers and body of one answer. Raises Unanswered when there is none, ModelRefused when it is too
+        large, ModelUnavailable after ``close``."""
+        timeout = httpx.Timeout(None, connect=self._connect_timeout_s)
+        try:
+            async with self._client.stream("POST", self._url, content=_json(body), timeout=timeout) as response:
+                return response.status_code, response.headers, await self._bounded(response)
+        except httpx.TimeoutException:
+            raise Unanswered("no connection in time") from None
+        except httpx.RequestError as error:
+            raise Unanswered(f"connection failed: {type(error).__name__}") from None
+        except RuntimeError:
+            if not self._client.is_closed:
+                raise
+            raise ModelUnavailable("the model client is closed") from None
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def _bounded(self, response: httpx.Response) -> bytes:
+        """The body, read as it is sent: a compressed one could be a thousand times larger than it looks."""
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise ModelRefused("a compressed answer that was not asked for")
+        content = bytearray()
+        async for chunk in response.aiter_raw():
+            content += chunk
+            if len(content) > self._answer_bytes_max:
+                raise ModelRefused(f"an answer of more than {self._answer_bytes_max} bytes")
+        return bytes(content)
+
+
+def endpoint(base_url: str, path: str) -> str:
+    """``path`` below ``base_url``; ``/v1`` is added to a URL without a path. Raises ValueError."""
+    try:
+        url = httpx.URL(base_url.rstrip("/"))
+    except httpx.InvalidURL:
+        raise ValueError("base_url is not a URL") from None
+    if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
+        raise ValueError("base_url must begin with http:// or https://, name a host, and end with its path")
+    return f"{url}{path}" if url.path.rstrip("/") else f"{str(url).rstrip('/')}/v1{path}"
+
+
+def failure(status: int, headers: httpx.Headers) -> ModelUnavailable | ModelRefused:
+    """What a status other than 200 means."""
+    if status in WORTH_ANOTHER_TRY or status >= 520:
+        return Unanswered(f"status {status}", _retry_after_s(headers.get("retry-after")))
+    return ModelRefused(f"status {status}")
+
+
+def _headers(api_key: str | None) -> dict[str, str]:
+    headers = {"content-type": "application/json", "accept": "application/json", "accept-encoding": "identity"}
+    return {**headers, "authorization": f"Bearer {api_key.strip()}"} if api_key else headers
+
+
+def _json(body: Mapping[str, object]) -> bytes:
+    """Lone surrogates, which UTF-8 cannot hold, become question marks."""
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _retry_after_s(value: str | None) -> float | None:
+    """Seconds to wait, from either form of RFC 9110 section 10.2.3; None when absent or nonsense."""
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        date = email.utils.parsedate_tz(value)
+        seconds = math.nan if date is None else email.utils.mktime_tz(date) - time.time()
+    return max(seconds, 0.0) if math.isfinite(seconds) else None

@@ -1,0 +1,168 @@
+"""A language model behind any OpenAI-compatible chat completions endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from semmem.backends.models.circuit_breaker import CircuitBreaker
+from semmem.backends.models.json_http import JsonEndpoint, Unanswered, endpoint, failure
+from semmem.memory import Message
+from semmem.ports.errors import ModelRefused, ModelUnavailable
+
+JSON_MODES = ("json_schema", "json_object+schema", "json_object", "none")
+"""From strict to free. The second is what llama.cpp's Python server takes in place of the first."""
+
+_FORMAT_WORDS = ("response_format", "json_schema", "json_object", "grammar", "schema")
+_MAY_MEAN_FORMAT = {400, 415, 422, 500, 501}
+
+
+class OpenAIModel:
+    """One model of one server. Implements LanguageModel.
+
+    ``base_url`` is what precedes ``/chat/completions`` (``/v1`` is added to a URL without a path). An answer has at
+    most ``max_tokens`` tokens and its body ``answer_bytes_max`` bytes. A failed try is repeated up to ``retries`` times
+    within the caller's timeout, after ``backoff_s`` doubled each time up to ``backoff_max_s``, half of it random, or
+    after what the server's Retry-After says. After ``breaker_failures`` failed tries in a row nothing is sent for
+    ``breaker_open_s``; then one call may try. Redirects are not followed, proxies of the environment are not used.
+
+    A server that refuses a JSON mode is asked in the next freer one from then on. The prompt must therefore describe
+    the JSON it wants by itself.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        max_tokens: int = 500,
+        max_tokens_name: str = "max_tokens",
+        temperature: float | None = 0.0,
+        connections_max: int = 8,
+        connect_timeout_s: float = 5.0,
+        answer_bytes_max: int = 256 * 1024,
+        retries: int = 2,
+        backoff_s: float = 0.5,
+        backoff_max_s: float = 8.0,
+        breaker_failures: int = 5,
+        breaker_open_s: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._options: dict[str, object] = {"model": model, max_tokens_name: max_tokens}
+        if temperature is not None:
+            self._options["temperature"] = temperature
+        self._retries = retries
+        self._backoff_s = backoff_s
+        self._backoff_max_s = backoff_max_s
+        self._breaker = CircuitBreaker(failures_max=breaker_failures, open_s=breaker_open_s, clock=clock)
+        self._mode = 0
+        self._mode_proven = False
+        self._endpoint = JsonEndpoint(
+            endpoint(base_url, "/chat/completions"),
+            api_key=api_key,
+            connections_max=connections_max,
+            connect_timeout_s=connect_timeout_s,
+            answer_bytes_max=answer_bytes_max,
+        )
+
+    async def complete(
+        self, messages: Sequence[Message], *, timeout_s: float, json_schema: dict[str, object] | None = None
+    ) -> str:
+        """One answer's text. Raises ModelUnavailable or ModelRefused; their messages never hold content."""
+        body = {**self._options, "messages": [{"role": m.role.value, "content": m.text} for m in messages]}
+        try:
+            async with asyncio.timeout(timeout_s) as deadline:
+                return await self._with_retries(body, json_schema, deadline)
+        except TimeoutError:
+            raise ModelUnavailable("no answer within the deadline") from None
+
+    async def close(self) -> None:
+        await self._endpoint.close()
+
+    async def _with_retries(
+        self, body: dict[str, object], schema: dict[str, object] | None, deadline: asyncio.Timeout
+    ) -> str:
+        for attempt in range(self._retries + 1):
+            try:
+                return await self._in_json_mode(body, schema)
+            except Unanswered as error:
+                pause_s = error.retry_after_s if error.retry_after_s is not None else self._backoff(attempt)
+                if attempt == self._retries or pause_s >= _remaining(deadline):
+                    raise ModelUnavailable(str(error)) from None
+                await asyncio.sleep(pause_s)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def _in_json_mode(self, body: dict[str, object], schema: dict[str, object] | None) -> str:
+        """Ask in the strictest JSON mode that the server was not seen to refuse."""
+        if schema is None:
+            return await self._send(body)
+        for mode in range(self._mode, len(JSON_MODES)):
+            try:
+                answer = await self._send({**body, **_response_format(JSON_MODES[mode], schema)})
+            except _FormatRefused:
+                continue
+            self._mode, self._mode_proven = mode, True
+            return answer
+        raise AssertionError("unreachable: without a JSON mode there is none to refuse")
+
+    async def _send(self, body: dict[str, object]) -> str:
+        """One try, watched by the breaker."""
+        with self._breaker.watch():
+            status, headers, content = await self._endpoint.post(body)
+            if status == 200:
+                return _text_of(content)
+            if "response_format" in body and self._refuses_format(status, content):
+                raise _FormatRefused
+            raise failure(status, headers)
+
+    def _refuses_format(self, status: int, content: bytes) -> bool:
+        """A server that never answered in this mode gets the benefit of the doubt for any reason it gives."""
+        return status in _MAY_MEAN_FORMAT and (not self._mode_proven or _names_format(content))
+
+    def _backoff(self, attempt: int) -> float:
+        whole_s = min(self._backoff_s * 2.0**attempt, self._backoff_max_s)
+        return whole_s * random.uniform(0.5, 1.0)
+
+
+class _FormatRefused(Exception):
+    """The server does not take, or seems not to take, the JSON mode."""
+
+
+def _response_format(mode: str, schema: dict[str, object]) -> dict[str, object]:
+    match mode:
+        case "json_schema":
+            named = {"name": "answer", "strict": True, "schema": schema}
+            return {"response_format": {"type": "json_schema", "json_schema": named}}
+        case "json_object+schema":
+            return {"response_format": {"type": "json_object", "schema": schema}}
+        case "json_object":
+            return {"response_format": {"type": "json_object"}}
+    return {}
+
+
+def _names_format(content: bytes) -> bool:
+    text = content.decode("utf-8", "replace").casefold()
+    return any(word in text for word in _FORMAT_WORDS)
+
+
+def _text_of(content: bytes) -> str:
+    """The first choice's text. Raises ModelRefused when there is none."""
+    try:
+        answer: Any = json.loads(content)
+        text = answer["choices"][0]["message"]["content"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        raise ModelRefused("the answer is not a chat completion") from None
+    if not isinstance(text, str) or not text.strip():
+        raise ModelRefused("the answer has no text")
+    return text
+
+
+def _remaining(deadline: asyncio.Timeout) -> float:
+    when = deadline.when()
+    return math.inf if when is None else when - asyncio.get_running_loop().time()

@@ -1,0 +1,1 @@
+"""The journal and the history of memories in an SQL database."""

@@ -1,0 +1,184 @@
+"""Erasing what was said in a scope, and what is to be erased still, inside the caller's transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, literal, or_, select, update
+
+from semmem.backends.sql import marks as sql_marks
+from semmem.backends.sql import memory_records as sql_life
+from semmem.backends.sql.tables import (
+    ERASED,
+    IN_BATCH,
+    LIVE,
+    accesses,
+    answers,
+    batches,
+    dropped,
+    erasures,
+    json_memory,
+    pending_erasures,
+    scope_row,
+    session_drifts,
+    session_ends,
+    session_pasts,
+    turns,
+    users,
+    versions,
+    within,
+)
+from semmem.backends.sql.turns import upsert_into
+from semmem.memory import Forgetting, MemoryType, Scope
+from semmem.ports.errors import JournalError
+
+_NARROWING = ("project", "agent", "session")
+
+
+# --- what is begun ---------------------------------------------------------------------------------------------------
+
+
+def begin(
+    conn: Connection, what: Forgetting, now: float, turned_away: Sequence[str], hold_s: float
+) -> tuple[str, Counter[str]]:
+    """Remember the erasure until it is finished, and erase what is here of its turns. See SqlJournal.begin_erasure."""
+    if not what.takes_turns:
+        _remember(conn, what)
+        return "", Counter()
+    counts = erase_turns(conn, what.scope, what.at)  # first: in a full file it makes room for what follows
+    _remember(conn, what)
+    sql_marks.mark(conn, what.scope, what.at)
+    sql_marks.shut(conn, [(turn_id, what.at) for turn_id in turned_away])
+    return sql_life.hold(conn, what.scope.user, now, hold_s) or "", counts
+
+
+def finish(conn: Connection, what: Forgetting, hold_id: str) -> None:
+    """Nothing of it is left anywhere, and nobody needs to know any more whose it was."""
+    sql_life.release(conn, hold_id)
+    live = select(batches.c.id).where(LIVE)
+    conn.execute(delete(erasures).where(erasures.c.batch_id == hold_id, erasures.c.batch_id.not_in(live)))
+    this = and_(pending_erasures.c.id == _id(what), pending_erasures.c.forgotten_at <= what.at)
+    conn.execute(delete(pending_erasures).where(this))
+
+
+def pending(conn: Connection, limit: int) -> list[Forgetting]:
+    """What is not finished, longest ago first."""
+    rows = conn.execute(select(pending_erasures).order_by(pending_erasures.c.forgotten_at).limit(limit))
+    return [_forgetting(row) for row in rows]
+
+
+def _remember(conn: Connection, what: Forgetting) -> None:
+    row = scope_row(what.scope) | {
+        "id": _id(what),
+        "narrowed": json.dumps([name for name in _NARROWING if getattr(what.scope, name) is not None]),
+        "types": json.dumps([each.value for each in what.types]),
+        "memory_id": what.memory_id,
+        "forgotten_at": what.at,
+    }
+    statement = upsert_into(conn.dialect.name, pending_erasures).values(row)
+    later = statement.excluded.forgotten_at
+    rising = statement.on_conflict_do_update(
+        index_elements=["id"], set_={"forgotten_at": later}, where=pending_erasures.c.forgotten_at < later
+    )
+    conn.execute(rising)
+
+
+def _forgetting(row: Row[Any]) -> Forgetting:
+    narrowed = {name: getattr(row, name) for name in json.loads(row.narrowed)}
+    types = tuple(MemoryType(each) for each in json.loads(row.types))
+    return Forgetting(Scope(row.user_id, **narrowed), row.forgotten_at, types, row.memory_id)
+
+
+def _id(what: Forgetting) -> str:
+    """Two erasures of the same are one."""
+    scope, types = what.scope, sorted(each.value for each in what.types)
+    text = json.dumps([scope.user, scope.project, scope.agent, scope.session, types, what.memory_id])
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+# --- turns and what hangs on them ------------------------------------------------------------------------------------
+
+
+def erase_turns(conn: Connection, scope: Scope, at: float = math.inf) -> Counter[str]:
+    """Everything of the scope until ``at``, and the batches and holds that have it in their hands; how many of each.
+
+    Of a turn its bare id stays until it is pruned, so that an answer that comes later is turned away.
+    """
+    mine = and_(within(turns, scope), turns.c.opened_at <= at)
+    counts: Counter[str] = Counter(turns=conn.execute(select(func.count()).select_from(turns).where(mine)).scalar_one())
+    torn = set(conn.execute(select(turns.c.batch_id).where(mine, IN_BATCH).distinct()).scalars())
+    conn.execute(delete(answers).where(answers.c.turn_id.in_(select(turns.c.id).where(mine))))
+    conn.execute(update(turns).where(mine).values(_bare_id(at)))
+    counts["batches"] = _cut_batches(conn, scope, at, torn)
+    counts["versions"] = _erase_versions(conn, scope, at)
+    if scope.project is None and scope.agent is None:
+        _erase_sessions(conn, scope, at)
+    if scope == Scope(scope.user):
+        counts["statistics"] = _erase_user(conn, scope.user, at)
+    return counts
+
+
+def _bare_id(at: float) -> dict[str, Any]:
+    """What is left of a turn."""
+    blank = dict.fromkeys(("user_id", "project", "agent", "session", "request_id", "user_text"), "")
+    names = ("session_key", "opened_at", "seen_at", "batch_id", "closed_at", "answer", "finish_reason")
+    done_at = turns.c.seen_at if math.isinf(at) else at
+    return {**blank, **dict.fromkeys(names), "ordinal": 0, "closing": ERASED, "done_at": done_at}
+
+
+def _cut_batches(conn: Connection, scope: Scope, at: float, torn: set[str]) -> int:
+    """Whoever learns from an erased turn, or holds the user, may write no more; turns said later wait for another
+    batch. How many batches and holds were under way."""
+    empty = ~select(turns.c.id).where(turns.c.batch_id == batches.c.id).exists()
+    lost = and_(within(batches, scope), or_(batches.c.id.in_(torn), empty))
+    held = and_(batches.c.user_id == scope.user, batches.c.trigger_word == sql_life.HOLD)
+    cut = list(conn.execute(select(batches.c.id).where(LIVE, or_(lost, held))).scalars())
+    conn.execute(update(turns).where(turns.c.batch_id.in_(cut), IN_BATCH).values(batch_id=None))
+    conn.execute(delete(batches).where(batches.c.id.in_(cut)))
+    over = and_(within(batches, scope), batches.c.status.is_not(None))
+    conn.execute(delete(batches).where(over, or_(batches.c.finished_at <= at, batches.c.finished_at.is_(None))))
+    return len(cut)
+
+
+def _erase_versions(conn: Connection, scope: Scope, at: float) -> int:
+    mine = within(versions, scope)
+    if math.isinf(at):
+        return conn.execute(delete(versions).where(mine)).rowcount
+    rows = conn.execute(select(versions.c.memory_id, versions.c.version, versions.c.body).where(mine)).all()
+    old = [row for row in rows if _said_at(row.body) <= at]
+    for row in old:
+        this = and_(versions.c.memory_id == row.memory_id, versions.c.version == row.version)
+        conn.execute(delete(versions).where(versions.c.user_id == scope.user, this))
+    return len(old)
+
+
+def _said_at(body: str) -> float:
+    """What cannot be read must not stay for that."""
+    try:
+        return json_memory(body).said_at
+    except JournalError:
+        return -math.inf
+
+
+def _erase_sessions(conn: Connection, scope: Scope, at: float) -> None:
+    marked = (
+        (session_ends, session_ends.c.ended_at),
+        (session_drifts, session_drifts.c.drifted_at),
+        (session_pasts, session_pasts.c.forgotten_at),
+    )
+    for table, marked_at in marked:
+        these: ColumnElement[bool] = literal(True) if scope.session is None else table.c.session == scope.session
+        conn.execute(delete(table).where(table.c.user_id == scope.user, these, marked_at <= at))
+
+
+def _erase_user(conn: Connection, user: str, at: float) -> int:
+    live = select(batches.c.id).where(LIVE)
+    conn.execute(delete(erasures).where(erasures.c.user_id == user, erasures.c.batch_id.not_in(live)))
+    conn.execute(delete(users).where(users.c.user_id == user))
+    conn.execute(delete(dropped).where(dropped.c.user_id == user, dropped.c.last_at <= at))
+    return conn.execute(delete(accesses).where(accesses.c.user_id == user, accesses.c.last_at <= at)).rowcount

@@ -1,0 +1,215 @@
+"""One SQLite file: its modes, its locks, its two threads, and its errors made ours.
+
+Writes and reads have a thread each. A write may wait as long as ``busy_timeout_s`` for another process; a lookup on
+the request path must not stand behind it, and with a write-ahead log a reader never waits for a writer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select, update
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+
+from semmem.backends.sql.tables import SCHEMA_VERSION, journal_schema, metadata, turns, users, versions
+from semmem.ports.errors import JournalError
+
+T = TypeVar("T")
+Synchronous = Literal["NORMAL", "FULL", "EXTRA"]
+
+_BEGIN = "semmem_begin"
+"""Execution option: the statement that begins a transaction, or empty for none."""
+
+
+@contextmanager
+def journal_errors() -> Iterator[None]:
+    """Everything a database can raise, as JournalError. Messages name the failure, never a value."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise JournalError(f"{type(error.orig).__name__}: {error.orig}") from None
+    except SQLAlchemyError as error:
+        raise JournalError(type(error).__name__) from None
+    except OSError as error:
+        raise JournalError(f"{type(error).__name__}: {error.strerror}") from None
+
+
+def sqlite_path(url_or_path: str | Path) -> Path:
+    """The file that a path or an ``sqlite:///`` URL names. Raises ValueError for anything else."""
+    text = str(url_or_path)
+    if "://" not in text:
+        return Path(text)
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        url = URL.create("unreadable")
+    if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
+        # The text itself may hold a password.
+        raise ValueError("the journal needs a path or a URL like sqlite:////var/lib/semmem/journal.db")
+    return Path(str(url.database))
+
+
+class SqliteFile:
+    """Runs functions in transactions on one SQLite file, off the event loop.
+
+    ``busy_timeout_s``: how long a write waits for another process's write. ``size_bytes_max``: the file's size limit
+    (None: the disk's), beyond which writes fail until something is erased.
+    """
+
+    def __init__(
+        self, path: Path, *, busy_timeout_s: float, synchronous: Synchronous, size_bytes_max: int | None
+    ) -> None:
+        self._path = path
+        self._busy_timeout_s = busy_timeout_s
+        self._synchronous = synchronous
+        self._size_bytes_max = size_bytes_max
+        self._lanes: _Lanes | None = None
+
+    async def open(self) -> None:
+        """Create or check the file. Raises JournalError. Idempotent."""
+        if self._lanes is not None:
+            return
+        self._lanes = _Lanes(self._engine())
+        try:
+            await self._lanes.write(self._create_file)
+            await self.write(_create_tables)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Let what was begun end, then release the file. Idempotent."""
+        lanes, self._lanes = self._lanes, None
+        if lanes is not None:
+            await lanes.close()
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """One consistent view of the file; never waits for a writer."""
+        lanes = self._opened()
+        return await lanes.read(lambda: _transact(lanes.reads, work))
+
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        """One transaction that holds the write lock from its beginning: all of it is committed, or nothing."""
+        lanes = self._opened()
+        return await lanes.write(lambda: _transact(lanes.writes, work))
+
+    async def purge(self) -> None:
+        """Empty the write-ahead log, which otherwise keeps what was overwritten in the file itself."""
+        lanes = self._opened()
+        await lanes.write(lambda: _transact(lanes.plain, _truncate_log))
+
+    def _opened(self) -> _Lanes:
+        if self._lanes is None:
+            raise JournalError("the journal is not open")
+        return self._lanes
+
+    def _engine(self) -> Engine:
+        engine = create_engine(
+            URL.create("sqlite", database=str(self._path)),
+            connect_args={"timeout": self._busy_timeout_s, "check_same_thread": False},
+            hide_parameters=True,
+        )
+        event.listen(engine, "connect", lambda connection, _record: self._on_connect(connection))
+        event.listen(engine, "begin", _begin)
+        return engine
+
+    def _on_connect(self, connection: sqlite3.Connection) -> None:
+        # The driver would begin transactions by itself, too late and without the write lock.
+        connection.isolation_level = None
+        (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
+        if mode != "wal":
+            raise JournalError("the journal's file system does not allow a write-ahead log")
+        connection.execute(f"PRAGMA synchronous={self._synchronous}")
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("PRAGMA secure_delete=ON")
+        connection.execute("PRAGMA temp_store=MEMORY")
+        if self._size_bytes_max is not None:
+            (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+            connection.execute(f"PRAGMA max_page_count={max(1, self._size_bytes_max // page_bytes)}")
+
+    def _create_file(self) -> None:
+        """SQLite gives the log and its index the mode of the file, so the file must be private before it is used.
+
+        An existing file is not opened here: closing it would drop the locks that other connections of this process
+        hold on it.
+        """
+        with journal_errors():
+            os.makedirs(self._path.parent, mode=0o700, exist_ok=True)
+            try:
+                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            except FileExistsError:
+                if self._path.stat().st_mode & 0o077:
+                    self._path.chmod(0o600)
+
+
+class _Lanes:
+    """The engine with its three ways to begin, and one thread for writes and one for reads."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.reads = engine.execution_options(**{_BEGIN: "BEGIN"})
+        self.writes = engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
+        self.plain = engine.execution_options(**{_BEGIN: ""})
+        self._writer = ThreadPoolExecutor(1, "semmem-journal-write")
+        self._reader = ThreadPoolExecutor(1, "semmem-journal-read")
+
+    async def read(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._reader, work)
+
+    async def write(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._writer, work)
+
+    async def close(self) -> None:
+        await self.read(lambda: None)
+        await self.write(self.plain.dispose)
+        self._reader.shutdown()
+        self._writer.shutdown()
+
+
+def _begin(conn: Connection) -> None:
+    statement = conn.get_execution_options()[_BEGIN]
+    if statement:
+        conn.exec_driver_sql(statement)
+
+
+def _transact(engine: Engine, work: Callable[[Connection], T]) -> T:
+    with journal_errors(), engine.begin() as conn:
+        return work(conn)
+
+
+def _truncate_log(conn: Connection) -> None:
+    busy: Any = conn.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
+    if busy:
+        raise JournalError("the write-ahead log is in use and was not emptied")
+
+
+def _create_tables(conn: Connection) -> None:
+    tables = inspect(conn).get_table_names()
+    if journal_schema.name not in tables:
+        if tables:
+            raise JournalError("the file is a database, but not a journal of semmem")
+        journal_schema.create(conn)
+        conn.execute(insert(journal_schema).values(version=SCHEMA_VERSION))
+    found = conn.execute(select(journal_schema.c.version)).scalar_one()
+    if found == 1:
+        found = _extend(conn)
+    if found != SCHEMA_VERSION:
+        raise JournalError(f"the journal has schema version {found}; this build knows version {SCHEMA_VERSION}")
+    metadata.create_all(conn)  # also those that came after the file was made
+
+
+def _extend(conn: Connection) -> int:
+    """Version 1 lacks whole tables only. Who is known is taken from what is there."""
+    metadata.create_all(conn)
+    for table in (turns, versions):
+        named = select(table.c.user_id).where(table.c.user_id != "").distinct()
+        missing = named.where(table.c.user_id.not_in(select(users.c.user_id)))
+        conn.execute(insert(users).from_select(["user_id"], missing))
+    conn.execute(update(journal_schema).values(version=SCHEMA_VERSION))
+    return SCHEMA_VERSION

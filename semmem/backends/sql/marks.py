@@ -1,0 +1,136 @@
+"""Until when what was said in a scope is erased: marks that outlive the erasure, inside the caller's transaction.
+
+An erasure reaches what is in the file. What was said before it may still be on its way here, in the queue of this or
+another process, so each scope that was erased leaves a mark, and every half of a turn is looked at before it is
+written. A mark holds digests of names: it shall recognise a name, not tell it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, bindparam, delete, func, or_, select
+
+from semmem.backends.sql.tables import ERASED, forgotten, turns
+from semmem.backends.sql.turns import upsert_into
+from semmem.memory import Scope, Turn
+
+_NARROWING = ("project", "agent", "session")
+_Marks = Mapping[str, Sequence[Row[Any]]]
+"""By digest of the user."""
+
+
+def mark(conn: Connection, scope: Scope, at: float) -> None:
+    """The scope's mark moves on to ``at``, never back. Narrower ones that it covers go."""
+    row = {"user_digest": digest(scope.user)}
+    row |= {f"{name}_digest": _digest_of_given(getattr(scope, name)) for name in _NARROWING}
+    statement = upsert_into(conn.dialect.name, forgotten)
+    new = statement.excluded.forgotten_at
+    rising = statement.values(**row, forgotten_at=at).on_conflict_do_update(
+        index_elements=list(row), set_={"forgotten_at": new}, where=forgotten.c.forgotten_at < new
+    )
+    conn.execute(rising)
+    if scope == Scope(scope.user):
+        narrower = or_(*(forgotten.c[name] != value for name, value in row.items()))
+        mine = forgotten.c.user_digest == row["user_digest"]
+        conn.execute(delete(forgotten).where(mine, narrower, forgotten.c.forgotten_at <= at))
+
+
+def forgotten_at(conn: Connection, user: str) -> float | None:
+    newest = select(func.max(forgotten.c.forgotten_at)).where(forgotten.c.user_digest == digest(user))
+    found: float | None = conn.execute(newest).scalar()
+    return found
+
+
+def is_forgotten(conn: Connection, scope: Scope, said_at: float) -> bool:
+    """Whether what was said then, in exactly this scope, is erased."""
+    return any(_covers(found, scope, said_at) for found in _marks(conn, [scope.user]).get(digest(scope.user), ()))
+
+
+def users_forgotten_at(conn: Connection, users: Iterable[str]) -> dict[str, float]:
+    """Of those users who were erased as a whole: until when."""
+    named = {digest(user): user for user in users}
+    return {
+        named[key]: found.forgotten_at
+        for key, rows in _marks(conn, named.values()).items()
+        for found in rows
+        if not any(getattr(found, f"{name}_digest") for name in _NARROWING)
+    }
+
+
+def admitted(conn: Connection, opened: Sequence[Turn]) -> list[Turn]:
+    """The turns that may be written; the door is shut for what may still come of the others.
+
+    A turn that is only resumed (its words were said in an earlier request) is written in an erased scope when it is
+    here already: then it was said after the erasure.
+    """
+    marks = _marks(conn, {turn.scope.user for turn in opened})
+    if not marks:
+        return list(opened)
+    marked = [turn for turn in opened if digest(turn.scope.user) in marks]
+    late = {id(turn) for turn in marked if _is_late(turn, marks)}
+    anew = [turn for turn in marked if id(turn) not in late and not turn.resumed]
+    _reopen(conn, anew)
+    resumed = [turn for turn in marked if turn.resumed and id(turn) not in late and _is_late(turn, marks, resumed=True)]
+    known = {turn.id for turn in anew} | _alive(conn, [turn.id for turn in resumed])
+    late |= {id(turn) for turn in resumed if turn.id not in known}
+    shut(conn, [(turn.id, turn.opened_at) for turn in marked if id(turn) in late and turn.id not in known])
+    return [turn for turn in opened if id(turn) not in late]
+
+
+def shut(conn: Connection, ids: Sequence[tuple[str, float]]) -> None:
+    """Leave the bare (id, time) of turns that were turned away, so that their other halves are too."""
+    rows = [{"id": turn_id, "closing": ERASED, "done_at": at} for turn_id, at in ids]
+    statement = upsert_into(conn.dialect.name, turns)
+    blank = {name: statement.excluded[name] for name in ("closing", "closed_at", "answer", "finish_reason", "done_at")}
+    upsert = statement.on_conflict_do_update(index_elements=["id"], set_=blank, where=turns.c.opened_at.is_(None))
+    if rows:
+        conn.execute(upsert, rows)
+
+
+def prune(conn: Connection, forgotten_before: float) -> None:
+    conn.execute(delete(forgotten).where(forgotten.c.forgotten_at < forgotten_before))
+
+
+def digest(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _digest_of_given(name: str | None) -> str:
+    return "" if name is None else digest(name)
+
+
+def _marks(conn: Connection, users: Iterable[str]) -> _Marks:
+    found: dict[str, list[Row[Any]]] = {}
+    wanted = select(forgotten).where(forgotten.c.user_digest.in_({digest(user) for user in users}))
+    for row in conn.execute(wanted):
+        found.setdefault(row.user_digest, []).append(row)
+    return found
+
+
+def _is_late(turn: Turn, marks: _Marks, *, resumed: bool = False) -> bool:
+    """Whether it was opened before its scope was erased; ``resumed``: whether its scope was erased at all."""
+    said_at = float("-inf") if resumed else turn.opened_at
+    return any(_covers(found, turn.scope, said_at) for found in marks[digest(turn.scope.user)])
+
+
+def _covers(found: Row[Any], scope: Scope, said_at: float) -> bool:
+    return said_at <= found.forgotten_at and all(
+        getattr(found, f"{name}_digest") in ("", digest(getattr(scope, name) or "")) for name in _NARROWING
+    )
+
+
+def _reopen(conn: Connection, said_again: Sequence[Turn]) -> None:
+    """The same words in the same place, said after they were erased, are a turn like any other."""
+    shut_before = and_(
+        turns.c.id == bindparam("turn"), turns.c.closing == ERASED, turns.c.done_at < bindparam("opened")
+    )
+    if said_again:
+        conn.execute(delete(turns).where(shut_before), [{"turn": t.id, "opened": t.opened_at} for t in said_again])
+
+
+def _alive(conn: Connection, ids: Sequence[str]) -> set[str]:
+    here = select(turns.c.id).where(turns.c.id.in_(ids), turns.c.opened_at.is_not(None), turns.c.closing != ERASED)
+    return set(conn.execute(here).scalars()) if ids else set()

@@ -1,0 +1,373 @@
+"""The journal's tables, and how values become rows and come back.
+
+One row of ``turns`` takes both halves of a turn. They are two upserts that commute, so it does not matter which
+process sends which half, in which order, or how often. Which columns are filled says where the row stands:
+
+=============  ===========================================================================================
+lonely         ``opened_at`` is null: an answer whose question did not arrive yet
+waiting        opened, in no batch, not done
+leased         in a batch that is not finished
+done           ``done_at`` is set: its batch is finished, or it was refused before it was in one
+erased         ``closing`` is ERASED: only the id is left, so that a half still under way finds the door shut
+=============  ===========================================================================================
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Dialect,
+    Double,
+    Index,
+    Integer,
+    MetaData,
+    Row,
+    Table,
+    Text,
+    TypeDecorator,
+    and_,
+)
+
+from semmem.memory import Fact, Memory, MemoryStatus, MemoryType, Scope, Source, Turn
+from semmem.ports.errors import JournalError
+from semmem.ports.journal import TurnClosed
+
+SCHEMA_VERSION = 2
+"""1: turns, batches, answers, ends of sessions, versions. 2: users, accesses, erasures; a file of 1 is extended."""
+
+OPEN, ANSWER_LOST, ANSWERED, REFUSED, ERASED = range(5)
+"""How a turn was closed."""
+
+CLOSING_ORDER = (OPEN, ANSWER_LOST, REFUSED, ANSWERED, ERASED)
+"""Of two closes the later one in this order wins; of two equal ones the earlier in time."""
+
+CLOSING = {"answer_lost": ANSWER_LOST, "answered": ANSWERED, "refused": REFUSED}
+
+_UNSTORABLE = re.compile("[\\\\\x00\ud800-\udfff]")
+_ESCAPED = re.compile(r"\\([0-9a-f]{4})")
+_DERIVED_SESSION = re.compile(r"(.+)\.[0-9]{1,12}", re.DOTALL)
+
+
+class AnyText(TypeDecorator[str]):
+    """Any Python string, also where the database takes less (NUL in PostgreSQL, lone surrogates anywhere).
+
+    JSON may carry both, and one such name or text must neither fail a whole group commit nor meet another name.
+    The escape is one to one: a backslash and four hex digits for each such character and for the backslash itself.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        # Plain English is by far the most common and does not need the slower search.
+        if not value or (value.isascii() and "\\" not in value and "\x00" not in value):
+            return value
+        return _UNSTORABLE.sub(lambda match: f"\\{ord(match[0]):04x}", value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        return value and _ESCAPED.sub(lambda match: chr(int(match[1], 16)), value)
+
+
+metadata = MetaData()
+
+
+def _name(name: str) -> Column[str]:
+    return Column(name, AnyText, nullable=False, server_default="")
+
+
+def _scope_columns() -> list[Column[Any]]:
+    """An absent project, agent or session is the empty string: null is equal to nothing, and no index finds it."""
+    return [_name("user_id"), _name("project"), _name("agent"), _name("session")]
+
+
+def _index(name: str, *columns: Column[Any], where: ColumnElement[bool], unique: bool = False) -> None:
+    Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
+
+
+journal_schema = Table("journal_schema", metadata, Column("version", Integer, primary_key=True))
+
+turns = Table(
+    "turns",
+    metadata,
+    Column("id", AnyText, primary_key=True),
+    *_scope_columns(),
+    Column("session_key", AnyText),
+    Column("ordinal", Integer, nullable=False, server_default="0"),
+    Column("opened_at", Double),
+    Column("seen_at", Double),
+    _name("request_id"),
+    _name("user_text"),
+    Column("closing", Integer, nullable=False, server_default=str(OPEN)),
+    Column("closed_at", Double),
+    Column("answer", AnyText),
+    Column("finish_reason", AnyText),
+    Column("batch_id", Text),
+    Column("done_at", Double),
+)
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("id", Text, primary_key=True),
+    *_scope_columns(),
+    Column("trigger_word", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("claimable_at", Double, nullable=False),
+    Column("facts", Text),
+    Column("applied", Integer, nullable=False, server_default="0"),
+    Column("status", Text),
+    Column("finished_at", Double),
+)
+
+answers = Table(
+    "answers",
+    metadata,
+    Column("id", AnyText, primary_key=True),
+    Column("turn_id", AnyText, primary_key=True),
+    Column("answered_at", Double, nullable=False),
+)
+"""The API's names of answers. Whose they are, their turn knows: the same name under two users is two answers."""
+
+session_ends = Table(
+    "session_ends",
+    metadata,
+    Column("user_id", AnyText, primary_key=True),
+    Column("session", AnyText, primary_key=True),
+    Column("ended_at", Double, nullable=False),
+)
+
+session_drifts = Table(
+    "session_drifts",
+    metadata,
+    Column("user_id", AnyText, primary_key=True),
+    Column("session", AnyText, primary_key=True),
+    Column("drifted_at", Double, nullable=False),
+)
+"""Since when a session is about something else: its turns before that belong together."""
+
+session_pasts = Table(
+    "session_pasts",
+    metadata,
+    Column("user_id", AnyText, primary_key=True),
+    Column("session", AnyText, primary_key=True),
+    Column("forgotten_at", Double, nullable=False),
+)
+"""When a memory of a session was last forgotten by hand: no summary tells of what was said in it before."""
+
+versions = Table(
+    "versions",
+    metadata,
+    Column("user_id", AnyText, primary_key=True),
+    Column("memory_id", AnyText, primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    _name("project"),
+    _name("agent"),
+    _name("session"),
+    Column("body", Text, nullable=False),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("user_id", AnyText, primary_key=True),
+    Column("kept_at", Double, nullable=False, server_default="0"),
+)
+"""Who may have memories, and when their memories were last gone through."""
+
+accesses = Table(
+    "accesses",
+    metadata,
+    Column("user_id", AnyText, primary_key=True),
+    Column("memory_id", AnyText, primary_key=True),
+    Column("used", Integer, nullable=False),
+    Column("last_at", Double, nullable=False),
+)
+
+dropped = Table(
+    "dropped",
+    metadata,
+    Column("user_id", AnyText, primary_key=True),
+    Column("memory_id", AnyText, primary_key=True),
+    Column("reason", Text, primary_key=True),
+    Column("times", Integer, nullable=False),
+    Column("last_at", Double, nullable=False),
+)
+"""How often a new fact was not stored because a memory says it already. One row for each reason, and no content."""
+
+erasures = Table(
+    "erasures",
+    metadata,
+    Column("batch_id", Text, primary_key=True),
+    Column("memory_id", AnyText, primary_key=True),
+    Column("user_id", AnyText, nullable=False),
+)
+"""What was forgotten while a batch of its user was under way: the batch must not bring it back."""
+
+resting = Table(
+    "resting",
+    metadata,
+    Column("batch_id", Text, primary_key=True),
+    Column("until", Double, nullable=False),
+    Column("held_until", Double),
+)
+"""Batches that wait until then for another try, and that nobody works on; ``held_until``: while a hold has taken their
+place."""
+
+forgotten = Table(
+    "forgotten",
+    metadata,
+    Column("user_digest", Text, primary_key=True),
+    Column("project_digest", Text, primary_key=True),
+    Column("agent_digest", Text, primary_key=True),
+    Column("session_digest", Text, primary_key=True),
+    Column("forgotten_at", Double, nullable=False),
+)
+"""Until when what was said in a scope is erased. Digests, and the empty text for a name that the scope leaves open."""
+
+pending_erasures = Table(
+    "pending_erasures",
+    metadata,
+    Column("id", Text, primary_key=True),
+    *_scope_columns(),
+    Column("narrowed", Text, nullable=False),
+    Column("types", Text, nullable=False),
+    Column("memory_id", AnyText),
+    Column("forgotten_at", Double, nullable=False),
+)
+"""Erasures that were begun and not finished: in clear, since whoever finishes them has to know whose they are.
+``narrowed`` names the scope's columns that are given."""
+
+WAITING = and_(turns.c.opened_at.is_not(None), turns.c.batch_id.is_(None), turns.c.done_at.is_(None))
+IN_BATCH = and_(turns.c.batch_id.is_not(None), turns.c.done_at.is_(None))
+LONELY = and_(turns.c.opened_at.is_(None), turns.c.done_at.is_(None))
+LIVE = batches.c.status.is_(None)
+
+# Done turns are most of the table and in none of the indexes that claiming reads.
+_index(
+    "turns_waiting",
+    turns.c.user_id,
+    turns.c.session,
+    turns.c.opened_at,
+    turns.c.seen_at,
+    turns.c.closed_at,
+    where=WAITING,
+)
+_index("turns_oldest", turns.c.opened_at, where=WAITING)
+_index("turns_in_batch", turns.c.batch_id, where=IN_BATCH)
+_index("turns_lonely", turns.c.closed_at, where=LONELY)
+_index("turns_done", turns.c.done_at, turns.c.closing, where=turns.c.done_at.is_not(None))
+_index("turns_seen", turns.c.user_id, turns.c.session_key, turns.c.seen_at, where=turns.c.session_key.is_not(None))
+Index("turns_session", turns.c.user_id, turns.c.session, turns.c.opened_at)
+# The promise that one user's batches never overlap is kept by the database itself.
+_index("batches_live", batches.c.user_id, where=LIVE, unique=True)
+_index("batches_claimable", batches.c.claimable_at, where=LIVE)
+Index("answers_turn", answers.c.turn_id)
+Index("users_kept", users.c.kept_at)
+_index("batches_finished", batches.c.finished_at, where=batches.c.status.is_not(None))
+
+
+def scope_row(scope: Scope) -> dict[str, str]:
+    """The scope columns of a row that is written."""
+    return {
+        "user_id": scope.user,
+        "project": scope.project or "",
+        "agent": scope.agent or "",
+        "session": scope.session or "",
+    }
+
+
+def within(table: Table, scope: Scope) -> ColumnElement[bool]:
+    """The rows a scope may touch: all of the user's, narrowed by what is given."""
+    narrowed = {"project": scope.project, "agent": scope.agent, "session": scope.session}
+    given = [table.c[name] == value for name, value in narrowed.items() if value is not None]
+    return and_(table.c.user_id == scope.user, *given)
+
+
+def row_scope(row: Row[Any]) -> Scope:
+    return Scope(row.user_id, row.project or None, row.agent or None, row.session or None)
+
+
+def opened_row(turn: Turn) -> dict[str, Any]:
+    derived = _DERIVED_SESSION.fullmatch(turn.scope.session or "")
+    return {
+        **scope_row(turn.scope),
+        "id": turn.id,
+        "session_key": derived and derived[1],
+        "ordinal": turn.ordinal,
+        "opened_at": turn.opened_at,
+        "seen_at": turn.opened_at,
+        "request_id": turn.request_id,
+        "user_text": turn.user_text,
+    }
+
+
+def closed_row(closed: TurnClosed) -> dict[str, Any]:
+    closing = CLOSING[closed.status]
+    return {
+        "id": closed.turn_id,
+        "closing": closing,
+        "closed_at": closed.closed_at,
+        "answer": closed.answer if closing == ANSWERED else None,
+        "finish_reason": closed.finish_reason,
+        "done_at": closed.closed_at if closing == REFUSED else None,
+    }
+
+
+def answer_row(closed: TurnClosed) -> dict[str, Any]:
+    return {"id": closed.answer_id, "turn_id": closed.turn_id, "answered_at": closed.closed_at}
+
+
+def row_turn(row: Row[Any]) -> Turn:
+    return Turn(
+        id=row.id,
+        scope=row_scope(row),
+        ordinal=row.ordinal,
+        user_text=row.user_text,
+        opened_at=row.opened_at,
+        request_id=row.request_id,
+        answer=row.answer,
+    )
+
+
+@contextmanager
+def _unreadable(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, KeyError, TypeError):
+        # The cause would show the content.
+        raise JournalError(f"the journal holds {what} that cannot be read") from None
+
+
+def facts_json(facts: Sequence[Fact]) -> str:
+    return json.dumps([dataclasses.asdict(fact) for fact in facts])
+
+
+def json_facts(text: str) -> tuple[Fact, ...]:
+    """Raises JournalError when the text is not what facts_json wrote."""
+    with _unreadable("facts"):
+        return tuple(Fact(**{**item, "type": MemoryType(item["type"])}) for item in json.loads(text))
+
+
+def memory_json(memory: Memory) -> str:
+    """Everything but the vector."""
+    fields = dataclasses.asdict(dataclasses.replace(memory, embedding=None))
+    del fields["embedding"]
+    return json.dumps(fields)
+
+
+def json_memory(text: str) -> Memory:
+    """Raises JournalError when the text is not what memory_json wrote."""
+    with _unreadable("a memory"):
+        fields = json.loads(text)
+        fields["type"] = MemoryType(fields["type"])
+        fields["status"] = MemoryStatus(fields["status"])
+        fields["source"] = Source(**fields["source"])
+        return Memory(**fields)

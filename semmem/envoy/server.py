@@ -1,0 +1,75 @@
+"""The gRPC listener that Envoy talks to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from semmem.envoy.service import ExternalProcessor
+
+SERVICE = "envoy.service.ext_proc.v3.ExternalProcessor"
+
+
+class ExtProcServer:
+    """The gRPC listener: a TCP address or ``unix:PATH``; health by service name; drains on stop.
+
+    Without ``credentials`` it speaks plain text: for loopback, a unix socket, or a network that is trusted.
+    """
+
+    def __init__(
+        self, processor: ExternalProcessor, *, address: str, message_bytes_max: int, credentials: Any = None
+    ) -> None:
+        self._server = grpc.aio.server(options=server_options(message_bytes_max))
+        self._server.add_generic_rpc_handlers((_handlers(processor),))
+        self._health = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        self._address = address
+        self._credentials = credentials
+
+    async def start(self) -> str:
+        """Bind and serve, not yet healthy; the address with the port that was chosen. Raises OSError naming it."""
+        try:
+            port = self._bind()
+        except RuntimeError:
+            raise OSError(f"cannot listen for gRPC on {self._address}: is it in use?") from None
+        await self.set_serving(False)
+        await self._server.start()
+        return self._address if self._address.startswith("unix:") else f"{self._address.rpartition(':')[0]}:{port}"
+
+    def _bind(self) -> int:
+        if self._credentials is None:
+            return int(self._server.add_insecure_port(self._address))
+        return int(self._server.add_secure_port(self._address, self._credentials))
+
+    async def set_serving(self, serving: bool) -> None:
+        status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
+        for service in ("", SERVICE):
+            await self._health.set(service, status)
+
+    async def stop(self, grace_s: float) -> None:
+        """Refuse new streams, let running ones end for ``grace_s`` seconds, then cancel them."""
+        await self.set_serving(False)
+        await self._server.stop(grace_s)
+
+
+def server_options(message_bytes_max: int) -> list[tuple[str, int]]:
+    """Measured against a real Envoy: without the ping options its keepalive is answered by GOAWAY; the default
+    message limit of 4 MiB would make every longer chat pass without memory."""
+    return [
+        ("grpc.max_receive_message_length", message_bytes_max),
+        ("grpc.max_send_message_length", message_bytes_max),
+        ("grpc.http2.min_ping_interval_without_data_ms", 5000),
+        ("grpc.http2.max_ping_strikes", 0),
+        ("grpc.so_reuseport", 0),  # a second semmem on the same port is a mistake, and should say so
+    ]
+
+
+def _handlers(processor: ExternalProcessor) -> Any:
+    method = grpc.stream_stream_rpc_method_handler(
+        processor.serve,
+        request_deserializer=None,
+        response_serializer=None,  # see _Messages
+    )
+    return grpc.method_handlers_generic_handler(SERVICE, {"Process": method})

@@ -1,0 +1,282 @@
+"""Envoy's door: ext_proc over gRPC. Protobuf in, plain calls to the exchange, protobuf out. Nothing else.
+
+One servicer, two roles, told apart by ``observability_mode`` in a stream's first message:
+
+- *mutate* answers the request's headers and its buffered body, then returns. A stream that the server closes cleanly
+  lets Envoy go on by itself, so the stream lives for a millisecond and not for the whole answer.
+- *observe* only listens to the response; Envoy ignores whatever would be said.
+
+Whatever goes wrong in here, the client's request goes on as it came: a stream is then closed cleanly, which Envoy
+reads as "continue", whatever its failure mode.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from semmem._proto import semmem_ext_proc_pb2 as pb
+from semmem.envoy.wire import (
+    CONTINUE,
+    RESPONSE_WANTED,
+    body_reply,
+    header_values,
+    headers_reply,
+    read_ticket,
+    request_head,
+    with_metadata,
+)
+from semmem.exchange import Exchange, Offload, RequestResult, by_length
+from semmem.telemetry.metrics import Metrics
+from semmem.turns.observation import Observation, Ticket
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DoorLimits:
+    """Streams at once per role (more are closed at once: the request passes without memory), message size in bytes.
+
+    Messages above ``inline_bytes_max`` are decoded and encoded beside the event loop.
+    """
+
+    mutate_streams_max: int = 256
+    observe_streams_max: int = 1024
+    message_bytes_max: int = 64 * 1024 * 1024
+    inline_bytes_max: int = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class MessageTimeouts:
+    """How long Envoy waits for one answer (``message_timeout``), and how long it may be asked to (0: it may not).
+
+    ``phase_s``: what a request takes at most without any extra; with what it takes on top still below
+    ``message_timeout_s`` nothing is asked.
+    """
+
+    phase_s: float = 0.35
+    message_timeout_s: float = 0.5
+    max_message_timeout_s: float = 0.0
+
+
+class ExternalProcessor:
+    """The ext_proc service.
+
+    ``single_filter``: one filter does both, for gateways that cannot have two. Each chunk of an answer then waits for
+    semmem, and a stream lives as long as its answer.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        metrics: Metrics,
+        limits: DoorLimits,
+        *,
+        single_filter: bool = False,
+        message_timeouts: MessageTimeouts | None = None,
+        offload: Offload = asyncio.to_thread,
+        offload_large: Offload | None = None,
+    ) -> None:
+        self._exchange = exchange
+        self._offload, self._offload_large = offload, offload_large
+        self._inline_bytes_max = limits.inline_bytes_max
+        self._patience = message_timeouts or MessageTimeouts()
+        self._single_filter = single_filter
+        self._metrics = metrics
+        self._limits = {"mutate": limits.mutate_streams_max, "observe": limits.observe_streams_max}
+        self._streams = {"mutate": 0, "observe": 0}
+
+    async def serve(self, requests: Any, stream: Any) -> None:
+        """One gRPC stream of messages as bytes."""
+        await self.process(requests, _Messages(stream, self._offload_for, self._inline_bytes_max))
+
+    async def process(self, _requests: Any, stream: Any) -> None:
+        """One gRPC stream. Never raises but for cancellation: a clean close means continue."""
+        first = await stream.read()
+        if first is grpc.aio.EOF:
+            return
+        role = "observe" if first.observability_mode else "mutate"
+        if self._streams[role] >= self._limits[role]:
+            self._metrics.streams_shed.labels(role).inc()
+            return
+        self._streams[role] += 1
+        self._metrics.streams.labels(role).inc()
+        try:
+            await (self._observe(first, stream) if role == "observe" else self._mutate(first, stream))
+        except grpc.aio.InternalError:  # reset while we wrote: the client left, or Envoy waited no longer
+            log.debug("%s stream was reset", role)
+        except Exception as error:  # the one last resort: the client's request must go on
+            self._metrics.door_errors.labels(role).inc()
+            log.error("%s stream failed: %s in %s", role, type(error).__name__, _where(error))
+        finally:
+            self._streams[role] -= 1
+            self._metrics.streams.labels(role).dec()
+
+    # --- request -----------------------------------------------------------------------------------------------------
+
+    async def _mutate(self, first: pb.ProcessingRequest, stream: Any) -> None:
+        if first.WhichOneof("request") != "request_headers":
+            await _continue(first, stream)
+            return
+        started = time.perf_counter()
+        head = request_head(first)
+        refusal = self._exchange.refuses(head, body_follows=not first.request_headers.end_of_stream)
+        if refusal is not None:
+            self._count(refusal, started)
+            await stream.write(headers_reply(head, self._exchange, refusal))
+            return
+        await stream.write(headers_reply(head, self._exchange, None))
+        message = await stream.read()
+        if message is grpc.aio.EOF:
+            return
+        if message.WhichOneof("request") != "request_body" or not message.request_body.end_of_stream:
+            await _continue(message, stream)
+            return
+        started = time.perf_counter()
+        head = with_metadata(head, message)
+        extend_deadline = partial(_ask_for_time, stream, self._patience)
+        result = await self._exchange.request(head, message.request_body.body, extend_deadline=extend_deadline)
+        del message  # its copy of the body
+        self._count(result, started)  # before the last word: Envoy may end the stream with it
+        await stream.write(await self._body_reply(result))
+        if self._single_filter and result.ticket is not None:
+            await self._follow(result.ticket, stream)
+
+    async def _body_reply(self, result: RequestResult) -> pb.ProcessingResponse:
+        if len(result.body or b"") <= self._inline_bytes_max:
+            return body_reply(result)
+        return await self._offload_for(len(result.body or b""))(partial(body_reply, result))
+
+    def _offload_for(self, body_bytes: int) -> Offload:
+        return by_length(body_bytes, self._offload, self._offload_large)
+
+    def _count(self, result: RequestResult, started: float) -> None:
+        log.debug("request: %s", result.outcome)
+        self._metrics.outcomes.labels(result.outcome).inc()
+        self._metrics.request_seconds.labels(result.outcome).observe(time.perf_counter() - started)
+        if result.injected:
+            self._metrics.injected_memories.inc(result.injected)
+            self._metrics.injected_tokens.inc(result.tokens)
+
+    # --- response ----------------------------------------------------------------------------------------------------
+
+    async def _observe(self, first: pb.ProcessingRequest, stream: Any) -> None:
+        """Listen to an answer; nothing that is said here reaches Envoy."""
+        ticket = read_ticket(first)
+        if ticket is None or first.WhichOneof("request") != "response_headers":
+            return
+        observation = self._begin(ticket, first)
+        if observation.wants_body and not first.response_headers.end_of_stream:
+            while not _is_last(message := await stream.read()):
+                observation.feed(message.response_body.body)
+            _feed_last(observation, message)
+        self._metrics.turns.labels(observation.end()).inc()
+
+    async def _follow(self, ticket: Ticket, stream: Any) -> None:
+        """The response phase of the only filter: every message is answered at once, and read after that."""
+        first = await stream.read()
+        if first is grpc.aio.EOF:
+            return
+        if first.WhichOneof("request") != "response_headers":
+            await _continue(first, stream)
+            return
+        observation = self._begin(ticket, first)
+        wanted = observation.wants_body and not first.response_headers.end_of_stream
+        await stream.write(RESPONSE_WANTED if wanted else CONTINUE["response_headers"])
+        if wanted:
+            while not _is_last(message := await stream.read()):
+                await _continue(message, stream)
+                observation.feed(message.response_body.body)
+            if message is not grpc.aio.EOF:
+                await _continue(message, stream)
+            _feed_last(observation, message)
+        self._metrics.turns.labels(observation.end()).inc()
+
+    def _begin(self, ticket: Ticket, message: pb.ProcessingRequest) -> Observation:
+        headers = header_values(message.response_headers.headers)
+        return self._exchange.response(
+            ticket,
+            status=_status(headers.get(":status", ("",))[0]),
+            content_type=headers.get("content-type", ("",))[0],
+            content_encoding=headers.get("content-encoding", ("",))[0],
+        )
+
+
+class _Messages:
+    """A stream of gRPC as one of messages. A copy of sixteen megabytes takes longer than anybody else should wait."""
+
+    def __init__(self, stream: Any, offload: Callable[[int], Offload], inline_bytes_max: int) -> None:
+        self._stream = stream
+        self._offload = offload
+        self._inline_bytes_max = inline_bytes_max
+
+    async def read(self) -> Any:
+        """The next message, or EOF; EOF also for bytes that are no message."""
+        data = await self._stream.read()
+        if data is grpc.aio.EOF:
+            return data
+        try:
+            if len(data) <= self._inline_bytes_max:
+                return pb.ProcessingRequest.FromString(data)
+            return await self._offload(len(data))(partial(pb.ProcessingRequest.FromString, data))
+        except DecodeError:
+            log.warning("a message that is none of ext_proc")
+            return grpc.aio.EOF
+
+    async def write(self, reply: pb.ProcessingResponse) -> None:
+        size = reply.ByteSize() if reply.HasField("request_body") else 0
+        large = size > self._inline_bytes_max
+        data = await self._offload(size)(reply.SerializeToString) if large else reply.SerializeToString()
+        await self._stream.write(data)
+
+
+def _status(text: str) -> int:
+    """An HTTP status; 0 for what is none."""
+    return int(text) if len(text) == 3 and text.isascii() and text.isdigit() else 0
+
+
+def _is_last(message: Any) -> bool:
+    """The end of a body: the last chunk, the trailers, or the stream's end."""
+    return message is grpc.aio.EOF or not message.HasField("response_body") or message.response_body.end_of_stream
+
+
+def _feed_last(observation: Observation, message: Any) -> None:
+    if message is not grpc.aio.EOF and message.HasField("response_body"):
+        observation.feed(message.response_body.body)
+
+
+async def _ask_for_time(stream: Any, message_timeouts: MessageTimeouts, extra_s: float) -> None:
+    """Have Envoy wait longer for the answer to this message. It allows that once per message, up to its own
+    max_message_timeout, and ignores it where that is not set."""
+    wanted_s = message_timeouts.message_timeout_s + extra_s
+    if (
+        message_timeouts.phase_s + extra_s < message_timeouts.message_timeout_s
+        or wanted_s > message_timeouts.max_message_timeout_s
+    ):
+        return
+    reply = pb.ProcessingResponse()
+    reply.override_message_timeout.FromMilliseconds(round(1000 * wanted_s))
+    await stream.write(reply)
+
+
+async def _continue(message: pb.ProcessingRequest, stream: Any) -> None:
+    """The answer of the message's own kind; none to a kind that is not known here."""
+    kind = message.WhichOneof("request")
+    if kind is not None:
+        await stream.write(CONTINUE[kind])
+
+
+def _where(error: BaseException) -> str:
+    """The innermost place of an error, without its message: messages may carry content."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{trace.tb_frame.f_code.co_name}:{trace.tb_lineno}" if trace else "?"

@@ -1,0 +1,131 @@
+"""ext_proc's messages as plain values, and back. All that knows protobuf's fields."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from google.protobuf import struct_pb2
+
+from semmem._proto import semmem_ext_proc_pb2 as pb
+from semmem.exchange import Exchange, RequestResult
+from semmem.request.head import RequestHead, read_headers
+from semmem.turns.observation import Ticket
+
+NAMESPACE = "semmem"
+"""The dynamic metadata namespace that joins the two filters of one request."""
+
+
+CONTINUE = {
+    "request_headers": pb.ProcessingResponse(request_headers=pb.HeadersResponse()),
+    "response_headers": pb.ProcessingResponse(response_headers=pb.HeadersResponse()),
+    "request_body": pb.ProcessingResponse(request_body=pb.BodyResponse()),
+    "response_body": pb.ProcessingResponse(response_body=pb.BodyResponse()),
+    "request_trailers": pb.ProcessingResponse(request_trailers=pb.TrailersResponse()),
+    "response_trailers": pb.ProcessingResponse(response_trailers=pb.TrailersResponse()),
+}
+
+
+RESPONSE_WANTED = pb.ProcessingResponse(
+    response_headers=pb.HeadersResponse(),
+    # Both body modes, always: an override has no "unchanged" for them. Never BUFFERED: an answer beyond Envoy's buffer
+    # would become an error, and a stream would arrive in one piece.
+    mode_override=pb.ProcessingMode(
+        request_body_mode=pb.ProcessingMode.BUFFERED, response_body_mode=pb.ProcessingMode.STREAMED
+    ),
+)
+
+
+def header_values(headers: pb.HeaderMap) -> dict[str, tuple[str, ...]]:
+    """Header values by lower-case name, as every door reads them."""
+    return read_headers((header.key, header.raw_value or header.value.encode()) for header in headers.headers)
+
+
+def request_head(message: pb.ProcessingRequest) -> RequestHead:
+    """The plain form of a request_headers message."""
+    headers = header_values(message.request_headers.headers)
+    return RequestHead(
+        method=headers.get(":method", ("",))[0],
+        path=headers.get(":path", ("",))[0],
+        headers=headers,
+        metadata=_metadata_of(message),
+    )
+
+
+def with_metadata(head: RequestHead, message: pb.ProcessingRequest) -> RequestHead:
+    """The head with the metadata of a later message: a filter that judges bodies speaks after the headers passed."""
+    later = _metadata_of(message)
+    return replace(head, metadata={**head.metadata, **later}) if later else head
+
+
+def _metadata_of(message: pb.ProcessingRequest) -> dict[str, dict[str, Any]]:
+    return {name: plain(struct) for name, struct in message.metadata_context.filter_metadata.items()}
+
+
+def plain(struct: struct_pb2.Struct) -> dict[str, Any]:
+    """A protobuf Struct as plain values; lists are left out, nothing of ours is one."""
+    values: dict[str, Any] = {}
+    for name, value in struct.fields.items():
+        kind = value.WhichOneof("kind")
+        if kind == "struct_value":
+            values[name] = plain(value.struct_value)
+        elif kind in ("string_value", "number_value", "bool_value"):
+            values[name] = getattr(value, kind)
+    return values
+
+
+def read_ticket(message: pb.ProcessingRequest) -> Ticket | None:
+    """What mutate wrote for observe, or None when there is nothing to observe."""
+    if NAMESPACE not in message.metadata_context.filter_metadata:
+        return None
+    fields = plain(message.metadata_context.filter_metadata[NAMESPACE])
+    if not fields.get("store") or not fields.get("turn"):
+        return None
+    earlier = tuple(str(fields.get("earlier", "")).split())
+    return Ticket(turn_id=str(fields["turn"]), dialect=str(fields.get("dialect", "")), earlier=earlier)
+
+
+def headers_reply(head: RequestHead, exchange: Exchange, refusal: RequestResult | None) -> pb.ProcessingResponse:
+    """Remove semmem's own headers; when the body is not wanted, say so and why."""
+    reply = pb.ProcessingResponse(request_headers=pb.HeadersResponse())
+    if own := exchange.own_headers(head):
+        reply.request_headers.response.header_mutation.remove_headers.extend(own)
+    if refusal is not None:
+        # both body modes, always: an override has no "unchanged" for them
+        reply.mode_override.request_body_mode = pb.ProcessingMode.NONE
+        reply.mode_override.response_body_mode = pb.ProcessingMode.NONE
+        reply.dynamic_metadata.CopyFrom(metadata(refusal))
+    return reply
+
+
+def body_reply(result: RequestResult) -> pb.ProcessingResponse:
+    """The new body with its length (Envoy answers 500 to a stale one), and the metadata for the rest of the chain."""
+    reply = pb.ProcessingResponse(request_body=pb.BodyResponse(), dynamic_metadata=metadata(result))
+    if result.body is not None:
+        common = reply.request_body.response
+        common.body_mutation.body = result.body
+        length = common.header_mutation.set_headers.add()
+        length.header.key = "content-length"
+        length.header.raw_value = str(len(result.body)).encode()
+    return reply
+
+
+def metadata(result: RequestResult) -> struct_pb2.Struct:
+    """Few and small, because Envoy repeats them with every observed message."""
+    fields: dict[str, str | bool | float] = {"outcome": str(result.outcome), "store": result.ticket is not None}
+    if result.ticket is not None:
+        fields |= {"turn": result.ticket.turn_id, "dialect": result.ticket.dialect}
+        if result.ticket.earlier:
+            fields["earlier"] = " ".join(result.ticket.earlier)
+    if result.injected:
+        fields["injected"] = result.injected
+    struct = struct_pb2.Struct()
+    inner = struct.fields[NAMESPACE].struct_value
+    for name, value in fields.items():
+        if isinstance(value, bool):
+            inner.fields[name].bool_value = value
+        elif isinstance(value, str):
+            inner.fields[name].string_value = value
+        else:
+            inner.fields[name].number_value = value
+    return struct

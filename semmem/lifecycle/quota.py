@@ -1,0 +1,67 @@
+"""A user's memories are bounded: beyond the limit the least valuable go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from semmem.lifecycle.removal import remove
+from semmem.lifecycle.value import Decay, value
+from semmem.memory import Memory, MemoryStatus, Scope
+from semmem.ports.history import AccessStatistics, History, Uses
+from semmem.ports.store import Store
+
+QUOTA = "quota"
+"""The reason under which memories are counted that went for want of room."""
+
+
+class Quota:
+    """Keeps at most ``memories_max`` memories per user, of all kinds together.
+
+    ``statistics`` None: every memory counts as never used. ``on_removed`` is told a reason and how many went.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        history: History,
+        *,
+        statistics: AccessStatistics | None = None,
+        memories_max: int = 1000,
+        decay: Decay | None = None,
+        clock: Callable[[], float] = time.time,
+        on_removed: Callable[[str, int], None] = lambda _reason, _number: None,
+    ) -> None:
+        if memories_max < 1:
+            raise ValueError("memories_max must be at least 1")
+        self._store = store
+        self._history = history
+        self._statistics = statistics
+        self._memories_max = memories_max
+        self._decay = decay or Decay()
+        self._clock = clock
+        self._on_removed = on_removed
+
+    async def make_room(self, user: str) -> int:
+        """Forget what is over the limit; how many memories that were. Raises StoreError and JournalError."""
+        scope = Scope(user)
+        number = await self._store.count(scope)
+        if number <= self._memories_max:
+            return 0
+        memories = await self._store.list(scope, limit=number)
+        surplus = (await self._by_worth(user, memories))[: len(memories) - self._memories_max]
+        for memory in surplus:
+            await remove(self._store, self._history, scope, memory.id)
+        self._on_removed(QUOTA, len(surplus))
+        return len(surplus)
+
+    async def _by_worth(self, user: str, memories: list[Memory]) -> list[Memory]:
+        """Least first: what is no longer retrieved, then by value, then what was said longest ago."""
+        uses = await self._statistics.uses(user) if self._statistics is not None else {}
+        now = self._clock()
+
+        def worth(memory: Memory) -> tuple[bool, float, float, str]:
+            worth_now = value(memory, uses.get(memory.id, Uses()), now, self._decay)
+            return memory.status is MemoryStatus.ACTIVE, worth_now, memory.updated_at, memory.id
+
+        return sorted(memories, key=worth)

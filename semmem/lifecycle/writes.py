@@ -1,0 +1,55 @@
+"""Writing memories for a batch or a hold, so that what the user forgets meanwhile does not come back.
+
+Whoever forgets marks the memory in the journal's database first and removes it from the store then. So a write that
+came before the removal is removed with the rest, and one that came after it finds the mark. What a crash between a
+write and that look leaves in the store, upkeep removes: the mark outlives the batch.
+"""
+
+from __future__ import annotations
+
+from semmem.memory import Memory, Scope
+from semmem.ports.errors import Erased
+from semmem.ports.history import History
+from semmem.ports.store import Store
+from semmem.ports.user_work import UserWork
+
+
+class Writes:
+    """Puts one user's memories. ``work`` None: everything may be written (nothing else runs beside it)."""
+
+    def __init__(self, store: Store, history: History, work: UserWork | None, batch_id: str) -> None:
+        self._store = store
+        self._history = history
+        self._work = work
+        self._batch_id = batch_id
+
+    async def put(self, memory: Memory) -> bool:
+        """Whether the memory is written and may stay. Raises StoreError and JournalError."""
+        if not await self.allowed(memory):
+            return False
+        scope = Scope(memory.user)
+        try:
+            await self._store.put(scope, memory)
+        except Erased:
+            return False
+        if await self.allowed(memory, written=True):
+            return True
+        await self.retract(memory)
+        return False
+
+    async def retract(self, memory: Memory) -> None:
+        """Remove what must not stay, with all that is kept beside it."""
+        scope = Scope(memory.user)
+        await self._store.forget(scope, memory.id)
+        await self._history.forget_versions(scope, memory.id)
+
+    async def replace(self, old: Memory, new: Memory) -> bool:
+        """``put`` of the next version; the one before is history."""
+        if not await self.allowed(new):
+            return False
+        await self._history.keep_version(old)
+        return await self.put(new)
+
+    async def allowed(self, memory: Memory, *, written: bool = False) -> bool:
+        """As ``UserWork.allows``."""
+        return self._work is None or await self._work.allows(self._batch_id, memory.id, written=written)

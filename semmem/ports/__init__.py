@@ -1,0 +1,1 @@
+"""What the core needs from the outside, as small protocols, and the errors that may come through them."""

@@ -1,0 +1,30 @@
+"""Models behind an endpoint: those that write, and those that order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from semmem.memory import Message
+
+
+class LanguageModel(Protocol):
+    """An OpenAI-compatible chat model in one of the configured roles."""
+
+    async def complete(
+        self, messages: Sequence[Message], *, timeout_s: float, json_schema: dict[str, object] | None = None
+    ) -> str:
+        """The text of one answer. With a schema, as strict a JSON mode as the server takes. Raises ModelError."""
+
+    async def close(self) -> None: ...
+
+
+class Reranker(Protocol):
+    """A model that reads question and text together, which orders better than any distance of two vectors."""
+
+    async def rerank(self, query: str, texts: Sequence[str], *, timeout_s: float) -> list[float]:
+        """How well each text answers the query, in the order of ``texts``; higher is better, any scale, finite.
+
+        Raises ModelError."""
+
+    async def close(self) -> None: ...

@@ -1,0 +1,99 @@
+"""What any store keeps of a memory at most. Asked before anything is changed, so that a memory that will never be
+taken neither supersedes another nor is tried again. The stores themselves ask as well."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from semmem.memory import Memory
+from semmem.ports.errors import StoreRefused
+from semmem.ports.names import NAME_BYTES_MAX
+
+CONTENT_BYTES_MAX = 8192
+META_BYTES_MAX = 60_000
+"""UTF-8 bytes of metadata, source and key as JSON. Milvus refuses JSON values above 65,536 bytes."""
+METADATA_DEPTH_MAX = 64
+"""Levels of objects and lists. Reading a value costs stack for each of them, which ends at about 1,000 calls."""
+TOO_DEEP = "(nested too deep)"
+TIME_MAX = 3.2e12
+"""About 100,000 years in seconds; in milliseconds it still fits 64 bits."""
+
+_NAMES = ("user", "id", "project", "agent", "session")
+_TIMES = ("created_at", "updated_at", "occurred_at", "expires_at")
+
+
+def check_storable(memory: Memory) -> None:
+    """Raises StoreRefused, naming the field, for what no store will ever take. Nothing is cut off to make it fit."""
+    for name in _NAMES:
+        _check_text(name, getattr(memory, name) or "", NAME_BYTES_MAX)
+    _check_text("content", memory.content, CONTENT_BYTES_MAX)
+    for name in _TIMES:
+        _check_time(name, getattr(memory, name) or 0.0)
+    _check_time("source", memory.source.time)
+    if not math.isfinite(memory.importance):
+        raise StoreRefused("importance", "is not a finite number")
+    _check_text("metadata, source and key", _meta_text(memory), META_BYTES_MAX)
+
+
+def metadata_text(memory: Memory) -> str:
+    """The metadata as JSON text. Raises StoreRefused when it is not JSON (NaN, sets, lone surrogates, ...)."""
+    if depth_exceeds(memory.metadata, METADATA_DEPTH_MAX):
+        raise StoreRefused("metadata", f"is nested more than {METADATA_DEPTH_MAX} levels deep")
+    try:
+        text = json.dumps(memory.metadata, allow_nan=False, ensure_ascii=False)
+        text.encode()
+    except (TypeError, ValueError) as error:
+        raise StoreRefused("metadata", f"is not JSON: {type(error).__name__}") from None
+    return text
+
+
+def depth_exceeds(value: Any, depth_max: int) -> bool:
+    """Whether objects and lists are nested more than so many levels deep; a value that holds itself is."""
+    level = [value]
+    for _ in range(depth_max + 1):
+        level = [child for one in level for child in _children(one)]
+        if not level:
+            return False
+    return True
+
+
+def shallow(value: Any, depth: int = METADATA_DEPTH_MAX) -> Any:
+    """A value that was kept before there was a limit, without what lies deeper than it: copying it, or writing the
+    next version, must not fail for one memory."""
+    if not isinstance(value, dict | list):
+        return value
+    if depth == 0:
+        return TOO_DEEP
+    if isinstance(value, dict):
+        return {name: shallow(child, depth - 1) for name, child in value.items()}
+    return [shallow(child, depth - 1) for child in value]
+
+
+def _children(value: Any) -> Iterator[Any]:
+    """What a container holds; a container is one level, even an empty one."""
+    if isinstance(value, dict):
+        yield from value.values() or (None,)
+    elif isinstance(value, list | tuple):
+        yield from value or (None,)
+
+
+def _meta_text(memory: Memory) -> str:
+    source = {name: getattr(memory.source, name) for name in memory.source.__dataclass_fields__}
+    return json.dumps({"key": memory.key, "source": source, "metadata": metadata_text(memory)}, ensure_ascii=False)
+
+
+def _check_text(field: str, text: str, bytes_max: int) -> None:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise StoreRefused(field, "is not valid Unicode") from None
+    if size > bytes_max:
+        raise StoreRefused(field, f"has {size} bytes, the store keeps at most {bytes_max}")
+
+
+def _check_time(field: str, seconds: float) -> None:
+    if not abs(seconds) <= TIME_MAX:  # also NaN
+        raise StoreRefused(field, "is not a time within 100,000 years")

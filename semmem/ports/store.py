@@ -1,0 +1,100 @@
+"""What keeps memories and finds them by vector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
+
+
+class Store(Protocol):
+    """Keeps memories and finds them by vector.
+
+    Every call is bound to a scope and checks it inside: a memory of another user is never returned, changed,
+    counted or removed, whatever id is asked for. ``scope.project``, ``scope.agent`` and ``scope.session`` narrow
+    reads when given. Only the highest version of a memory id is ever visible.
+    """
+
+    async def open(self) -> None:
+        """Connect and make ready. Raises StoreUnavailable when waiting may help, StoreMismatch when the existing data
+        does not fit the configuration, another StoreError for what waiting will not mend either."""
+
+    async def close(self) -> None:
+        """Release everything. Idempotent."""
+
+    async def put(self, scope: Scope, memory: Memory) -> None:
+        """Write one version of a memory; it replaces lower versions of the same id. Putting it again changes nothing.
+
+        Raises StoreRefused for what is too long, not text or not JSON (``semmem.ports.storable``), and StoreError when
+        ``memory.user`` is not ``scope.user`` or the embedding is not usable.
+        """
+
+    async def search(
+        self,
+        scope: Scope,
+        vector: Vector,
+        *,
+        limit: int,
+        now: float,
+        types: Sequence[MemoryType] = (),
+        fresh: bool = False,
+    ) -> list[Hit]:
+        """The nearest active, unexpired memories, best first, ``score`` = ``cosine``.
+
+        ``types`` empty means all. ``fresh`` asks to see every write that finished before the call (it may wait for
+        it: never on the request path); without it a write may take a moment to show.
+        """
+
+    async def get(self, scope: Scope, memory_id: str) -> Memory | None:
+        """One memory of any status, or None when this scope has none with that id."""
+
+    async def list(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+    ) -> list[Memory]:
+        """Memories of any status, newest ``created_at`` first (ties by id)."""
+
+    async def forget(self, scope: Scope, memory_id: str) -> bool:
+        """Remove every version of one memory. False when there was none."""
+
+    async def forget_scope(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
+    ) -> int:
+        """Remove every memory of the scope, until a read that sees every write finds none; how many there were.
+
+        ``said_until``: only those that were said then or before.
+        """
+
+    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+        """How many memories (not versions) the scope has, of any status."""
+
+    async def health(self) -> None:
+        """One cheap round trip. Raises StoreError when the store does not answer."""
+
+
+class Sweepable(Protocol):
+    """What only housekeeping asks of a store: the calls that look at every user's memories. Raises StoreError."""
+
+    async def expired(self, now: float, *, limit: int) -> Sequence[tuple[str, str]]:
+        """(user, memory id) of memories whose time is over; of some a newer version may live on."""
+
+    async def sweep(self, now: float, *, expired: bool = True) -> int:
+        """Remove rows that no read shows (lower versions and, when asked, expired memories); how many."""
+
+
+class Purgeable(Protocol):
+    """What was removed also leaves the files."""
+
+    async def purge(self) -> bool:
+        """Rewrite what the files still keep of removed rows; reads go on meanwhile.
+
+        False when that is not in this process's hands (a server removes rows when it compacts). Killed at any moment
+        it loses nothing else. Raises StoreError or JournalError when it could not be done; try again later.
+        """
+
+
+class DiskBound(Protocol):
+    """A store that needs room on a disk of this machine."""
+
+    async def check_room(self) -> None:
+        """Raises StoreFull when nothing can be written now."""

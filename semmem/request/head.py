@@ -1,0 +1,53 @@
+"""The head of a request, read once: by every door in the same way, so that a user is the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """What is known of a request before its body. Header names are lower-case; a header sent twice has two values.
+
+    ``metadata`` is Envoy's dynamic metadata by namespace.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, tuple[str, ...]]
+    metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def header(self, name: str) -> str | None:
+        """The value of a header that was sent exactly once and is not empty."""
+        values = self.headers.get(name, ())
+        return values[0].strip() or None if len(values) == 1 else None
+
+    def first_header(self, names: tuple[str, ...]) -> str | None:
+        """The value of the first of these headers that has one."""
+        return next((value for name in names if (value := self.header(name))), None)
+
+    def metadata_at(self, path: tuple[str, ...]) -> Any:
+        """The value at a namespace and the keys below it; None for an empty path and where there is none."""
+        node: Any = self.metadata if path else None
+        for key in path:
+            if not isinstance(node, Mapping):
+                return None
+            node = node.get(key)
+        return node
+
+
+def read_headers(pairs: Iterable[tuple[str, bytes]]) -> dict[str, tuple[str, ...]]:
+    """Header values by lower-case name, in the order they came. The same for every door, so that a user is the same.
+
+    Bytes that are not UTF-8 are read as Latin-1, as HTTP once had it.
+    """
+    values: dict[str, list[str]] = {}
+    for key, raw in pairs:
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError:
+            text = raw.decode("latin-1")
+        values.setdefault(key.lower(), []).append(text)
+    return {name: tuple(texts) for name, texts in values.items()}

@@ -1,0 +1,81 @@
+"""What a request allows: reading memories, storing the turn, both or neither.
+
+Three voices: the operator's config, the request's headers, the request's body. The most restrictive wins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from semmem.memory import Controls
+from semmem.request.head import RequestHead
+
+MODE_HEADER = "x-semmem-memory"
+OFF_HEADERS = {
+    "x-disable-router-memory": frozenset({"true"}),
+    "x-omniroute-no-memory": frozenset({"true", "1", "yes"}),
+}
+ON_HEADER = "x-enable-memory"
+OWN_HEADER_PREFIX = "x-semmem-"
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """May this request's user's memories be read, and may its turn be stored and learnt from."""
+
+    read: bool
+    store: bool
+
+    def __and__(self, other: Permission) -> Permission:
+        return Permission(self.read and other.read, self.store and other.store)
+
+
+EVERYTHING = Permission(read=True, store=True)
+NOTHING = Permission(read=False, store=False)
+MODES = {
+    "on": EVERYTHING,
+    "read": Permission(read=True, store=False),
+    "write": Permission(read=False, store=True),
+    "off": NOTHING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionRules:
+    """The operator's voice. ``opt_in``: memory stays off unless the request asks for it."""
+
+    enabled: bool = True
+    opt_in: bool = False
+    auto_store: bool = True
+
+
+def permission(rules: PermissionRules, head: RequestHead, controls: Controls) -> Permission:
+    """What all three voices together allow."""
+    if not rules.enabled or (rules.opt_in and not _asked_for(head, controls)):
+        return NOTHING
+    config = Permission(read=True, store=rules.auto_store)
+    return config & _headers_allow(head) & _body_allows(controls)
+
+
+def _asked_for(head: RequestHead, controls: Controls) -> bool:
+    mode = (head.header(MODE_HEADER) or "").lower()
+    return controls.enabled is True or mode in ("on", "read", "write") or _says(head, ON_HEADER, frozenset({"true"}))
+
+
+def _headers_allow(head: RequestHead) -> Permission:
+    if any(_says(head, name, words) for name, words in OFF_HEADERS.items()):
+        return NOTHING
+    allowed = EVERYTHING
+    for value in head.headers.get(MODE_HEADER, ()):  # an unknown word restricts: somebody wanted something
+        allowed &= MODES.get(value.strip().lower(), NOTHING)
+    return allowed
+
+
+def _body_allows(controls: Controls) -> Permission:
+    if controls.enabled is False:
+        return NOTHING
+    return Permission(read=True, store=controls.auto_store is not False)
+
+
+def _says(head: RequestHead, name: str, words: frozenset[str]) -> bool:
+    return any(value.strip().lower() in words for value in head.headers.get(name, ()))

@@ -1,0 +1,1 @@
+"""Users' memories in this process, ready to be ranked."""

@@ -1,0 +1,299 @@
+"""Active users' memories in this process, ready to be ranked; everybody else's are loaded when they are asked for.
+
+It is a Store around the store: reads and writes pass through, and a write that passes shows in the user's index at
+once. What other replicas write shows when the index is older than ``staleness_s``, and is loaded again. From half that
+age on it is loaded behind the requests, so that a user who stays active never waits for it.
+
+A load reads all of the user's memories. When a write ends meanwhile, what was read may miss it, and it is read again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
+from semmem.ports.errors import StoreError, StoreTimeout
+from semmem.ports.store import Store
+from semmem.retrieval.index.memory_index import MemoryIndex
+
+Spawn = Callable[[str, Coroutine[Any, Any, Any]], asyncio.Task[Any]]
+"""Starts a task that somebody owns."""
+
+READS_MAX = 3
+"""How often memories are read for one load while writes go on. Then it is given up: what was read may hold a memory
+that was deleted meanwhile."""
+LATE_S = 30.0
+"""How long after it failed here (a deadline, a cancelled caller) a write may still be done in the store. What was read
+before that is read again after it: a memory whose deletion came late must not stay here until the process ends."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """One user's memories. ``index`` None: something was written since it was built."""
+
+    memories: dict[str, Memory]
+    index: MemoryIndex | None
+    read_at: float
+
+
+@dataclass(slots=True)
+class _Load:
+    task: asyncio.Task[MemoryIndex | StoreError | None]
+    overtaken: bool = False
+
+
+class HotMemories:
+    """``index`` gives what ranking needs of a user; the rest is the Store port, as ``store`` implements it.
+
+    At most ``users_max`` users and ``memories_max`` memories in all are kept, the least recently used go first. A user
+    has at most ``rows_max`` memories of any status. At most ``loads_max`` users are loaded at a time while no more than
+    ``loads_waiting_max`` wait for it; a place among them and each reading have ``load_timeout_s``.
+    ``staleness_s`` 0 keeps nothing: every search loads.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        spawn: Spawn,
+        users_max: int = 1000,
+        memories_max: int = 20_000,
+        rows_max: int = 5000,
+        staleness_s: float = math.inf,
+        loads_max: int = 4,
+        loads_waiting_max: int = 200,
+        load_timeout_s: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if users_max < 1 or memories_max < 1 or rows_max < 1 or loads_max < 1:
+            raise ValueError("users_max, memories_max, rows_max and loads_max must be at least 1")
+        self._store = store
+        self._spawn = spawn
+        self._users_max = users_max
+        self._memories_max = memories_max
+        self._rows_max = rows_max
+        self._staleness_s = staleness_s
+        self._loads_waiting_max = loads_waiting_max
+        self._load_timeout_s = load_timeout_s
+        self._clock = clock
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._loading: dict[str, _Load] = {}
+        self._slots = asyncio.Semaphore(loads_max)
+        self._builder = ThreadPoolExecutor(1, thread_name_prefix="memory index")
+        self._memories = 0
+        self._late_until: dict[str, float] = {}
+
+    @property
+    def users(self) -> int:
+        """How many users' memories are kept now."""
+        return len(self._kept)
+
+    @property
+    def memories(self) -> int:
+        """How many memories are kept now."""
+        return self._memories
+
+    # --- the index ---------------------------------------------------------------------------------------------------
+
+    def warm(self, user: str) -> None:
+        """Begin to load what a search by this user will need, if it is not here."""
+        if self._ready(user) is None:
+            self._load(user)
+
+    async def index(self, user: str, *, wait_s: float) -> MemoryIndex | None:
+        """The user's index; None when it cannot be had within ``wait_s`` (its load goes on). Raises StoreError."""
+        ready = self._ready(user)
+        if ready is not None:
+            return ready
+        load = self._load(user)
+        if load is None:
+            return None
+        await asyncio.wait({load.task}, timeout=wait_s)  # neither late nor cancelled does this end the load
+        if not load.task.done() or load.task.cancelled():
+            return None
+        loaded = load.task.result()
+        if isinstance(loaded, StoreError):
+            raise loaded
+        return loaded
+
+    def _ready(self, user: str) -> MemoryIndex | None:
+        kept = self._kept.get(user)
+        if kept is None or kept.index is None:
+            return None
+        now = self._clock()
+        if not self._is_current(user, kept, now):
+            return None
+        self._kept.move_to_end(user)
+        if now - kept.read_at > self._staleness_s / 2:
+            self._load(user)
+        return kept.index
+
+    def _is_current(self, user: str, kept: _Kept, now: float) -> bool:
+        missed_a_late_write = kept.read_at < self._late_until.get(user, -math.inf) <= now
+        return now - kept.read_at < self._staleness_s and not missed_a_late_write
+
+    def _load(self, user: str) -> _Load | None:
+        """The load that is under way for the user, or a new one; None when too many users wait for theirs."""
+        load = self._loading.get(user)
+        if load is None and len(self._loading) < self._loads_waiting_max:
+            load = self._loading[user] = _Load(self._spawn("load memories", self._prepare(user)))
+            load.task.add_done_callback(lambda _task: self._loading.pop(user, None))
+        return load
+
+    async def _prepare(self, user: str) -> MemoryIndex | StoreError | None:
+        """Read what is not here, build the index, and keep it. An error is an answer: nobody may be waiting for it."""
+        try:
+            async with asyncio.timeout(self._load_timeout_s) as limit, self._slots:
+                for _ in range(READS_MAX):
+                    load = self._loading[user]
+                    load.overtaken = False
+                    limit.reschedule(asyncio.get_running_loop().time() + self._load_timeout_s)
+                    read_at, memories = await self._read(user)
+                    limit.reschedule(None)  # a thread cannot be stopped: what it has begun is better used
+                    index = await self._build(memories.values())
+                    if not load.overtaken:
+                        self._keep(user, _Kept(memories, index, read_at))
+                        return index
+                return None
+        except StoreError as error:
+            return error
+        except TimeoutError:
+            return StoreTimeout(f"memories were not loaded within {self._load_timeout_s} s")
+
+    async def _build(self, memories: Iterable[Memory]) -> MemoryIndex:
+        """In a thread, one index at a time: each thread that computes delays the event loop by some milliseconds."""
+        live = [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
+        return await asyncio.get_running_loop().run_in_executor(self._builder, MemoryIndex, live)
+
+    async def _read(self, user: str) -> tuple[float, dict[str, Memory]]:
+        kept, now = self._kept.get(user), self._clock()
+        if kept is not None and kept.index is None and self._is_current(user, kept, now):
+            return kept.read_at, dict(kept.memories)
+        found = await self._store.list(Scope(user), limit=self._rows_max)
+        return now, {memory.id: _slim(memory) for memory in found}
+
+    def _keep(self, user: str, kept: _Kept) -> None:
+        self._drop(user)
+        if kept.read_at >= self._late_until.get(user, math.inf):
+            del self._late_until[user]
+        if self._staleness_s <= 0 or len(kept.memories) > self._memories_max:
+            return
+        self._kept[user] = kept
+        self._memories += len(kept.memories)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        while len(self._kept) > self._users_max or self._memories > self._memories_max:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, user: str) -> None:
+        kept = self._kept.pop(user, None)
+        if kept is not None:
+            self._memories -= len(kept.memories)
+
+    def forget_user(self, user: str) -> None:
+        """Read the user's memories anew: what was read before shows what must not be shown any more."""
+        self._overtake(user)
+        self._drop(user)
+
+    # --- the store ---------------------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        await self._store.open()
+
+    async def close(self) -> None:
+        await self._store.close()
+
+    async def put(self, scope: Scope, memory: Memory) -> None:
+        try:
+            await self._store.put(scope, memory)
+        except BaseException:  # it may have been written all the same
+            self._overtake(scope.user)
+            self._drop(scope.user)
+            self._may_be_late(scope.user)
+            raise
+        self._overtake(scope.user)
+        self._written(scope.user, memory)
+
+    async def search(
+        self,
+        scope: Scope,
+        vector: Vector,
+        *,
+        limit: int,
+        now: float,
+        types: Sequence[MemoryType] = (),
+        fresh: bool = False,
+    ) -> list[Hit]:
+        return await self._store.search(scope, vector, limit=limit, now=now, types=types, fresh=fresh)
+
+    async def get(self, scope: Scope, memory_id: str) -> Memory | None:
+        return await self._store.get(scope, memory_id)
+
+    async def list(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+    ) -> list[Memory]:
+        return await self._store.list(scope, types=types, limit=limit, offset=offset)
+
+    async def forget(self, scope: Scope, memory_id: str) -> bool:
+        with self._removing(scope.user):
+            return await self._store.forget(scope, memory_id)
+
+    async def forget_scope(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
+    ) -> int:
+        with self._removing(scope.user):
+            return await self._store.forget_scope(scope, types=types, said_until=said_until)
+
+    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+        return await self._store.count(scope, types=types)
+
+    async def health(self) -> None:
+        await self._store.health()
+
+    @contextmanager
+    def _removing(self, user: str) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._may_be_late(user)
+            raise
+        finally:
+            self._overtake(user)
+            self._drop(user)
+
+    def _may_be_late(self, user: str) -> None:
+        now = self._clock()
+        waiting = self._late_until.items()
+        self._late_until = {other: until for other, until in waiting if until > now or other in self._kept}
+        self._late_until[user] = now + LATE_S
+
+    def _overtake(self, user: str) -> None:
+        load = self._loading.get(user)
+        if load is not None:
+            load.overtaken = True
+
+    def _written(self, user: str, memory: Memory) -> None:
+        kept = self._kept.get(user)
+        if kept is None:
+            return
+        present = kept.memories.get(memory.id)
+        if present is not None and present.version >= memory.version:
+            return  # as in the store, a version is written once
+        self._memories += present is None
+        kept.memories[memory.id] = _slim(memory)
+        kept.index = None
+        self._make_room()
+
+
+def _slim(memory: Memory) -> Memory:
+    """Of a memory that is not recalled only id and version matter: an older version must not come back."""
+    return memory if memory.status is MemoryStatus.ACTIVE else replace(memory, content="", embedding=None)

@@ -1,0 +1,143 @@
+"""Everything that ranking needs of one user's live memories: their vectors, their words, their order in time.
+
+Nothing here waits or reads anything: an index is built in a worker thread and asked on the event loop. The formula and
+the figures behind the constants are in docs/quality.md, "How memories are ranked".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from semmem.memory import Memory, MemoryType, Scope, Vector
+from semmem.retrieval.answers import offered, wanted
+from semmem.retrieval.index.membership import Membership
+from semmem.retrieval.index.succession import Succession, said_at
+from semmem.retrieval.index.word_index import WordIndex
+from semmem.text.words import terms, words
+
+Floats = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
+
+KEYWORD_WEIGHT = 0.4
+"""Of the best keyword match, in units of cosine."""
+PAIR_WEIGHT = 0.4
+"""Of a memory that has all pairs of neighbouring words of the question."""
+ANSWER_WEIGHT = 0.1
+"""For each kind of answer that the question wants and the memory has."""
+SPEAKER_WEIGHT = 0.1
+"""Of a line of talk ("Ann: ...") whose speaker the question names."""
+ASKS_WEIGHT = 0.1
+"""Taken from a memory that ends with a question: what asks does not answer."""
+LONG_TERMS = 70
+"""A text of so many terms stands for itself: its neighbours say nothing about it, and it holds a relative of any word
+by chance. The shorter a text is, the more both count, in proportion."""
+
+_SPEAKER = re.compile(r"([^\W\d_][\w'’-]*(?: [^\W\d_][\w'’-]*)?):\s")
+_ENDS_ASKING = re.compile(r"[?？]\s*(?:\[[^\[\]]*\]\s*)?$")
+_NAME = re.compile(r"\w+(?:['’-]\w+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """One row per memory, in the order of ``MemoryIndex.memories``; each array has shape (n,), float32.
+
+    ``cosine``: in [-1, 1], 0 for a memory without an embedding or without a question's vector. ``keyword``: BM25, 0 or
+    more. ``coverage``: the share of the question's words, weighted by how rare they are, that the memory holds, 0 to 1.
+    ``fused``: what orders the memories, in units of cosine. All are 0 for memories that were not to be ranked.
+    """
+
+    cosine: Floats
+    keyword: Floats
+    coverage: Floats
+    fused: Floats
+
+
+class MemoryIndex:
+    """One user's memories, ready to be ranked. Immutable; ``memories`` are in the order of their ids."""
+
+    def __init__(self, memories: Sequence[Memory]) -> None:
+        self.memories = tuple(sorted(memories, key=lambda memory: memory.id))
+        texts = [memory.content for memory in self.memories]
+        said = [words(text) for text in texts]
+        documents = [terms(some) for some in said]
+        self._vectors = _stacked(self.memories)
+        self._words = WordIndex(documents)
+        lengths = np.array([len(document) for document in documents], dtype=np.float32)
+        self._brevity = np.clip(1.0 - lengths / LONG_TERMS, 0.0, 1.0, dtype=np.float32)
+        self._succession = Succession(self.memories)
+        self._offers = np.array([offered(*both) for both in zip(texts, said, strict=True)], dtype=np.float32)
+        self._asks = np.array([bool(_ENDS_ASKING.search(text)) for text in texts], dtype=np.float32)
+        self._rows_of_speaker = _by_speaker(texts)
+        self._membership = Membership(self.memories)
+        self._said_at = np.array([said_at(memory) for memory in self.memories], dtype=np.float64)
+        happened = (np.nan if memory.occurred_at is None else memory.occurred_at for memory in self.memories)
+        self._occurred_at = np.fromiter(happened, np.float64, len(self.memories))
+
+    def members(self, scope: Scope, types: Sequence[MemoryType], now: float) -> Mask:
+        """Which memories may be recalled in this scope now, shape (n,); ``types`` empty means all."""
+        return self._membership.within(scope, types, now)
+
+    def dated(self, start: float, end: float) -> Mask:
+        """Which memories were said, or tell of what happened, from ``start`` up to, not including, ``end``."""
+        said = (start <= self._said_at) & (self._said_at < end)
+        happened: Mask = (start <= self._occurred_at) & (self._occurred_at < end)
+        return said | happened
+
+    def scores(self, query: str, vector: Vector | None, members: Mask | None = None) -> Scores:
+        """How well each memory fits the question. ``members`` (n,) are those to rank, all by default.
+
+        ``vector`` None: by words alone. The same memories have the same scores in whatever order they were given.
+        """
+        chosen = np.ones(len(self.memories), dtype=np.bool_) if members is None else members
+        cosine = self._cosine(vector)
+        match = self._words.match(terms(words(query)))
+        keyword = match.keyword + self._brevity * match.related
+        best = float(keyword.max(initial=0.0, where=chosen))
+        similar = cosine + PAIR_WEIGHT * match.pairs + np.float32(KEYWORD_WEIGHT / best if best > 0 else 0.0) * keyword
+        fused = similar + self._brevity * self._succession.lent(similar, chosen) + self._agreement(query)
+        rows = (cosine, match.keyword, match.coverage, fused)
+        return Scores(*rows) if members is None else Scores(*(np.where(members, row, np.float32(0)) for row in rows))
+
+    def _cosine(self, vector: Vector | None) -> Floats:
+        if vector is None or self._vectors.shape[1:] != vector.shape or not np.isfinite(vector).all():
+            return np.zeros(len(self.memories), dtype=np.float32)
+        cosine: Floats = np.clip(self._vectors @ vector, -1.0, 1.0)
+        return cosine
+
+    def _agreement(self, query: str) -> Floats:
+        """What speaks for a memory beside its words and meaning."""
+        agreement = -ASKS_WEIGHT * self._asks
+        if self.memories and (kinds := wanted(query)):
+            agreement += ANSWER_WEIGHT * self._offers[:, kinds].sum(axis=1)
+        if self._rows_of_speaker:
+            for name in set(_NAME.findall(query)):
+                agreement[self._rows_of_speaker.get(name, [])] += SPEAKER_WEIGHT
+        return agreement
+
+
+def _stacked(memories: Sequence[Memory]) -> Floats:
+    """The vectors, shape (n, dimension); zeros for a memory without a finite one of the commonest length.
+
+    One NaN would otherwise reach the best score, by which every other memory is measured."""
+    lengths = [memory.embedding.size for memory in memories if memory.embedding is not None]
+    dimension = max(set(lengths), key=lambda length: (lengths.count(length), length), default=0)
+    vectors = np.zeros((len(memories), dimension), dtype=np.float32)
+    for row, memory in enumerate(memories):
+        if memory.embedding is not None and memory.embedding.size == dimension:
+            vectors[row] = memory.embedding
+    vectors[~np.isfinite(vectors).all(axis=1)] = 0.0
+    return vectors
+
+
+def _by_speaker(texts: Sequence[str]) -> dict[str, list[int]]:
+    """Rows of the lines of talk, by the names of who says them."""
+    rows: dict[str, list[int]] = {}
+    for row, text in enumerate(texts):
+        if line := _SPEAKER.match(text):
+            rows.setdefault(line[1], []).append(row)
+    return rows

@@ -1,0 +1,1 @@
+"""From a conversation to the text that memories are searched with."""

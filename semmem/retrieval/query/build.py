@@ -1,0 +1,152 @@
+"""From a conversation to the text that memories are searched with.
+
+A question that stands on its own is searched as it is. "How much?" means nothing without what came before; with the
+key terms of the messages before it, its similarity to the right memory rises from noise to certainty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from semmem.memory import Conversation, Role
+from semmem.retrieval.decide.greetings import is_social
+
+EARLIER_MESSAGES_MAX = 3
+"""How many user messages before the last one lend their key terms."""
+LOOKED_BACK_MAX = 50
+"""How far back those are looked for: a request may hold half a million thanks."""
+KEY_TERMS_MAX = 12
+_TERM_CHARS_MAX = 40
+_READ_CHARS_MAX = 2000
+_VAGUE_WORDS_MAX = 8
+_GAP = " … "
+
+_STOP_WORDS = frozenset(
+    (
+        # English
+        " a about actually after again all also am an and any anyone anything are as ask at be because been before"
+        " being but by can could did do does doing don't else ever for from get give go going got had has have"
+        " having he hello help her here hers hi him his how i i'd i'll i'm i've if in into is it it's its just"
+        " know let like ll look make many me mean might mine more most much must my need no not now of off ok"
+        " okay on one ones only or other others our out over please re really same say see shall she should show"
+        " so some something still such sure take tell than thank thanks that that's the their them then there"
+        " these they thing things think this those to too try two up us use ve very want was way we well were what"
+        " what's when where which while who whose why will with would yes yet you your"
+        # Spanish
+        " al algo como con cual cuál cuando cuándo cuánta cuántas cuánto cuántos de del donde dónde el ella"
+        " ellos en es esa ese eso esta este esto está la las le lo los me mi mis muy más no nos o otra otras otro"
+        " otros para pero por porque qué que quiero quién se ser si sobre su sus sí también te tengo tu tus un"
+        " una uno y ya yo"
+        # German
+        " aber als also am an andere anderen anderer auch auf aus bei bitte da das dass dein deine dem den denn"
+        " der des dies diese dieser dieses doch du ein eine einem einen einer er es für gibt hab habe haben"
+        " ich ihr im in ist ja jetzt kann kannst kein mal mein meine meinem meinen meiner mich mir mit"
+        " nach nein nicht noch nur oder sag schon sein sich sie sind so und uns viel viele vom von warum was"
+        " welche welcher wann wenn wer wie wieviel wir wird wo zu zum zur"
+        # French
+        " ai au autre autres aux avec avoir bien c'est ce ceci cela celle celui ces cette combien comme"
+        " dans des dis du elle elles en est et il ils j'ai je l'autre leur leurs lui ma mais mes moi mon même ne"
+        " non nos notre nous on ou où par pas pourquoi qu'est quand que quel quelle quelles quels qui"
+        " quoi s'il sa sans ses sont sur ta te tes toi tu un une va vos votre vous à ça être"
+    ).split()
+)
+_WORD = re.compile(r"[^\W_]+(?:['’.@-][^\W_]+)*")
+_CONTINUES = re.compile(
+    r"^(?:and|or|but|then|what about|how about|what else|what if|y|o|pero|und|oder|aber|et|ou|mais)\b"
+    r"|^(?:那么?|还有|另外)|呢[？?]?$"
+)
+_REFERS_BACK = re.compile(
+    r"\b(?:it|its|that|this|those|these|they|them|their|he|she|him|her|his|there|then|one|ones|other|others|another|same"
+    r"|former|latter|so|ese|esa|eso|otro|otra|él|ella|das|dies\w*|jene\w*|andere\w*|er|sie"
+    r"|ça|cela|celui|celle|autres?|il|elle|lui)\b"
+    r"|[它他她这那]"
+)
+_PRONOUN = re.compile(
+    r"\b(?:it|its|they|them|their|he|she|him|her|his|ones?|él|ella|lo|la|ihn|ihm|sie|elle|ils)\b", re.IGNORECASE
+)
+_BARE_WORDS_MAX = 3
+_BARE = re.compile(
+    r"^(?:in |for |to |at |by |until |since |from |and )?(?:which|what|who|whom|whose|how|when|where|too"
+    r"|wie|welche[rsmn]?|wer|quién|qué|cuál|cómo|quel(?:le)?s?|qui|comment)\b(?!['’]| (?:is|are|does|do|causes)\b)"
+)
+"""The beginning of a question that may be all there is of it: "Which seat?", "How often?", "What helped?"."""
+_PAST_BARE = re.compile(r"^(?:what|which|who|where) (?:was|were)\b")
+_FIRST_PERSON = re.compile(
+    r"\b(?:i|i'm|my|mine|me|we|our|us|ich|mein\w*|mir|mich|unser\w*|yo|mi|mis|nuestr\w+|je|mon|ma|mes|notre|nos)\b"
+)
+_CHINESE_VAGUE = re.compile(r"^(?:多少钱?|为什么|什么时候|在?哪里?|谁|怎么样?|几个?|哪个|什么)[？?。]?$")
+
+
+def build_query(conversation: Conversation, *, chars_max: int = 2000) -> str:
+    """The last user message, at most ``chars_max`` characters of it; key terms of earlier ones when it is vague.
+
+    Of a message that is too long its beginning and its end are kept: that is where people put the question. Empty
+    when the user has said nothing in words.
+    """
+    newest_first = (message.text for message in reversed(conversation.messages) if message.role is Role.USER)
+    last = _head_and_tail(next(newest_first, "").strip(), max(chars_max, _READ_CHARS_MAX))
+    if is_vague(last):
+        last = " ".join([last, *_key_terms(last, islice(newest_first, LOOKED_BACK_MAX))]).strip()
+    return _head_and_tail(last, chars_max)
+
+
+def is_vague(text: str) -> bool:
+    """Whether a message needs the ones before it: it is short, and asks of nothing by name or points back."""
+    line = text[:_READ_CHARS_MAX].casefold().strip(" ¿¡")
+    if _CHINESE_VAGUE.match(line) or (len(line) <= _VAGUE_WORDS_MAX and _CONTINUES.search(line)):
+        return True  # in Chinese a word is a character or two
+    words = _WORD.findall(line)
+    if len(words) > _VAGUE_WORDS_MAX:
+        return False
+    named = [word for word in words if word not in _STOP_WORDS]
+    if len(named) == 1:
+        return bool(_REFERS_BACK.search(line) or _CONTINUES.search(line)) or _is_bare(text, line, words, named[0])
+    if len(named) == 2 and not _FIRST_PERSON.search(line):
+        return bool(_PRONOUN.search(line) or _CONTINUES.search(line))
+    return not named
+
+
+def _is_bare(text: str, line: str, words: Sequence[str], name: str) -> bool:
+    """Whether a short question asks for a property without saying whose: "Which seat?", not "Who is Emma?"."""
+    if _FIRST_PERSON.search(line) or name.title() in text[1:]:
+        return False
+    return (len(words) <= _BARE_WORDS_MAX and bool(_BARE.search(line))) or bool(_PAST_BARE.search(line))
+
+
+def key_words(text: str) -> frozenset[str]:
+    """The words of a text that carry meaning, in small letters."""
+    words = (word.casefold().replace("’", "'") for word in _WORD.findall(text))
+    return frozenset(word for word in words if word not in _STOP_WORDS and len(word) <= _TERM_CHARS_MAX)
+
+
+def _key_terms(last: str, earlier: Iterable[str]) -> list[str]:
+    """Words that carry meaning, newest message first, each once, none that the last message has."""
+    seen = {word.casefold() for word in _WORD.findall(last)}
+    terms: list[str] = []
+    for text in islice(_telling(earlier), EARLIER_MESSAGES_MAX):
+        for term in _WORD.findall(_head_and_tail(text, _READ_CHARS_MAX)):
+            key = term.casefold().replace("’", "'")
+            if key in seen or key in _STOP_WORDS or len(term) > _TERM_CHARS_MAX:
+                continue
+            seen.add(key)
+            terms.append(term)
+            if len(terms) == KEY_TERMS_MAX:
+                return terms
+    return terms
+
+
+def _telling(earlier: Iterable[str]) -> Iterator[str]:
+    """Without thanks and greetings, which would use up the few places."""
+    return (text for text in earlier if text and not text.isspace() and not is_social(text))
+
+
+def _head_and_tail(text: str, chars_max: int) -> str:
+    if len(text) <= chars_max:
+        return text
+    room = chars_max - len(_GAP)
+    if room < 2:
+        return text[:chars_max]
+    head = room - room // 2
+    return text[:head] + _GAP + text[-(room // 2) :]

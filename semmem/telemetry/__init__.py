@@ -1,0 +1,1 @@
+"""What happened, counted: every metric, and the wrappers that measure. No other room counts."""

@@ -1,0 +1,237 @@
+"""Patterns over word classes, and what each means. A row of RULES is tried at every place in the table's order."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+from semmem.text.times import calendar, chinese
+from semmem.text.times.calendar import EARLIEST_S, LATEST_S, Interval, Towards
+from semmem.text.times.lexicon import TELLING
+from semmem.text.times.tokens import tokens
+
+INTERVALS_MAX = 16
+"""How many times are read out of one text; those after it are not."""
+
+_DIGIT_OR_CHINESE = re.compile(r"[0-9天年月周期拜]")
+_WORDS = re.compile(r"[^\W\d_]+")
+STEPS = {"L": -1, "l": -1, "T": 0, "X": 1, "x": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The classes of one match and their values. ``get`` gives the first value of any of some classes."""
+
+    classes: str
+    values: tuple[Any, ...]
+    now: float
+    today: date
+    towards: Towards
+
+    def get(self, letters: str, nth: int = 0) -> Any:
+        places = [i for i, letter in enumerate(self.classes) if letter in letters]
+        return self.values[places[nth]] if len(places) > nth else None
+
+    @property
+    def step(self) -> int:
+        return next(STEPS[letter] for letter in self.classes if letter in STEPS)
+
+    def nearest(self, of_year: Callable[[int], Interval | None]) -> Interval | None:
+        """Of what comes once a year: the latest that has begun, or the first that is not over."""
+        year = self.today.year
+        if self.towards == "future":
+            return self._first(of_year, (year - 1, year, year + 1), lambda found: found.end > self.now)
+        return self._first(of_year, (year + 1, year, year - 1), lambda found: found.start <= self.now)
+
+    def stepped(self, of_year: Callable[[int], Interval | None]) -> Interval | None:
+        """Of what comes once a year: the last that is over, this year's, or the next that has not begun."""
+        year = self.today.year
+        if self.step < 0:
+            return self._first(of_year, (year, year - 1, year - 2), lambda found: found.end <= self.now)
+        if self.step > 0:
+            return self._first(of_year, (year, year + 1), lambda found: found.start > self.now)
+        return of_year(year)
+
+    def _first(
+        self, of_year: Callable[[int], Interval | None], years: tuple[int, ...], fits: Callable[[Interval], bool]
+    ) -> Interval | None:
+        found = (of_year(year) for year in years)
+        return next((interval for interval in found if interval and fits(interval)), None)
+
+
+def intervals(text: str, now: float, *, towards: Towards = "past") -> list[Interval]:
+    """The times that ``text`` names, in its order, each once, at most INTERVALS_MAX.
+
+    ``now`` is seconds since the epoch; outside 1900 to 2200 nothing is read. ``towards`` decides what may be either
+    (see Towards); "tomorrow" and "last week" are what they are. "in two weeks" is a date only towards the future:
+    else it may be how long something took. Never raises.
+    """
+    if not (math.isfinite(now) and EARLIEST_S <= now < LATEST_S) or not _may_name_a_time(text):
+        return []
+    today = datetime.fromtimestamp(now, UTC).date()
+    named: list[Interval] = []
+    for interval in _named(text, now, today, towards):
+        if interval not in named:
+            named.append(interval)
+        if len(named) == INTERVALS_MAX:
+            break
+    return named
+
+
+def _may_name_a_time(text: str) -> bool:
+    """A quick no for most texts."""
+    if _DIGIT_OR_CHINESE.search(text):
+        return True
+    return not TELLING.isdisjoint(_WORDS.findall(text.casefold()))
+
+
+def _named(text: str, now: float, today: date, towards: Towards) -> Iterator[Interval]:
+    read = tokens(text)
+    for match in _ANY.finditer(read.classes):
+        start, end = match.span()
+        found = Found(match.group(), read.values[start:end], now, today, towards)
+        interval = _BUILDERS[match.lastgroup or ""](found)
+        if interval and (bounded := _bounded(interval, _modifier(read.classes, start), now)):
+            yield bounded
+    yield from chinese.intervals(text, now, today, towards)
+
+
+def _modifier(classes: str, start: int) -> str:
+    """The match's own first class, or the one before it, "the" left out."""
+    if classes[start] in "sbv":
+        return classes[start]
+    return classes[max(start - 2, 0) : start].rstrip("t")[-1:]
+
+
+def _bounded(interval: Interval, modifier: str, now: float) -> Interval | None:
+    """Since, before and after make a longer time of it."""
+    if modifier == "s":
+        return Interval(interval.start, max(now, interval.end))
+    if modifier == "b":
+        return Interval(EARLIEST_S, interval.start) if interval.start > EARLIEST_S else None
+    if modifier == "v":
+        return Interval(interval.end, now) if interval.end < now else None
+    return interval
+
+
+# --- what a pattern means --------------------------------------------------------------------------------------------
+
+
+def _whole_date(found: Found) -> Interval | None:
+    dated: Interval | None = found.get("DZr")
+    return dated
+
+
+def _years(found: Found) -> Interval | None:
+    first, last = found.get("Y"), found.get("Y", 1)
+    return calendar.year(first, last - first + 1) if last >= first else None
+
+
+def _months(found: Found) -> Interval | None:
+    first, last, year = found.get("Mmci"), found.get("Mmci", 1), found.get("Y")
+    end = calendar.month(year, last) if year else found.nearest(lambda each: calendar.month(each, last))
+    if end is None:
+        return None
+    end_year = datetime.fromtimestamp(end.start, UTC).year
+    start = calendar.month(end_year - (first > last), first)
+    return Interval(start.start, end.end) if start else None
+
+
+def _day_of_month(found: Found) -> Interval | None:
+    month, number, year = found.get("Mmci"), found.get("NO"), found.get("Y")
+    if year:
+        return calendar.day_of(year, month, number)
+    return found.nearest(lambda each: calendar.day_of(each, month, number))
+
+
+def _month_of_year(found: Found) -> Interval | None:
+    month, year = found.get("Mmci"), found.get("Y")
+    if year is None:
+        if found.get("U") != "year":
+            return None
+        year = found.today.year + found.step
+    return calendar.month(year, month)
+
+
+def _month(found: Found) -> Interval | None:
+    month = found.get("Mmci")
+    if any(letter in STEPS for letter in found.classes):
+        return found.stepped(lambda each: calendar.month(each, month))
+    return found.nearest(lambda each: calendar.month(each, month))
+
+
+def _season(found: Found) -> Interval | None:
+    name, year = found.get("S"), found.get("Y")
+    if found.get("U") not in (None, "year"):
+        return None
+    if found.get("U"):
+        year = found.today.year + found.step
+    return calendar.season(year, name) if year else found.stepped(lambda each: calendar.season(each, name))
+
+
+def _weekday(found: Found) -> Interval | None:
+    number = found.get("Ww")
+    if any(letter in STEPS for letter in found.classes):
+        return calendar.weekday(found.today, number, found.step)
+    if found.towards == "future":
+        return calendar.coming_weekday(found.today, number)
+    return calendar.weekday(found.today, number, -1)
+
+
+def _unit(found: Found) -> Interval | None:
+    return calendar.whole(found.today, found.step, found.get("UP"))
+
+
+def _last_units(found: Found) -> Interval | None:
+    return calendar.window(found.today, found.get("N"), found.get("U"))
+
+
+def _ago(found: Found) -> Interval | None:
+    return calendar.back(found.today, found.get("Na"), found.get("U"))
+
+
+def _ahead(found: Found) -> Interval | None:
+    if found.get("R") is None and (found.towards == "past" or found.get("I") != "in"):
+        return None
+    return calendar.back(found.today, -found.get("Na"), found.get("U"))
+
+
+def _year(found: Found) -> Interval | None:
+    return calendar.year(found.get("Y")) if found.get("U") in (None, "year") else None
+
+
+_ANY_MONTH = "[Mmci]"
+_BEFORE = "[Isbv]?"
+"""What may stand before a month with more behind it, so that the longer reading is the first one."""
+
+RULES: tuple[tuple[str, Callable[[Found], Interval | None]], ...] = (
+    (r"k[WUMS]P?", lambda _found: None),  # every Monday morning
+    (r"D|[Ins]Z|[FI]r", _whole_date),
+    (r"FYoY", _years),
+    (rf"F{_ANY_MONTH}o{_ANY_MONTH}(?:,?Y)?", _months),
+    (rf"[NO]f?{_ANY_MONTH}f?,?Y|[nIt]N\.{_ANY_MONTH}Y?|Of?{_ANY_MONTH}|N[Mm]|Nf{_ANY_MONTH}", _day_of_month),
+    (
+        rf"[tn]N{_ANY_MONTH}(?:f?,?Y)?|{_BEFORE}(?:{_ANY_MONTH}[NO],?Y|[Mmc](?:O|N(?!p))|iO|{_ANY_MONTH}tO)",
+        _day_of_month,
+    ),
+    (rf"{_BEFORE}{_ANY_MONTH}(?:[,f]?Y(?!p)|f?t?[LTX]U|f?t?U[lxL])|[LTX]UI{_ANY_MONTH}", _month_of_year),
+    (rf"[LX]{_ANY_MONTH}|T[Mmi]|{_ANY_MONTH}[lxL](?!U)", _month),
+    (rf"[Is]-?{_ANY_MONTH}|[bv][Mmi]|[eU]f{_ANY_MONTH}|M", _month),
+    (r"S,?f?Y|Sf?t?[LTX]U", _season),
+    (r"[LTX]S|S[lxL]", _season),
+    (r"[LTX][Ww](?!p)|W[lxL]|nt?[Ww](?!p)|WP", _weekday),
+    (r"LNf?U|NlU", _last_units),
+    (r"[Na]f?UA|H[Na]f?U", _ago),
+    (r"[Na]f?UR|I[Na]f?U", _ahead),
+    (r"d", lambda found: calendar.day(found.today + found.get("d") * calendar.DAY)),
+    (r"[LX]U(?!f)|TU|[LT]P|U[lxL]", _unit),
+    (r"KY", lambda found: calendar.quarter(found.get("Y"), found.get("K"))),
+    (r"It?E", lambda found: calendar.year(found.get("E"), 10)),
+    (r"[Isbv]t?Y(?!p)|efY|UY", _year),
+)
+_BUILDERS = {f"rule{i}": builder for i, (_, builder) in enumerate(RULES)}
+_ANY = re.compile("|".join(f"(?P<rule{i}>{pattern})" for i, (pattern, _) in enumerate(RULES)))

@@ -1,0 +1,117 @@
+"""Which session a conversation is, and which turn an answer belongs to."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from semmem.memory import Conversation, Scope
+from semmem.ports.errors import JournalError
+from semmem.text.digest import digest
+from semmem.text.recent import Recent
+from semmem.turns.ids import session_key
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The turn that an answer belongs to, and the API's name for the answer."""
+
+    turn_id: str
+    session: str
+    answer_id: str
+    user: str = ""
+
+
+class SessionRecords(Protocol):
+    """What the journal knows of sessions."""
+
+    async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None: ...
+
+    async def turn_of_answer(self, user: str, answer_id: str) -> tuple[str, str] | None: ...
+
+
+class Sessions:
+    """Names the session of a conversation.
+
+    A header names it; else the API's own conversation; else the answer that the request goes on from leads to it; else
+    it is derived from its words, as ``<key>.<start>`` with a new start after ``idle_s`` seconds of silence.
+
+    The most recent ``sessions_max`` of each kind are remembered in process; beyond that, after a restart and on another
+    replica the journal is asked. A journal that does not say within ``lookup_timeout_s`` makes it a new session: no
+    turn is lost for the want of a name.
+    """
+
+    def __init__(
+        self,
+        records: SessionRecords,
+        *,
+        idle_s: float = 1800.0,
+        lookup_timeout_s: float = 0.1,
+        sessions_max: int = 10_000,
+    ) -> None:
+        self._records = records
+        self._idle_s = idle_s
+        self._lookup_timeout_s = lookup_timeout_s
+        self._seen = Recent[tuple[float, float, str]](sessions_max)
+        self._turns = Recent[tuple[str, str]](sessions_max)
+        self._answers = Recent[Answered](sessions_max)
+        self._latest = Recent[Answered](sessions_max)
+
+    async def name(self, scope: Scope, conversation: Conversation, now: float) -> str:
+        """The session's name. Never raises."""
+        if named := scope.session or conversation.conversation_id:
+            return named
+        if conversation.previous_id:
+            before = await self.answered(scope.user, conversation.previous_id)
+            return before.session if before else "r_" + digest(scope.user, conversation.previous_id)
+        key = session_key(scope, conversation)
+        start, last, _ = self._seen.get(key) or (0.0, -math.inf, "")
+        if now - last > self._idle_s:
+            lookup = self._records.session_start(scope.user, key, seen_since=now - self._idle_s)
+            found = await self._within(lookup)
+            start = now if found is None else found
+        self._seen.put(key, (start, now, scope.user))
+        return f"{key}.{int(start)}"
+
+    async def answered(self, user: str, answer_id: str) -> Answered | None:
+        """The user's turn that was answered under this name. Never raises."""
+        known = self._answers.get(digest(user, answer_id))
+        if known is not None:
+            return known
+        found = await self._within(self._records.turn_of_answer(user, answer_id))
+        return Answered(*found, answer_id) if found is not None else None
+
+    def opened(self, turn_id: str, scope: Scope) -> None:
+        """A turn began; its answer may be asked for before the journal has it."""
+        self._turns.put(turn_id, (scope.user, scope.session or ""))
+
+    def closed(self, turn_id: str, answer_id: str) -> None:
+        """A turn was answered under this name."""
+        if (turn := self._turns.get(turn_id)) is not None:
+            user, session = turn
+            answered = Answered(turn_id, session, answer_id, user)
+            self._answers.put(digest(user, answer_id), answered)
+            self._latest.put(digest(user, session), answered)
+
+    def latest(self, scope: Scope) -> Answered | None:
+        """The newest answer of a session, as far as this process saw it."""
+        return self._latest.get(digest(scope.user, scope.session)) if scope.session else None
+
+    def forget(self, user: str) -> None:
+        """Nothing of what the user said until now is gone on from."""
+        self._seen.drop(lambda entry: entry[2] == user)
+        self._turns.drop(lambda entry: entry[0] == user)
+        for answers in (self._answers, self._latest):
+            answers.drop(lambda entry: entry.user == user)
+
+    async def _within(self, lookup: Awaitable[T | None]) -> T | None:
+        try:
+            async with asyncio.timeout(self._lookup_timeout_s):
+                return await lookup
+        except (TimeoutError, JournalError):
+            return None

@@ -1,0 +1,78 @@
+"""Settings -> parts, as assembly.py: the API's door, what it takes, and the listeners that speak HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from fastapi import APIRouter, FastAPI
+
+from semmem.config import settings as sections
+from semmem.config.settings import Settings
+from semmem.extraction.screen import Ruling, screen_text
+from semmem.management.api import May, create_api
+from semmem.management.door import DoorRules
+from semmem.management.fields import MetadataLimits
+from semmem.management.memories import Memories
+from semmem.management.purging import Purging
+from semmem.management.server import HttpListener
+from semmem.management.write_screen import WriteScreen
+from semmem.retrieval.context import FENCE_MARKERS
+from semmem.telemetry.metrics import Metrics
+from semmem.wiring import parts as assembly
+
+
+def api(
+    settings: Settings,
+    memories: Memories,
+    metrics: Metrics,
+    *,
+    more: Sequence[Callable[[May], APIRouter]],
+    purging: Purging | None = None,
+) -> FastAPI:
+    return create_api(
+        memories,
+        assembly.access(settings),
+        metrics,
+        door=door(settings),
+        metadata=metadata_limits(settings),
+        screening=write_screen(settings, lambda result, why: metrics.api_screened.labels(result, why).inc()),
+        more=more,
+        purging=purging,
+    )
+
+
+def door(settings: Settings) -> DoorRules:
+    rules = settings.listeners.api
+    return DoorRules(
+        allowed_hosts=(rules.host, *rules.allowed_hosts),
+        allowed_origins=rules.allowed_origins,
+        body_bytes_max=rules.body_bytes_max,
+        body_values_max=rules.body_values_max,
+        body_timeout_s=rules.body_timeout_s,
+    )
+
+
+def metadata_limits(settings: Settings) -> MetadataLimits:
+    rules = settings.listeners.api
+    return MetadataLimits(
+        depth_max=rules.metadata_depth_max, keys_max=rules.metadata_keys_max, bytes_max=rules.metadata_bytes_max
+    )
+
+
+def write_screen(settings: Settings, on_judged: Callable[[str, str], None]) -> WriteScreen:
+    """What the API is told is as long as the API says; otherwise as what is learnt."""
+    rules = settings.memory.write_screen
+    screening = partial(
+        screen_text,
+        on_secret=Ruling(rules.secrets),
+        on_instruction=Ruling(rules.instructions),
+        own_markers=FENCE_MARKERS,
+    )
+    return WriteScreen(screening, on_judged=on_judged)
+
+
+def http_listener(application: object, where: sections.HttpListenerSection) -> HttpListener:
+    return HttpListener(
+        application, where.address, connections_max=where.connections_max, head_timeout_s=where.head_timeout_s
+    )

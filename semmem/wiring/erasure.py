@@ -1,0 +1,103 @@
+"""Settings -> parts, as assembly.py: what forgets, and all that this process has to forget with it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from semmem.background import JournalWriter
+from semmem.config.settings import Settings
+from semmem.lifecycle.erasure import Erasure, Receipt
+from semmem.lifecycle.hiding_store import HidingStore
+from semmem.lifecycle.holds import Holds
+from semmem.lifecycle.marks import Marks
+from semmem.memory import Forgetting
+from semmem.ports.store import Store
+from semmem.retrieval.index.hot_memories import HotMemories
+from semmem.retrieval.injection_cache import InjectionCache
+from semmem.telemetry.access_statistics import AccessRecorder
+from semmem.turns.sessions import Sessions
+from semmem.wiring.parts import Backends
+
+CREATE_LEASE_S = 20.0
+"""How long a hold outlives a process that died: shorter than others wait for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """The store as it is, the same without what is being erased, and what that is."""
+
+    everything: Store
+    shown: HidingStore
+    marks: Marks
+
+
+def hidden(everything: Store) -> Hidden:
+    marks = Marks()
+    return Hidden(everything, HidingStore(everything, marks), marks)
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """What this process keeps of users in memory, as an erasure wants it (lifecycle.erasure.InProcess)."""
+
+    writer: JournalWriter
+    memories: HotMemories
+    shown: HidingStore
+    blocks: InjectionCache
+    sessions: Sessions
+    notes: AccessRecorder
+
+    def forget(self, what: Forgetting) -> tuple[int, list[str]]:
+        user = what.scope.user
+        self.memories.forget_user(user)
+        self.blocks.changed(user, what.memory_id)
+        if what.takes_user:
+            self.sessions.forget(user)
+        return self.writer.forget(what) if what.takes_turns else (0, [])
+
+    async def settled(self, user: str, *, timeout_s: float) -> None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.shown.puts_ended(user)
+                await self.notes.settled()
+        except TimeoutError:  # what comes later is refused or taken back by whoever writes it
+            pass
+
+    def forget_memories(self, user: str, memory_ids: Sequence[str] | None) -> None:
+        self.notes.forget(user, memory_ids)
+
+
+def erasure(
+    settings: Settings,
+    backends: Backends,
+    hidden: Hidden,
+    here: Here,
+    on_end: Callable[[str, Receipt], None],
+) -> Erasure:
+    rules = settings.erasure
+    return Erasure(
+        backends.store,
+        hidden.everything,
+        backends.journal,
+        hidden.marks,
+        here,
+        clock=time.time,
+        wait_s=rules.wait_s,
+        answer_s=rules.answer_s,
+        hidden_s=rules.hidden_s,
+        pending_max=rules.pending_max,
+        on_end=on_end,
+    )
+
+
+def holds(settings: Settings, backends: Backends) -> Holds:
+    """One line for all of the API's calls that change memories."""
+    return Holds(
+        backends.journal,
+        clock=time.time,
+        lease_s=CREATE_LEASE_S,
+        callers_max=settings.memory.creates_waiting_max,
+    )

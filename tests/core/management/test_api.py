@@ -1,0 +1,435 @@
+"""The REST API: shapes, access, and that nobody reaches somebody else's memories."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from semmem.backends.in_process import InProcessStore
+from semmem.backends.sql.journal import SqlJournal
+from semmem.extraction.contradiction import judge
+from semmem.extraction.dedup import Dedup
+from semmem.lifecycle.quota import Quota
+from semmem.management.access import AccessRules
+from semmem.management.api import create_api
+from semmem.management.curation import Curation
+from semmem.management.curation_api import curation_routes
+from semmem.management.memories import Memories
+from semmem.memory import Memory, Scope, Turn
+from semmem.ports.errors import StoreUnavailable
+from semmem.ports.history import Uses
+from semmem.ports.learning import BatchRules
+from semmem.ports.models import LanguageModel
+from semmem.retrieval.recall import Recall, RecallRules
+from semmem.telemetry.metrics import Metrics
+from semmem.upkeep.consolidation import Consolidator
+from semmem.upkeep.summaries import Summariser, SummaryRules
+from tests.erasing import Erasing
+from tests.fakes import HashEmbedder, hot
+
+ADMIN = {"authorization": "Bearer secret-token"}
+ALICE = {"x-user-id": "alice"}
+JSON = {"content-type": "application/json"}
+NOW = 1_800_000_000.0
+
+
+def life(store: InProcessStore, journal: SqlJournal, model: LanguageModel | None = None) -> Curation:
+    consolidator = Consolidator(store, journal, journal, cosine_min=0.7)
+    rules = SummaryRules(cosine_min=0.3, size_min=2)
+    summariser = Summariser(store, journal, journal, HashEmbedder(), model, rules)
+    dedup = Dedup(store, journal, judge=judge, work=journal)
+    return Curation(store, journal, dedup, consolidator, summariser, clock=lambda: NOW, hold_wait_s=0.0)
+
+
+class Breakable(InProcessStore):
+    broken = False
+
+    async def get(self, scope: Scope, memory_id: str) -> Memory | None:
+        if self.broken:
+            raise StoreUnavailable("the address of the store")
+        return await super().get(scope, memory_id)
+
+
+class Api:
+    """The application, called over ASGI, and what stands behind it."""
+
+    def __init__(self, journal: SqlJournal) -> None:
+        self.store = Breakable()
+        self.journal = journal
+        self.metrics = Metrics()
+        quota = Quota(self.store, journal, memories_max=5)
+        recall = Recall(hot(self.store), HashEmbedder(), RecallRules(threshold=0.2))
+        self.erasing = Erasing(self.store, journal, clock=lambda: NOW)
+        self.memories = Memories(
+            self.erasing.store,
+            HashEmbedder(),
+            journal,
+            quota,
+            recall,
+            clock=lambda: NOW,
+            erasure=self.erasing.erasure,
+            holds=self.erasing.holds,
+            after=self.erasing.after,
+        )
+        access = AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",))
+        self.life = life(self.store, journal)
+        self.app = create_api(self.memories, access, self.metrics, more=[partial(curation_routes, self.life)])
+        self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://semmem")
+
+    async def add(self, content: str, user: str = "alice", **fields: Any) -> dict[str, Any]:
+        response = await self.client.post(
+            "/v1/memory", json={"content": content, "user_id": user, **fields}, headers=ADMIN
+        )
+        assert response.status_code == 201, response.text
+        created: dict[str, Any] = response.json()
+        return created
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[Api]:
+    journal = SqlJournal(tmp_path / "journal.db")
+    await journal.open()
+    api = Api(journal)
+    await api.store.open()
+    yield api
+    await api.client.aclose()
+    await journal.close()
+
+
+async def test_a_created_memory_is_shown_as_it_is(api: Api) -> None:
+    created = await api.add("User likes tea", type="semantic", project_id="p", metadata={"a": 1}, importance=0.9)
+    got = (await api.client.get(f"/v1/memory/{created['id']}", params={"user_id": "alice"}, headers=ADMIN)).json()
+    assert got == created
+    assert got["id"].startswith("mem_")
+    assert {name: got[name] for name in ("version", "type", "content", "user_id", "project_id", "status")} == {
+        "version": 1,
+        "type": "semantic",
+        "content": "User likes tea",
+        "user_id": "alice",
+        "project_id": "p",
+        "status": "active",
+    }
+    assert got["created_at"] == "2027-01-15T08:00:00.000Z"
+    assert got["source"]["role"] == "api"
+
+
+async def test_a_list_is_paged_newest_first_with_its_total(api: Api) -> None:
+    for number in range(5):
+        await api.add(f"User has memory {number}", type="procedural" if number % 2 else "semantic")
+    params: dict[str, Any] = {"user_id": "alice", "limit": 2, "offset": 1}
+    page = (await api.client.get("/v1/memory", params=params, headers=ADMIN)).json()
+    assert (len(page["memories"]), page["total"], page["limit"], page["offset"]) == (2, 5, 2, 1)
+    typed = (
+        await api.client.get("/v1/memory", params={"user_id": "alice", "type": "procedural"}, headers=ADMIN)
+    ).json()
+    assert typed["total"] == 2
+
+
+async def test_the_same_key_is_the_same_memory_in_a_new_version(api: Api) -> None:
+    first = await api.add("User lives in Porto", key="home")
+    second = await api.add("User lives in Lisbon", key="home")
+    other = await api.add("User lives in Oslo", user="bob", key="home")
+    assert (second["id"], second["version"]) == (first["id"], 2)
+    assert other["id"] != first["id"]
+    history = await api.client.get(f"/v1/memory/{first['id']}/history", params={"user_id": "alice"}, headers=ADMIN)
+    assert [version["content"] for version in history.json()["versions"]] == ["User lives in Porto"]
+
+
+async def test_beyond_the_limit_the_least_valuable_goes(api: Api) -> None:
+    for number in range(6):
+        await api.add(f"User has memory {number}", importance=0.1 if number == 3 else 0.5)
+    listed = (await api.client.get("/v1/memory", params={"user_id": "alice"}, headers=ADMIN)).json()["memories"]
+    assert {memory["content"] for memory in listed} == {f"User has memory {number}" for number in (0, 1, 2, 4, 5)}
+
+
+async def test_search_tells_the_cosine(api: Api) -> None:
+    await api.add("User likes green tea")
+    await api.add("User drives a truck")
+    query = {"query": "green tea", "user_id": "alice"}
+    found = (await api.client.post("/v1/memory/search", json=query, headers=ADMIN)).json()
+    assert [memory["content"] for memory in found["memories"]] == ["User likes green tea"]
+    [best] = found["memories"]
+    assert 0.2 <= best["cosine"] <= 1
+    assert best["keyword"] > 0
+    assert best["score"] >= best["cosine"]
+    assert (found["strategy"], found["path"]) == ("hybrid", "hot")
+
+
+async def test_a_search_finds_what_says_the_very_same(api: Api) -> None:
+    await api.add("User likes green tea")
+    query = {"query": "User likes green tea", "user_id": "alice"}
+    assert (await api.client.post("/v1/memory/search", json=query, headers=ADMIN)).json()["total"] == 1
+
+
+async def test_a_preview_says_of_each_memory_why_it_was_kept_or_cut(api: Api) -> None:
+    for content in ("User likes green tea", "User drives a truck", "User likes green tea very much"):
+        await api.add(content)
+    asked = {"query": "Which green tea do I like?", "user_id": "alice", "limit": 1}
+    found = (await api.client.post("/v1/memory/preview", json=asked, headers=ADMIN)).json()
+    verdicts = {memory["content"]: memory["reason"] for memory in found["memories"]}
+    assert verdicts == {
+        "User likes green tea": "kept",
+        "User likes green tea very much": "limit",
+        "User drives a truck": "below_threshold",
+    }
+    assert [memory["kept"] for memory in found["memories"]] == [True, False, False]
+    assert "User likes green tea" in found["block"]
+    assert "truck" not in found["block"]
+    assert found["tokens"] > found["memories"][0]["tokens"] > 0
+    assert (found["query"], found["gate"], found["strategy"], found["path"]) == (
+        asked["query"],
+        "search",
+        "hybrid",
+        "hot",
+    )
+
+
+async def test_a_preview_of_a_conversation_knows_what_was_said_and_what_the_gate_would_say(api: Api) -> None:
+    await api.add("User likes green tea")
+    said = [{"role": "user", "content": "I like green tea."}, {"role": "user", "content": "Which green tea do I like?"}]
+    asked = {"messages": said, "user_id": "alice"}
+    found = (await api.client.post("/v1/memory/preview", json=asked, headers=ADMIN)).json()
+    assert [memory["reason"] for memory in found["memories"]] == ["already_said"]
+    assert (found["block"], found["tokens"]) == ("", 0)
+    hello = {"query": "hello", "user_id": "alice", "strategy": "recent"}
+    found = (await api.client.post("/v1/memory/preview", json=hello, headers=ADMIN)).json()
+    assert (found["gate"], found["strategy"], len(found["memories"])) == ("greeting", "recent", 1)
+
+
+@pytest.mark.parametrize("body", [{}, {"query": "tea", "messages": [{"role": "user", "content": "tea"}]}])
+async def test_a_preview_is_of_a_question_or_of_a_conversation(api: Api, body: dict[str, Any]) -> None:
+    answer = await api.client.post("/v1/memory/preview", json={"user_id": "alice", **body}, headers=ADMIN)
+    assert answer.status_code == 400
+    assert "give either query or messages" in answer.json()["error"]["message"]
+
+
+async def test_a_preview_of_somebody_else_is_empty(api: Api) -> None:
+    await api.add("User likes green tea")
+    asked = {"query": "green tea"}
+    found = (await api.client.post("/v1/memory/preview", json=asked, headers={"x-user-id": "bob"})).json()
+    assert (found["memories"], found["block"]) == ([], "")
+
+
+async def test_one_memory_can_be_forgotten(api: Api) -> None:
+    first = await api.add("User lives in Porto", key="home")
+    await api.add("User lives in Lisbon", key="home")
+    url, params = f"/v1/memory/{first['id']}", {"user_id": "alice"}
+    assert (await api.client.delete(url, params=params, headers=ADMIN)).json()["deleted"] == 1
+    assert (await api.client.get(url, params=params, headers=ADMIN)).status_code == 404
+    assert (await api.client.delete(url, params=params, headers=ADMIN)).status_code == 404
+    assert await api.journal.versions(Scope("alice"), first["id"]) == []
+
+
+async def test_forgetting_through_another_project_changes_nothing(api: Api) -> None:
+    first = await api.add("User lives in Porto", key="home", project_id="p")
+    await api.add("User lives in Lisbon", key="home", project_id="p")
+    await api.journal.record_uses([("alice", first["id"], Uses(1, NOW))])
+    url, params = f"/v1/memory/{first['id']}", {"user_id": "alice", "project_id": "q"}
+    assert (await api.client.delete(url, params=params, headers=ADMIN)).status_code == 404
+    assert len(await api.journal.versions(Scope("alice"), first["id"])) == 1
+    assert await api.journal.uses("alice") == {first["id"]: Uses(1, NOW)}
+
+
+async def test_a_scope_takes_history_and_statistics_with_it_and_says_so(api: Api) -> None:
+    kept = await api.add("User likes green tea")
+    home = await api.add("User lives in Porto", key="home", project_id="p", type="episodic")
+    await api.add("User lives in Lisbon", key="home", project_id="p", type="episodic")
+    await api.journal.record_uses([("alice", each["id"], Uses(1, NOW)) for each in (kept, home)])
+    api.erasing.notes.note("alice", [kept["id"], home["id"]], NOW)
+    await api.client.delete("/v1/memory", params={"user_id": "alice", "type": "episodic"}, headers=ADMIN)
+    assert await api.journal.recorded_ids("alice") == {kept["id"]}
+    assert len(api.erasing.notes) == 1
+    await api.client.delete("/v1/memory", params={"user_id": "alice"}, headers=ADMIN)
+    assert await api.journal.recorded_ids("alice") == set()
+    assert await api.journal.users_due(maintained_before=NOW, limit=9) == []
+    assert len(api.erasing.notes) == 0
+
+
+async def test_a_scope_can_be_forgotten_with_what_waits_to_be_learnt(api: Api) -> None:
+    await api.add("User likes tea", project_id="p")
+    await api.add("User likes coffee")
+    await api.add("User likes milk", user="bob")
+    await api.journal.record([Turn("t", Scope("alice", session="s"), 1, "I like juice", NOW)], [])
+    narrow = await api.client.delete("/v1/memory", params={"user_id": "alice", "project_id": "p"}, headers=ADMIN)
+    assert narrow.json() == {
+        "success": True,
+        "message": "1 memory deleted",
+        "deleted": 1,
+        "receipt": {"turns": 0, "halves": 0, "batches": 0, "memories": 1, "versions": 0, "statistics": 0},
+    }
+    assert await api.journal.end_session("alice", "s", now=NOW) == 1
+    await api.client.delete("/v1/memory", params={"user_id": "alice"}, headers=ADMIN)
+    assert await api.store.count(Scope("alice")) == 0
+    assert await api.journal.end_session("alice", "s", now=NOW) == 0
+    assert await api.store.count(Scope("bob")) == 1
+
+
+async def test_forgetting_a_type_leaves_the_others_and_the_turns(api: Api) -> None:
+    await api.add("User likes tea", type="semantic")
+    await api.add("User brews tea for three minutes", type="procedural")
+    await api.journal.record([Turn("t", Scope("alice", session="s"), 1, "I like juice", NOW)], [])
+    await api.client.delete("/v1/memory", params={"user_id": "alice", "type": "semantic"}, headers=ADMIN)
+    assert await api.store.count(Scope("alice")) == 1
+    assert await api.journal.end_session("alice", "s", now=NOW) == 1
+
+
+async def test_ending_a_session_makes_its_turns_due(api: Api) -> None:
+    await api.journal.record([Turn("t", Scope("alice", session="s/1"), 1, "I like juice", NOW)], [])
+    assert await api.journal.claim(BatchRules(), now=NOW) is None
+    response = await api.client.post("/v1/sessions/s%2F1/end", json={"user_id": "alice"}, headers=ADMIN)
+    assert (response.status_code, response.json()) == (202, {"success": True, "turns": 1})
+    batch = await api.journal.claim(BatchRules(), now=NOW)
+    assert batch is not None
+    assert batch.trigger == "end"
+
+
+# --- access ----------------------------------------------------------------------------------------------------------
+
+
+def every_call(memory_id: str, user: str | None) -> list[tuple[str, str, dict[str, Any]]]:
+    params = {"params": {"user_id": user}} if user else {}
+    named: dict[str, Any] = {"user_id": user} if user else {}
+    return [
+        ("GET", "/v1/memory", params),
+        ("POST", "/v1/memory", {"json": {"content": "User likes tea", **named}}),
+        ("DELETE", "/v1/memory", params),
+        ("POST", "/v1/memory/search", {"json": {"query": "tea", **named}}),
+        ("POST", "/v1/memory/preview", {"json": {"query": "tea", **named}}),
+        ("GET", f"/v1/memory/{memory_id}", params),
+        ("GET", f"/v1/memory/{memory_id}/history", params),
+        ("DELETE", f"/v1/memory/{memory_id}", params),
+        ("POST", f"/v1/memory/{memory_id}/release", params),
+        ("POST", "/v1/memory/consolidate", {"json": {"dry_run": False, **named}}),
+        ("POST", "/v1/memory/summarize", {"json": named}),
+        ("POST", "/v1/sessions/s/end", {"json": named}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"authorization": "Bearer wrong"},
+        {"authorization": "Basic secret-token"},
+        {"authorization": "Bearer "},
+        {"x-user-id": " "},
+        {"x-forwarded-user": "alice"},
+    ],
+)
+async def test_nobody_gets_in_without_a_token_or_a_trusted_header(api: Api, headers: dict[str, str]) -> None:
+    created = await api.add("User likes tea")
+    for method, path, call in every_call(created["id"], "alice"):
+        response = await api.client.request(method, path, headers=headers, **call)
+        assert response.status_code == 401, (method, path)
+        assert response.json()["error"]["code"] == "UNAUTHENTICATED"
+    assert await api.store.count(Scope("alice")) == 1
+
+
+async def test_a_user_reaches_only_their_own(api: Api) -> None:
+    bobs = await api.add("User likes milk", user="bob")
+    for method, path, call in every_call(bobs["id"], "bob"):
+        response = await api.client.request(method, path, headers=ALICE, **call)
+        assert response.status_code == 404, (method, path)
+    for method, path in (("GET", ""), ("GET", "/history"), ("DELETE", ""), ("POST", "/release")):
+        response = await api.client.request(method, f"/v1/memory/{bobs['id']}{path}", headers=ALICE)
+        assert response.status_code == 404, (method, path)
+    assert (await api.client.get("/v1/memory", headers=ALICE)).json()["total"] == 0
+    assert (await api.client.delete("/v1/memory", headers=ALICE)).json()["deleted"] == 0
+    assert await api.store.count(Scope("bob")) == 1
+
+
+async def test_a_user_needs_no_token_for_their_own(api: Api) -> None:
+    created = await api.client.post("/v1/memory", json={"content": "User likes tea"}, headers=ALICE)
+    assert created.json()["user_id"] == "alice"
+    assert (await api.client.get("/v1/memory", headers=ALICE)).json()["total"] == 1
+
+
+async def test_an_admin_must_say_whose(api: Api) -> None:
+    for method, path, call in every_call("mem_1", None):
+        response = await api.client.request(method, path, headers=ADMIN, **call)
+        assert (response.status_code, response.json()["error"]["code"]) == (400, "MISSING_USER_ID"), (method, path)
+
+
+async def test_without_a_configured_token_nobody_is_admin(api: Api) -> None:
+    open_api = create_api(api.memories, AccessRules(), Metrics())
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(open_api), base_url="http://semmem") as client:
+        for headers in ({}, {"authorization": "Bearer "}, {"authorization": "Bearer"}):
+            response = await client.get("/v1/memory", params={"user_id": "alice"}, headers=headers)
+            assert response.status_code == 401
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("json", "place"),
+    [
+        ({}, "content"),
+        ({"content": "ab"}, "content"),
+        ({"content": "x" * 501}, "content"),
+        ({"content": "User likes tea", "type": "opinion"}, "type"),
+        ({"content": "User likes tea", "importance": 2}, "importance"),
+        ({"content": "User likes tea", "expires_at": "2027-01-01T00:00:00"}, "expires_at"),
+        ({"content": "User likes tea", "contents": "x"}, "contents"),
+        ({"content": "User likes tea", "metadata": {"released": True}}, "metadata"),
+    ],
+)
+async def test_bad_input_is_refused_with_its_place_and_without_its_content(
+    api: Api, json: dict[str, Any], place: str
+) -> None:
+    response = await api.client.post("/v1/memory", json=json | {"user_id": "alice"}, headers=ADMIN)
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "INVALID_REQUEST")
+    assert f"body.{place}" in response.json()["error"]["message"]
+    assert "xxx" not in response.text
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999"])
+async def test_metadata_that_is_no_json_is_refused(api: Api, value: str) -> None:
+    body = f'{{"content": "User likes tea", "user_id": "alice", "metadata": {{"a": [{value}]}}}}'
+    response = await api.client.post("/v1/memory", content=body, headers=ADMIN | JSON)
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "INVALID_REQUEST")
+    assert response.json()["error"]["message"].startswith("body.metadata: ")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "code"),
+    [
+        ("POST", "/v1/memory/consolidate", "[" * 100_000, 400, "INVALID_REQUEST"),
+        ("POST", "/v1/memory/summarize", f'{{"older_than_days": {"9" * 5000}}}', 400, "INVALID_REQUEST"),
+        ("POST", "/v1/memory/consolidate", "{", 400, "INVALID_REQUEST"),
+        ("GET", "/v1/nothing", "", 404, "NOT_FOUND"),
+        ("PUT", "/v1/memory/consolidate", "", 405, "METHOD_NOT_ALLOWED"),
+    ],
+)
+async def test_what_the_framework_refuses_looks_like_every_error(
+    api: Api, method: str, path: str, body: str, status: int, code: str
+) -> None:
+    response = await api.client.request(method, path, content=body, headers=ADMIN | JSON)
+    assert (response.status_code, response.json()["error"]["code"]) == (status, code)
+    assert (response.headers.get("allow") is not None) is (status == 405)
+    assert len(response.text) < 300
+
+
+async def test_a_store_that_is_down_is_said_without_its_address(api: Api) -> None:
+    api.store.broken = True
+    response = await api.client.get("/v1/memory/mem_1", params={"user_id": "alice"}, headers=ADMIN)
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "MEMORY_NOT_AVAILABLE")
+    assert "address" not in response.text
+
+
+async def test_calls_are_counted_by_route_and_never_by_what_was_asked_for(api: Api) -> None:
+    await api.client.get("/v1/memory/mem_secret", params={"user_id": "alice"}, headers=ADMIN)
+    labels = {"route": "/v1/memory/{memory_id}", "status": "404"}
+    assert api.metrics.registry.get_sample_value("semmem_api_requests_total", labels) == 1
+
+
+async def test_the_api_describes_itself(api: Api) -> None:
+    paths = (await api.client.get("/openapi.json")).json()["paths"]
+    assert {"/v1/memory", "/v1/memory/search", "/v1/memory/{memory_id}", "/v1/sessions/{session_id}/end"} <= set(paths)
+    assert {"/v1/memory/{memory_id}/history", "/v1/memory/{memory_id}/release"} <= set(paths)
+    assert {"/v1/memory/consolidate", "/v1/memory/summarize"} <= set(paths)

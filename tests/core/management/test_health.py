@@ -1,0 +1,49 @@
+"""Liveness, readiness, metrics, and the listener they are served by."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from semmem.background import Tasks
+from semmem.management.health import create_health
+from semmem.management.server import HttpListener
+from semmem.telemetry.metrics import Metrics
+
+
+async def test_health_over_a_real_socket() -> None:
+    ready = {"journal": True, "embedder": False}
+    metrics = Metrics()
+    listener = HttpListener(create_health(metrics, lambda: ready, lambda: metrics.journal_queue.set(7)), "127.0.0.1:0")
+    address = listener.bind()
+    assert not address.endswith(":0")
+    tasks = Tasks()
+    serving = tasks.spawn("health", listener.serve())
+    async with httpx.AsyncClient(base_url=f"http://{address}", trust_env=False) as client:
+        for _ in range(100):
+            try:
+                live = await client.get("/healthz")
+                break
+            except httpx.ConnectError:
+                await asyncio.sleep(0.02)
+        assert live.status_code == 200
+        assert (await client.get("/readyz")).status_code == 503
+        ready["embedder"] = True
+        assert (await client.get("/readyz")).json() == ready
+        families = {
+            family.name: family for family in text_string_to_metric_families((await client.get("/metrics")).text)
+        }
+        assert families["semmem_journal_queue"].samples[0].value == 7
+    listener.stop()
+    await asyncio.wait_for(serving, 5.0)
+
+
+async def test_an_address_in_use_is_an_error_that_names_it() -> None:
+    one = HttpListener(None, "127.0.0.1:0")
+    address = one.bind()
+    with pytest.raises(OSError, match=address):
+        HttpListener(None, address).bind()
+    one.close()

@@ -1,0 +1,99 @@
+"""``semmem preview`` against an API over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from semmem.backends.in_process import InProcessStore
+from semmem.backends.sql.journal import SqlJournal
+from semmem.background import Tasks
+from semmem.cli import main
+from semmem.lifecycle.quota import Quota
+from semmem.management.access import AccessRules
+from semmem.management.api import create_api
+from semmem.management.memories import Memories
+from semmem.management.server import HttpListener
+from semmem.memory import MemoryType, Scope
+from semmem.retrieval.recall import Recall, RecallRules
+from semmem.telemetry.metrics import Metrics
+from tests.erasing import Erasing
+from tests.fakes import HashEmbedder, hot
+
+TOKEN = "a-token-of-16-characters-or-more"
+
+
+async def _serve(folder: Path, ready: Future[str], stop: asyncio.Event) -> None:
+    store, journal = InProcessStore(), SqlJournal(folder / "journal.db")
+    await store.open()
+    await journal.open()
+    quota = Quota(store, journal, memories_max=5)
+    erasing = Erasing(store, journal, clock=lambda: 1e9)
+    recall = Recall(hot(store), HashEmbedder(), RecallRules())
+    memories = Memories(
+        store,
+        HashEmbedder(),
+        journal,
+        quota,
+        recall,
+        clock=lambda: 1e9,
+        erasure=erasing.erasure,
+        holds=erasing.holds,
+    )
+    await memories.create(Scope("alice"), type=MemoryType.SEMANTIC, content="User likes green tea")
+    listener = HttpListener(create_api(memories, AccessRules(admin_token=TOKEN), Metrics()), "127.0.0.1:0")
+    ready.set_result(listener.bind())
+    serving = Tasks().spawn("api", listener.serve())
+    await stop.wait()
+    listener.stop()
+    await serving
+    listener.close()
+    await journal.close()
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[str]:
+    loop = asyncio.new_event_loop()
+    ready: Future[str] = Future()
+    stop = asyncio.Event()
+    thread = Thread(target=lambda: loop.run_until_complete(_serve(folder, ready, stop)))
+    thread.start()
+    try:
+        yield f"http://{ready.result(timeout=20)}"
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(20)
+        loop.close()
+
+
+def test_it_shows_scores_verdicts_and_what_it_would_cost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEMMEM_LISTENERS__API__ADMIN_TOKEN", TOKEN)
+    with running(tmp_path) as url:
+        assert main(["preview", "Which green tea do I like?", "--user", "alice", "--api", url]) == 0
+    out = capsys.readouterr().out
+    assert "gate: search, strategy: hybrid, path: hot" in out
+    [line] = [line for line in out.splitlines() if "User likes green tea" in line]
+    assert line.startswith("kept ")
+    assert "injected: 0 tokens" not in out
+
+
+def test_a_refusal_is_shown_with_its_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEMMEM_LISTENERS__API__ADMIN_TOKEN", "another-token-of-16-characters")
+    with running(tmp_path) as url:
+        assert main(["preview", "tea?", "--user", "alice", "--api", url]) == 1
+    assert "401" in capsys.readouterr().err
+
+
+def test_a_semmem_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["preview", "tea?", "--user", "alice", "--api", "http://127.0.0.1:9"]) == 1
+    assert "http://127.0.0.1:9/v1/memory/preview: ConnectError" in capsys.readouterr().err

@@ -1,0 +1,385 @@
+"""Active users' memories in process: what a write shows, what a load may miss, what is kept and what goes."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from semmem.backends.in_process import InProcessStore
+from semmem.background import Tasks
+from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
+from semmem.ports.errors import StoreError, StoreTimeout, StoreUnavailable
+from semmem.retrieval.index import hot_memories
+from semmem.retrieval.index.hot_memories import LATE_S, READS_MAX, HotMemories
+from semmem.retrieval.index.memory_index import MemoryIndex
+from tests.fakes import HashEmbedder
+
+ADA, BOB = Scope("ada"), Scope("bob")
+
+
+class Library(InProcessStore):
+    """Counts its readings. Can hold a reading back after it has read, and can fail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_open = True
+        self.readings = 0
+        self.error: StoreError | None = None
+        self.fails_after_writing = False
+        self.open_doors = asyncio.Event()
+        self.open_doors.set()
+
+    async def list(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+    ) -> list[Memory]:
+        self.readings += 1
+        found = await super().list(scope, types=types, limit=limit, offset=offset)
+        await self.open_doors.wait()
+        if self.error is not None:
+            raise self.error
+        return found
+
+    async def put(self, scope: Scope, memory: Memory) -> None:
+        await super().put(scope, memory)
+        if self.fails_after_writing:
+            raise StoreTimeout("written, but who knows")
+
+    async def forget(self, scope: Scope, memory_id: str) -> bool:
+        if self.fails_after_writing:
+            raise StoreTimeout("done later, but who knows")
+        return await super().forget(scope, memory_id)
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Shelf:
+    """A library with hot memories in front of it."""
+
+    def __init__(self, **options: Any) -> None:
+        self.store, self.clock, self.tasks = Library(), Clock(), Tasks()
+        self.hot = HotMemories(self.store, spawn=self.tasks.spawn, clock=self.clock, **options)
+
+    async def knows(self, number: int, content: str = "tea", scope: Scope = ADA, **fields: Any) -> Memory:
+        memory = Memory(
+            f"mem_{number}",
+            1,
+            MemoryType.SEMANTIC,
+            content,
+            scope.user,
+            embedding=await HashEmbedder().embed(content),
+        )
+        memory = replace(memory, **fields)
+        await self.hot.put(scope, memory)
+        return memory
+
+    async def contents(self, user: str = "ada") -> list[str]:
+        index = await self.hot.index(user, wait_s=5)
+        assert index is not None
+        return sorted(memory.content for memory in index.memories)
+
+
+async def test_a_user_is_read_once_and_then_served_from_here() -> None:
+    shelf = Shelf()
+    await shelf.knows(1)
+    for _ in range(3):
+        assert await shelf.contents() == ["tea"]
+    assert (shelf.store.readings, shelf.hot.users, shelf.hot.memories) == (1, 1, 1)
+
+
+async def test_users_never_share_an_index() -> None:
+    shelf = Shelf()
+    await shelf.knows(1, "tea")
+    await shelf.knows(1, "coffee", BOB)
+    assert (await shelf.contents("ada"), await shelf.contents("bob")) == (["tea"], ["coffee"])
+    assert await shelf.contents("nobody") == []
+
+
+async def test_every_kind_of_write_shows_at_the_next_search_without_a_reading() -> None:
+    shelf = Shelf()
+    assert await shelf.contents() == []
+    first = await shelf.knows(1, "tea")
+    assert await shelf.contents() == ["tea"]
+    await shelf.hot.put(ADA, replace(first, version=2, content="coffee"))
+    await shelf.knows(2, "milk")
+    assert await shelf.contents() == ["coffee", "milk"]
+    await shelf.hot.put(ADA, first)  # an older version, late
+    assert await shelf.contents() == ["coffee", "milk"]
+    await shelf.hot.put(ADA, replace(first, version=3, status=MemoryStatus.SUPERSEDED))
+    assert await shelf.contents() == ["milk"]
+    assert shelf.store.readings == 1
+
+
+async def test_what_is_forgotten_is_gone() -> None:
+    shelf = Shelf()
+    await shelf.knows(1, "tea")
+    await shelf.knows(2, "coffee")
+    assert len(await shelf.contents()) == 2
+    assert await shelf.hot.forget(ADA, "mem_1")
+    assert await shelf.contents() == ["coffee"]
+    assert await shelf.hot.forget_scope(ADA) == 1
+    assert await shelf.contents() == []
+    assert await shelf.hot.count(ADA) == 0
+
+
+async def test_a_write_that_failed_is_read_again_since_it_may_have_been_written() -> None:
+    shelf = Shelf()
+    assert await shelf.contents() == []
+    shelf.store.fails_after_writing = True
+    with pytest.raises(StoreTimeout):
+        await shelf.knows(1, "tea")
+    assert await shelf.contents() == ["tea"]
+
+
+async def test_a_write_that_overtakes_a_reading_is_not_missed() -> None:
+    shelf = Shelf()
+    await shelf.knows(1, "tea")
+    shelf.store.open_doors.clear()
+    assert await shelf.hot.index("ada", wait_s=0.01) is None
+    await shelf.knows(2, "coffee")
+    await shelf.hot.forget(ADA, "mem_1")
+    shelf.store.open_doors.set()
+    assert await shelf.contents() == ["coffee"]
+    assert shelf.store.readings == 2
+    assert await shelf.contents() == ["coffee"]
+
+
+async def test_what_was_forgotten_meanwhile_is_never_served_however_often_writes_overtake() -> None:
+    shelf = Shelf()
+    await shelf.knows(0, "secret")
+    shelf.store.open_doors.clear()
+    asked = shelf.tasks.spawn("ask", shelf.hot.index("ada", wait_s=5))
+    await shelf.hot.forget(ADA, "mem_0")
+    for number in range(READS_MAX):
+        while shelf.store.readings <= number:
+            await asyncio.sleep(0)
+        await shelf.knows(number + 1, f"tea {number}")
+        shelf.store.open_doors.set()
+        await asyncio.sleep(0)
+        shelf.store.open_doors.clear()
+    shelf.store.open_doors.set()
+    assert await asked is None
+    assert "secret" not in await shelf.contents()
+
+
+async def test_who_cannot_wait_goes_without_and_the_load_goes_on() -> None:
+    shelf = Shelf()
+    await shelf.knows(1, "tea")
+    shelf.store.open_doors.clear()
+    assert await shelf.hot.index("ada", wait_s=0.01) is None
+    assert await shelf.hot.index("ada", wait_s=0.01) is None
+    shelf.store.open_doors.set()
+    assert await shelf.contents() == ["tea"]
+    assert shelf.store.readings == 1
+
+
+async def test_a_cancelled_request_does_not_end_the_load_of_others() -> None:
+    shelf = Shelf()
+    shelf.store.open_doors.clear()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await shelf.hot.index("ada", wait_s=5)
+    shelf.store.open_doors.set()
+    assert await shelf.contents() == []
+    assert shelf.store.readings == 1
+
+
+async def test_a_failure_of_the_store_is_raised_and_not_kept() -> None:
+    shelf = Shelf()
+    shelf.store.error = StoreUnavailable("down")
+    with pytest.raises(StoreUnavailable):
+        await shelf.hot.index("ada", wait_s=5)
+    shelf.store.error = None
+    assert await shelf.contents() == []
+
+
+async def test_users_in_process_keep_their_memories_while_the_store_is_down() -> None:
+    shelf = Shelf()
+    await shelf.knows(1, "tea")
+    assert await shelf.contents() == ["tea"]
+    shelf.store.error = StoreUnavailable("down")
+    assert await shelf.contents() == ["tea"]
+
+
+async def test_a_load_has_a_deadline_of_its_own() -> None:
+    shelf = Shelf(load_timeout_s=0.01)
+    shelf.store.open_doors.clear()
+    with pytest.raises(StoreTimeout, match=r"within 0\.01 s"):
+        await shelf.hot.index("ada", wait_s=5)
+
+
+async def test_only_so_many_load_at_once() -> None:
+    shelf = Shelf(loads_max=2)
+    shelf.store.open_doors.clear()
+    for number in range(5):
+        assert await shelf.hot.index(f"user {number}", wait_s=0.001) is None
+    assert shelf.store.readings == 2
+    shelf.store.open_doors.set()
+    assert await shelf.contents("user 4") == []
+
+
+async def test_when_too_many_wait_for_their_memories_the_next_ones_go_without() -> None:
+    shelf = Shelf(loads_max=1, loads_waiting_max=3)
+    shelf.store.open_doors.clear()
+    for number in range(5):
+        assert await shelf.hot.index(f"user {number}", wait_s=0.001) is None
+    assert len(shelf.tasks) == 3
+    shelf.store.open_doors.set()
+    assert await shelf.tasks.wait(5)
+    assert shelf.hot.users == 3
+
+
+async def test_what_others_wrote_shows_when_the_index_is_too_old() -> None:
+    shelf = Shelf(staleness_s=10.0)
+    memory = await shelf.knows(1, "tea")
+    assert await shelf.contents() == ["tea"]
+    await shelf.store.put(ADA, replace(memory, id="mem_2", content="coffee"))
+    shelf.clock.now += 4
+    assert await shelf.contents() == ["tea"]
+    assert shelf.store.readings == 1
+    shelf.clock.now += 6
+    assert await shelf.contents() == ["coffee", "tea"]
+
+
+async def test_an_index_of_middling_age_is_renewed_behind_the_request() -> None:
+    shelf = Shelf(staleness_s=10.0)
+    assert await shelf.contents() == []
+    shelf.clock.now += 6
+    shelf.store.open_doors.clear()
+    assert await shelf.contents() == []  # nobody waits for it
+    shelf.store.open_doors.set()
+    assert await shelf.tasks.wait(5)
+    assert shelf.store.readings == 2
+
+
+async def test_without_any_staleness_every_search_reads() -> None:
+    shelf = Shelf(staleness_s=0.0)
+    for _ in range(3):
+        assert await shelf.contents() == []
+    assert (shelf.store.readings, shelf.hot.users) == (3, 0)
+
+
+async def test_what_is_kept_is_bounded_by_users_and_by_memories() -> None:
+    shelf = Shelf(users_max=2, memories_max=5)
+    for user, count in (("ada", 2), ("bob", 2), ("eve", 2), ("max", 6)):
+        for number in range(count):
+            await shelf.knows(number, f"tea {number}", Scope(user))
+        await shelf.contents(user)
+        assert (shelf.hot.users <= 2, shelf.hot.memories <= 5) == (True, True)
+    assert (shelf.hot.users, shelf.hot.memories) == (2, 4)  # one user alone with too many is not kept
+    readings = shelf.store.readings
+    await shelf.contents("eve")
+    assert shelf.store.readings == readings
+    await shelf.contents("ada")
+    assert shelf.store.readings == readings + 1
+
+
+async def test_writes_to_what_is_kept_stay_within_the_bound() -> None:
+    shelf = Shelf(memories_max=3)
+    await shelf.contents()
+    for number in range(5):
+        await shelf.knows(number, f"tea {number}")
+        assert shelf.hot.memories <= 3
+    assert len(await shelf.contents()) == 5  # read again each time, and not kept
+
+
+async def test_warming_begins_to_read_before_anybody_waits() -> None:
+    shelf = Shelf()
+    shelf.hot.warm("ada")
+    assert await shelf.tasks.wait(5)
+    assert (shelf.store.readings, shelf.hot.users) == (1, 1)
+    shelf.hot.warm("ada")
+    assert len(shelf.tasks) == 0
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.sampled_from(["put", "old", "hide", "forget", "all", "ask"]), st.integers(0, 3)), max_size=20)
+)
+def test_after_any_writes_the_index_holds_what_the_store_does(steps: list[tuple[str, int]]) -> None:
+    async def play() -> None:
+        shelf, versions = Shelf(staleness_s=math.inf), dict.fromkeys(range(4), 0)
+        for word, number in steps:
+            if word == "ask":
+                await shelf.contents()
+            elif word == "forget":
+                await shelf.hot.forget(ADA, f"mem_{number}")
+            elif word == "all":
+                await shelf.hot.forget_scope(ADA)
+            else:
+                versions[number] += word != "old"
+                status = MemoryStatus.SUPERSEDED if word == "hide" else MemoryStatus.ACTIVE
+                content = f"tea {number} {versions[number]}"
+                await shelf.knows(number, content, version=max(versions[number], 1), status=status)
+        stored = await shelf.store.list(ADA)
+        alive = sorted(memory.content for memory in stored if memory.status is MemoryStatus.ACTIVE)
+        assert await shelf.contents() == alive
+
+    asyncio.run(play())
+
+
+class SlowIndex(MemoryIndex):
+    """Takes longer than a reading may, and knows how many are built at once."""
+
+    building = most = 0
+
+    def __init__(self, memories: Sequence[Memory]) -> None:
+        SlowIndex.building += 1
+        SlowIndex.most = max(SlowIndex.most, SlowIndex.building)
+        time.sleep(0.06)
+        super().__init__(memories)
+        SlowIndex.building -= 1
+
+
+async def test_an_index_that_takes_long_is_built_to_its_end_and_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hot_memories, "MemoryIndex", SlowIndex)
+    monkeypatch.setattr(SlowIndex, "most", 0)
+    shelf = Shelf(load_timeout_s=0.05)
+    names = [Scope(f"user {number}") for number in range(4)]
+    for number, scope in enumerate(names):
+        await shelf.knows(number, "tea", scope)
+    found = await asyncio.gather(*(shelf.contents(scope.user) for scope in names))
+    assert found == [["tea"]] * 4
+    assert (SlowIndex.most, shelf.store.readings) == (1, 4)
+
+
+async def test_a_deletion_that_failed_here_and_is_done_late_is_seen() -> None:
+    shelf = Shelf()
+    await shelf.knows(1, "tea")
+    shelf.store.fails_after_writing = True
+    with pytest.raises(StoreTimeout):
+        await shelf.hot.forget(ADA, "mem_1")
+    shelf.store.fails_after_writing = False
+    assert await shelf.contents() == ["tea"]
+    await shelf.store.forget(ADA, "mem_1")  # the store gets to it
+    shelf.clock.now += LATE_S
+    assert await shelf.contents() == []
+    readings = shelf.store.readings
+    assert await shelf.contents() == []
+    assert shelf.store.readings == readings  # once is enough
+
+
+async def test_writes_since_a_failed_one_do_not_hide_that_it_came_late() -> None:
+    shelf = Shelf()
+    await shelf.knows(1, "tea")
+    shelf.store.fails_after_writing = True
+    with pytest.raises(StoreTimeout):
+        await shelf.hot.forget(ADA, "mem_1")
+    shelf.store.fails_after_writing = False
+    assert await shelf.contents() == ["tea"]
+    await shelf.store.forget(ADA, "mem_1")
+    shelf.clock.now += LATE_S
+    await shelf.knows(2, "coffee")
+    assert await shelf.contents() == ["coffee"]

@@ -1,0 +1,50 @@
+"""Which memories lie in a scope: the arrays say what the store's own rule says."""
+
+from __future__ import annotations
+
+import time
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from semmem.memory import Memory, MemoryType, Scope
+from semmem.ports.store_rules import contains
+from semmem.retrieval.index.membership import Membership
+
+NAMES = st.sampled_from([None, "", "a", "b"])
+NOW = 1000.0
+MEMORIES = st.lists(
+    st.builds(
+        Memory,
+        id=st.just("m"),
+        version=st.just(1),
+        type=st.sampled_from(MemoryType),
+        content=st.just("tea"),
+        user=st.just("ada"),
+        project=NAMES,
+        agent=NAMES,
+        session=NAMES,
+        expires_at=st.sampled_from([None, NOW - 1, NOW, NOW + 1, float("nan"), float("inf")]),
+    ),
+    max_size=6,
+)
+
+
+@settings(deadline=None)
+@given(MEMORIES, NAMES, NAMES, NAMES, st.lists(st.sampled_from(MemoryType), max_size=2))
+def test_it_is_the_stores_own_rule(
+    memories: list[Memory], project: str | None, agent: str | None, session: str | None, types: list[MemoryType]
+) -> None:
+    scope = Scope("ada", project=project, agent=agent, session=session)
+    expected = [
+        contains(scope, memory, types) and (memory.expires_at is None or memory.expires_at > NOW) for memory in memories
+    ]
+    assert Membership(memories).within(scope, types, NOW).tolist() == expected
+
+
+def test_five_thousand_memories_cost_a_request_next_to_nothing() -> None:
+    membership = Membership([Memory(str(n), 1, MemoryType.SEMANTIC, "tea", "ada", project="p") for n in range(5000)])
+    started = time.thread_time()
+    for _ in range(20):
+        membership.within(Scope("ada", project="p"), tuple(MemoryType), NOW)
+    assert (time.thread_time() - started) / 20 < 0.001

@@ -1,0 +1,237 @@
+"""One user's memories, ranked for a question."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from semmem.memory import Memory, MemoryType, Source, Vector
+from semmem.retrieval.index.memory_index import (
+    ANSWER_WEIGHT,
+    ASKS_WEIGHT,
+    LONG_TERMS,
+    SPEAKER_WEIGHT,
+    MemoryIndex,
+    Scores,
+)
+
+EAST: Vector = np.array([1, 0, 0], dtype=np.float32)
+NORTH: Vector = np.array([0, 1, 0], dtype=np.float32)
+DAY_S = 86_400.0
+
+
+def memory(content: str, embedding: Vector | None = None, *, id: str | None = None, **fields: Any) -> Memory:
+    return Memory(id or f"mem_{content[:60]}", 1, MemoryType.SEMANTIC, content, "ada", embedding=embedding, **fields)
+
+
+def apart(*contents: str, embedding: Vector | None = None) -> list[Memory]:
+    """Memories of different days, so that they say nothing about each other."""
+    return [memory(text, embedding, created_at=number * DAY_S) for number, text in enumerate(contents, start=1)]
+
+
+def ranked(memories: list[Memory], query: str, vector: Vector | None = None) -> list[str]:
+    index = MemoryIndex(memories)
+    return [index.memories[row].content for row in np.argsort(-index.scores(query, vector).fused, kind="stable")]
+
+
+def fused(memories: list[Memory], query: str, vector: Vector | None = None) -> dict[str, float]:
+    index = MemoryIndex(memories)
+    scores = index.scores(query, vector)
+    return {one.content: float(score) for one, score in zip(index.memories, scores.fused, strict=True)}
+
+
+def by_id(index: MemoryIndex, scores: Scores) -> dict[str, tuple[float, ...]]:
+    rows = zip(scores.cosine, scores.keyword, scores.coverage, scores.fused, strict=True)
+    return {one.id: tuple(map(float, row)) for one, row in zip(index.memories, rows, strict=True)}
+
+
+def test_no_memories_have_no_scores() -> None:
+    for query in ("", "Where do I live in May?"):
+        assert MemoryIndex([]).scores(query, EAST).fused.shape == (0,)
+
+
+def test_one_memory_is_ranked_like_any() -> None:
+    scores = MemoryIndex([memory("User lives in Rome", EAST)]).scores("Where do I live?", EAST)
+    assert scores.cosine == pytest.approx([1])
+    assert scores.coverage == pytest.approx([1])
+    assert scores.fused[0] > 1
+
+
+def test_without_any_words_and_kinds_the_score_is_the_cosine() -> None:
+    half: Vector = np.array([0.6, 0.8, 0], dtype=np.float32)
+    assert fused(apart("sea", embedding=half), "sun", EAST) == pytest.approx({"sea": 0.6})
+
+
+def test_words_and_meaning_count_together() -> None:
+    both, meaning, words, neither = "User owns a red boat", "User sails", "a boat", "User likes tea"
+    memories = [
+        memory(both, EAST, created_at=1 * DAY_S),
+        memory(meaning, EAST, created_at=2 * DAY_S),
+        memory(words, NORTH, created_at=3 * DAY_S),
+        memory(neither, NORTH, created_at=4 * DAY_S),
+    ]
+    assert ranked(memories, "red boat?", EAST) == [both, meaning, words, neither]
+
+
+def test_a_memory_without_a_vector_is_found_by_its_words() -> None:
+    score = fused(apart("User owns a boat", "User likes tea"), "my boat", EAST)
+    assert score["User owns a boat"] > score["User likes tea"] == 0
+
+
+def test_without_a_vector_of_the_question_words_decide() -> None:
+    score = fused(apart("User owns a boat", "User likes tea", embedding=EAST), "my boat", None)
+    assert score["User owns a boat"] > score["User likes tea"] == 0
+
+
+def test_vectors_of_another_length_are_not_compared() -> None:
+    odd: Vector = np.array([1, 0], dtype=np.float32)
+    index = MemoryIndex([memory("a1", EAST), memory("a2", EAST), memory("a3", odd)])
+    assert list(index.scores("x", EAST).cosine) == [1, 1, 0]
+    assert list(index.scores("x", odd).cosine) == [0, 0, 0]
+
+
+def test_chinese_is_found_by_its_characters() -> None:
+    memories = apart("用户住在北京", "用户喜欢喝绿茶", "User lives in Rome")
+    assert ranked(memories, "我喜欢喝什么茶？")[0] == "用户喜欢喝绿茶"
+    assert ranked(memories, "我住在哪里？")[0] == "用户住在北京"
+
+
+def test_two_words_side_by_side_are_more_than_both_apart() -> None:
+    apart_, together = "bent wand, hot steam", "hot bent steam wand"
+    assert ranked(apart(apart_, together), "the steam wand") == [together, apart_]
+
+
+def test_a_relative_of_the_word_beats_a_stranger() -> None:
+    assert ranked(apart("User likes tea", "User purchased a lamp", "User saw a whale"), "What did I buy?")[0] == (
+        "User purchased a lamp"
+    )
+
+
+def test_the_kind_of_answer_that_is_asked_for_orders_equals() -> None:
+    score = fused(apart("User met Bob", "User met Bob yesterday"), "When did I meet him?")
+    other = fused(apart("User met Bob", "User met Bob yesterday"), "Did I meet him?")
+    gain = {text: score[text] - other[text] for text in score}
+    assert gain == pytest.approx({"User met Bob": 0, "User met Bob yesterday": ANSWER_WEIGHT})
+
+
+def test_what_asks_does_not_answer() -> None:
+    score = fused(apart("sea", "sea?", "sea? [shared image: a boat]", "sea? Yes."), "sun", EAST)
+    assert score == pytest.approx(
+        {"sea": 0, "sea?": -ASKS_WEIGHT, "sea? [shared image: a boat]": -ASKS_WEIGHT, "sea? Yes.": 0}
+    )
+
+
+def test_a_line_of_talk_counts_for_its_speaker() -> None:
+    score = fused(apart("Ann: sea", "Bob: sea", "at 10: sea"), "Ann 10", EAST)
+    named = fused(apart("Ann: sea", "Bob: sea", "at 10: sea"), "ann 10", EAST)
+    assert {text: score[text] - named[text] for text in score} == pytest.approx(
+        {"Ann: sea": SPEAKER_WEIGHT, "Bob: sea": 0, "at 10: sea": 0}
+    )
+
+
+def test_a_short_answer_is_found_by_the_question_before_it() -> None:
+    question, answer = "Did you name your puppy?", "Yes, Rex!"
+    others = [memory(f"word{i}", created_at=(i + 10) * DAY_S) for i in range(10)]
+    talk = [memory(question, created_at=1.0), memory(answer, created_at=2.0)]
+    assert ranked([*others, *talk], "puppy")[:2] == [question, answer]
+    assert fused([*others, *talk], "puppy")[answer] > 0
+    assert fused([*others, talk[0], memory(answer, created_at=9 * DAY_S)], "puppy")[answer] == 0
+
+
+def test_a_long_text_borrows_nothing() -> None:
+    story = " ".join(f"word{i}" for i in range(LONG_TERMS))
+    score = fused([memory("my puppy", created_at=1.0), memory(story, created_at=2.0)], "puppy")
+    assert score[story] == 0
+
+
+def test_only_members_are_ranked_and_measured_against_each_other() -> None:
+    index = MemoryIndex([memory("boat boat boat", EAST, id="a"), memory("boat with sails", EAST, id="b")])
+    everyone = index.scores("boat", EAST)
+    chosen = index.scores("boat", EAST, np.array([False, True]))
+    assert [float(row[0]) for row in (chosen.cosine, chosen.keyword, chosen.coverage, chosen.fused)] == [0, 0, 0, 0]
+    assert chosen.fused[1] > everyone.fused[1]
+    assert chosen.cosine[1] == everyone.cosine[1] == 1
+    assert not index.scores("boat", EAST, np.array([False, False])).fused.any()
+
+
+CONTENTS = st.one_of(
+    st.text(max_size=60),
+    st.sampled_from(
+        ["User buys a boat", "Ann: why?", "用户住在北京", "User met Bob in May 2023", "", "\x00\u202e{{", "a" * 900]
+    ),
+)
+MEMORIES = st.lists(
+    st.builds(
+        lambda content, vector, at, session: (content, vector, at, session),
+        CONTENTS,
+        st.none() | st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=3),
+        st.floats(0, 1e5) | st.floats(),
+        st.none() | st.sampled_from(["s1", "s2"]),
+    ),
+    max_size=12,
+)
+
+
+def made(number: int, content: str, vector: list[float] | None, at: float, session: str | None) -> Memory:
+    embedding = None if vector is None else np.array(vector, dtype=np.float32)
+    return memory(content, embedding, id=f"mem_{number}", created_at=at, session=session)
+
+
+@settings(deadline=None)
+@given(MEMORIES, CONTENTS, st.randoms(use_true_random=False))
+@example(
+    [("boat", None, float("nan"), None), ("boat", None, 1.0, None), ("sea", None, float("nan"), None)],
+    "boat",
+    random.Random(1),
+)
+def test_the_order_in_which_memories_are_given_changes_nothing(
+    given_: list[tuple[str, list[float] | None, float, str | None]], query: str, chance: random.Random
+) -> None:
+    memories = [made(number, *fields) for number, fields in enumerate(given_)]
+    index = MemoryIndex(memories)
+    chance.shuffle(memories)
+    shuffled = MemoryIndex(memories)
+    assert index.memories == shuffled.memories
+    for vector in (None, EAST):
+        scores = index.scores(query, vector)
+        assert by_id(index, scores) == by_id(shuffled, shuffled.scores(query, vector))
+        assert all(np.isfinite(row).all() for row in (scores.cosine, scores.keyword, scores.coverage, scores.fused))
+        assert (np.abs(scores.cosine) <= 1).all()
+        assert ((scores.coverage >= 0) & (scores.coverage <= 1.0001)).all()
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
+def test_a_vector_that_is_no_vector_spoils_its_own_memory_only(broken: float) -> None:
+    spoilt = memory("spoilt", np.array([broken, 0, 0], dtype=np.float32))
+    index = MemoryIndex([spoilt, memory("whole", EAST)])
+    assert by_id(index, index.scores("", EAST)) == {"mem_spoilt": (0, 0, 0, 0), "mem_whole": (1, 0, 0, 1)}
+
+
+@pytest.mark.parametrize("question", [[np.nan, 0, 0], [np.inf, 0, 0], [0, 0, 0], [1, 0], []])
+def test_a_question_without_a_usable_vector_is_ranked_by_words(question: list[float]) -> None:
+    index = MemoryIndex([memory("green tea", EAST), memory("coffee", NORTH)])
+    scores = index.scores("tea", np.array(question, dtype=np.float32))
+    assert scores.cosine.tolist() == [0, 0]
+    assert np.isfinite(scores.fused).all()
+    assert scores.fused[1] > scores.fused[0]  # in the order of ids: coffee, green tea
+
+
+@pytest.mark.parametrize(("start", "end"), [(0.0, 99.0), (100.0, 101.0), (99.0, 100.0), (200.0, 300.0), (500.0, 501.0)])
+def test_dated_is_when_it_was_said_or_happened(start: float, end: float) -> None:
+    memories = [
+        memory("a", created_at=100.0),
+        memory("b", created_at=5.0, source=Source(time=100.0)),
+        memory("c", created_at=5.0, occurred_at=200.0),
+        memory("d", created_at=500.0, occurred_at=0.0),
+    ]
+    assert MemoryIndex(memories).dated(start, end).tolist() == [is_dated(one, start, end) for one in memories]
+
+
+def is_dated(one: Memory, start: float, end: float) -> bool:
+    happened = one.occurred_at is not None and start <= one.occurred_at < end
+    return happened or start <= (one.source.time or one.created_at) < end

@@ -1,0 +1,232 @@
+"""Recall with what is optional: a model that writes queries, a reranker, and a question that looks back at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from semmem.backends.in_process import InProcessStore
+from semmem.memory import Controls, Conversation, Memory, MemoryType, Message, Role, Scope, Vector
+from semmem.ports.errors import EmbedderError, ModelUnavailable
+from semmem.retrieval.query.rewrite import Mode, QueryWriter
+from semmem.retrieval.recall import Recall, Recalled, RecallRules
+from semmem.retrieval.rerank import Reranking
+from semmem.retrieval.search import Strategy
+from tests.core.retrieval.talk import asked
+from tests.core.retrieval.test_rerank import Scripted as ScriptedReranker
+from tests.core.retrieval.test_rewrite import Scripted as ScriptedModel
+from tests.fakes import HashEmbedder, hot
+
+ADA = Scope("ada")
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+NOW = at("2026-11-22T15:30")
+
+
+class World:
+    """Ada's memories, and a Recall over them."""
+
+    def __init__(
+        self,
+        *,
+        model: ScriptedModel | None = None,
+        mode: Mode = "rewrite",
+        reranker: ScriptedReranker | None = None,
+        embedder: HashEmbedder | None = None,
+        gate: str = "search",
+        rules: RecallRules = RecallRules(threshold=0.0, limit=1),
+    ) -> None:
+        self.store = InProcessStore()
+        self.extra_s: list[float] = []
+        self.recall = Recall(
+            hot(self.store),
+            embedder or HashEmbedder(),
+            rules,
+            gate=lambda _text, _vector: gate,
+            writer=QueryWriter(model, mode=mode, timeout_s=5.0) if model else None,
+            reranking=Reranking(reranker, 3.0) if reranker else None,
+        )
+
+    async def knows(self, *contents: str, said: float = NOW - 60) -> None:
+        await self.store.open()
+        for content in contents:
+            vector = await HashEmbedder().embed(content)
+            memory = Memory(
+                f"mem_{content}",
+                1,
+                MemoryType.SEMANTIC,
+                content,
+                "ada",
+                created_at=said,
+                updated_at=said,
+                embedding=vector,
+            )
+            await self.store.put(ADA, memory)
+
+    async def found(self, conversation: Conversation) -> list[str] | str:
+        async def extend_deadline(extra_s: float) -> None:
+            self.extra_s.append(extra_s)
+
+        recalled = await self.recall.search(conversation, ADA, NOW, extend_deadline=extend_deadline)
+        if isinstance(recalled, Recalled):
+            return [hit.memory.content for hit in recalled.hits]
+        return recalled or []
+
+
+VAGUE = asked("kitchen paint", "How much?")
+
+
+async def test_a_rewritten_question_is_what_is_searched_with() -> None:
+    world = World(model=ScriptedModel("how big is the kitchen budget"))
+    await world.knows("kitchen paint is green", "the kitchen budget is big")
+    assert await world.found(VAGUE) == ["the kitchen budget is big"]
+    assert world.extra_s == [5.0]
+
+
+async def test_without_the_model_the_key_terms_are_searched_with() -> None:
+    world = World(model=ScriptedModel(ModelUnavailable("down")))
+    await world.knows("kitchen paint is green", "the kitchen budget is big")
+    assert await world.found(VAGUE) == ["kitchen paint is green"]
+
+
+async def test_a_guess_pulls_the_search_its_way() -> None:
+    world = World(model=ScriptedModel("User cello in Ghent"), mode="hyde", rules=RecallRules(threshold=0.2, limit=5))
+    await world.knows("cello lessons Ghent", "boat")
+    assert await world.found(asked("my instrument")) == ["cello lessons Ghent"]
+
+
+async def test_a_question_the_gate_keeps_asks_no_model() -> None:
+    model = ScriptedModel("User x")
+    world = World(model=model, mode="hyde", gate="general_fact")
+    await world.knows("cello lessons")
+    assert await world.found(asked("cello lessons")) == "general_fact"
+    assert (model.prompts, world.extra_s) == ([], [])
+
+
+async def test_a_clear_question_takes_no_extra_time() -> None:
+    model = ScriptedModel("x")
+    world = World(model=model)
+    await world.knows("kitchen paint is green")
+    assert await world.found(asked("Which kitchen paint is green?")) == ["kitchen paint is green"]
+    assert (model.prompts, world.extra_s) == ([], [])
+
+
+async def test_a_guess_that_cannot_be_embedded_leaves_the_question() -> None:
+    class Once(HashEmbedder):
+        async def embed(self, text: str) -> Vector:
+            if text.startswith("User"):
+                raise EmbedderError("gone")
+            return await super().embed(text)
+
+    world = World(model=ScriptedModel("User cello"), mode="hyde", embedder=Once())
+    await world.knows("kitchen paint is green")
+    assert await world.found(asked("kitchen paint")) == ["kitchen paint is green"]
+
+
+async def test_a_reranker_chooses_among_the_candidates() -> None:
+    contents = ["kitchen paint is green", "kitchen paint is old", "kitchen"]
+    reranker = ScriptedReranker({contents[0]: 0.1, contents[1]: 0.9, contents[2]: 0.5})
+    world = World(reranker=reranker)
+    await world.knows(*contents)
+    assert await world.found(asked("Is kitchen paint green?")) == ["kitchen paint is old"]
+    assert world.extra_s == [3.0]
+    assert reranker.asked[0][0] == "Is kitchen paint green?"
+    assert sorted(reranker.asked[0][1]) == sorted(contents)
+
+
+async def test_a_reranker_that_fails_changes_nothing() -> None:
+    world = World(reranker=ScriptedReranker(ModelUnavailable("down")))
+    await world.knows("kitchen paint is green", "kitchen")
+    assert await world.found(asked("Is the kitchen paint green?")) == ["kitchen paint is green"]
+
+
+@pytest.mark.parametrize("strategy", [Strategy.HYBRID, Strategy.RECENT])
+async def test_a_reranker_is_not_asked_where_it_decides_nothing(strategy: Strategy) -> None:
+    reranker = ScriptedReranker({})
+    limit = 2 if strategy is Strategy.HYBRID else 1
+    world = World(reranker=reranker, rules=RecallRules(threshold=-1.0, limit=limit, strategy=strategy))
+    await world.knows("kitchen paint is green", "kitchen")
+    assert len(await world.found(asked("Which kitchen paint?"))) == limit
+    assert reranker.asked == []
+
+
+async def test_what_is_below_the_threshold_is_not_sent_to_a_reranker() -> None:
+    reranker = ScriptedReranker({"kitchen paint is green": 0.0, "kitchen paint": 1.0})
+    world = World(reranker=reranker, rules=RecallRules(threshold=0.3, limit=1))
+    await world.knows("kitchen paint is green", "kitchen paint", "boats sail far away today")
+    assert await world.found(asked("Which kitchen paint?")) == ["kitchen paint"]
+    assert len(reranker.asked[0][1]) == 2
+
+
+# --- time ------------------------------------------------------------------------------------------------------------
+
+RULES = RecallRules(limit=5)
+
+
+async def timed(**told: Sequence[str]) -> World:
+    world = World(rules=RULES)
+    for day, contents in told.items():
+        await world.knows(*contents, said=at(day[1:].replace("_", "-")))
+    return world
+
+
+async def test_a_question_that_looks_back_sees_the_memories_of_that_time_first() -> None:
+    world = await timed(d2026_05_20=["User went to Lisbon"], d2026_11_20=["User went to Oslo"])
+    question = "Where did I go, the User went to which town in May?"
+    assert await world.found(asked(question)) == ["User went to Lisbon", "User went to Oslo"]
+    assert (await world.found(asked(question.replace("May", "November"))))[0] == "User went to Oslo"
+
+
+async def test_where_only_the_time_fits_the_time_is_enough() -> None:
+    world = await timed(d2026_05_20=["Lisbon was sunny"], d2026_11_20=["Oslo was cold"])
+    assert await world.found(asked("What did I do last May?")) == ["Lisbon was sunny"]
+
+
+async def test_of_that_time_only_what_fits_is_seen_where_something_does() -> None:
+    world = await timed(
+        d2026_11_10=["the budget for the roof is small", "boats sail"], d2026_05_20=["the budget is huge"]
+    )
+    found = await world.found(asked("What did we say last week about the budget for the roof?"))
+    assert found[0] == "the budget for the roof is small"
+    assert "boats sail" not in found
+
+
+async def test_what_only_names_the_time_is_shown_where_nothing_else_fits() -> None:
+    world = await timed(d2026_11_20=["Oslo by boat", "Bergen in May 2026"])
+    assert await world.found(asked("What did I do last May?")) == ["Bergen in May 2026"]
+
+
+async def test_without_a_memory_of_that_time_all_times_are_searched() -> None:
+    world = await timed(d2026_11_20=["User went to Oslo"])
+    assert await world.found(asked("What was it, User went to which town last May?")) == ["User went to Oslo"]
+
+
+async def test_without_an_index_the_stores_hits_of_that_time_come_first() -> None:
+    world = await timed(d2026_05_20=["User went to Lisbon"], d2026_11_20=["User went to Oslo"])
+
+    async def never(_user: str, *, wait_s: float) -> None:
+        await asyncio.sleep(0)
+
+    world.recall._memories.index = never  # type: ignore[method-assign, assignment]
+    question = Conversation(
+        (Message(Role.USER, "Where was it that User went to last May?"),), controls=Controls(threshold=0.0)
+    )
+    assert await world.found(question) == ["User went to Lisbon", "User went to Oslo"]
+    earlier = replace(question, messages=(Message(Role.USER, "Where was it that User went to this month?"),))
+    assert await world.found(earlier) == ["User went to Oslo", "User went to Lisbon"]
+
+
+async def test_a_preview_takes_the_same_path() -> None:
+    world = World(model=ScriptedModel("how big is the kitchen budget"), rules=RecallRules(threshold=0.0, limit=1))
+    await world.knows("kitchen paint is green", "the kitchen budget is big")
+    preview = await world.recall.preview(VAGUE, ADA, NOW)
+    assert preview.query == "how big is the kitchen budget"
+    assert [one.hit.memory.content for one in preview.ranked if one.kept] == ["the kitchen budget is big"]

@@ -1,0 +1,197 @@
+"""Candidates from an index, from the store, and the vector of a question."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semmem.backends.in_process import InProcessStore
+from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
+from semmem.ports.errors import EmbedderError, StoreError, StoreTimeout
+from semmem.retrieval import search
+from semmem.retrieval.index.memory_index import MemoryIndex
+from semmem.retrieval.search import (
+    CANDIDATES_MAX,
+    NAMED_MAX,
+    OVERFETCH,
+    Candidates,
+    Strategy,
+    best_of,
+    embed_query,
+    nearest,
+    newest,
+)
+from semmem.text.times import Interval
+from tests.core.retrieval.talk import NOW
+from tests.fakes import HashEmbedder
+
+ADA = Scope("ada")
+
+
+class Recording(InProcessStore):
+    """Remembers the limits it was asked for, and can be slow or broken."""
+
+    delay_s = 0.0
+    broken = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_open = True
+        self.limits: list[int] = []
+
+    async def search(
+        self,
+        scope: Scope,
+        vector: Vector,
+        *,
+        limit: int,
+        now: float,
+        types: Sequence[MemoryType] = (),
+        fresh: bool = False,
+    ) -> list[Hit]:
+        self.limits.append(limit)
+        await asyncio.sleep(self.delay_s)
+        if self.broken:
+            raise StoreError("disk full")
+        return await super().search(scope, vector, limit=limit, now=now, types=types, fresh=fresh)
+
+
+class Slow(HashEmbedder):
+    async def embed(self, text: str) -> Vector:
+        await asyncio.sleep(10)
+        return await super().embed(text)
+
+
+async def memory(number: int, content: str, **fields: object) -> Memory:
+    vector = await HashEmbedder().embed(content)
+    given = {"type": MemoryType.SEMANTIC, "user": "ada", "updated_at": NOW - number, "embedding": vector} | fields
+    return Memory(f"mem_{number}", 1, content=content, **given)  # type: ignore[arg-type]
+
+
+async def known() -> MemoryIndex:
+    return MemoryIndex(
+        [
+            await memory(0, "the budget for Hawaii is 10000"),
+            await memory(1, "the cat is called Turing", project="pets"),
+            await memory(2, "to file the budget open the portal", type=MemoryType.PROCEDURAL),
+            await memory(3, "budget for Hawaii", expires_at=NOW),
+        ]
+    )
+
+
+async def ask(
+    query: str, strategy: Strategy = Strategy.HYBRID, *, by_words: bool = False, **options: object
+) -> list[str]:
+    vector = None if by_words else await HashEmbedder().embed(query)
+    given = {"scope": ADA, "now": NOW} | options
+    found = best_of(await known(), query, vector, strategy=strategy, **given)  # type: ignore[arg-type]
+    return [hit.memory.id for hit in found.hits if hit.memory.id not in found.cuts]
+
+
+@pytest.mark.parametrize("strategy", [Strategy.HYBRID, Strategy.SEMANTIC, Strategy.KEYWORD])
+async def test_the_best_comes_first_and_what_has_expired_never(strategy: Strategy) -> None:
+    found = await ask("budget for Hawaii", strategy)
+    assert found[0] == "mem_0"
+    assert "mem_3" not in found
+
+
+async def test_types_and_project_narrow_the_search() -> None:
+    assert await ask("budget", types=[MemoryType.PROCEDURAL]) == ["mem_2"]
+    assert await ask("budget", Strategy.RECENT, scope=Scope("ada", project="pets")) == ["mem_1"]
+    assert await ask("budget", scope=Scope("ada", project="none such")) == []
+
+
+async def test_recent_asks_for_nothing_but_time() -> None:
+    assert await ask("budget", Strategy.RECENT) == ["mem_0", "mem_1", "mem_2"]
+    assert [hit.memory.id for hit in newest(await known(), scope=ADA, now=NOW).hits] == ["mem_0", "mem_1", "mem_2"]
+
+
+async def test_by_words_alone_only_what_shares_words_is_found() -> None:
+    assert await ask("Turing", by_words=True) == ["mem_1"]
+    assert await ask("Turing", Strategy.KEYWORD) == ["mem_1"]
+    assert await ask("submarine", by_words=True) == []
+
+
+async def test_what_is_irrelevant_is_named_and_not_lost() -> None:
+    found = best_of(
+        await known(),
+        "Turing",
+        await HashEmbedder().embed("Turing"),
+        strategy=Strategy.HYBRID,
+        scope=ADA,
+        now=NOW,
+    )
+    assert found.hits[0].memory.id == "mem_1"
+    assert set(found.cuts) == {"mem_0", "mem_2"}
+    assert set(found.cuts.values()) == {"below_relevance"}
+    assert found.hits[0].keyword > 0 < found.hits[0].cosine
+
+
+@given(st.integers(0, 3 * CANDIDATES_MAX), st.sampled_from(Strategy))
+def test_candidates_are_bounded_and_in_order(count: int, strategy: Strategy) -> None:
+    vectors = np.random.default_rng(count).normal(size=(count, 8)).astype(np.float32)
+    memories = [
+        Memory(f"mem_{i}", 1, MemoryType.SEMANTIC, f"word {i % 7}", "ada", embedding=v / np.linalg.norm(v))
+        for i, v in enumerate(vectors)
+    ]
+    query = np.eye(8, dtype=np.float32)[0]
+    found: Candidates = best_of(MemoryIndex(memories), "word 3", query, strategy=strategy, scope=ADA, now=NOW)
+    scores = [hit.score for hit in found.hits]
+    assert scores == sorted(scores, reverse=True)
+    assert len(found.hits) <= min(count, CANDIDATES_MAX)
+    if strategy is Strategy.SEMANTIC and count:
+        assert scores[0] == pytest.approx(max(float(m.embedding @ query) for m in memories if m.embedding is not None))
+
+
+async def test_more_than_wanted_is_fetched_of_the_store_within_a_bound() -> None:
+    store, vector = Recording(), await HashEmbedder().embed("budget")
+    for limit in (1, 5, 100):
+        await nearest(store, ADA, vector, limit=limit, now=NOW)
+    assert store.limits == [OVERFETCH, 5 * OVERFETCH, CANDIDATES_MAX]
+
+
+async def test_a_failure_of_the_store_comes_through() -> None:
+    store, vector = Recording(), await HashEmbedder().embed("budget")
+    store.broken = True
+    with pytest.raises(StoreError, match="disk full"):
+        await nearest(store, ADA, vector, limit=5, now=NOW)
+
+
+async def test_who_is_late_has_failed_and_is_named() -> None:
+    store, vector = Recording(), await HashEmbedder().embed("budget")
+    store.delay_s = 10
+    with pytest.raises(StoreTimeout, match=r"no hits within 0\.01 s"):
+        await nearest(store, ADA, vector, limit=5, now=NOW, timeout_s=0.01)
+    with pytest.raises(EmbedderError, match=r"no vector within 0\.01 s"):
+        await embed_query(Slow(), "budget", timeout_s=0.01)
+
+
+async def test_the_callers_own_deadline_is_not_taken_for_a_failure() -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await embed_query(Slow(), "budget", timeout_s=5)
+
+
+def test_only_the_best_are_read_for_the_times_they_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def names(memory: Memory, _during: Interval) -> bool:
+        read.append(memory.id)
+        return False
+
+    monkeypatch.setattr(search, "names", names)
+    east = np.array([1, 0], dtype=np.float32)
+    memories = [
+        Memory(f"mem_{n:03}", 1, MemoryType.SEMANTIC, "tea", "ada", embedding=east if n < 30 else -east)
+        for n in range(90)
+    ]
+    during = Interval(1e9, 1e9 + 1)
+    scope = Scope("ada")
+    far = np.array([0.1, 0.995], dtype=np.float32)
+    best_of(MemoryIndex(memories), "", far, strategy=Strategy.SEMANTIC, scope=scope, now=NOW, during=during)
+    assert read == [f"mem_{n:03}" for n in range(NAMED_MAX)]

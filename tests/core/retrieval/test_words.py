@@ -1,0 +1,61 @@
+"""From a text to the terms that are compared."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from semmem.text.words import CHARS_MAX, RELATED, STOP_WORDS, terms, words
+
+
+def terms_of(text: str) -> list[str]:
+    return terms(words(text))
+
+
+def test_words_meet_in_their_stems_whatever_their_case_and_clitics() -> None:
+    assert terms_of("User's hobbies: PAINTING, hiking") == terms_of("hobby paint hikes")
+    assert terms_of("I’ve moved") == terms_of("moves")
+
+
+def test_words_of_grammar_and_the_user_are_no_terms() -> None:
+    assert terms_of("What is it that the user would do with them?") == []
+
+
+def test_numbers_keep_their_points() -> None:
+    assert terms_of("It costs 10,000 or 3.5") == ["cost", "10,000", "3.5"]
+
+
+def test_what_is_written_without_spaces_is_compared_by_characters_and_pairs() -> None:
+    assert terms_of("北京大学") == ["北", "京", "大", "学", "北京", "京大", "大学"]
+    assert set(terms_of("用户住在北京")) & set(terms_of("我住在哪里？")) == {"住", "在", "住在"}
+    assert "茶" in terms_of("I like 绿茶 a lot")
+
+
+def test_full_width_letters_are_letters() -> None:
+    assert terms_of("ｔｅａ") == ["tea"]
+
+
+def test_of_a_long_text_only_the_beginning_is_read() -> None:
+    assert "late" not in terms_of("early " * CHARS_MAX + "late")
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_any_text_has_terms_that_are_words(text: str) -> None:
+    found = terms_of(text)
+    assert found == terms_of(text)
+    assert all(term and not term.isspace() for term in found)
+
+
+def test_a_group_of_related_words_goes_both_ways_and_a_narrowing_one_way() -> None:
+    assert "bought" in RELATED["buy"]
+    assert "buy" in RELATED["bought"]
+    assert "dog" in RELATED["pet"]
+    assert "pet" not in RELATED.get("dog", ())
+
+
+def test_no_word_is_its_own_relative_or_means_nothing() -> None:
+    for word, others in RELATED.items():
+        assert word not in others
+        assert others
+        assert not STOP_WORDS & {word, *others}

@@ -1,0 +1,1 @@
+"""With the processes, files and stores that semmem uses, without Envoy."""

@@ -1,0 +1,134 @@
+"""The cache in front of an embedder that counts, can be held, and can fail."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from semmem.backends.embedding.cached import CachedEmbedder
+from semmem.memory import Vector
+from semmem.ports.errors import EmbedderError
+
+
+class Counting:
+    """Remembers what it was asked; waits for ``gate``; fails while ``failing``."""
+
+    dimension = 1
+    signature = "test/counting/1"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.failing = False
+        self.state = "new"
+
+    async def open(self) -> None:
+        self.state = "open"
+
+    async def close(self) -> None:
+        self.state = "closed"
+
+    async def embed(self, text: str) -> Vector:
+        self.asked.append(text)
+        await self.gate.wait()
+        if self.failing:
+            raise EmbedderError("out of order")
+        return np.array([len(text)], dtype=np.float32)
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_a_text_is_computed_once_while_it_is_fresh() -> None:
+    inner, clock = Counting(), Clock()
+    cached = CachedEmbedder(inner, ttl_s=300, clock=clock)
+    assert await cached.embed("abc") == [3]
+    clock.now += 299.9
+    assert await cached.embed("abc") == [3]
+    assert inner.asked == ["abc"]
+    clock.now += 0.1
+    await cached.embed("abc")
+    assert inner.asked == ["abc", "abc"]
+
+
+async def test_the_least_recently_used_entry_goes_first() -> None:
+    inner = Counting()
+    cached = CachedEmbedder(inner, entries_max=2)
+    for text in ("a", "b", "a", "c"):
+        await cached.embed(text)
+    inner.asked.clear()
+    await cached.embed("a")
+    await cached.embed("b")
+    assert inner.asked == ["b"]
+
+
+async def test_equal_texts_in_flight_are_computed_once() -> None:
+    inner = Counting()
+    inner.gate.clear()
+    cached = CachedEmbedder(inner)
+    tasks = [asyncio.get_running_loop().create_task(cached.embed(text)) for text in ("same", "same", "other", "same")]
+    await asyncio.sleep(0)
+    inner.gate.set()
+    assert [float(vector[0]) for vector in await asyncio.gather(*tasks)] == [4, 4, 5, 4]
+    assert inner.asked == ["same", "other"]
+
+
+@pytest.mark.parametrize("leaver", [0, 1])
+async def test_who_leaves_does_not_take_the_others_along(leaver: int) -> None:
+    inner = Counting()
+    inner.gate.clear()
+    cached = CachedEmbedder(inner)
+    tasks = [asyncio.get_running_loop().create_task(cached.embed("same")) for _ in range(3)]
+    await asyncio.sleep(0)
+    tasks.pop(leaver).cancel()
+    await asyncio.sleep(0)
+    inner.gate.set()
+    assert [float(vector[0]) for vector in await asyncio.gather(*tasks)] == [4, 4]
+
+
+async def test_a_failure_reaches_everyone_and_is_not_kept() -> None:
+    inner = Counting()
+    inner.failing = True
+    inner.gate.clear()
+    cached = CachedEmbedder(inner)
+    tasks = [asyncio.get_running_loop().create_task(cached.embed("same")) for _ in range(2)]
+    await asyncio.sleep(0)
+    inner.gate.set()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [str(outcome) for outcome in outcomes] == ["out of order"] * 2
+    inner.failing = False
+    assert await cached.embed("same") == [4]
+
+
+async def test_a_cached_vector_cannot_be_changed_by_a_caller() -> None:
+    vector = await CachedEmbedder(Counting()).embed("abc")
+    with pytest.raises(ValueError, match="read-only"):
+        vector[0] = 9
+
+
+async def test_texts_with_lone_surrogates_have_keys_too() -> None:
+    cached = CachedEmbedder(Counting())
+    assert await cached.embed("\ud800") == [1]
+    assert await cached.embed("\ud800\udc00x") == [3]
+
+
+async def test_the_rest_is_the_inner_embedder() -> None:
+    inner = Counting()
+    cached = CachedEmbedder(inner)
+    await cached.open()
+    assert (cached.dimension, cached.signature, inner.state) == (1, "test/counting/1", "open")
+    await cached.close()
+    assert inner.state == "closed"
+
+
+@pytest.mark.parametrize(("entries_max", "ttl_s"), [(0, 1.0), (1, 0.0)])
+def test_a_cache_without_room_or_time_is_refused(entries_max: int, ttl_s: float) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        CachedEmbedder(Counting(), entries_max=entries_max, ttl_s=ttl_s)

@@ -1,0 +1,80 @@
+"""What is shipped for Kubernetes, as the cluster would get it: rendered by kustomize, taken apart for the tests."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+HOME = Path(__file__).resolve().parents[3]
+DEPLOY = HOME / "deploy"
+TOOLS = HOME / ".venv-deploy" / "bin"
+ENVOY = HOME / ".venv-envoy" / "bin" / "envoy"
+LAYOUTS = ("base", "overlays/single", "overlays/sidecar")
+SECRET = "made-up-for-a-test-0123456789"
+
+Json = dict[str, Any]
+
+
+def run(*argv: str | Path, env: dict[str, str] | None = None) -> str:
+    """Standard output of a command that must succeed; AssertionError with everything it said when it does not."""
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, env=env)
+    assert done.returncode == 0, f"{argv[0]} ended with {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One kustomization, rendered."""
+
+    name: str
+    text: str
+    objects: tuple[Json, ...]
+
+    def all(self, kind: str) -> list[Json]:
+        return [each for each in self.objects if each["kind"] == kind]
+
+    def one(self, kind: str) -> Json:
+        (found,) = self.all(kind)
+        return found
+
+    @property
+    def pod(self) -> Json:
+        """The pod template of the only workload."""
+        template: Json = self.one("StatefulSet")["spec"]["template"]
+        return template
+
+    def containers(self) -> Iterator[Json]:
+        spec = self.pod["spec"]
+        yield from spec.get("initContainers", [])
+        yield from spec["containers"]
+
+    def container(self, name: str) -> Json:
+        return next(each for each in self.containers() if each["name"] == name)
+
+    def file(self, name: str) -> str:
+        """The one file of that name in a ConfigMap."""
+        (text,) = [each["data"][name] for each in self.all("ConfigMap") if name in each["data"]]
+        assert isinstance(text, str)
+        return text
+
+    @property
+    def config(self) -> Json:
+        """semmem's configuration in this layout."""
+        loaded: Json = yaml.safe_load(self.file("config.yaml"))
+        return loaded
+
+    def environment(self) -> dict[str, str]:
+        """What the semmem container's environment adds, with a made-up value for each secret."""
+        return {entry["name"]: entry.get("value", SECRET) for entry in self.container("semmem").get("env", [])}
+
+
+@cache
+def layout(name: str) -> Layout:
+    text = run(TOOLS / "kubectl", "kustomize", DEPLOY / "k8s" / name)
+    return Layout(name, text, tuple(yaml.safe_load_all(text)))
