@@ -63,6 +63,8 @@ from semmem.text.times import Interval, chinese, intervals, leaning, occurred_at
 from semmem.text.times.tokens import tokens
 from semmem.turns.encodings import Undecodable, decoder_for
 from semmem.turns.ids import session_key, turn_id
+from semmem.turns.recorder import storable
+from semmem.turns.said import message_id
 from semmem.upkeep import consolidation
 
 Call = Callable[[str], object]
@@ -71,7 +73,7 @@ DAY = datetime.fromtimestamp(NOW, UTC).date()
 WHOLE = 10**9
 """A bound that no text here reaches: a function that has one of its own is held to what lies below it as well."""
 
-ROOMS = "dialects extraction request retrieval text turns upkeep".split()
+ROOMS = "dialects extraction lifecycle request retrieval text turns upkeep".split()
 _TEXTUAL = re.compile(
     r"\b(?:str|bytes|Message|Conversation|Turn|Batch|Fact|Memory|Said|Clause|Sentence|Hit|Candidate|Member|JsonObject)\b"
 )
@@ -303,7 +305,7 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.wording.change": lambda t: (wording.change(t, f"{t} 3"), wording.change(f"3 {t}", t)),
     "extraction.contradiction.wording.phrases": wording.phrases,
     "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
-    "text.grounding.Said.grounds": _grounded,
+    "text.grounding.SourceText.grounds": _grounded,
     "text.grounding.content_words": grounding.content_words,
     "text.grounding.covers": lambda t: grounding.covers(grounding.content_words(t), grounding.content_words(t[:500])),
     "text.grounding.names": grounding.names,
@@ -323,7 +325,7 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.rules.completion.completed": completion.completed,
     "extraction.rules.completion.corrected": completion.corrected,
     "extraction.rules.describe.described": describe.described,
-    "extraction.rules.event_time.Told.event_time": _told,
+    "extraction.rules.event_time.DatedText.event_time": _told,
     "extraction.rules.event_time.event_time": lambda t: event_time(t, NOW),
     "extraction.rules.grammar.expand": grammar.expand,
     "extraction.rules.grammar.gerund": grammar.gerund,
@@ -363,6 +365,8 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.weighing.unweighed": lambda t: weighing.unweighed(NEAR, t),
     # turns
     "text.digest.digest": digest,
+    "turns.recorder.storable": lambda t: storable(t, WHOLE),
+    "turns.said.message_id": lambda t: message_id("ada", "s_1", t),
     "turns.ids.session_key": lambda t: session_key(Scope("ada"), _said(t)),
     "turns.ids.turn_id": lambda t: turn_id(Scope("ada"), 1, t),
     # retrieval
@@ -470,7 +474,7 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.result.Tally.count": _VALUES,
     "extraction.rules.RulesExtractor.extract": _WAITS,
     "extraction.rules.patterns.folded": "compiles semmem's own patterns",
-    "extraction.session_summary.Summariser.summarise": _WAITS,
+    "extraction.session_summary.SessionSummariser.summarise": _WAITS,
     "upkeep.summaries.Summariser.refusal": "is_instruction, redact and Said, which are in the table above",
     "upkeep.summaries.Summariser.related": _WAITS,
     "upkeep.summaries.Summariser.replace": _NAMES,
@@ -515,5 +519,27 @@ NEEDLESS: Mapping[str, str] = {
     "text.times.calendar.whole": _NAMES,
     "text.times.calendar.window": _NAMES,
     "text.times.grammar.Found.get": _NAMES,
+    "lifecycle.erasure.Erasure.forget_memory": _NAMES,
+    "lifecycle.hiding_store.HidingStore.forget": _NAMES,
+    "lifecycle.hiding_store.HidingStore.get": _NAMES,
+    "lifecycle.hiding_store.HidingStore.put": _NAMES,
+    "lifecycle.hiding_store.HidingStore.puts_ended": _NAMES,
+    "lifecycle.holds.Holds.held": _NAMES,
+    "lifecycle.marks.Marks.after": _NAMES,
+    "lifecycle.marks.Marks.any_of": _NAMES,
+    "lifecycle.marks.Marks.cover": _NAMES,
+    "lifecycle.removal.remove": _NAMES,
+    "turns.observation.Observation.feed": "the readers of the dialects, which are in the table above",
+    "turns.recorder.Turns.current": "session_key and turn_id, which are in the table above",
+    "turns.recorder.Turns.decline": "UserMessages: each message once; tests/core/turns hold them to that",
+    "turns.recorder.Turns.record": "UserMessages: each message once; tests/core/turns hold them to that",
+    "turns.recovery.Recovery.choose": _NAMES,
+    "turns.said.began_at": _NAMES,
+    "turns.said.lasting_session": _NAMES,
+    "turns.seen.SeenMessages.declined_by_nobody": _NAMES,
+    "turns.seen.SeenMessages.forgotten_at": _NAMES,
+    "turns.seen.SeenMessages.is_shared": _NAMES,
+    "turns.seen.SeenMessages.settle": _NAMES,
+    "turns.seen.SeenMessages.settled": _NAMES,
 }
 """Not measured, and why."""
