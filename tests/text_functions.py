@@ -22,7 +22,7 @@ from semmem.dialects.chat import ChatCompletions
 from semmem.dialects.json_splice import decode_repaired, read_elements, read_object
 from semmem.dialects.json_values import holds_more_than
 from semmem.dialects.messages import AnthropicMessages
-from semmem.dialects.own_members import controls
+from semmem.dialects.request import controls
 from semmem.dialects.responses import Responses
 from semmem.dialects.sse import EventStream
 from semmem.extraction import answers, llm, model_judge, reading, screen, session_summary, weighing
@@ -285,7 +285,7 @@ REGISTRY: Mapping[str, Call] = {
     ],
     "dialects.json_splice.read_elements": _elements,
     "dialects.json_values.holds_more_than": lambda t: [holds_more_than(len(t) // 1000, body) for body in _bodies(t)],
-    "dialects.own_members.controls": lambda t: controls(
+    "dialects.request.controls": lambda t: controls(
         {name: msgspec.json.encode(_raw(t).decode()) for name in ("memory_config", "memory_context", "user")}
     ),
     "dialects.sse.EventStream.feed": lambda t: _in_pieces(EventStream(event_bytes_max=WHOLE).feed, t),
@@ -443,14 +443,18 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.json_splice.cut_members": "called with every parse above",
     "dialects.json_splice.insert_element": "called with every parse above",
     "dialects.json_splice.insert_member": "called with every parse above",
+    "dialects.json_splice.read_element": "called with every rewrite above",
     "dialects.json_splice.splice": "called with every parse above",
-    "dialects.text_merge.merge_before": "called with every rewrite above",
-    "dialects.text_merge.merge_behind": "called with every rewrite above",
-    "dialects.text_merge.merge_into_message": "called with every rewrite above",
-    "dialects.text_merge.string_token": "called with every rewrite above",
-    "dialects.own_members.field_of": "called by controls",
-    "dialects.own_members.name_of": "called by controls",
-    "dialects.own_members.object_of": "called by controls",
+    "dialects.inject.text_part": "called with every rewrite above",
+    "dialects.inject.merge_before": "called with every rewrite above",
+    "dialects.inject.merge_behind": "called with every rewrite above",
+    "dialects.inject.merge_into_message": "called with every rewrite above",
+    "dialects.inject.string_token": "called with every rewrite above",
+    "dialects.request.conversation_of": "called with every parse above",
+    "dialects.request.decoded": "called with every parse above",
+    "dialects.request.field_of": "called by controls",
+    "dialects.request.name_of": "called by controls",
+    "dialects.request.object_of": "called by controls",
     "extraction.candidate.as_released": _VALUES,
     "extraction.candidate.created": _VALUES,
     "extraction.candidate.keyed_id": _NAMES,
