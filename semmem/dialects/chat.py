@@ -17,14 +17,13 @@ from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for
 from semmem.dialects.inject import SplicedRequest, merge_into_message, message_json
 from semmem.dialects.json_splice import Edit, JsonObject, insert_element, read_object
 from semmem.dialects.request import (
-    OTHER_ROLE,
-    ROLES,
     SYSTEM_ROLES,
     Content,
     conversation_of,
     decoded,
     name_of,
     object_of,
+    role_of,
     texts_of,
 )
 from semmem.memory import Conversation, Injection, Message
@@ -53,7 +52,7 @@ class ChatCompletions:
         roles = [message.role for message in messages]
         conversation = conversation_of(
             top,
-            [Message(ROLES.get(m.role, OTHER_ROLE), "\n".join(texts_of(m.content))) for m in messages],
+            [Message(role_of(m.role), "\n".join(texts_of(m.content))) for m in messages],
             tool_turn=_awaits_tool_result(roles) or _names_a_tool(top),
         )
         return ChatRequest(source, roles, conversation)

@@ -23,7 +23,7 @@ from semmem.dialects.json_splice import (
     read_elements,
     splice,
 )
-from semmem.dialects.request import OWN_MEMBERS
+from semmem.dialects.request import OWN_MEMBERS, STRING
 from semmem.memory import Conversation, Injection
 
 GAP = rb"\n\n"
@@ -76,13 +76,8 @@ def message_json(injection: Injection) -> bytes:
     return b'{"role":' + string_token(injection.role) + b',"content":' + string_token(injection.text) + b"}"
 
 
-def text_part(text: str, *, part: str) -> bytes:
-    """The text as a part of a content; ``part`` is the type of a text part in this API."""
-    return b'{"type":' + string_token(part) + b',"text":' + string_token(text) + b"}"
-
-
 def merge_behind(content: Member, text: str, *, part: str) -> list[Edit]:
-    """Edits that put the text at the end of a content."""
+    """Edits that put the text at the end of a content; ``part`` is the type of a text part in this API."""
     if content.value.startswith(b"["):
         return [_insert_part(content, len(read_elements(content)), text, part)]
     if not content.value.startswith(b'"'):
@@ -106,7 +101,7 @@ def merge_into_message(
 ) -> list[Edit]:
     """Edits that put the text at the end (``behind``) or the beginning of the content of the message at ``index``.
 
-    None when the message names a member twice: no reader would read it alike, so it is left alone.
+    Nothing when the message names a member twice: no reader would read it alike, so it is left alone.
     """
     try:
         message = read_element(source, array, index)
@@ -118,8 +113,30 @@ def merge_into_message(
     return merge_behind(content, text, part=part) if behind else merge_before(content, text, part=part, index=at)
 
 
+def add_part(content: Member, text: str, *, part: str, index: int) -> list[Edit]:
+    """Edits that make the text the part at ``index`` of a list, or of a string, which is one part.
+
+    The string's token keeps its bytes and becomes the text of a part. A blank one takes the text in, because APIs
+    refuse blank parts, and a null (of an older client) is replaced: the only bytes that are ever lost.
+    """
+    added, start, end = _part(text, part), content.value_start, content.end
+    if content.value.startswith(b"["):
+        return [insert_element(content, index, added)]
+    if content.value == b"null":
+        return [Edit(start, end, string_token(text))]
+    if not STRING.decode(content.value).strip():
+        return [Edit(start + 1, start + 1, string_token(text)[1:-1])]
+    opening, closing = _part("", part).split(b'""')
+    before, after = (added + b",", b"") if index == 0 else (b"", b"," + added)
+    return [Edit(start, start, b"[" + before + opening), Edit(end, end, closing + after + b"]")]
+
+
+def _part(text: str, part: str) -> bytes:
+    return b'{"type":' + string_token(part) + b',"text":' + string_token(text) + b"}"
+
+
 def _insert_part(content: Member, index: int, text: str, part: str) -> Edit:
     parts = read_elements(content)
     if parts and content.value[parts[0][0] - content.value_start :][:1] == b'"':
         return insert_element(content, index, string_token(text))  # a list of plain strings
-    return insert_element(content, index, text_part(text, part=part))
+    return insert_element(content, index, _part(text, part))

@@ -16,27 +16,9 @@ import msgspec
 
 from semmem.dialects import AnswerReader, Malformed
 from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for, text_or_none
-from semmem.dialects.inject import SplicedRequest, merge_behind, merge_into_message, string_token, text_part
-from semmem.dialects.json_splice import (
-    UNREADABLE,
-    Edit,
-    JsonObject,
-    Member,
-    insert_element,
-    insert_member,
-    read_element,
-    read_object,
-)
-from semmem.dialects.request import (
-    OTHER_ROLE,
-    ROLES,
-    STRING,
-    SYSTEM_ROLES,
-    conversation_of,
-    decoded,
-    name_of,
-    object_of,
-)
+from semmem.dialects.inject import SplicedRequest, add_part, merge_behind, merge_into_message, string_token
+from semmem.dialects.json_splice import UNREADABLE, Edit, JsonObject, insert_member, read_element, read_object
+from semmem.dialects.request import SYSTEM_ROLES, conversation_of, decoded, name_of, object_of, role_of
 from semmem.memory import Conversation, Injection, Message, Role
 
 
@@ -146,7 +128,11 @@ class MessagesRequest(SplicedRequest):
             content = read_element(source, messages, spot.message).members.get("content")
         except Malformed:
             return []
-        return [] if content is None or content.value == b"null" else _add_text(content, spot.block, text)
+        return (
+            []
+            if content is None or content.value == b"null"
+            else add_part(content, text, part="text", index=spot.block)
+        )
 
     def _beside_system(self, text: str, position: str) -> list[Edit]:
         source, system, instructing = self._source, self._source.members.get("system"), self._places.instructing
@@ -158,7 +144,8 @@ class MessagesRequest(SplicedRequest):
             return [insert_member(source, "system", string_token(text))]
         if position == "system":
             return merge_behind(system, text, part="text")
-        return _add_text(system, 0 if position == "first" else self._places.system_blocks, text)
+        index = 0 if position == "first" else self._places.system_blocks
+        return add_part(system, text, part="text", index=index)
 
 
 # --- reading a request -----------------------------------------------------------------------------------------------
@@ -168,7 +155,7 @@ def _said(message: _MessageParam) -> Iterator[Message]:
     """A user message apart: what tools say in it, then what the user does."""
     if message.role != "user":
         answered = message.role == "assistant"
-        yield Message(ROLES.get(message.role, OTHER_ROLE), (_spoken if answered else _text)(message.content))
+        yield Message(role_of(message.role), (_spoken if answered else _text)(message.content))
         return
     results, own = _results(message), _text(message.content)
     yield from (Message(Role.TOOL, _result_text(result)) for result in results)
@@ -227,26 +214,6 @@ def _spot(messages: Sequence[_MessageParam]) -> _Spot | None:
             return _Spot(index, ends[-1] if ends else 0)
     empty = (index for index, message in enumerate(messages) if message.role == "user" and message.content is None)
     return next((_Spot(index, 0) for index in empty), None)
-
-
-# --- rewriting it ----------------------------------------------------------------------------------------------------
-
-
-def _add_text(content: Member, index: int, text: str) -> list[Edit]:
-    """Edits that make ``text`` the block at ``index`` of an array of blocks, or of a string, which is one block.
-
-    The string's token keeps its bytes and becomes the text of a block. A blank one takes the text in, because the API
-    refuses blank blocks, and a null (of an older client) is replaced: the only bytes that are ever lost.
-    """
-    block, start, end = text_part(text, part="text"), content.value_start, content.end
-    if content.value.startswith(b"["):
-        return [insert_element(content, index, block)]
-    if content.value == b"null":
-        return [Edit(start, end, string_token(text))]
-    if not STRING.decode(content.value).strip():
-        return [Edit(start + 1, start + 1, string_token(text)[1:-1])]
-    before, after = (block + b",", b"") if index == 0 else (b"", b"," + block)
-    return [Edit(start, start, b"[" + before + b'{"type":"text","text":'), Edit(end, end, b"}" + after + b"]")]
 
 
 # --- reading an answer -----------------------------------------------------------------------------------------------

@@ -25,14 +25,7 @@ OWN_MEMBERS = ("memory_config", "memory_context")
 """semmem's members of a request body: read, then removed, whatever comes of them."""
 
 SYSTEM_ROLES = ("system", "developer")
-ROLES = {
-    "system": Role.SYSTEM,
-    "developer": Role.SYSTEM,
-    "user": Role.USER,
-    "assistant": Role.ASSISTANT,
-}
-OTHER_ROLE = Role.TOOL
-"""Whoever speaks in a role that is not in the table: it is not the user."""
+_ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
 
 FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 ARRAY = msgspec.json.Decoder(list[Any])
@@ -43,6 +36,11 @@ NUMBER = msgspec.json.Decoder(float)
 
 _MEMORY_TYPES = {kind.value: kind for kind in MemoryType}
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
+
+
+def role_of(name: str | None) -> Role:
+    """Who speaks. Whoever it is in a role that we do not know, it is not the user."""
+    return _ROLES.get(name or "", Role.TOOL)
 
 
 class ContentPart(msgspec.Struct, gc=False):

@@ -26,15 +26,14 @@ from semmem.dialects.inject import (
 )
 from semmem.dialects.json_splice import UNREADABLE, Edit, JsonObject, insert_element, insert_member, read_object
 from semmem.dialects.request import (
-    OTHER_ROLE,
     OWN_MEMBERS,
-    ROLES,
     SYSTEM_ROLES,
     Content,
     conversation_of,
     decoded,
     name_of,
     object_of,
+    role_of,
     texts_of,
 )
 from semmem.memory import Conversation, Injection, Message, Role
@@ -185,7 +184,7 @@ def _messages(instructions: str | None, items: Sequence[_Item]) -> Iterator[Mess
     for index, item in enumerate(items):
         if item.is_message:
             content = decoded(_content, item.content, f"input[{index}].content")
-            yield Message(ROLES.get(item.role or "", OTHER_ROLE), "\n".join(texts_of(content)))
+            yield Message(role_of(item.role), "\n".join(texts_of(content)))
         elif item.is_output:
             yield Message(Role.TOOL, _output_text(item))
 
