@@ -450,7 +450,7 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.inject.merge_behind": "called with every rewrite above",
     "dialects.inject.merge_into_message": "called with every rewrite above",
     "dialects.inject.string_token": "called with every rewrite above",
-    "dialects.request.role_of": _NAMES,
+    "dialects.request.text_of": "called with every parse above",
     "dialects.request.conversation_of": "called with every parse above",
     "dialects.request.decoded": "called with every parse above",
     "dialects.request.field_of": "called by controls",

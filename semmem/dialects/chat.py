@@ -17,14 +17,15 @@ from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for
 from semmem.dialects.inject import SplicedRequest, merge_into_message, message_json
 from semmem.dialects.json_splice import Edit, JsonObject, insert_element, read_object
 from semmem.dialects.request import (
+    OTHER_ROLE,
+    ROLES,
     SYSTEM_ROLES,
     Content,
     conversation_of,
     decoded,
     name_of,
     object_of,
-    role_of,
-    texts_of,
+    text_of,
 )
 from semmem.memory import Conversation, Injection, Message
 
@@ -52,7 +53,7 @@ class ChatCompletions:
         roles = [message.role for message in messages]
         conversation = conversation_of(
             top,
-            [Message(role_of(m.role), "\n".join(texts_of(m.content))) for m in messages],
+            [Message(ROLES.get(m.role, OTHER_ROLE), text_of(m.content)) for m in messages],
             tool_turn=_awaits_tool_result(roles) or _names_a_tool(top),
         )
         return ChatRequest(source, roles, conversation)
@@ -215,4 +216,4 @@ class ChatAnswer(AnswerBuilder):
 
     def _append(self, said: _ChatContent | None, joiner: str) -> None:
         if said is not None:
-            self.tail.append(joiner.join(texts_of(said.content)))
+            self.tail.append(text_of(said.content, joiner))

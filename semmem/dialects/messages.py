@@ -18,7 +18,15 @@ from semmem.dialects import AnswerReader, Malformed
 from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for, text_or_none
 from semmem.dialects.inject import SplicedRequest, add_part, merge_behind, merge_into_message, string_token
 from semmem.dialects.json_splice import UNREADABLE, Edit, JsonObject, insert_member, read_element, read_object
-from semmem.dialects.request import SYSTEM_ROLES, conversation_of, decoded, name_of, object_of, role_of
+from semmem.dialects.request import (
+    OTHER_ROLE,
+    ROLES,
+    SYSTEM_ROLES,
+    conversation_of,
+    decoded,
+    name_of,
+    object_of,
+)
 from semmem.memory import Conversation, Injection, Message, Role
 
 
@@ -155,7 +163,7 @@ def _said(message: _MessageParam) -> Iterator[Message]:
     """A user message apart: what tools say in it, then what the user does."""
     if message.role != "user":
         answered = message.role == "assistant"
-        yield Message(role_of(message.role), (_spoken if answered else _text)(message.content))
+        yield Message(ROLES.get(message.role, OTHER_ROLE), (_spoken if answered else _text)(message.content))
         return
     results, own = _results(message), _text(message.content)
     yield from (Message(Role.TOOL, _result_text(result)) for result in results)

@@ -25,7 +25,9 @@ OWN_MEMBERS = ("memory_config", "memory_context")
 """semmem's members of a request body: read, then removed, whatever comes of them."""
 
 SYSTEM_ROLES = ("system", "developer")
-_ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
+ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
+OTHER_ROLE = Role.TOOL
+"""Who speaks in a role that we do not know: not the user."""
 
 FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 ARRAY = msgspec.json.Decoder(list[Any])
@@ -38,11 +40,6 @@ _MEMORY_TYPES = {kind.value: kind for kind in MemoryType}
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 
 
-def role_of(name: str | None) -> Role:
-    """Who speaks. Whoever it is in a role that we do not know, it is not the user."""
-    return _ROLES.get(name or "", Role.TOOL)
-
-
 class ContentPart(msgspec.Struct, gc=False):
     """A part of a message's content in OpenAI's APIs."""
 
@@ -52,6 +49,11 @@ class ContentPart(msgspec.Struct, gc=False):
 
 Content = str | list[ContentPart | str] | None
 """Of a message in OpenAI's APIs."""
+
+
+def text_of(content: Content, joiner: str = "\n") -> str:
+    """The text of a content."""
+    return content if isinstance(content, str) else joiner.join(texts_of(content))
 
 
 def texts_of(content: Content) -> list[str]:

@@ -26,14 +26,16 @@ from semmem.dialects.inject import (
 )
 from semmem.dialects.json_splice import UNREADABLE, Edit, JsonObject, insert_element, insert_member, read_object
 from semmem.dialects.request import (
+    OTHER_ROLE,
     OWN_MEMBERS,
+    ROLES,
     SYSTEM_ROLES,
     Content,
     conversation_of,
     decoded,
     name_of,
     object_of,
-    role_of,
+    text_of,
     texts_of,
 )
 from semmem.memory import Conversation, Injection, Message, Role
@@ -184,7 +186,7 @@ def _messages(instructions: str | None, items: Sequence[_Item]) -> Iterator[Mess
     for index, item in enumerate(items):
         if item.is_message:
             content = decoded(_content, item.content, f"input[{index}].content")
-            yield Message(role_of(item.role), "\n".join(texts_of(content)))
+            yield Message(ROLES.get(item.role or "", OTHER_ROLE), text_of(content))
         elif item.is_output:
             yield Message(Role.TOOL, _output_text(item))
 
@@ -192,7 +194,7 @@ def _messages(instructions: str | None, items: Sequence[_Item]) -> Iterator[Mess
 def _output_text(item: _Item) -> str:
     """What a tool said, when it said it in text; screenshots and the like have other shapes."""
     try:
-        return "\n".join(texts_of(_content.decode(item.output)))
+        return text_of(_content.decode(item.output))
     except UNREADABLE:
         return ""
 
