@@ -30,7 +30,7 @@ from semmem.turns.encodings import decoder_for
 from semmem.turns.observation import Observation, Ticket
 from semmem.turns.sessions import Sessions
 from tests.core.extraction.fakes import InMemoryJournal
-from tests.fakes import HashEmbedder, hot
+from tests.support.fakes import HashEmbedder, hot
 
 NOW = 1_800_000_000.0
 BUDGET = "User's budget for the Hawaii trip is $10,000"

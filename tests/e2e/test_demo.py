@@ -16,7 +16,7 @@ import pytest
 
 from demo.model import ACKNOWLEDGED, UNKNOWN, answer_to
 from demo.stack import HOME
-from tests.e2e.harness import ENVOY, StandInModel, eventually
+from tests.support.harness import ENVOY, StandInModel, eventually
 
 LAST_LINE = r"semmem demo: ok: start [\d.]+ s, first conversation [\d.]+ s, learnt [\d.]+ s, recalled [\d.]+ s,"
 
