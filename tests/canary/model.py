@@ -68,8 +68,8 @@ class Overheard(StandIn):
         super().__init__(requests_max=8, token_delay_s=token_delay_s)
         self._heard = heard
 
-    async def _keep(self, request: Request) -> Received:
-        received = await super()._keep(request)
+    async def keep(self, request: Request) -> Received:
+        received = await super().keep(request)
         self._heard(received)
         return received
 
