@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from semmem.dialects import Malformed
-from semmem.dialects.bounded import BoundedBody, TextTail
+from semmem.dialects.answer import BoundedBody, TextTail
 from semmem.dialects.chat import ChatCompletions
 from semmem.dialects.json_splice import decode_repaired, read_elements, read_object
 from semmem.dialects.json_values import holds_more_than
@@ -265,10 +265,10 @@ def _split(text: str) -> list[str]:
 
 REGISTRY: Mapping[str, Call] = {
     # dialects
-    "dialects.bounded.TextTail.append": lambda t: _in_pieces(
+    "dialects.answer.TextTail.append": lambda t: _in_pieces(
         lambda piece: TextTail(bytes_max=64).append(piece.decode("utf-8", "replace")), t
     ),
-    "dialects.bounded.BoundedBody.append": lambda t: _in_pieces(BoundedBody(bytes_max=WHOLE).append, t),
+    "dialects.answer.BoundedBody.append": lambda t: _in_pieces(BoundedBody(bytes_max=WHOLE).append, t),
     "dialects.chat.ChatCompletions.parse": _rewritten(ChatCompletions()),
     "dialects.chat.ChatCompletions.reader": _answered(ChatCompletions()),
     "dialects.messages.AnthropicMessages.parse": _rewritten(AnthropicMessages()),
@@ -426,6 +426,17 @@ _NAMES = "takes ids, names or settings, whose length others bound"
 _VALUES = "copies plain values and reads no text"
 _WAITS = "awaits stores and models; what it reads of a text is done by functions of this table"
 NEEDLESS: Mapping[str, str] = {
+    "dialects.answer.AnswerBuilder.decoded": "called by every reader above",
+    "dialects.answer.AnswerBuilder.read_body": "called by every reader above",
+    "dialects.answer.AnswerBuilder.read_event": "called by every reader above",
+    "dialects.answer.readable": "called by every reader above",
+    "dialects.answer.reader_for": "called by every reader above",
+    "dialects.chat.ChatAnswer.read_body": "called by the reader above",
+    "dialects.chat.ChatAnswer.read_event": "called by the reader above",
+    "dialects.messages.MessagesAnswer.read_body": "called by the reader above",
+    "dialects.messages.MessagesAnswer.read_event": "called by the reader above",
+    "dialects.responses.ResponsesAnswer.read_body": "called by the reader above",
+    "dialects.responses.ResponsesAnswer.read_event": "called by the reader above",
     "dialects.reading.read": "holds_more_than and every parse above",
     "extraction.rules.facts_of": "facts_in, which is in the table above",
     "dialects.dialect_for": _NAMES,

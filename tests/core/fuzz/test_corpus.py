@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from semmem.dialects import DIALECTS, ParsedRequest
-from semmem.dialects.bounded import TextTail
+from semmem.dialects.answer import TextTail
 from semmem.memory import Conversation, Injection
 from tests.fuzz import requests, texts
 from tests.fuzz.__main__ import SHARES
