@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.exchange import Exchange, ExchangeLimits, Offload, Outcome, RequestResult
+from semmem.exchange import Exchange, Offload, RequestResult
 from semmem.memory import Answer, Hit, Memory, MemoryType, Message, Scope, Turn, Vector
 from semmem.ports.errors import EmbedderError, StoreTimeout, StoreUnavailable
 from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import BatchRules
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules
+from semmem.request.limits import ExchangeLimits
+from semmem.request.outcome import Outcome
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import NO_SOURCES, VerdictRules
 from semmem.retrieval.fence import Fence

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import semmem
-from semmem.exchange import Outcome
 from semmem.extraction import work
 from semmem.management.errors import CODES
+from semmem.request.outcome import Outcome
 from semmem.telemetry.metrics import Metrics
 
 CODE = Path(semmem.__file__).parent
