@@ -17,10 +17,9 @@ from typing import Protocol, TypeVar
 
 from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
 from semmem.dialects.reading import ReadingLimits, TooMany, read
-from semmem.memory import Answer, Conversation, Scope, Turn
+from semmem.memory import Answer, Conversation, Scope, Turn, TurnEnding
 from semmem.ports.errors import EmbedderError, StoreError, StoreTimeout
-from semmem.ports.journal import TurnClosed
-from semmem.ports.names import bounded, usable
+from semmem.ports.names import usable
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules, identify
 from semmem.request.limits import ExchangeLimits
@@ -32,7 +31,7 @@ from semmem.retrieval.injection_cache import Block, InjectionCache, block_of, go
 from semmem.retrieval.recall import COLD_DENSE, ExtendDeadline, Recall, Recalled, no_extension
 from semmem.turns.encodings import decoder_for
 from semmem.turns.observation import Observation, Ticket
-from semmem.turns.recorder import TurnJournal, Turns, storable
+from semmem.turns.recorder import TurnJournal, Turns
 from semmem.turns.recovery import Recovery
 from semmem.turns.sessions import Answered, Sessions
 
@@ -296,25 +295,8 @@ class Exchange:
             )
         return Observation(ticket, status, decoder, reader, self._close_turn)
 
-    def _close_turn(self, ticket: Ticket, status: str, answer: Answer | None) -> None:
-        name = bounded(answer.answer_id) if answer is not None else None
-        if name:
-            self._sessions.closed(ticket.turn_id, name)
-        if status == "continues" and not name:
-            return
-        if status == "unknown_encoding":  # a word of its own for the operator; for the journal the answer is lost
-            status = "answer_lost"
-        closed = TurnClosed(ticket.turn_id, status, self._clock())
-        for turn_id in ticket.earlier if status != "continues" else ():
-            self._journal.offer(replace(closed, turn_id=turn_id))
-        self._journal.offer(
-            replace(
-                closed,
-                answer=storable(answer.text) if answer is not None and status == "answered" else None,
-                finish_reason=usable(answer.finish_reason) if answer is not None else None,
-                answer_id=name,
-            )
-        )
+    def _close_turn(self, ticket: Ticket, ending: TurnEnding, answer: Answer | None) -> None:
+        self._turns.close(ticket, ending, answer, self._clock())
 
 
 def _read(dialect: Dialect, body: bytes, limits: ReadingLimits) -> tuple[ParsedRequest, Conversation]:

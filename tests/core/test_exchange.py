@@ -13,7 +13,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.exchange import Exchange, Offload, RequestResult
-from semmem.memory import Answer, Hit, Memory, MemoryType, Message, Scope, Turn, Vector
+from semmem.memory import Answer, Hit, Memory, MemoryType, Message, Scope, Turn, TurnEnding, Vector
 from semmem.ports.errors import EmbedderError, StoreTimeout, StoreUnavailable
 from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import BatchRules
@@ -498,7 +498,7 @@ def reply(content: str | None, finish_reason: str = "stop") -> list[bytes]:
 async def test_a_whole_answer_closes_the_turn() -> None:
     world = World()
     assert observe(world, reply("It is $10,000.")) == "answered"
-    assert list(world.journal) == [TurnClosed("t1", "answered", NOW, "It is $10,000.", "stop")]
+    assert list(world.journal) == [TurnClosed("t1", TurnEnding.ANSWERED, NOW, "It is $10,000.", "stop")]
 
 
 async def test_a_compressed_answer_closes_the_turn() -> None:
