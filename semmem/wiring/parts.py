@@ -29,7 +29,7 @@ from semmem.config.settings import Settings
 from semmem.dialects.reading import ReadingLimits
 from semmem.envoy.service import DoorLimits, MessageTimeouts
 from semmem.envoy.tls import TlsFiles, server_credentials
-from semmem.exchange import Exchange, ExchangeLimits, Offload
+from semmem.exchange import Exchange, Offload
 from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.drift import DriftWatch
@@ -53,6 +53,7 @@ from semmem.ports.models import LanguageModel, Reranker
 from semmem.ports.store import Store
 from semmem.ports.text_work import TextWork
 from semmem.request.identity import IdentityRules
+from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.context import FENCE_MARKERS, without_tags

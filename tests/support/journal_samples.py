@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.memory import Scope, Turn
+from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.journal import Journal, TurnClosed
 from semmem.ports.learning import Batch, BatchRules
 
@@ -38,15 +38,15 @@ def turn(turn_id: str, scope: Scope = ADA, *, opened_at: float = 100.0, text: st
 
 
 def answered(turn_id: str, answer: str = "Noted.", *, at: float = 101.0) -> TurnClosed:
-    return TurnClosed(turn_id, "answered", at, answer=answer, finish_reason="stop")
+    return TurnClosed(turn_id, TurnEnding.ANSWERED, at, answer=answer, finish_reason="stop")
 
 
 def lost(turn_id: str, *, at: float = 101.0) -> TurnClosed:
-    return TurnClosed(turn_id, "answer_lost", at)
+    return TurnClosed(turn_id, TurnEnding.ANSWER_LOST, at)
 
 
 def refused(turn_id: str, *, at: float = 101.0) -> TurnClosed:
-    return TurnClosed(turn_id, "refused", at)
+    return TurnClosed(turn_id, TurnEnding.REFUSED, at)
 
 
 async def learn_all(journal: Journal, *, now: float = 1000.0) -> list[Batch]:

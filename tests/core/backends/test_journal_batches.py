@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.memory import Fact, MemoryType, Scope, Turn
+from semmem.memory import Fact, MemoryType, Scope, Turn, TurnEnding
 from semmem.ports.journal import Journal, TurnClosed
 from semmem.ports.learning import Batch, BatchRules, WaitingSession
 from tests.support.journal_samples import (
@@ -445,7 +445,7 @@ async def test_a_retry_of_a_turn_in_a_batch_changes_nothing(journal: Journal) ->
     await add(journal, 3)
     batch = await claim(journal, now=110.0)
     moved = turn("t0", Scope("ada", "p", "a", "s1"), opened_at=1.0)
-    await journal.record([moved], [TurnClosed("t0", "answered", 200.0, answer="again")])
+    await journal.record([moved], [TurnClosed("t0", TurnEnding.ANSWERED, 200.0, answer="again")])
     assert (await claim(journal, now=120.0)).turns == batch.turns
 
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.memory import Scope, Turn
+from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.errors import JournalError
 from semmem.ports.journal import Journal, TurnClosed
 from semmem.ports.learning import BatchRules
@@ -136,7 +136,7 @@ async def test_a_refusal_wins_until_the_same_turn_is_answered(
 
 
 async def test_an_answer_without_status_answered_is_not_kept(journal: Journal) -> None:
-    await journal.record([turn("t")], [TurnClosed("t", "answer_lost", 101.0, answer="half of an ans")])
+    await journal.record([turn("t")], [TurnClosed("t", TurnEnding.ANSWER_LOST, 101.0, answer="half of an ans")])
     assert await learnt(journal) == {"t": None}
 
 
@@ -247,7 +247,7 @@ async def test_a_session_up_to_a_turn_is_read_oldest_first_without_refused_turns
 # --- answers by name -------------------------------------------------------------------------------------------------
 
 
-def named(turn_id: str, answer_id: str, status: str = "answered", at: float = 101.0) -> TurnClosed:
+def named(turn_id: str, answer_id: str, status: TurnEnding = TurnEnding.ANSWERED, at: float = 101.0) -> TurnClosed:
     return TurnClosed(turn_id, status, at, "Noted." if status == "answered" else None, answer_id=answer_id)
 
 
@@ -269,7 +269,7 @@ async def test_two_users_may_have_answers_of_one_name(journal: Journal) -> None:
 
 
 async def test_an_answer_that_calls_a_tool_names_its_turn_and_leaves_it_open(journal: Journal) -> None:
-    await journal.record([turn("t", Scope("ada", session="s1"))], [named("t", "resp_1", "continues")])
+    await journal.record([turn("t", Scope("ada", session="s1"))], [named("t", "resp_1", TurnEnding.CONTINUES)])
     assert (await journal.counts())["open"] == 1
     assert await journal.turn_of_answer("ada", "resp_1") == ("t", "s1")
     await journal.record([], [named("t", "resp_2")])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source, Turn
+from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source, Turn, TurnEnding
 from semmem.ports.history import Uses
 from semmem.ports.journal import TurnClosed
 from tests.support.journal_samples import ADA, EAGER, HOSTILE, answered, learnt, turn
@@ -229,7 +229,7 @@ async def test_after_a_user_is_erased_no_table_names_them_or_their_sessions(jour
     scope = Scope("ada-lovelace", "project-x", "agent-x", "session-x")
     user = Scope("ada-lovelace")
     turns = [turn(f"t{n}", scope, opened_at=100.0 + n, request_id="request-x") for n in range(4)]
-    await journal.record(turns, [TurnClosed("t0", "answered", 101.0, "for ada-lovelace", answer_id="a")])
+    await journal.record(turns, [TurnClosed("t0", TurnEnding.ANSWERED, 101.0, "for ada-lovelace", answer_id="a")])
     await journal.claim(EAGER, now=150.0)
     await journal.end_session("ada-lovelace", "session-x", now=150.0)
     await journal.cut_session("ada-lovelace", "session-x", before=150.0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.memory import Scope
+from semmem.memory import Scope, TurnEnding
 from semmem.ports.journal import SaidBefore, TurnClosed
 from tests.support.journal_samples import ADA, turn
 
@@ -22,7 +22,7 @@ async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
 
 
 def declined(place: str, at: float = 100.0) -> TurnClosed:
-    return TurnClosed(place, "declined", at)
+    return TurnClosed(place, TurnEnding.DECLINED, at)
 
 
 async def test_a_journalled_message_is_known_by_its_id_and_place(journal: SqlJournal) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from semmem.exchange import Outcome, RequestResult
+from semmem.exchange import RequestResult
 from semmem.request.head import RequestHead
+from semmem.request.outcome import Outcome
 from semmem.request.verdicts import NO_SOURCES, VerdictRules, Verdicts, VerdictSource, verdicts
 from tests.core.test_exchange import BUDGET, PATIENT, QUESTION, World, as_body
 

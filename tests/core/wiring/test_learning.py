@@ -15,7 +15,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.config import Settings
 from semmem.extraction.result import BatchResult
-from semmem.memory import MemoryStatus, MemoryType, Scope, Turn
+from semmem.memory import MemoryStatus, MemoryType, Scope, Turn, TurnEnding
 from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import BatchRules
 from semmem.telemetry.metrics import Metrics
@@ -45,7 +45,7 @@ class World:
         for text in texts:
             self._said += 1
             turn = Turn(f"t-{self._said}", ALICE, self._said, text, NOW + self._said)
-            await self.journal.record([turn], [TurnClosed(turn.id, "answered", turn.opened_at, "Fine.")])
+            await self.journal.record([turn], [TurnClosed(turn.id, TurnEnding.ANSWERED, turn.opened_at, "Fine.")])
         if ends:
             await self.journal.end_session("alice", "s-1", now=NOW + self._said)
         batch = await self.journal.claim(RULES, now=NOW + self._said)
