@@ -13,7 +13,8 @@ from semmem.ports.store import Store
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.injection_cache import InjectionCache
 from semmem.telemetry.access_statistics import AccessRecorder
-from semmem.telemetry.watched_store import WatchedStore
+from semmem.telemetry.metrics import Metrics
+from semmem.telemetry.observed_store import ObservedStore
 from semmem.turns.sessions import Sessions
 from semmem.wiring.erasure import Here, hidden
 
@@ -24,7 +25,7 @@ class Erasing:
     def __init__(self, store: Store, journal: SqlJournal, *, clock: Callable[[], float], **limits: Any) -> None:
         self.tasks = Tasks()
         self.blocks = InjectionCache(entries_max=100, ttl_s=60.0)
-        self.hidden = hidden(WatchedStore(store, self.blocks.changed))
+        self.hidden = hidden(ObservedStore(store, Metrics(), "test", [self.blocks.changed]))
         self.store = HotMemories(self.hidden.shown, spawn=self.tasks.spawn)
         self.writer = JournalWriter(journal, commit_interval_s=0.01, retry_s=0.05)
         self.sessions = Sessions(journal)
