@@ -508,6 +508,7 @@ NEEDLESS: Mapping[str, str] = {
     "request.head.read_headers": _NAMES,
     "request.identity.usable_user": _NAMES,
     "request.identity.user_in_header": _NAMES,
+    "request.identity.user_of_key": "one HMAC of a key, which is as long as a header may be",
     "retrieval.injection_cache.InjectionCache.changed": _NAMES,
     "retrieval.index.hot_memories.HotMemories.forget": _NAMES,
     "retrieval.index.hot_memories.HotMemories.forget_user": _NAMES,
