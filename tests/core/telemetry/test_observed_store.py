@@ -14,7 +14,7 @@ from semmem.ports.store import Store
 from semmem.ports.store_wrapper import StoreWrapper
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.observed_store import ObservedStore
-from tests.integration.backends.memories import DIMENSION, NOW, memory, towards
+from tests.support.memories import DIMENSION, NOW, memory, towards
 
 ADA = Scope("ada")
 
