@@ -19,8 +19,8 @@ import numpy as np
 from semmem.dialects import Malformed
 from semmem.dialects.answer import BoundedBody, TextTail
 from semmem.dialects.chat import ChatCompletions
+from semmem.dialects.json_size import holds_more_than
 from semmem.dialects.json_splice import decode_repaired, read_elements, read_object
-from semmem.dialects.json_values import holds_more_than
 from semmem.dialects.messages import AnthropicMessages
 from semmem.dialects.request import controls
 from semmem.dialects.responses import Responses
@@ -284,7 +284,7 @@ REGISTRY: Mapping[str, Call] = {
         for body in _bodies(t)
     ],
     "dialects.json_splice.read_elements": _elements,
-    "dialects.json_values.holds_more_than": lambda t: [holds_more_than(len(t) // 1000, body) for body in _bodies(t)],
+    "dialects.json_size.holds_more_than": lambda t: [holds_more_than(len(t) // 1000, body) for body in _bodies(t)],
     "dialects.request.controls": lambda t: controls(
         {name: msgspec.json.encode(_raw(t).decode()) for name in ("memory_config", "memory_context", "user")}
     ),
@@ -437,7 +437,7 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.messages.MessagesAnswer.read_event": "called by the reader above",
     "dialects.responses.ResponsesAnswer.read_body": "called by the reader above",
     "dialects.responses.ResponsesAnswer.read_event": "called by the reader above",
-    "dialects.reading.read": "holds_more_than and every parse above",
+    "dialects.parsing.parse": "holds_more_than and every parse above",
     "extraction.rules.facts_of": "facts_in, which is in the table above",
     "dialects.dialect_for": _NAMES,
     "dialects.json_splice.cut_members": "called with every parse above",
