@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
+
+from cachetools import Cache, LRUCache
 
 from semmem.memory import Conversation, Scope
 from semmem.ports.errors import JournalError
 from semmem.text.digest import digest
-from semmem.text.recent import Recent
 from semmem.turns.ids import session_key
 
 T = TypeVar("T")
@@ -57,10 +58,10 @@ class Sessions:
         self._records = records
         self._idle_s = idle_s
         self._lookup_timeout_s = lookup_timeout_s
-        self._seen = Recent[tuple[float, float, str]](sessions_max)
-        self._turns = Recent[tuple[str, str]](sessions_max)
-        self._answers = Recent[Answered](sessions_max)
-        self._latest = Recent[Answered](sessions_max)
+        self._seen: LRUCache[str, tuple[float, float, str]] = LRUCache(sessions_max)
+        self._turns: LRUCache[str, tuple[str, str]] = LRUCache(sessions_max)
+        self._answers: LRUCache[str, Answered] = LRUCache(sessions_max)
+        self._latest: LRUCache[str, Answered] = LRUCache(sessions_max)
 
     async def name(self, scope: Scope, conversation: Conversation, now: float) -> str:
         """The session's name. Never raises."""
@@ -75,7 +76,7 @@ class Sessions:
             lookup = self._records.session_start(scope.user, key, seen_since=now - self._idle_s)
             found = await self._within(lookup)
             start = now if found is None else found
-        self._seen.put(key, (start, now, scope.user))
+        self._seen[key] = (start, now, scope.user)
         return f"{key}.{int(start)}"
 
     async def answered(self, user: str, answer_id: str) -> Answered | None:
@@ -88,15 +89,15 @@ class Sessions:
 
     def opened(self, turn_id: str, scope: Scope) -> None:
         """A turn began; its answer may be asked for before the journal has it."""
-        self._turns.put(turn_id, (scope.user, scope.session or ""))
+        self._turns[turn_id] = (scope.user, scope.session or "")
 
     def closed(self, turn_id: str, answer_id: str) -> None:
         """A turn was answered under this name."""
         if (turn := self._turns.get(turn_id)) is not None:
             user, session = turn
             answered = Answered(turn_id, session, answer_id, user)
-            self._answers.put(digest(user, answer_id), answered)
-            self._latest.put(digest(user, session), answered)
+            self._answers[digest(user, answer_id)] = answered
+            self._latest[digest(user, session)] = answered
 
     def latest(self, scope: Scope) -> Answered | None:
         """The newest answer of a session, as far as this process saw it."""
@@ -104,10 +105,10 @@ class Sessions:
 
     def forget(self, user: str) -> None:
         """Nothing of what the user said until now is gone on from."""
-        self._seen.drop(lambda entry: entry[2] == user)
-        self._turns.drop(lambda entry: entry[0] == user)
+        _drop(self._seen, lambda entry: entry[2] == user)
+        _drop(self._turns, lambda entry: entry[0] == user)
         for answers in (self._answers, self._latest):
-            answers.drop(lambda entry: entry.user == user)
+            _drop(answers, lambda entry: entry.user == user)
 
     async def _within(self, lookup: Awaitable[T | None]) -> T | None:
         try:
@@ -115,3 +116,9 @@ class Sessions:
                 return await lookup
         except (TimeoutError, JournalError):
             return None
+
+
+def _drop(cache: Cache[str, T], unwanted: Callable[[T], bool]) -> None:
+    """The others stay as recent as they were: an LRUCache's own reading would make each of them the most recent."""
+    for name in [name for name in cache if unwanted(Cache.__getitem__(cache, name))]:
+        del cache[name]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections import OrderedDict
 from collections.abc import Callable
+
+from cachetools import TTLCache
 
 from semmem.memory import Vector
 from semmem.ports.embedder import Embedder
@@ -31,10 +32,7 @@ class CachedEmbedder:
         if entries_max < 1 or ttl_s <= 0:
             raise ValueError("entries_max is at least 1, ttl_s more than 0")
         self._inner = inner
-        self._entries_max = entries_max
-        self._ttl_s = ttl_s
-        self._clock = clock
-        self._entries: OrderedDict[bytes, tuple[float, Vector]] = OrderedDict()
+        self._entries: TTLCache[bytes, Vector, float] = TTLCache(entries_max, ttl_s, clock)
         self._flights: dict[bytes, asyncio.Future[Vector | EmbedderError | None]] = {}
 
     @property
@@ -75,7 +73,7 @@ class CachedEmbedder:
         try:
             outcome = await self._inner.embed(text)
             outcome.setflags(write=False)
-            self._keep(key, outcome)
+            self._entries[key] = outcome
             return outcome
         except EmbedderError as error:
             outcome = error
@@ -85,17 +83,7 @@ class CachedEmbedder:
             flight.set_result(outcome)
 
     def _fresh(self, key: bytes) -> Vector | None:
-        entry = self._entries.get(key)
-        if entry is None:
+        try:
+            return self._entries[key]  # an entry may expire between the two looks of TTLCache.get, which then raises
+        except KeyError:
             return None
-        if entry[0] <= self._clock():
-            del self._entries[key]
-            return None
-        self._entries.move_to_end(key)
-        return entry[1]
-
-    def _keep(self, key: bytes, vector: Vector) -> None:
-        self._entries[key] = (self._clock() + self._ttl_s, vector)
-        self._entries.move_to_end(key)
-        while len(self._entries) > self._entries_max:
-            self._entries.popitem(last=False)
