@@ -54,7 +54,7 @@ class CachedEmbedder:
         """As the inner embedder; the vector is shared between callers and read-only."""
         key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
         while True:
-            if (vector := self._fresh(key)) is not None:
+            if (vector := self._entries.get(key)) is not None:
                 return vector
             flight = self._flights.get(key)
             if flight is None:
@@ -81,9 +81,3 @@ class CachedEmbedder:
         finally:
             del self._flights[key]
             flight.set_result(outcome)
-
-    def _fresh(self, key: bytes) -> Vector | None:
-        try:
-            return self._entries[key]  # an entry may expire between the two looks of TTLCache.get, which then raises
-        except KeyError:
-            return None

@@ -156,7 +156,7 @@ class QueryWriter:
     async def _answer(self, shown: str) -> str:
         """The model's usable answer, empty when there is none in time."""
         key = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).digest()
-        if kept := self._cached(key):
+        if kept := self._cache.get(key):
             self._on_written("cached")
             return kept
         word, answer = await self._asked(shown)
@@ -177,12 +177,6 @@ class QueryWriter:
         answer = cleaned(raw, chars_max=self._answer_chars_max)
         usable = bool(answer) and (_ABOUT_USER.match(answer) if self._mode == "hyde" else _is_grounded(answer, shown))
         return ("written", answer) if usable else ("unusable", "")
-
-    def _cached(self, key: bytes) -> str:
-        try:
-            return self._cache[key]  # an entry may expire between the two looks of TTLCache.get, which then raises
-        except KeyError:
-            return ""
 
 
 async def embed(embedder: Embedder, query: Query) -> Vector:

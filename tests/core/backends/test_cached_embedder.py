@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 
 import numpy as np
 import pytest
@@ -57,13 +56,6 @@ async def test_a_text_is_computed_once_while_it_is_fresh() -> None:
     clock.now += 0.1
     await cached.embed("abc")
     assert inner.asked == ["abc", "abc"]
-
-
-async def test_an_entry_that_expires_while_it_is_looked_for_is_computed_anew() -> None:
-    ticks = itertools.count()
-    cached = CachedEmbedder(Counting(), ttl_s=4, clock=lambda: next(ticks))
-    for _ in range(20):
-        assert await cached.embed("abc") == [3]
 
 
 async def test_the_least_recently_used_entry_goes_first() -> None:
