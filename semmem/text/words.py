@@ -14,7 +14,7 @@ UNSPACED = (
 )
 """Scripts without spaces between words, as the inside of a character class: Thai, Lao, Burmese, Khmer, Japanese,
 Chinese."""
-WORD = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[.,:]\d+)*")
+WORD = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:(?:[.,]|(?<=\d):)\d+)*")
 """A word, a number with its points, a time of day, or a stretch without spaces."""
 _WRITTEN = re.compile(r"[^\W_]+(?:['’.@-][^\W_]+)*")
 _CLITIC = re.compile(r"['’](?:s|m|re|ve|ll|d|t)\b")
