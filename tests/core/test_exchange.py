@@ -113,7 +113,7 @@ class World:
         capture: str = "observe",
         upstream: VerdictRules = NO_SOURCES,
         blocks: InjectionCache | None = None,
-        rules: RecallRules = RecallRules(threshold=0.2, user_role_models=("o1", "*/o1-*")),
+        rules: RecallRules = replace(PATIENT, user_role_models=("o1", "*/o1-*")),
         writer: QueryWriter | None = None,
         fence: Fence | None = None,
         offload: Offload = asyncio.to_thread,
@@ -141,7 +141,7 @@ class World:
                 fence=fence,
             ),
             journal=self.journal,
-            limits=ExchangeLimits(**{"phase_s": 0.2} | limits),
+            limits=ExchangeLimits(**{"phase_s": 20.0} | limits),
             clock=lambda: self.now,
             capture=capture,
             upstream=upstream,
@@ -403,7 +403,7 @@ async def test_a_store_that_hangs_costs_the_phase_and_nothing_else() -> None:
 
 
 async def test_memories_that_are_not_loaded_in_time_are_searched_for_by_the_store() -> None:
-    world = World()
+    world = World(rules=replace(PATIENT, store_timeout_s=1.0))
     await world.knows(BUDGET)
     world.store.list_delay_s = 60.0
     result = await world.ask()
