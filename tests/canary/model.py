@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from demo.model import Received, StandIn, server_for
 from tests.canary.ledger import Fact, Ledger
-from tests.e2e.harness import eventually
+from tests.support.harness import eventually
 
 BLOCK = re.compile(r"<semmem-memory\b.*?</semmem-memory>", re.DOTALL)
 """semmem's block, wherever it stands in a request and whatever its opening carries besides its name."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from demo.stack import HOME
-from tests.e2e.harness import ENVOY, StandInModel, eventually
+from tests.support.harness import ENVOY, StandInModel, eventually
 
 LAST_LINE = r"semmem demo: ok: start [\d.]+ s, first conversation [\d.]+ s, learnt [\d.]+ s, recalled [\d.]+ s,"
 
