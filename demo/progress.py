@@ -7,9 +7,7 @@ nothing but Python, because it runs before anything is installed.
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -52,7 +50,9 @@ def _run(command: list[str], label: str, log: Path, output: int, begin: int) -> 
         if moves:
             _show(f"{label} ... {time.monotonic() - started:.0f} s  {_last_line(log, begin)}")
     seconds = f"{time.monotonic() - started:.0f} s"
-    if status:
+    if status == INTERRUPTED:
+        print("\ninterrupted; nothing is lost, the next call goes on from here", file=sys.stderr)
+    elif status:
         print(f"\nfailed after {seconds}; the end of {log}:\n{_tail(log, begin)}", file=sys.stderr)
     else:
         print(f"\r\033[K{label} ... {seconds}" if moves else f" {seconds}", flush=True)
@@ -87,9 +87,8 @@ def _tail(log: Path, begin: int, *, lines_max: int = SHOWN_LINES_MAX) -> str:
     with log.open("rb") as text:
         text.seek(begin)
         lines = text.read().decode("utf-8", "replace").splitlines()
-    return os.linesep.join(lines[-lines_max:])
+    return "\n".join(lines[-lines_max:])
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.exit(main(sys.argv[1:]))
