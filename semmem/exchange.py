@@ -16,7 +16,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
-from semmem.dialects.reading import ReadingLimits, TooMany, read
+from semmem.dialects.parsing import ParseLimits, TooMany, parse
 from semmem.memory import Answer, Conversation, Scope, Turn, TurnEnding
 from semmem.ports.errors import EmbedderError, StoreError, StoreTimeout
 from semmem.ports.names import usable
@@ -299,9 +299,9 @@ class Exchange:
         self._turns.close(ticket, ending, answer, self._clock())
 
 
-def _read(dialect: Dialect, body: bytes, limits: ReadingLimits) -> tuple[ParsedRequest, Conversation]:
+def _read(dialect: Dialect, body: bytes, limits: ParseLimits) -> tuple[ParsedRequest, Conversation]:
     """The request, and what was said in it. Raises Malformed and TooMany."""
-    parsed = read(dialect, body, limits)
+    parsed = parse(dialect, body, limits)
     return parsed, _without_blocks(parsed.conversation)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from semmem.dialects.reading import ReadingLimits
+from semmem.dialects.parsing import ParseLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,4 +22,4 @@ class ExchangeLimits:
     turn_chars_max: int = 64 * 1024
     phase_s: float = 0.35
     inline_body_bytes_max: int = 64 * 1024
-    reading: ReadingLimits = field(default_factory=ReadingLimits)
+    reading: ParseLimits = field(default_factory=ParseLimits)

@@ -26,7 +26,7 @@ from semmem.background import JournalWriter, Learner
 from semmem.config.milvus_section import MilvusSection
 from semmem.config.models_section import ExternalModel
 from semmem.config.settings import Settings
-from semmem.dialects.reading import ReadingLimits
+from semmem.dialects.parsing import ParseLimits
 from semmem.envoy.service import DoorLimits, MessageTimeouts
 from semmem.envoy.tls import TlsFiles, server_credentials
 from semmem.exchange import Exchange, Offload
@@ -276,7 +276,7 @@ def exchange(
             decoded_bytes_max=limits.decoded_bytes_max,
             phase_s=settings.deadlines.phase_ms / 1000,
             inline_body_bytes_max=limits.inline_body_bytes_max,
-            reading=ReadingLimits(messages_max=limits.request_messages_max, values_max=limits.request_values_max),
+            reading=ParseLimits(messages_max=limits.request_messages_max, values_max=limits.request_values_max),
         ),
         clock=time.time,
         capture=settings.capture.mode,

@@ -19,10 +19,10 @@ import numpy as np
 from semmem.dialects import Malformed
 from semmem.dialects.answer import BoundedBody, TextTail
 from semmem.dialects.chat import ChatCompletions
+from semmem.dialects.json_size import holds_more_than
 from semmem.dialects.json_splice import decode_repaired, read_elements, read_object
-from semmem.dialects.json_values import holds_more_than
 from semmem.dialects.messages import AnthropicMessages
-from semmem.dialects.own_members import controls
+from semmem.dialects.request import controls
 from semmem.dialects.responses import Responses
 from semmem.dialects.sse import EventStream
 from semmem.extraction import answers, llm, model_judge, reading, screen, session_summary, weighing
@@ -284,8 +284,8 @@ REGISTRY: Mapping[str, Call] = {
         for body in _bodies(t)
     ],
     "dialects.json_splice.read_elements": _elements,
-    "dialects.json_values.holds_more_than": lambda t: [holds_more_than(len(t) // 1000, body) for body in _bodies(t)],
-    "dialects.own_members.controls": lambda t: controls(
+    "dialects.json_size.holds_more_than": lambda t: [holds_more_than(len(t) // 1000, body) for body in _bodies(t)],
+    "dialects.request.controls": lambda t: controls(
         {name: msgspec.json.encode(_raw(t).decode()) for name in ("memory_config", "memory_context", "user")}
     ),
     "dialects.sse.EventStream.feed": lambda t: _in_pieces(EventStream(event_bytes_max=WHOLE).feed, t),
@@ -437,20 +437,25 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.messages.MessagesAnswer.read_event": "called by the reader above",
     "dialects.responses.ResponsesAnswer.read_body": "called by the reader above",
     "dialects.responses.ResponsesAnswer.read_event": "called by the reader above",
-    "dialects.reading.read": "holds_more_than and every parse above",
+    "dialects.parsing.parse": "holds_more_than and every parse above",
     "extraction.rules.facts_of": "facts_in, which is in the table above",
     "dialects.dialect_for": _NAMES,
     "dialects.json_splice.cut_members": "called with every parse above",
     "dialects.json_splice.insert_element": "called with every parse above",
     "dialects.json_splice.insert_member": "called with every parse above",
+    "dialects.json_splice.read_element": "called with every rewrite above",
     "dialects.json_splice.splice": "called with every parse above",
-    "dialects.text_merge.merge_before": "called with every rewrite above",
-    "dialects.text_merge.merge_behind": "called with every rewrite above",
-    "dialects.text_merge.merge_into_message": "called with every rewrite above",
-    "dialects.text_merge.string_token": "called with every rewrite above",
-    "dialects.own_members.field_of": "called by controls",
-    "dialects.own_members.name_of": "called by controls",
-    "dialects.own_members.object_of": "called by controls",
+    "dialects.inject.add_part": "called with every rewrite above",
+    "dialects.inject.merge_before": "called with every rewrite above",
+    "dialects.inject.merge_behind": "called with every rewrite above",
+    "dialects.inject.merge_into_message": "called with every rewrite above",
+    "dialects.inject.string_token": "called with every rewrite above",
+    "dialects.request.text_of": "called with every parse above",
+    "dialects.request.conversation_of": "called with every parse above",
+    "dialects.request.decoded": "called with every parse above",
+    "dialects.request.field_of": "called by controls",
+    "dialects.request.name_of": "called by controls",
+    "dialects.request.object_of": "called by controls",
     "extraction.candidate.as_released": _VALUES,
     "extraction.candidate.created": _VALUES,
     "extraction.candidate.keyed_id": _NAMES,
