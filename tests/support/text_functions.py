@@ -56,7 +56,7 @@ from semmem.retrieval.injection_cache import goes_on, loop_of
 from semmem.retrieval.query import build as query
 from semmem.retrieval.query import rewrite
 from semmem.retrieval.search import Strategy, best_of, in_time
-from semmem.text import grounding, words
+from semmem.text import grounding, stems, terms, words
 from semmem.text.digest import digest
 from semmem.text.screening import is_instruction, readable, redact
 from semmem.text.times import Interval, chinese, intervals, leaning, occurred_at
@@ -225,7 +225,7 @@ def _best(text: str) -> object:
 
 
 def _matched(text: str) -> object:
-    found = words.terms(words.words(text))
+    found = terms.terms(words.words(text))
     return word_index.WordIndex([found]).match(found)
 
 
@@ -307,7 +307,6 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
     "text.grounding.SourceText.grounds": _grounded,
     "text.grounding.content_words": grounding.content_words,
-    "text.grounding.covers": lambda t: grounding.covers(grounding.content_words(t), grounding.content_words(t[:500])),
     "text.grounding.names": grounding.names,
     "text.grounding.numbers": grounding.numbers,
     "text.grounding.overlap": lambda t: grounding.overlap(t[:500], t),
@@ -409,8 +408,14 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.time_filter.names": lambda t: time_filter.names(_memory(t), Interval(NOW - 1000, NOW)),
     "retrieval.time_filter.time_filter": lambda t: time_filter.time_filter(t, NOW),
     "retrieval.index.word_index.WordIndex.match": _matched,
-    "text.words.terms": lambda t: words.terms(words.words(t)),
+    "text.terms.terms": lambda t: terms.terms(words.words(t)),
+    "text.words.negations_apart": words.negations_apart,
+    "text.words.is_unspaced": words.is_unspaced,
+    "text.words.pairs": words.pairs,
     "text.words.words": words.words,
+    "text.words.written_words": words.written_words,
+    "text.stems.stem": stems.stem,
+    "text.stems.stems": lambda t: stems.stems(t.split()),
     # screening and time expressions
     "text.screening.is_instruction": is_instruction,
     "text.screening.readable": lambda t: readable(_memory(t), chars_max=WHOLE),
