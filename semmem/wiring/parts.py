@@ -22,8 +22,9 @@ from semmem.backends.models.openai import OpenAIModel
 from semmem.backends.models.rerank import HttpReranker
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import JournalWriter, Learner
-from semmem.config.memory_section import MilvusSection
-from semmem.config.settings import ExternalModel, Settings
+from semmem.config.milvus_section import MilvusSection
+from semmem.config.models_section import ExternalModel
+from semmem.config.settings import Settings
 from semmem.dialects.reading import ReadingLimits
 from semmem.envoy.service import DoorLimits, MessageTimeouts
 from semmem.envoy.tls import TlsFiles, server_credentials

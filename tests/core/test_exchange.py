@@ -35,7 +35,7 @@ from semmem.turns.observation import Observation, Ticket
 from semmem.turns.recorder import TurnRecorder
 from semmem.turns.sessions import Sessions
 from tests.core.extraction.fakes import InMemoryJournal
-from tests.fakes import HashEmbedder, hot
+from tests.support.fakes import HashEmbedder, hot
 
 NOW = 1_800_000_000.0
 BUDGET = "User's budget for the Hawaii trip is $10,000"

@@ -13,8 +13,8 @@ from pathlib import Path
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.journal import TurnClosed
-from tests.e2e.harness import eventually
 from tests.faults.sidecar import READY, Sidecar
+from tests.support.harness import eventually
 
 POLLS_S = 3.0
 """Many looks for something to learn from, and far more than the extraction of one sentence takes."""

@@ -15,7 +15,7 @@ from semmem.memory import Scope, Turn, TurnEnding, Vector
 from semmem.ports.errors import EmbedderError
 from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import BatchRules
-from tests.fakes import HashEmbedder
+from tests.support.fakes import HashEmbedder
 
 ADA = Scope("ada", session="s1")
 RULES = BatchRules(size=50, idle_s=1000.0, answer_wait_s=0.0)

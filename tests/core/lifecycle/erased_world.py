@@ -29,8 +29,8 @@ from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import BatchRules, Extractor
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.telemetry.metrics import Metrics
-from tests.erasing import Erasing
-from tests.fakes import HashEmbedder
+from tests.support.erasing import Erasing
+from tests.support.fakes import HashEmbedder
 
 ALICE = Scope("alice", session="s")
 ADMIN = {"authorization": "Bearer secret-token"}

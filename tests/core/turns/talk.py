@@ -27,7 +27,7 @@ from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import Recovery, RecoveryRules
 from semmem.turns.seen import SeenMessages
 from semmem.turns.sessions import Sessions
-from tests.fakes import HashEmbedder, hot
+from tests.support.fakes import HashEmbedder, hot
 
 NOW = 1_800_000_000.0
 DAY_S = 86_400.0
