@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.exchange import Exchange, Offload, RequestResult
+from semmem.exchange import Exchange, RequestResult
 from semmem.memory import Answer, Hit, Memory, MemoryType, Message, Scope, Turn, TurnEnding, Vector
 from semmem.ports.errors import EmbedderError, StoreTimeout, StoreUnavailable
 from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import BatchRules
+from semmem.request.asker import AskerRules
+from semmem.request.body_work import BodyWork, Offload
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules
 from semmem.request.limits import ExchangeLimits
@@ -30,6 +32,7 @@ from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.search import Strategy
 from semmem.turns.encodings import decoder_for
 from semmem.turns.observation import Observation, Ticket
+from semmem.turns.recorder import TurnRecorder
 from semmem.turns.sessions import Sessions
 from tests.core.extraction.fakes import InMemoryJournal
 from tests.support.fakes import HashEmbedder, hot
@@ -118,6 +121,7 @@ class World:
         fence: Fence | None = None,
         offload: Offload = asyncio.to_thread,
         offload_large: Offload | None = None,
+        inline_body_bytes_max: int = 64 * 1024,
         **limits: Any,
     ) -> None:
         self.store = Failing()
@@ -129,9 +133,8 @@ class World:
         self.noted: list[tuple[str, Sequence[str], float]] = []
 
         self.exchange = Exchange(
-            identity=IdentityRules(trusted_headers=("x-user-id",)),
-            permissions=permissions,
-            sessions=Sessions(InMemoryJournal()),
+            askers=AskerRules(IdentityRules(trusted_headers=("x-user-id",)), permissions, upstream),
+            turns=TurnRecorder(Sessions(InMemoryJournal()), self.journal, capture=capture),
             recall=Recall(
                 hot(self.store),
                 self.embedder,
@@ -140,14 +143,10 @@ class World:
                 writer=writer,
                 fence=fence,
             ),
-            journal=self.journal,
             limits=ExchangeLimits(**{"phase_s": 20.0} | limits),
             clock=lambda: self.now,
-            capture=capture,
-            upstream=upstream,
             blocks=blocks,
-            offload=offload,
-            offload_large=offload_large,
+            work=BodyWork(inline_body_bytes_max, offload, offload_large),
             on_recalled=lambda *noted: self.noted.append(noted),
         )
 
@@ -202,7 +201,7 @@ async def test_what_reaches_a_prompt_is_noted_and_what_does_not_is_not() -> None
     await world.knows("User keeps goats")
     await world.knows(BUDGET)
     await world.ask()
-    assert world.noted == [("alice", [f"mem_{len(BUDGET)}_{hash(BUDGET)}"], NOW)]
+    assert world.noted == [("alice", (f"mem_{len(BUDGET)}_{hash(BUDGET)}",), NOW)]
     await world.ask("Hello!")
     await world.ask(x_semmem_memory="write")
     assert len(world.noted) == 1
