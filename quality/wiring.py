@@ -32,8 +32,8 @@ from semmem.memory import (
     Turn,
 )
 from semmem.ports.embedder import Embedder
-from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import BatchRules
+from semmem.ports.recording import TurnClosed
 from semmem.ports.store import Store
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.query.build import build_query

@@ -21,8 +21,8 @@ from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_
 from semmem.dialects.reading import ReadingLimits, TooMany, read
 from semmem.memory import Answer, Conversation, Scope, Turn
 from semmem.ports.errors import EmbedderError, StoreError, StoreTimeout
-from semmem.ports.journal import TurnClosed
 from semmem.ports.names import bounded, usable
+from semmem.ports.recording import TurnClosed
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules, identify
 from semmem.request.permission import OWN_HEADER_PREFIX, Permission, PermissionRules, permission

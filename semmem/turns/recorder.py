@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Protocol
 
 from semmem.memory import Conversation, Role, Scope, Turn
-from semmem.ports.journal import TurnClosed
+from semmem.ports.recording import TurnClosed
 from semmem.text.digest import digest
 from semmem.turns.ids import session_key, turn_id
 from semmem.turns.observation import Ticket

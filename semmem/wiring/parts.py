@@ -486,7 +486,6 @@ def dedup(settings: Settings, backends: Backends) -> Dedup:
         backends.journal,
         update_threshold=settings.memory.extraction.update_threshold,
         judge=judge,
-        work=backends.journal,
         text_work=backends.worker,
         judge_budget_s=settings.memory.extraction.turn_budget_s,
     )
@@ -497,7 +496,6 @@ def quota(settings: Settings, backends: Backends, on_removed: Removed) -> Quota:
     return Quota(
         backends.store,
         backends.journal,
-        statistics=backends.journal,
         memories_max=settings.memory.max_memories_per_user,
         decay=Decay(half_life_s=rules.half_life_days * DAY_S, floor=rules.floor),
         on_removed=on_removed,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Scope, Turn
-from semmem.ports.journal import TurnClosed
+from semmem.ports.recording import TurnClosed
 from tests.e2e.harness import eventually
 from tests.faults.sidecar import READY, Sidecar
 

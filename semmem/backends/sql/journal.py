@@ -44,8 +44,8 @@ from semmem.backends.sql.tables import (
 )
 from semmem.memory import Fact, Forgetting, Memory, Scope, Turn
 from semmem.ports.history import Dropped, Uses
-from semmem.ports.journal import SaidBefore, TurnClosed
 from semmem.ports.learning import Batch, BatchRules, WaitingSession
+from semmem.ports.recording import SaidBefore, TurnClosed
 
 
 class SqlJournal:

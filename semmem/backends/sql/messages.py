@@ -13,7 +13,7 @@ from sqlalchemy import Column, Connection, Double, Index, Integer, Table, delete
 from semmem.backends.sql.tables import AnyText, metadata
 from semmem.backends.sql.turns import upsert_into
 from semmem.memory import Turn
-from semmem.ports.journal import SaidBefore, TurnClosed
+from semmem.ports.recording import SaidBefore, TurnClosed
 
 DECLINED, ERASED = "declined", "erased"
 

@@ -38,7 +38,7 @@ from sqlalchemy import (
 
 from semmem.memory import Fact, Memory, MemoryStatus, MemoryType, Scope, Source, Turn
 from semmem.ports.errors import JournalError
-from semmem.ports.journal import TurnClosed
+from semmem.ports.recording import TurnClosed
 
 SCHEMA_VERSION = 2
 """1: turns, batches, answers, ends of sessions, versions. 2: users, accesses, erasures; a file of 1 is extended."""

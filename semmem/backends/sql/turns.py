@@ -45,8 +45,8 @@ from semmem.backends.sql.tables import (
     turns,
 )
 from semmem.memory import Scope, Turn
-from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import WaitingSession
+from semmem.ports.recording import TurnClosed
 
 _UPSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 

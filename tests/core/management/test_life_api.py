@@ -16,6 +16,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup
+from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
@@ -65,10 +66,11 @@ class LifeApi:
         life = Curation(
             self.store,
             journal,
-            Dedup(self.store, journal, judge=judge, work=journal),
-            Consolidator(self.store, journal, journal, cosine_min=0.7),
-            Summariser(self.store, journal, journal, self.embedder, model, SummaryRules()),
+            Dedup(self.store, journal, judge=judge),
+            Consolidator(self.store, journal, cosine_min=0.7),
+            Summariser(self.store, journal, self.embedder, model, SummaryRules()),
             clock=lambda: NOW,
+            holds=Holds(journal, clock=lambda: NOW),
             hold_wait_s=0.0,
         )
         access = AccessRules(trusted_headers=("x-user-id",))

@@ -13,8 +13,8 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.exchange import Exchange, ExchangeLimits, RequestResult
 from semmem.memory import Scope, Turn
 from semmem.ports.errors import JournalError
-from semmem.ports.journal import SaidBefore, TurnClosed
 from semmem.ports.learning import BatchRules
+from semmem.ports.recording import SaidBefore, TurnClosed
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules
 from semmem.request.permission import PermissionRules

@@ -11,7 +11,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.background import JournalWriter
 from semmem.memory import Forgetting, Scope, Turn
 from semmem.ports.errors import JournalError
-from semmem.ports.journal import TurnClosed
+from semmem.ports.recording import TurnClosed
 from tests.core.turns.talk import MarkedJournal, Talk
 
 TEA, MILK, SUGAR, CAKE = "I like tea", "I drink milk", "I take sugar", "I eat cake"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from semmem.memory import Memory, MemoryType, Scope, Turn
-from semmem.ports.journal import TurnClosed
+from semmem.ports.recording import TurnClosed
 from semmem.request.head import RequestHead
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import VerdictRules, VerdictSource

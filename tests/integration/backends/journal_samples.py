@@ -4,12 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Scope, Turn
-from semmem.ports.journal import Journal, TurnClosed
-from semmem.ports.learning import Batch, BatchRules
+from semmem.ports.learning import Batch, BatchQueue, BatchRecords, BatchRules, TopicRecords
+from semmem.ports.maintenance import Housekeeping
+from semmem.ports.recording import MessageRecords, SessionRecords, TurnClosed, TurnRecords
+
+
+class Journal(
+    TurnRecords, SessionRecords, MessageRecords, BatchQueue, BatchRecords, TopicRecords, Housekeeping, Protocol
+):
+    """What these tests ask of a journal: all that is written into it, learnt from it and pruned."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def health(self) -> None: ...
+
+    async def end_session(self, user: str, session: str, *, now: float) -> int: ...
+
+    async def forget_turns(self, scope: Scope) -> int: ...
+
 
 JOURNALS: dict[str, Callable[[Path], Journal]] = {"sqlite": lambda folder: SqlJournal(folder / "journal.db")}
 

@@ -13,7 +13,6 @@ import pytest
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Source
 from semmem.ports.errors import JournalError
-from semmem.ports.history import History
 from tests.integration.backends.journal_samples import HOSTILE
 
 TEA = Memory(
@@ -48,11 +47,11 @@ async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
 
 
 @pytest.fixture
-def history(journal: SqlJournal) -> History:
+def history(journal: SqlJournal) -> SqlJournal:
     return journal
 
 
-async def test_a_version_comes_back_whole_but_for_its_vector(history: History) -> None:
+async def test_a_version_comes_back_whole_but_for_its_vector(history: SqlJournal) -> None:
     await history.keep_version(TEA)
     [found] = await history.versions(ADA, "mem_1")
     assert found == TEA
@@ -61,25 +60,25 @@ async def test_a_version_comes_back_whole_but_for_its_vector(history: History) -
     assert isinstance(found.status, MemoryStatus)
 
 
-async def test_a_memory_with_nothing_optional_comes_back(history: History) -> None:
+async def test_a_memory_with_nothing_optional_comes_back(history: SqlJournal) -> None:
     bare = Memory(id="mem_2", version=1, type=MemoryType.SEMANTIC, content="x", user="ada")
     await history.keep_version(bare)
     assert await history.versions(ADA, "mem_2") == [bare]
 
 
-async def test_keeping_a_version_again_changes_nothing(history: History) -> None:
+async def test_keeping_a_version_again_changes_nothing(history: SqlJournal) -> None:
     await history.keep_version(TEA)
     await history.keep_version(replace(TEA, content="rewritten"))
     assert await history.versions(ADA, "mem_1") == [TEA]
 
 
-async def test_versions_come_oldest_first(history: History) -> None:
+async def test_versions_come_oldest_first(history: SqlJournal) -> None:
     for version in (2, 3, 1):
         await history.keep_version(replace(TEA, version=version))
     assert [each.version for each in await history.versions(ADA, "mem_1")] == [1, 2, 3]
 
 
-async def test_only_the_newest_versions_are_kept(history: History) -> None:
+async def test_only_the_newest_versions_are_kept(history: SqlJournal) -> None:
     await history.keep_version(replace(TEA, id="other"))
     for version in (1, 2, 3, 4, 5, 1):
         await history.keep_version(replace(TEA, version=version))
@@ -87,7 +86,7 @@ async def test_only_the_newest_versions_are_kept(history: History) -> None:
     assert len(await history.versions(ADA, "other")) == 1
 
 
-async def test_nobody_sees_or_erases_another_users_versions(history: History) -> None:
+async def test_nobody_sees_or_erases_another_users_versions(history: SqlJournal) -> None:
     await history.keep_version(TEA)
     for scope in (Scope("eve"), Scope("ada", project="q"), Scope("ada", agent="b"), Scope("ada", session="z")):
         assert await history.versions(scope, "mem_1") == []
@@ -95,13 +94,13 @@ async def test_nobody_sees_or_erases_another_users_versions(history: History) ->
     assert await history.versions(Scope("ada", "p", "a", "s"), "mem_1") == [TEA]
 
 
-async def test_two_users_may_have_the_same_id_and_version(history: History) -> None:
+async def test_two_users_may_have_the_same_id_and_version(history: SqlJournal) -> None:
     for user in HOSTILE:
         await history.keep_version(replace(TEA, user=user))
     assert [(await history.versions(Scope(user), "mem_1"))[0].user for user in HOSTILE] == HOSTILE
 
 
-async def test_forgetting_one_memory_erases_its_versions(history: History) -> None:
+async def test_forgetting_one_memory_erases_its_versions(history: SqlJournal) -> None:
     for version in (1, 2):
         await history.keep_version(replace(TEA, version=version))
     await history.keep_version(replace(TEA, id="other"))

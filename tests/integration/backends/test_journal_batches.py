@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from semmem.memory import Fact, MemoryType, Scope, Turn
-from semmem.ports.journal import Journal, TurnClosed
 from semmem.ports.learning import Batch, BatchRules, WaitingSession
+from semmem.ports.recording import TurnClosed
 from tests.integration.backends.journal_samples import (
     ADA,
     EAGER,
     HOSTILE,
     JOURNALS,
+    Journal,
     answered,
     learn_all,
     lost,

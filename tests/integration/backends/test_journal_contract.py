@@ -19,13 +19,14 @@ from hypothesis import strategies as st
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Scope, Turn
 from semmem.ports.errors import JournalError
-from semmem.ports.journal import Journal, TurnClosed
 from semmem.ports.learning import BatchRules
+from semmem.ports.recording import TurnClosed
 from tests.integration.backends.journal_samples import (
     ADA,
     EAGER,
     HOSTILE,
     JOURNALS,
+    Journal,
     answered,
     learn_all,
     learnt,

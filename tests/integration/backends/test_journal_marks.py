@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source, Turn
 from semmem.ports.history import Uses
-from semmem.ports.journal import TurnClosed
+from semmem.ports.recording import TurnClosed
 from tests.integration.backends.journal_samples import ADA, EAGER, HOSTILE, answered, learnt, turn
 
 USER = Scope("ada")

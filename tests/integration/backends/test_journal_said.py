@@ -9,7 +9,7 @@ import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Scope
-from semmem.ports.journal import SaidBefore, TurnClosed
+from semmem.ports.recording import SaidBefore, TurnClosed
 from tests.integration.backends.journal_samples import ADA, turn
 
 

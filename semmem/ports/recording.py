@@ -1,4 +1,4 @@
-"""The durable record of turns and of what became of them."""
+"""The durable record of what was said: what is written into it, and what requests ask of it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from semmem.memory import Fact, Scope, Turn
-from semmem.ports.learning import Batch, BatchRules, WaitingSession
+from semmem.memory import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +40,8 @@ class SaidBefore:
     declined: bool = False
 
 
-class Journal(Protocol):
-    """The durable record of turns and of what became of them. Several processes may share one.
-
-    All writes are idempotent. Raises JournalError.
-    """
-
-    async def open(self) -> None: ...
-
-    async def close(self) -> None: ...
+class TurnRecords(Protocol):
+    """Where halves of turns are written. Raises JournalError."""
 
     async def record(self, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
         """Commit halves of turns, in one transaction, in any order, any number of times.
@@ -60,6 +52,10 @@ class Journal(Protocol):
         comes.
         """
 
+
+class SessionRecords(Protocol):
+    """What is known of sessions when their turns are written. Raises JournalError."""
+
     async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None:
         """When the session with this derived key began, if one of its turns was opened at or after ``seen_since``.
 
@@ -68,55 +64,6 @@ class Journal(Protocol):
 
     async def turn_of_answer(self, user: str, answer_id: str) -> tuple[str, str] | None:
         """Turn id and session of the user's turn that was answered under this name."""
-
-    async def claim(self, rules: BatchRules, *, now: float) -> Batch | None:
-        """Lease the next due batch. A user with a leased batch is passed over, so one user's batches never overlap.
-
-        An expired lease makes the same batch (same id, facts and applied) claimable again with ``attempt`` + 1.
-        """
-
-    async def save_facts(self, batch_id: str, facts: Sequence[Fact]) -> None:
-        """Remember what was extracted, before any of it is stored, so that another try stores the same."""
-
-    async def mark_applied(self, batch_id: str, count: int) -> None:
-        """The first ``count`` facts are stored."""
-
-    async def finish(self, batch_id: str, status: str, *, now: float) -> None:
-        """End a batch with a terminal status word. Its turns are done."""
-
-    async def postpone(self, batch_id: str, *, until: float) -> None:
-        """Give the lease back; the batch is not claimable before ``until``."""
-
-    async def end_session(self, user: str, session: str, *, now: float) -> int:
-        """Ask for the session's waiting turns to be learnt from now; how many wait."""
-
-    async def session_turns(self, last: Turn, *, limit: int) -> list[Turn]:
-        """At most ``limit`` turns of a session that were not refused, oldest first: those before ``last``, and it.
-
-        None that were opened before a memory of the session was forgotten by hand.
-        """
-
-    async def waiting_sessions(self, *, turns_min: int, opened_after: float) -> list[WaitingSession]:
-        """Sessions with at least ``turns_min`` waiting turns since they were last cut, the newest of them opened after
-        then. A bounded number, those with the newest turns."""
-
-    async def waiting_turns(self, user: str, session: str) -> list[Turn]:
-        """The waiting turns of a session since it was last cut, oldest first. A bounded number, the newest."""
-
-    async def cut_session(self, user: str, session: str, *, before: float) -> None:
-        """The session's turns opened before then make a batch of their own (trigger ``drift``) as soon as they are
-        ready. Idempotent."""
-
-    async def forget_turns(self, scope: Scope) -> int:
-        """Erase the scope's turns, batches and history; how many turns there were."""
-
-    async def prune(self, *, done_before: float) -> int:
-        """Erase turns that were done before then, and halves that stayed alone; how many."""
-
-    async def counts(self) -> dict[str, int]:
-        """Turns by state, for metrics: ``open``, ``ready``, ``leased``, ``done``, ..."""
-
-    async def health(self) -> None: ...
 
 
 class MessageRecords(Protocol):
