@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from semmem.memory import Turn
+from semmem.memory import Turn, TurnEnding
 
 
 @dataclass(frozen=True, slots=True)
 class TurnClosed:
     """The second half of a turn: how the answer ended.
 
-    ``status`` is ``answered``, ``answer_lost`` (incomplete, not 2xx, unreadable), or ``refused`` (4xx or filtered:
-    nothing may be learnt from this turn), or ``continues`` (an answer that only calls a tool: the turn stays open).
-    ``answer`` is given only with ``answered``. ``answer_id`` is the API's name for the answer, if it has one.
+    ``status`` is any but ``unknown_encoding``. ``answer`` is given only with ``answered``. ``answer_id`` is the API's
+    name for the answer, if it has one.
 
     ``declined`` and ``erased`` are of no turn, and ``turn_id`` is the bare place of a message, ``<message
     id>.<ordinal>``: it was seen and is not to be kept, and the answer to it is not given; or it was said at
@@ -23,7 +22,7 @@ class TurnClosed:
     """
 
     turn_id: str
-    status: str
+    status: TurnEnding
     closed_at: float
     answer: str | None = None
     finish_reason: str | None = None

@@ -20,7 +20,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.backends.milvus.embedded import EmbeddedMilvus
 from semmem.backends.worker_process import WorkerProcess
 from semmem.background import DriftLoop, JournalWriter, Learner, OffloadThreads, Tasks
-from semmem.config.settings import HttpListenerSection as HttpSettings
+from semmem.config.listeners_section import HttpListenerSection as HttpSettings
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.envoy.service import ExternalProcessor

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from semmem.exchange import Outcome, RequestResult
+from semmem.exchange import RequestResult
 from semmem.memory import Memory, Scope
 from semmem.ports.errors import StoreUnavailable
 from semmem.request.head import RequestHead
+from semmem.request.outcome import Outcome
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.context import OPENING

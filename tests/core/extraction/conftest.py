@@ -1,21 +1,5 @@
-"""Journals for tests that need a real one."""
+"""Real journals, opened for a test and closed after it."""
 
-from __future__ import annotations
+from tests.support.traced_journal import journal, journals
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
-import pytest
-
-from tests.core.extraction.fakes import Journals, TracedJournal, journals_in
-
-
-@pytest.fixture
-async def journals(tmp_path: Path) -> AsyncIterator[Journals]:
-    async with journals_in(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def journal(journals: Journals) -> TracedJournal:
-    return await journals.open()
+__all__ = ["journal", "journals"]

@@ -15,8 +15,8 @@ from semmem.extraction.dedup import Action, Dedup, Placed, Removal
 from semmem.memory import Fact, Hit, Memory, MemoryStatus, MemoryType, Scope, Turn, Vector
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.history import Dropped
-from tests.core.extraction.fakes import TracedJournal
-from tests.fakes import HashEmbedder
+from tests.support.fakes import HashEmbedder
+from tests.support.traced_journal import TracedJournal
 
 ALICE = Scope("alice", session="s-1")
 EMBEDDER = HashEmbedder()

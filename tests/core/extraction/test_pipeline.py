@@ -32,8 +32,9 @@ from semmem.ports.errors import (
     StoreUnavailable,
 )
 from semmem.ports.learning import Batch, BatchRules, Extractor
-from tests.core.extraction.fakes import GivenFacts, Journals
-from tests.fakes import HashEmbedder
+from tests.core.extraction.fakes import GivenFacts
+from tests.support.fakes import HashEmbedder
+from tests.support.traced_journal import Journals
 
 ALICE = Scope("alice", session="s-1")
 RULES = BatchRules(size=2, context_turns=2, idle_s=10.0, answer_wait_s=5.0, lease_s=60.0)

@@ -12,8 +12,9 @@ from semmem.extraction.screen import screen
 from semmem.memory import Memory, Scope, Turn
 from semmem.ports.errors import StoreRefused
 from semmem.ports.learning import Batch, BatchRules
-from tests.core.extraction.fakes import GivenFacts, Journals
+from tests.core.extraction.fakes import GivenFacts
 from tests.core.extraction.test_pipeline import BEES, BUDGET, ROWS, World, by_turn
+from tests.support.traced_journal import Journals
 
 LONG = "User likes " + "漢字" * 2000
 
