@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backends.sql.part import JournalLimits
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Source
 from semmem.ports.errors import JournalError
 from tests.support.journal_samples import HOSTILE
@@ -40,7 +41,7 @@ ADA = Scope("ada")
 
 @pytest.fixture
 async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    made = SqlJournal(tmp_path / "journal.db", versions_max=3)
+    made = SqlJournal(tmp_path / "journal.db", limits=JournalLimits(versions_max=3))
     await made.open()
     yield made
     await made.close()

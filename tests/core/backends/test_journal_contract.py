@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backends.sql.part import JournalLimits
 from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.errors import JournalError
 from semmem.ports.learning import BatchRules
@@ -374,7 +375,7 @@ async def test_a_half_that_stayed_alone_is_pruned(journal: Journal) -> None:
 
 
 async def test_pruning_goes_on_until_nothing_is_left(tmp_path: Path) -> None:
-    journal = SqlJournal(tmp_path / "journal.db", prune_rows_max=2)
+    journal = SqlJournal(tmp_path / "journal.db", limits=JournalLimits(prune_rows_max=2))
     await journal.open()
     await journal.record([], [refused(str(n)) for n in range(5)] + [answered(f"lonely{n}") for n in range(4)])
     assert await journal.prune(done_before=200.0) == 9

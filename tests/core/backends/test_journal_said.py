@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backends.sql.part import JournalLimits
 from semmem.memory import Scope, TurnEnding
 from semmem.ports.recording import SaidBefore, TurnClosed
 from tests.support.journal_samples import ADA, turn
@@ -15,7 +16,7 @@ from tests.support.journal_samples import ADA, turn
 
 @pytest.fixture
 async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    made = SqlJournal(tmp_path / "journal.db", prune_rows_max=3)
+    made = SqlJournal(tmp_path / "journal.db", limits=JournalLimits(prune_rows_max=3))
     await made.open()
     yield made
     await made.close()
