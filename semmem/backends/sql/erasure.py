@@ -72,10 +72,6 @@ class SqlErasure(JournalPart):
         rows = conn.execute(select(pending_erasures).order_by(pending_erasures.c.forgotten_at).limit(limit))
         return [_forgetting(row) for row in rows]
 
-    @one_write
-    def forget_turns(self, conn: Connection, scope: Scope) -> int:
-        return _erase_turns(conn, scope)["turns"]
-
 
 def _remember(conn: Connection, what: Forgetting) -> None:
     row = scope_row(what.scope) | {
@@ -109,7 +105,7 @@ def _id(what: Forgetting) -> str:
 # --- turns and what hangs on them ------------------------------------------------------------------------------------
 
 
-def _erase_turns(conn: Connection, scope: Scope, at: float = math.inf) -> Counter[str]:
+def _erase_turns(conn: Connection, scope: Scope, at: float) -> Counter[str]:
     """Everything of the scope until ``at``, and the batches and holds that have it in their hands; how many of each.
 
     Of a turn its bare id stays until it is pruned, so that an answer that comes later is turned away.
@@ -132,8 +128,7 @@ def _bare_id(at: float) -> dict[str, Any]:
     """What is left of a turn."""
     blank = dict.fromkeys(("user_id", "project", "agent", "session", "request_id", "user_text"), "")
     names = ("session_key", "opened_at", "seen_at", "batch_id", "closed_at", "answer", "finish_reason")
-    done_at = turns.c.seen_at if math.isinf(at) else at
-    return {**blank, **dict.fromkeys(names), "ordinal": 0, "closing": ERASED, "done_at": done_at}
+    return {**blank, **dict.fromkeys(names), "ordinal": 0, "closing": ERASED, "done_at": at}
 
 
 def _cut_batches(conn: Connection, scope: Scope, at: float, torn: set[str]) -> int:
@@ -152,8 +147,6 @@ def _cut_batches(conn: Connection, scope: Scope, at: float, torn: set[str]) -> i
 
 def _erase_versions(conn: Connection, scope: Scope, at: float) -> int:
     mine = within(versions, scope)
-    if math.isinf(at):
-        return conn.execute(delete(versions).where(mine)).rowcount
     rows = conn.execute(select(versions.c.memory_id, versions.c.version, versions.c.body).where(mine)).all()
     old = [row for row in rows if _said_at(row.body) <= at]
     for row in old:

@@ -14,7 +14,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.part import JournalLimits
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Source
 from semmem.ports.errors import JournalError
-from tests.support.journal_samples import HOSTILE
+from tests.support.journal_samples import HOSTILE, erase
 
 TEA = Memory(
     id="mem_1",
@@ -114,10 +114,10 @@ async def test_forgetting_one_memory_erases_its_versions(history: SqlJournal) ->
 async def test_forgetting_a_scope_erases_its_history(journal: SqlJournal) -> None:
     for memory in (TEA, replace(TEA, id="other", project="q"), replace(TEA, user="eve")):
         await journal.keep_version(memory)
-    await journal.forget_turns(Scope("ada", project="p"))
+    await erase(journal, Scope("ada", project="p"), at=2e9)
     assert await journal.versions(ADA, "mem_1") == []
     assert len(await journal.versions(ADA, "other")) == 1
-    await journal.forget_turns(ADA)
+    await erase(journal, ADA, at=2e9)
     assert await journal.versions(ADA, "other") == []
     assert len(await journal.versions(Scope("eve"), "mem_1")) == 1
 

@@ -15,7 +15,7 @@ from semmem.extraction.dedup import Action, Dedup
 from semmem.lifecycle.writes import Writes
 from semmem.memory import Fact, Memory, MemoryType, Scope, Turn
 from tests.core.upkeep.life_world import EMBEDDER, NOW, LifeWorld
-from tests.support.journal_samples import EAGER, answered, turn
+from tests.support.journal_samples import EAGER, answered, erase, turn
 
 ADA = Scope("ada")
 OLD = "User's budget for the big summer family vacation in Hawaii next year is 10000 dollars"
@@ -56,7 +56,7 @@ async def forget(world: LifeWorld, memory_id: str) -> None:
 
 
 async def forget_everything(world: LifeWorld) -> None:
-    await world.journal.forget_turns(ADA)
+    await erase(world.journal, ADA, at=NOW)
     await world.store.forget_scope(ADA)
 
 
