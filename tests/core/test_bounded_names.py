@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from semmem.ports.journal import TurnClosed
 from semmem.ports.names import NAME_BYTES_MAX, bounded
+from semmem.ports.recording import TurnClosed
 from semmem.request.head import RequestHead
 from semmem.turns.observation import Ticket
 from tests.core.test_exchange import World
