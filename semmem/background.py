@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from semmem.memory import Forgetting, Turn
+from semmem.memory import Forgetting, Turn, TurnEnding
 from semmem.ports.errors import JournalError, SemmemError
-from semmem.ports.journal import Journal, TurnClosed
-from semmem.ports.learning import Batch, BatchRules
+from semmem.ports.learning import Batch, BatchQueue, BatchRules
+from semmem.ports.recording import TurnClosed, TurnRecords
 
 T = TypeVar("T")
 
@@ -96,7 +96,7 @@ class JournalWriter:
 
     def __init__(
         self,
-        journal: Journal,
+        journal: TurnRecords,
         *,
         queue_max: int = 10_000,
         commit_interval_s: float = 0.02,
@@ -121,7 +121,7 @@ class JournalWriter:
 
     def offer(self, half: Turn | TurnClosed) -> bool:
         """Accept a half for writing; False when the queue is full and it was dropped."""
-        forbids = isinstance(half, TurnClosed) and half.status in ("declined", "refused")
+        forbids = isinstance(half, TurnClosed) and half.status in (TurnEnding.DECLINED, TurnEnding.REFUSED)
         if len(self._queue) >= self._queue_max * (2 if forbids else 1):
             self.dropped += 1
             return False
@@ -194,7 +194,7 @@ def _is_of(half: Turn | TurnClosed, what: Forgetting, erased: set[str]) -> bool:
 
 
 def _place(turn: Turn) -> TurnClosed:
-    return TurnClosed(f"{turn.message_id}.{turn.ordinal}", "erased", turn.opened_at)
+    return TurnClosed(f"{turn.message_id}.{turn.ordinal}", TurnEnding.ERASED, turn.opened_at)
 
 
 class Learner:
@@ -202,7 +202,7 @@ class Learner:
 
     def __init__(
         self,
-        journal: Journal,
+        journal: BatchQueue,
         learn: Callable[[Batch], Awaitable[object]],
         *,
         rules: BatchRules,

@@ -1,4 +1,4 @@
-"""The ``semmem`` command: serve, check, preview, forget."""
+"""The ``semmem`` command: serve, check, memories, preview, forget."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from semmem import __version__
 from semmem.config import ConfigError, Settings, check, examine, load
+from semmem.request.identity import user_of_key
 from semmem.telemetry.log_lines import logging_to_stderr
 
 EXIT_FAILED = 1
@@ -21,23 +22,31 @@ EXIT_INTERRUPTED = 130
 """What shells say of a program that Ctrl-C ended."""
 
 
+class NoUser(Exception):
+    """The API key does not lead to a user. The message is for the person at the terminal."""
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one command; its exit status: 0 done, 1 failed, 2 the configuration or the arguments are wrong."""
-    arguments = _parser().parse_args(argv)
-    command: str = arguments.command
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    command: str | None = arguments.command
+    if command is None:
+        parser.print_help(sys.stderr)
+        return EXIT_BAD_CONFIG
     if command == "serve":
         return _serve(arguments.config)
     if command == "check":
         return _check(arguments.config, here=not arguments.elsewhere)
-    if command == "preview":
-        return _preview(arguments)
-    return _forget(arguments)
+    return _ask(arguments, {"memories": _memories, "preview": _preview, "forget": _forget}[command])
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="semmem", description="Long-term memory per user, beside Envoy.")
+    parser = argparse.ArgumentParser(
+        prog="semmem", description="Long-term memory per user, beside Envoy.", epilog=_first_steps()
+    )
     parser.add_argument("--version", action="version", version=f"semmem {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     serve = commands.add_parser("serve", help="run the sidecar until SIGTERM")
     serve.add_argument("--config", type=Path, default=None, help="config.yaml; without it every default applies")
     checked = commands.add_parser("check", help="say what is wrong with a configuration; exit status 2 if anything is")
@@ -45,20 +54,40 @@ def _parser() -> argparse.ArgumentParser:
     checked.add_argument(
         "--elsewhere", action="store_true", help="it is used on another machine: leave out folders and the model"
     )
+    memories = commands.add_parser("memories", help="what a running semmem has stored for a user, newest first")
+    _add_whose(memories)
+    memories.add_argument("--limit", type=int, default=20, help="most memories, 1 to 1000")
     preview = commands.add_parser("preview", help="what a running semmem would recall for a question, and why")
     preview.add_argument("question")
-    preview.add_argument("--user", required=True, help="whose memories")
-    preview.add_argument("--config", type=Path, default=None, help="config.yaml of the running semmem")
-    preview.add_argument("--api", default=None, help="its API's URL, when that is not where the configuration says")
+    _add_whose(preview)
     preview.add_argument("--strategy", choices=("hybrid", "semantic", "keyword", "recent"), default=None)
     preview.add_argument("--limit", type=int, default=None, help="most memories, 1 to 50")
     forget = commands.add_parser("forget", help="have a running semmem forget a user, or a user's project")
-    forget.add_argument("--user", required=True, help="whose memories and turns")
+    _add_whose(forget)
     forget.add_argument("--project", default=None, help="only those of this project")
     forget.add_argument("--purge", action="store_true", help="and rewrite the files, so that the disk forgets too")
-    forget.add_argument("--config", type=Path, default=None, help="config.yaml of the running semmem")
-    forget.add_argument("--api", default=None, help="its API's URL, when that is not where the configuration says")
     return parser
+
+
+def _add_whose(command: argparse.ArgumentParser) -> None:
+    """The arguments of every command that asks a running semmem about one user."""
+    whose = command.add_mutually_exclusive_group(required=True)
+    whose.add_argument("--user", help="whose memories and turns")
+    whose.add_argument(
+        "--api-key-env", metavar="VARIABLE", help="those of the API key in this environment variable (identity.api_key)"
+    )
+    command.add_argument("--config", type=Path, default=None, help="config.yaml of the running semmem")
+    command.add_argument("--api", default=None, help="its API's URL, when that is not where the configuration says")
+
+
+def _first_steps() -> str:
+    settings = Settings()
+    at = settings.listeners
+    return (
+        f"Without a configuration, `semmem serve` listens on {at.grpc.address} for Envoy, {at.api.address} (management"
+        f" API) and {at.health.address} (health, metrics), and keeps everything in {settings.data_dir}."
+        " docs/configuration.md lists every key."
+    )
 
 
 def _check(path: Path, *, here: bool) -> int:
@@ -69,30 +98,48 @@ def _check(path: Path, *, here: bool) -> int:
     return EXIT_BAD_CONFIG if problems else 0
 
 
-def _preview(arguments: argparse.Namespace) -> int:
+def _ask(arguments: argparse.Namespace, question: Callable[[str, str, str, argparse.Namespace], int]) -> int:
+    """Ask a running semmem. ``question`` is given its API's URL, the admin token, the user, and the arguments."""
+    try:
+        settings = load(arguments.config, os.environ)
+        user = arguments.user if arguments.api_key_env is None else _user_of(arguments.api_key_env, settings)
+    except (ConfigError, NoUser) as error:
+        print(error, file=sys.stderr)
+        return EXIT_BAD_CONFIG
+    api = settings.listeners.api
+    return question(arguments.api or f"http://{api.address}", api.admin_token.get_secret_value(), user, arguments)
+
+
+def _user_of(variable: str, settings: Settings) -> str:
+    """The user of the API key in an environment variable. Raises NoUser."""
+    rules = settings.identity.api_key
+    if not rules.enabled:
+        raise NoUser("identity.api_key.enabled is false: API keys are no users in this configuration")
+    if not (key := os.environ.get(variable, "").strip()):
+        raise NoUser(f"the environment variable {variable} holds no API key")
+    return user_of_key(rules.hmac_secret.get_secret_value().encode(), key)
+
+
+def _memories(url: str, token: str, user: str, arguments: argparse.Namespace) -> int:
+    from semmem.management.memories_command import show
+
+    return show(url, token, user, limit=arguments.limit)
+
+
+def _preview(url: str, token: str, user: str, arguments: argparse.Namespace) -> int:
     from semmem.management.preview_command import show
 
-    try:
-        api = load(arguments.config, os.environ).listeners.api
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        return EXIT_BAD_CONFIG
-    asked = {"query": arguments.question, "user_id": arguments.user}
+    asked = {"query": arguments.question, "user_id": user}
     asked |= {name: value for name in ("strategy", "limit") if (value := getattr(arguments, name)) is not None}
-    return show(arguments.api or f"http://{api.address}", api.admin_token.get_secret_value(), asked)
+    return show(url, token, asked)
 
 
-def _forget(arguments: argparse.Namespace) -> int:
+def _forget(url: str, token: str, user: str, arguments: argparse.Namespace) -> int:
     from semmem.management.forget_command import forget
 
-    try:
-        api = load(arguments.config, os.environ).listeners.api
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        return EXIT_BAD_CONFIG
-    asked = {"user_id": arguments.user} | ({"project_id": arguments.project} if arguments.project else {})
+    asked = {"user_id": user} | ({"project_id": arguments.project} if arguments.project else {})
     asked |= {"purge": "true"} if arguments.purge else {}
-    return forget(arguments.api or f"http://{api.address}", api.admin_token.get_secret_value(), asked)
+    return forget(url, token, asked)
 
 
 def _serve(path: Path | None) -> int:
@@ -105,10 +152,18 @@ def _serve(path: Path | None) -> int:
             for problem in problems:
                 logging.getLogger("semmem").critical("the configuration: %s", problem)
             return EXIT_BAD_CONFIG
+        logging.getLogger("semmem").info(
+            "semmem %s starts with %s; its data is in %s; loading takes about ten seconds",
+            __version__,
+            path or "the defaults, because no --config names a file",
+            Path(settings.data_dir).resolve(),
+        )
         return _run(settings, say)
 
 
 def _run(settings: Settings, say: Callable[[str], None]) -> int:
+    # Children are started by exec alone; gRPC's care for forks would print a line about each of them.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
         import uvloop  # a faster event loop where it exists; nothing depends on it
 

@@ -9,50 +9,39 @@ Answers are complete only when their proper end was seen and nothing on the way 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from semmem.dialects import AnswerReader, Malformed
-from semmem.dialects.bounded import BoundedBody, TextTail
-from semmem.dialects.json_splice import (
-    UNREADABLE,
-    Edit,
-    JsonObject,
-    cut_members,
-    decode_repaired,
-    insert_element,
-    insert_member,
-    read_object,
-    reason,
-    splice,
+from semmem.dialects import AnswerReader
+from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for
+from semmem.dialects.inject import (
+    SplicedRequest,
+    merge_before,
+    merge_behind,
+    merge_into_message,
+    message_json,
+    string_token,
 )
-from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, controls, field_of, model_of, name_of, object_of
-from semmem.dialects.sse import EventStream
-from semmem.dialects.text_merge import merge_before, merge_behind, merge_into_message, string_token
-from semmem.memory import Answer, Conversation, Injection, Message, Role
+from semmem.dialects.json_splice import UNREADABLE, Edit, JsonObject, insert_element, insert_member, read_object
+from semmem.dialects.request import (
+    OTHER_ROLE,
+    OWN_MEMBERS,
+    ROLES,
+    SYSTEM_ROLES,
+    Content,
+    conversation_of,
+    decoded,
+    name_of,
+    object_of,
+    text_of,
+    texts_of,
+)
+from semmem.memory import Conversation, Injection, Message, Role
 
-T = TypeVar("T")
-
-_POSITIONS = ("system", "input_item", "first", "after_system", "before_last_user")
-_SYSTEM_ROLES = ("system", "developer")
-_ROLES = {
-    "system": Role.SYSTEM,
-    "developer": Role.SYSTEM,
-    "user": Role.USER,
-    "assistant": Role.ASSISTANT,
-}
-_OTHER = Role.TOOL  # whoever that is, it is not the user
-_TEXT_PARTS = frozenset({"input_text", "output_text", "text"})
 _CHOOSES_FREELY = frozenset({"allowed_tools", "auto", "none", "required"})
 _NULL = msgspec.Raw(b"null")
-
-
-class _Part(msgspec.Struct, gc=False):
-    type: str = ""
-    text: Any = None  # a string in a text part; what other parts call text is theirs
 
 
 class _Item(msgspec.Struct):
@@ -90,9 +79,8 @@ class _Item(msgspec.Struct):
         return next((name for name in names if isinstance(name, str) and name), "")
 
 
-_Content = str | list[_Part | str] | None
 _items = msgspec.json.Decoder(list[_Item])
-_content: msgspec.json.Decoder[_Content] = msgspec.json.Decoder(_Content)
+_content: msgspec.json.Decoder[Content] = msgspec.json.Decoder(Content)
 _instructions: msgspec.json.Decoder[str | None] = msgspec.json.Decoder(str | None)
 
 
@@ -104,57 +92,40 @@ class Responses:
     def parse(self, body: bytes) -> ResponsesRequest:
         """Raises Malformed. A request without ``input`` (a stored prompt has its own) has no user message."""
         source = read_object(body)
-        top = {name: member.value for name, member in source.members.items()}
-        instructions = _read(_instructions, top.get("instructions", b"null"), "instructions")
+        top = source.values()
+        instructions = decoded(_instructions, top.get("instructions", b"null"), "instructions")
         items = _read_input(top.get("input", b"null"))
-        conversation = Conversation(
-            messages=tuple(_messages(instructions, items)),
-            model=model_of(top),
-            stream=field_of(top, "stream", BOOLEAN) or False,
+        conversation = conversation_of(
+            top,
+            _messages(instructions, items),
             tool_turn=_awaits_output(items) or _names_a_tool(top),
-            controls=controls(top),
             conversation_id=name_of(top, "conversation") or name_of(object_of(top, "conversation"), "id"),
             previous_id=name_of(top, "previous_response_id"),
         )
         return ResponsesRequest(source, items, conversation)
 
     def reader(self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int) -> AnswerReader | None:
-        """A reader of JSON or SSE answers, or None for another content type (its parameters are ignored)."""
-        match content_type.partition(";")[0].strip().lower():
-            case "application/json":
-                return _JsonReader(answer_bytes_max, body_bytes_max)
-            case "text/event-stream":
-                return _StreamReader(answer_bytes_max, body_bytes_max)
-            case _:
-                return None
+        return reader_for(content_type, ResponsesAnswer(answer_bytes_max), body_bytes_max=body_bytes_max)
 
 
-class ResponsesRequest:
-    """One request: what it says, and the bytes it came in."""
+class ResponsesRequest(SplicedRequest):
+    """One request.
 
-    __slots__ = ("_items", "_source", "conversation")
+    Position ``system``: at the end of ``instructions``; where there are none but a system or developer item in
+    ``input``, at the end of that, since a server puts instructions before it as one more message; as the user at the
+    beginning of the last user item.
+
+    Otherwise system and developer texts go into ``instructions``, before the client's own words (``first``) or behind
+    them; before the last user message, and whatever is said as the user, stands as an item of ``input``.
+    """
+
+    __slots__ = ("_items",)
+
+    POSITIONS = (*SplicedRequest.POSITIONS, "input_item")
 
     def __init__(self, source: JsonObject, items: Sequence[_Item], conversation: Conversation) -> None:
-        self._source = source
+        super().__init__(source, conversation)
         self._items = items
-        self.conversation = conversation
-
-    def rewrite(self, injection: Injection | None) -> bytes | None:
-        """The body without ``memory_config`` and ``memory_context``, and with the injection.
-
-        Position ``system``: at the end of ``instructions``; where there are none but a system or developer item in
-        ``input``, at the end of that, since a server puts instructions before it as one more message; as the user at
-        the beginning of the last user item.
-
-        Otherwise system and developer texts go into ``instructions``, before the client's own words (``first``) or
-        behind them; before the last user message, and whatever is said as the user, stands as an item of ``input``.
-
-        None when that changes nothing. Raises ValueError for a position that does not exist.
-        """
-        edits = cut_members(self._source, OWN_MEMBERS)
-        if injection is not None:
-            edits += self._added(injection)
-        return splice(self._source.body, edits) if edits else None
 
     def keeps(self, injection: Injection) -> bool:
         """Items of ``input`` become part of the chain or conversation; ``instructions`` are said anew each time."""
@@ -166,9 +137,7 @@ class ResponsesRequest:
             return replace(injection, position="input_item")
         return injection
 
-    def _added(self, injection: Injection) -> list[Edit]:
-        if injection.position not in _POSITIONS:
-            raise ValueError(f"no such position: {injection.position!r}")
+    def _edits(self, injection: Injection) -> list[Edit]:
         if injection.position in ("system", "input_item") and (merged := self._merged(injection)):
             return merged
         last_user = self._host(as_user=True)
@@ -187,9 +156,7 @@ class ResponsesRequest:
         given = self._source.members["input"]
         if not given.value.startswith(b"["):
             return merge_before(given, injection.text, part="input_text")
-        with suppress(Malformed):  # it names its content twice: left alone
-            return merge_into_message(self._source, given, host, injection.text, part="input_text", behind=not as_user)
-        return []
+        return merge_into_message(self._source, given, host, injection.text, part="input_text", behind=not as_user)
 
     def _host(self, *, as_user: bool) -> int | None:
         """The item that takes the injection in: the user's last, or the first with instructions if it is they that a
@@ -198,18 +165,10 @@ class ResponsesRequest:
             return max((index for index, item in enumerate(self._items) if _speaks(item, "user")), default=None)
         if (own := self._source.members.get("instructions")) and (_instructions.decode(own.value) or "").strip():
             return None
-        return next((index for index, item in enumerate(self._items) if _speaks(item, *_SYSTEM_ROLES)), None)
+        return next((index for index, item in enumerate(self._items) if _speaks(item, *SYSTEM_ROLES)), None)
 
 
 # --- reading a request -----------------------------------------------------------------------------------------------
-
-
-def _read(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw, place: str) -> T:
-    try:
-        return decoder.decode(raw)
-    except UNREADABLE as error:
-        why, _, inner = reason(error).partition(" - at `$")
-        raise Malformed(f"{place}{inner.rstrip('`')}: {why}") from None
 
 
 def _read_input(raw: bytes) -> list[_Item]:
@@ -218,7 +177,7 @@ def _read_input(raw: bytes) -> list[_Item]:
         return []
     if raw.startswith(b'"'):
         return [_Item(role="user", content=msgspec.Raw(raw))]
-    return _read(_items, raw, "input")
+    return decoded(_items, raw, "input")
 
 
 def _messages(instructions: str | None, items: Sequence[_Item]) -> Iterator[Message]:
@@ -226,27 +185,16 @@ def _messages(instructions: str | None, items: Sequence[_Item]) -> Iterator[Mess
         yield Message(Role.SYSTEM, instructions)
     for index, item in enumerate(items):
         if item.is_message:
-            content = _read(_content, item.content, f"input[{index}].content")
-            yield Message(_ROLES.get(item.role or "", _OTHER), "\n".join(_texts(content)))
+            content = decoded(_content, item.content, f"input[{index}].content")
+            yield Message(ROLES.get(item.role or "", OTHER_ROLE), text_of(content))
         elif item.is_output:
             yield Message(Role.TOOL, _output_text(item))
-
-
-def _texts(content: _Content) -> Iterator[str]:
-    if isinstance(content, str):
-        yield content
-        return
-    for part in content or ():
-        if isinstance(part, str):
-            yield part
-        elif part.type in _TEXT_PARTS and isinstance(part.text, str):
-            yield part.text
 
 
 def _output_text(item: _Item) -> str:
     """What a tool said, when it said it in text; screenshots and the like have other shapes."""
     try:
-        return "\n".join(_texts(_content.decode(item.output)))
+        return text_of(_content.decode(item.output))
     except UNREADABLE:
         return ""
 
@@ -280,7 +228,7 @@ def _instruct(source: JsonObject, injection: Injection) -> list[Edit]:
 
 def _insert_item(source: JsonObject, items: Sequence[_Item], index: int, injection: Injection) -> list[Edit]:
     member = source.members["input"]
-    item = b'{"role":' + string_token(injection.role) + b',"content":' + string_token(injection.text) + b"}"
+    item = message_json(injection)
     if member.value.startswith(b'"'):
         before = b"[" + item + b',{"role":"user","content":'
         return [Edit(member.value_start, member.value_start, before), Edit(member.end, member.end, b"}]")]
@@ -288,7 +236,7 @@ def _insert_item(source: JsonObject, items: Sequence[_Item], index: int, injecti
 
 
 def _after_system(items: Sequence[_Item]) -> int:
-    return next((index for index, item in enumerate(items) if not _speaks(item, *_SYSTEM_ROLES)), len(items))
+    return next((index for index, item in enumerate(items) if not _speaks(item, *SYSTEM_ROLES)), len(items))
 
 
 def _nearest_seam(items: Sequence[_Item], index: int) -> int:
@@ -321,7 +269,6 @@ def _seams(items: Sequence[_Item]) -> list[bool]:
 # --- reading an answer -----------------------------------------------------------------------------------------------
 
 _PROPER_ENDS = frozenset({"completed", "max_output_tokens", "content_filter"})
-_REFUSALS = frozenset({"content_filter", "invalid_prompt", "image_content_policy_violation"})
 _CLIENTS_CALLS = frozenset(
     {"function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call"}
     | {"mcp_approval_request"}
@@ -333,18 +280,13 @@ class _Details(msgspec.Struct, gc=False):
     reason: str | None = None
 
 
-class _Usage(msgspec.Struct, gc=False):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-
-
 class _Response(msgspec.Struct):
     id: str | None = None
     status: str | None = None
     error: Any = None
     incomplete_details: _Details | None = None
     output: list[_Item] | None = None
-    usage: _Usage | None = None
+    usage: Usage | None = None
 
     @property
     def finish_reason(self) -> str | None:
@@ -353,23 +295,20 @@ class _Response(msgspec.Struct):
         why = self.incomplete_details.reason if self.incomplete_details else None
         return (code if isinstance(code, str) else None) or why or self.status
 
-    @property
-    def calls_tool(self) -> bool:
-        """Whether the client has to do something; tools that the provider runs itself are done by now."""
-        return any(item.type in _CLIENTS_CALLS for item in self.output or ())
-
     def text(self) -> str | None:
         """The visible text of all messages, a line end between two parts; None when there is no readable output."""
         if not self.output:
             return None
         try:
-            parts = [part for item in self.output if item.is_message for part in _texts(_content.decode(item.content))]
+            parts = [
+                part for item in self.output if item.is_message for part in texts_of(_content.decode(item.content))
+            ]
         except UNREADABLE:
             return None
         return "\n".join(part for part in parts if part)
 
 
-class _Event(msgspec.Struct):
+class _ResponseEvent(msgspec.Struct):
     type: str = ""
     response: _Response | None = None
     output_index: int | None = None
@@ -381,112 +320,73 @@ class _Event(msgspec.Struct):
 
 
 _response = msgspec.json.Decoder(_Response)
-_event = msgspec.json.Decoder(_Event)
+_event = msgspec.json.Decoder(_ResponseEvent)
 
 
-def _readable(decoder: msgspec.json.Decoder[T], text: bytes) -> T | None:
-    try:
-        return decode_repaired(decoder, text)[0]
-    except UNREADABLE:
-        return None
+class ResponsesAnswer(AnswerBuilder):
+    """Refusals, reasoning and calls are not text: such an answer is complete and empty.
 
-
-def _answer(response: _Response, text: str, *, whole: bool) -> Answer:
-    finish_reason, usage = response.finish_reason, response.usage
-    return Answer(
-        text=text,
-        complete=whole and response.error is None and finish_reason in _PROPER_ENDS,
-        finish_reason=finish_reason,
-        filtered=finish_reason in _REFUSALS,
-        input_tokens=usage.input_tokens if usage else None,
-        output_tokens=usage.output_tokens if usage else None,
-        answer_id=response.id or None,
-        calls_tool=response.calls_tool,
-    )
-
-
-class _JsonReader:
-    """A whole body. Refusals, reasoning and calls are not text: such an answer is complete and empty."""
-
-    __slots__ = ("_body", "_tail")
-
-    def __init__(self, answer_bytes_max: int, body_bytes_max: int) -> None:
-        self._tail = TextTail(bytes_max=answer_bytes_max)
-        self._body = BoundedBody(bytes_max=body_bytes_max)
-
-    def feed(self, chunk: bytes) -> None:
-        self._body.append(chunk)
-
-    def end(self) -> Answer:
-        response = _readable(_response, self._body.whole()) or _Response()
-        text = response.text()
-        self._tail.append(text or "")
-        return _answer(response, self._tail.text(), whole=text is not None or response.output == [])
-
-
-class _StreamReader:
-    """A stream of events, up to the one that ends the response.
-
-    That one repeats the whole output. Where it does, its word counts and no hole in the deltas matters; where it does
-    not, an event that cannot be read before it makes the answer incomplete.
+    A stream's last event repeats the whole output. Where it does, its word counts and no hole in the deltas matters;
+    where it does not, an event that cannot be read before it makes the answer incomplete.
     """
 
-    __slots__ = ("_answer_bytes_max", "_events", "_final", "_id", "_lost", "_part", "_tail")
+    REFUSALS = frozenset({"content_filter", "invalid_prompt", "image_content_policy_violation"})
 
-    def __init__(self, answer_bytes_max: int, event_bytes_max: int) -> None:
-        self._answer_bytes_max = answer_bytes_max
-        self._tail = TextTail(bytes_max=answer_bytes_max)
-        self._events = EventStream(event_bytes_max=event_bytes_max)
-        self._final: _Response | None = None
-        self._id: str | None = None
+    def __init__(self, answer_bytes_max: int) -> None:
+        super().__init__(answer_bytes_max)
+        self._final = _Response()
+        self._repeats_all = False
         self._part: tuple[int | None, int | None] | None = None
-        self._lost = False
 
-    def feed(self, chunk: bytes) -> None:
-        for name, data in self._events.feed(chunk):
-            self._take(name, data.strip())
+    @property
+    def complete(self) -> bool:
+        intact = self._repeats_all or not self.lost
+        return intact and self._final.error is None and self.finish_reason in _PROPER_ENDS
 
-    def end(self) -> Answer:
-        for name, data in self._events.end():
-            self._take(name, data.strip())
-        final = self._final or _Response()
-        final.id = final.id or self._id
-        text = final.text()
-        if text:
-            self._tail = TextTail(bytes_max=self._answer_bytes_max)
-            self._tail.append(text)
-        intact = not (self._lost or self._events.oversize)
-        return _answer(final, self._tail.text(), whole=intact or text is not None)
+    @property
+    def calls_tool(self) -> bool:
+        """Whether the client has to do something; tools that the provider runs itself are done by now."""
+        return any(item.type in _CLIENTS_CALLS for item in self._final.output or ())
 
-    def _take(self, name: str, data: str) -> None:
-        if self._final is not None or not data or data == "[DONE]":
+    def read_body(self, body: bytes) -> None:
+        response = readable(_response, body) or _Response()
+        self._end(response)
+        self.lost = response.output != []
+
+    def read_event(self, name: str, data: str) -> None:
+        if data == "[DONE]":
             return
-        event = _readable(_event, data.encode())
-        if event is None:
-            self._lost = True
-            event = _Event()
-        self._event(event, event.type or name)
-
-    def _event(self, event: _Event, kind: str) -> None:
+        event = self.decoded(_event, name, data) or _ResponseEvent()
+        kind = event.type or name
         if event.response is not None:
-            self._id = event.response.id or self._id
+            self.answer_id = event.response.id or self.answer_id
         if kind == "error" or event.error is not None:
-            self._final = _Response(error=event.error or {"code": event.code})
+            self._end(_Response(error=event.error or {"code": event.code}))
         elif kind == "response.output_text.delta":
             self._append(event, event.delta)
         elif kind == "response.output_text.done" and self._part != (event.output_index, event.content_index):
             self._append(event, event.text)  # a server that streams whole parts
         elif kind in _FINAL:
-            self._final = event.response or _Response()
-            self._final.status = self._final.status or kind.removeprefix("response.")
+            final = event.response or _Response()
+            final.status = final.status or kind.removeprefix("response.")
+            self._end(final)
 
-    def _append(self, event: _Event, piece: Any) -> None:
+    def _end(self, response: _Response) -> None:
+        text = response.text()
+        if text:
+            self.tail.clear()
+            self.tail.append(text)
+        self._final, self._repeats_all, self.ended = response, text is not None, True
+        self.finish_reason, self.answer_id = response.finish_reason, response.id or self.answer_id
+        self.count(response.usage)
+
+    def _append(self, event: _ResponseEvent, piece: Any) -> None:
         if not isinstance(piece, str):
-            self._lost = True
+            self.lost = True
             return
         part = (event.output_index, event.content_index)
         if piece and self._part not in (None, part):
-            self._tail.append("\n")
+            self.tail.append("\n")
         if piece:
             self._part = part
-        self._tail.append(piece)
+        self.tail.append(piece)

@@ -20,7 +20,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.backends.milvus.embedded import EmbeddedMilvus
 from semmem.backends.worker_process import WorkerProcess
 from semmem.background import DriftLoop, JournalWriter, Learner, OffloadThreads, Tasks
-from semmem.config.settings import HttpListenerSection as HttpSettings
+from semmem.config.listeners_section import HttpListenerSection as HttpSettings
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.envoy.service import ExternalProcessor
@@ -34,11 +34,12 @@ from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, JournalError, SemmemError, StoreError
 from semmem.ports.learning import Batch
 from semmem.ports.store import Purgeable, Store, Sweepable
+from semmem.request.body_work import BodyWork
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.telemetry.access_statistics import AccessRecorder
-from semmem.telemetry.metering import MeteredEmbedder, MeteredStore, count_removals
+from semmem.telemetry.metering import MeteredEmbedder, count_removals
 from semmem.telemetry.metrics import Metrics
-from semmem.telemetry.watched_store import WatchedStore
+from semmem.telemetry.observed_store import ObservedStore
 from semmem.turns.sessions import Sessions
 from semmem.wiring import doors as assembly_api
 from semmem.wiring import erasure as assembly_erasure
@@ -167,7 +168,7 @@ class App:
         reranker = assembly.reranker(settings, self.metrics)
         if reranker is not None:
             stack.push_async_callback(reranker.close)
-        self._hidden = assembly_erasure.hidden(self._watched(store))
+        self._hidden = assembly_erasure.hidden(self._observed(store))
         worker = WorkerProcess()
         stack.push_async_callback(worker.close)
         return Backends(
@@ -180,9 +181,9 @@ class App:
             worker=worker,
         )
 
-    def _watched(self, store: Store) -> Store:
+    def _observed(self, store: Store) -> Store:
         """Below the hot memories: nothing runs between what tool loops are told here and what changes there."""
-        return WatchedStore(MeteredStore(store, self.metrics, self._settings.memory.backend), self._blocks.changed)
+        return ObservedStore(store, self.metrics, self._settings.memory.backend, [self._blocks.changed])
 
     def _make_store(self, signature: str) -> Store:
         if self._settings.memory.backend == "in_process":
@@ -235,6 +236,7 @@ class App:
         offload, offload_large = OffloadThreads(), OffloadThreads()
         stack.push_async_callback(offload.close)
         stack.push_async_callback(offload_large.close)
+        work = BodyWork(settings.limits.inline_body_bytes_max, offload, offload_large)
         exchange = assembly.exchange(
             settings,
             backends,
@@ -247,8 +249,7 @@ class App:
             on_written=lambda result: self.metrics.rewrites.labels(result).inc(),
             on_reranked=lambda result: self.metrics.reranks.labels(result).inc(),
             on_history=lambda result, number: self.metrics.history_messages.labels(result).inc(number),
-            offload=offload,
-            offload_large=offload_large,
+            work=work,
         )
         server = ExtProcServer(
             ExternalProcessor(
@@ -257,8 +258,7 @@ class App:
                 limits,
                 single_filter=settings.capture.mode == "single_filter",
                 message_timeouts=assembly.message_timeouts(settings),
-                offload=offload,
-                offload_large=offload_large,
+                work=work,
             ),
             address=assembly.grpc_address(settings),
             message_bytes_max=limits.message_bytes_max,

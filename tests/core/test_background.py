@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from semmem.background import DriftLoop, JournalWriter, Learner, Tasks
-from semmem.memory import Forgetting, Scope, Turn
+from semmem.memory import Forgetting, Scope, Turn, TurnEnding
 from semmem.ports.errors import JournalError, StoreUnavailable
-from semmem.ports.journal import Journal, TurnClosed
 from semmem.ports.learning import Batch, BatchRules
+from semmem.ports.recording import TurnClosed
 
 
 def turn(name: str) -> Turn:
@@ -55,7 +55,7 @@ async def running(worker: Any) -> AsyncIterator[None]:
 
 
 def writer_for(journal: Recording, **limits: Any) -> JournalWriter:
-    return JournalWriter(cast(Journal, journal), **{"commit_interval_s": 0.005, "retry_s": 0.005} | limits)
+    return JournalWriter(journal, **{"commit_interval_s": 0.005, "retry_s": 0.005} | limits)
 
 
 async def test_halves_that_arrive_together_share_a_commit() -> None:
@@ -64,7 +64,7 @@ async def test_halves_that_arrive_together_share_a_commit() -> None:
     async with running(writer):
         for name in ("a", "b", "c"):
             assert writer.offer(turn(name))
-        writer.offer(TurnClosed("a", "answered", 2.0, "hi"))
+        writer.offer(TurnClosed("a", TurnEnding.ANSWERED, 2.0, "hi"))
         assert await writer.drained(1.0)
     assert journal.commits == [["a", "b", "c", "a"]]
 
@@ -100,11 +100,11 @@ async def test_erased_halves_are_dropped_and_the_others_are_written() -> None:
     journal = Recording()
     writer = writer_for(journal)
     again = replace(turn("said again"), opened_at=9.0)
-    for half in (turn("a"), TurnClosed("a", "answered", 2.0, "hi"), turn("said again"), again):
+    for half in (turn("a"), TurnClosed("a", TurnEnding.ANSWERED, 2.0, "hi"), turn("said again"), again):
         writer.offer(half)
     other = replace(turn("b"), scope=Scope("v", session="s"))
     writer.offer(other)
-    writer.offer(TurnClosed("b", "answered", 2.0, "hi"))
+    writer.offer(TurnClosed("b", TurnEnding.ANSWERED, 2.0, "hi"))
     assert writer.forget(Forgetting(Scope("u"), 5.0)) == (3, ["a"])
     async with running(writer):
         assert await writer.drained(5.0)
@@ -150,8 +150,8 @@ async def test_a_full_queue_drops_and_counts() -> None:
     assert writer.dropped == 1
 
 
-@pytest.mark.parametrize("status", ["declined", "refused"])
-async def test_a_full_queue_still_takes_what_says_that_words_are_not_to_be_kept(status: str) -> None:
+@pytest.mark.parametrize("status", [TurnEnding.DECLINED, TurnEnding.REFUSED])
+async def test_a_full_queue_still_takes_what_says_that_words_are_not_to_be_kept(status: TurnEnding) -> None:
     writer = writer_for(Recording(), queue_max=2)
     offered: list[Turn | TurnClosed] = [
         turn("a"),
@@ -159,7 +159,7 @@ async def test_a_full_queue_still_takes_what_says_that_words_are_not_to_be_kept(
         *(TurnClosed(f"m.{number}", status, 1.0) for number in range(3)),
     ]
     assert [writer.offer(half) for half in offered] == [True, True, True, True, False]
-    assert not writer.offer(TurnClosed("a", "answered", 1.0, "Noted."))
+    assert not writer.offer(TurnClosed("a", TurnEnding.ANSWERED, 1.0, "Noted."))
     assert len(writer) == 4
 
 
@@ -192,7 +192,7 @@ async def test_batches_are_learnt_side_by_side_up_to_the_limit() -> None:
             everything.set()
 
     journal = Recording([batch(f"b{i}") for i in range(6)])
-    learner = Learner(cast(Journal, journal), learn, rules=BatchRules(), concurrency=2, poll_interval_s=0.01)
+    learner = Learner(journal, learn, rules=BatchRules(), concurrency=2, poll_interval_s=0.01)
     async with running(learner):
         await asyncio.wait_for(everything.wait(), 2.0)
     assert sorted(learnt) == [f"b{i}" for i in range(6)]
@@ -208,7 +208,7 @@ async def test_a_batch_that_fails_does_not_end_the_learner() -> None:
         learnt.set()
 
     journal = Recording([batch("bad"), batch("good")])
-    learner = Learner(cast(Journal, journal), learn, rules=BatchRules(), concurrency=1, poll_interval_s=0.01)
+    learner = Learner(journal, learn, rules=BatchRules(), concurrency=1, poll_interval_s=0.01)
     async with running(learner):
         await asyncio.wait_for(learnt.wait(), 2.0)
 
@@ -221,7 +221,7 @@ async def test_a_locked_journal_is_asked_again_and_a_nudge_does_not_wait_for_the
 
     journal = Recording([batch("b")])
     journal.failing = True
-    learner = Learner(cast(Journal, journal), learn, rules=BatchRules(), concurrency=1, poll_interval_s=30.0)
+    learner = Learner(journal, learn, rules=BatchRules(), concurrency=1, poll_interval_s=30.0)
     async with running(learner):
         await asyncio.sleep(0.02)
         journal.failing = False
@@ -237,7 +237,7 @@ async def test_nothing_is_claimed_while_nothing_can_be_learnt() -> None:
         learnt.set()
 
     journal = Recording([batch("b")])
-    learner = Learner(cast(Journal, journal), learn, rules=BatchRules(), concurrency=1, poll_interval_s=0.01)
+    learner = Learner(journal, learn, rules=BatchRules(), concurrency=1, poll_interval_s=0.01)
     tasks = Tasks()
     tasks.spawn("learner", learner.run(lambda: able))
     try:
@@ -257,7 +257,7 @@ async def test_draining_waits_for_running_batches_and_cancels_what_takes_too_lon
         ended.append(one.id)
 
     journal = Recording([batch("quick"), batch("slow")])
-    learner = Learner(cast(Journal, journal), learn, rules=BatchRules(), concurrency=2, poll_interval_s=0.01)
+    learner = Learner(journal, learn, rules=BatchRules(), concurrency=2, poll_interval_s=0.01)
     async with running(learner):
         await asyncio.sleep(0.01)
         assert not await learner.drained(0.2)

@@ -23,14 +23,14 @@ from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.memories import Memories
-from semmem.memory import Memory, Scope, Turn
+from semmem.memory import Memory, Scope, Turn, TurnEnding
 from semmem.ports.errors import StoreUnavailable
-from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import BatchRules, Extractor
+from semmem.ports.recording import TurnClosed
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.telemetry.metrics import Metrics
-from tests.erasing import Erasing
-from tests.fakes import HashEmbedder
+from tests.support.erasing import Erasing
+from tests.support.fakes import HashEmbedder
 
 ALICE = Scope("alice", session="s")
 ADMIN = {"authorization": "Bearer secret-token"}
@@ -70,7 +70,7 @@ class ErasedWorld:
         self.erasing = Erasing(store, journal, clock=time.time)
         self.store = self.erasing.store
         self.writer = self.erasing.writer
-        dedup = Dedup(self.store, journal, judge=judge, work=journal)
+        dedup = Dedup(self.store, journal, judge=judge)
         self.learning = Learning(journal, HashEmbedder(), dedup, extractor or RulesExtractor(), backoff_s=0.01)
         self.learner = Learner(journal, self.learning.learn, rules=RULES, poll_interval_s=0.01)
         recall = Recall(self.store, HashEmbedder(), RecallRules(threshold=0.0))
@@ -97,7 +97,7 @@ class ErasedWorld:
         turn_id = f"t-{id(self)}-{self._said}"
         at = time.time() if opened_at is None else opened_at
         self.writer.offer(Turn(turn_id, scope, self._said, text, at))
-        self.writer.offer(TurnClosed(turn_id, "answered", at, answer))
+        self.writer.offer(TurnClosed(turn_id, TurnEnding.ANSWERED, at, answer))
         return turn_id
 
     async def delete(self, path: str = "", **narrow: str) -> httpx.Response:

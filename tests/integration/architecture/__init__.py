@@ -1,0 +1,1 @@
+"""The house itself: what may know what, and what a linter refuses."""

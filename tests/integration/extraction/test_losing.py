@@ -1,0 +1,130 @@
+"""Losing is worse than doubling: pairs of facts through the whole deduplication, with the real embedder.
+
+``kept_pairs.jsonl``: both are true of the user at the same time, so both must be found afterwards. Those of kind ``held
+out`` were written when the rules were done. ``restated_pairs.jsonl``: the second says the same, or replaces the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
+from semmem.backends.in_process import InProcessStore
+from semmem.extraction.candidate import Candidate, memory_id
+from semmem.extraction.contradiction import Verdict, judge, repeats
+from semmem.extraction.dedup import NO_OPINIONS, Dedup
+from semmem.extraction.model_judge import Opinions
+from semmem.memory import Fact, MemoryStatus, MemoryType, Scope, Turn, Vector
+from tests.support.traced_journal import TracedJournal, journals_in
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+HERE = Path(__file__).parent
+NOW = 1000.0
+Pair = dict[str, str]
+
+
+def rows(name: str) -> list[Pair]:
+    return [json.loads(line) for line in (HERE / name).read_text("utf-8").splitlines()]
+
+
+KEPT = rows("kept_pairs.jsonl")
+RESTATED = rows("restated_pairs.jsonl")
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def vectors() -> dict[str, Vector]:
+    """Of every text of the files."""
+    embedder = SentenceTransformersEmbedder(queue_max=10_000, batch_max=64)
+    await embedder.open()
+    texts = sorted({pair[side] for pair in (*KEPT, *RESTATED) for side in ("old", "new")})
+    found = await asyncio.gather(*map(embedder.embed, texts))
+    await embedder.close()
+    return dict(zip(texts, found, strict=True))
+
+
+class World:
+    """One store, and the deduplication as it is assembled; each pair has a user of its own unless told otherwise."""
+
+    def __init__(self, vectors: dict[str, Vector], journal: TracedJournal) -> None:
+        self.vectors = vectors
+        self.store = InProcessStore()
+        self.dedup = Dedup(self.store, journal, judge=judge)
+        self.told = 0
+
+    async def tell(
+        self, user: str, text: str, opinions: Opinions = NO_OPINIONS, kind: MemoryType = MemoryType.SEMANTIC
+    ) -> None:
+        self.told += 1
+        turn = Turn(f"t-{self.told}", Scope(user), self.told, text, opened_at=NOW)
+        fact = Fact(kind, text, turn.id)
+        new = Candidate(memory_id("b", self.told), fact, turn, self.vectors[text], NOW + self.told)
+        await self.dedup.put(new, opinions)
+
+    async def found(self, user: str) -> list[str]:
+        memories = await self.store.list(Scope(user), limit=10_000)
+        return sorted(memory.content for memory in memories if memory.status is MemoryStatus.ACTIVE)
+
+    async def lost(self, pairs: Sequence[Pair], opinion: Verdict | None = None) -> list[Pair]:
+        """Those of which not both are found."""
+        lost = []
+        for number, pair in enumerate(pairs):
+            opinions = {(pair["old"], pair["new"]): opinion} if opinion is not None else NO_OPINIONS
+            await self.tell(f"u-{number}", pair["old"])
+            await self.tell(f"u-{number}", pair["new"], opinions)
+            lost += [pair] if await self.found(f"u-{number}") != sorted([pair["old"], pair["new"]]) else []
+        return lost
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def world(vectors: dict[str, Vector], tmp_path: Path) -> AsyncIterator[World]:
+    async with journals_in(tmp_path) as journals:
+        made = World(vectors, await journals.open())
+        await made.store.open()
+        yield made
+        await made.store.close()
+
+
+async def test_the_pairs_are_many_and_varied() -> None:
+    assert len({(pair["old"], pair["new"]) for pair in KEPT}) == len(KEPT) >= 280
+    assert len({pair["language"] for pair in KEPT}) >= 12
+    assert len(RESTATED) >= 60
+
+
+async def test_no_fact_about_somebody_known_is_lost(world: World) -> None:
+    assert await world.lost(KEPT) == []
+
+
+async def test_nor_in_the_other_order(world: World) -> None:
+    assert await world.lost([{"old": pair["new"], "new": pair["old"]} for pair in KEPT]) == []
+
+
+async def test_nor_when_a_model_calls_everything_a_repetition(world: World) -> None:
+    assert await world.lost(KEPT, Verdict.SAME) == []
+
+
+async def test_nor_across_types(world: World) -> None:
+    for number, pair in enumerate(KEPT):
+        await world.tell(f"u-{number}", pair["old"])
+        await world.tell(f"u-{number}", pair["new"], kind=MemoryType.EPISODIC)
+        assert await world.found(f"u-{number}") == sorted([pair["old"], pair["new"]])
+
+
+async def test_of_what_is_restated_nothing_but_doubles_remain(world: World) -> None:
+    """How many doubles there are is no promise; that what is said last is found, is one."""
+    doubles: Counter[str] = Counter()
+    for number, pair in enumerate(RESTATED):
+        await world.tell(f"u-{number}", pair["old"])
+        await world.tell(f"u-{number}", pair["new"])
+        found = await world.found(f"u-{number}")
+        assert pair["new"] in found or repeats(pair["old"], pair["new"]), pair
+        doubles[pair["label"]] += len(found) == 2
+    print(f"doubles: {dict(doubles)} of {dict(Counter(pair['label'] for pair in RESTATED))}")
+    assert doubles["contradiction"] <= 5
