@@ -33,8 +33,8 @@ from semmem.memory import (
     TurnEnding,
 )
 from semmem.ports.embedder import Embedder
-from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import BatchRules
+from semmem.ports.recording import TurnClosed
 from semmem.ports.store import Store
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question

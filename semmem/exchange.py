@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
-from semmem.dialects.reading import ReadingLimits, TooMany, read
+from semmem.dialects.parsing import ParseLimits, TooMany, parse
 from semmem.memory import Answer, Conversation, TurnEnding
 from semmem.ports.errors import StoreError, StoreTimeout
 from semmem.request.asker import AskerRules, read_asker
@@ -222,7 +222,7 @@ class Exchange:
         self._turns.close(ticket, ending, answer, self._clock())
 
 
-def _read(head: RequestHead, dialect: Dialect, body: bytes, deadline: Deadline, limits: ReadingLimits) -> _Request:
+def _read(head: RequestHead, dialect: Dialect, body: bytes, deadline: Deadline, limits: ParseLimits) -> _Request:
     """Raises Malformed and TooMany."""
-    parsed = read(dialect, body, limits)
+    parsed = parse(dialect, body, limits)
     return _Request(head, dialect, parsed, without_blocks(parsed.conversation), len(body), deadline)

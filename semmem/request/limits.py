@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from semmem.dialects.reading import ReadingLimits
+from semmem.dialects.parsing import ParseLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,4 +19,4 @@ class ExchangeLimits:
     response_body_bytes_max: int = 4 * 1024 * 1024
     decoded_bytes_max: int = 64 * 1024 * 1024
     phase_s: float = 0.35
-    reading: ReadingLimits = field(default_factory=ReadingLimits)
+    reading: ParseLimits = field(default_factory=ParseLimits)

@@ -14,8 +14,8 @@ from itertools import islice
 from typing import Protocol
 
 from semmem.memory import Answer, Conversation, Role, Scope, Turn, TurnEnding
-from semmem.ports.journal import TurnClosed
 from semmem.ports.names import bounded, usable
+from semmem.ports.recording import TurnClosed
 from semmem.turns.ids import turn_id
 from semmem.turns.observation import Ticket
 from semmem.turns.recovery import Chosen, Recovery

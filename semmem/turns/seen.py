@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from semmem.ports.errors import JournalError
-from semmem.ports.journal import MessageRecords
+from semmem.ports.recording import MessageRecords
 from semmem.text.digest import digest
 from semmem.text.recent import Recent
 from semmem.turns.ids import message_id, session_without_start

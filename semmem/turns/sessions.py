@@ -6,10 +6,11 @@ import asyncio
 import math
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from semmem.memory import Conversation, Scope
 from semmem.ports.errors import JournalError
+from semmem.ports.recording import SessionRecords
 from semmem.text.digest import digest
 from semmem.text.recent import Recent
 from semmem.turns.ids import chained_session, derived_session, session_key
@@ -25,14 +26,6 @@ class AnsweredTurn:
     session: str
     answer_id: str
     user: str = ""
-
-
-class SessionRecords(Protocol):
-    """What the journal knows of sessions."""
-
-    async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None: ...
-
-    async def turn_of_answer(self, user: str, answer_id: str) -> tuple[str, str] | None: ...
 
 
 class Sessions:

@@ -21,11 +21,12 @@ from semmem.backends.milvus.store import MilvusStore
 from semmem.backends.models.openai import OpenAIModel
 from semmem.backends.models.rerank import HttpReranker
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backends.sql.part import JournalLimits
 from semmem.background import JournalWriter, Learner
 from semmem.config.milvus_section import MilvusSection
 from semmem.config.models_section import ExternalModel
 from semmem.config.settings import Settings
-from semmem.dialects.reading import ReadingLimits
+from semmem.dialects.parsing import ParseLimits
 from semmem.envoy.service import DoorLimits, MessageTimeouts
 from semmem.envoy.tls import TlsFiles, server_credentials
 from semmem.exchange import Exchange
@@ -126,7 +127,7 @@ def journal(settings: Settings) -> SqlJournal:
     return SqlJournal(
         path,
         synchronous="FULL" if settings.journal.synchronous == "full" else "NORMAL",
-        versions_max=settings.journal.versions_max,
+        limits=JournalLimits(versions_max=settings.journal.versions_max),
     )
 
 
@@ -284,7 +285,7 @@ def exchange(
             response_body_bytes_max=limits.response_body_bytes_max,
             decoded_bytes_max=limits.decoded_bytes_max,
             phase_s=settings.deadlines.phase_ms / 1000,
-            reading=ReadingLimits(messages_max=limits.request_messages_max, values_max=limits.request_values_max),
+            reading=ParseLimits(messages_max=limits.request_messages_max, values_max=limits.request_values_max),
         ),
         clock=time.time,
         blocks=tool_loops,
@@ -492,7 +493,6 @@ def dedup(settings: Settings, backends: Backends) -> Dedup:
         backends.journal,
         update_threshold=settings.memory.extraction.update_threshold,
         judge=judge,
-        work=backends.journal,
         text_work=backends.worker,
         judge_budget_s=settings.memory.extraction.turn_budget_s,
     )
@@ -503,7 +503,6 @@ def quota(settings: Settings, backends: Backends, on_removed: Removed) -> Quota:
     return Quota(
         backends.store,
         backends.journal,
-        statistics=backends.journal,
         memories_max=settings.memory.max_memories_per_user,
         decay=Decay(half_life_s=rules.half_life_days * DAY_S, floor=rules.floor),
         on_removed=on_removed,

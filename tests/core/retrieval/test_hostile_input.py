@@ -19,6 +19,7 @@ from semmem.retrieval.rank import rank
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.search import Strategy, best_of
 from tests.core.retrieval.talk import NOW
+from tests.support.examples import examples
 from tests.support.fakes import HashEmbedder, hot
 
 STRANGE = [
@@ -60,7 +61,7 @@ def memories(draw: st.DrawFn) -> list[Memory]:
     ]
 
 
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(300), suppress_health_check=[HealthCheck.too_slow])
 @given(memories(), TEXTS, VECTORS, st.sampled_from(Strategy), st.integers(0, 50))
 def test_any_memories_are_ranked_for_any_question(
     some: list[Memory], query: str, vector: Vector | None, strategy: Strategy, limit: int
