@@ -95,7 +95,7 @@ class TurnRecorder:
         if scope is None:
             messages = UserMessages(conversation, user="", session="", chars_max=self._turn_chars_max)
             oldest = islice(messages.current(), self._recovery.rules.new_turns_max)
-            self._recovery.seen.declined_by_nobody(said.text for said in oldest)
+            self._recovery.seen.declined_anonymously(said.text for said in oldest)
         elif any(message.role is Role.USER for message in conversation.messages):
             scope = replace(scope, session=await self._sessions.name_without_start(scope, conversation))
             for said in self._recovery.declines(self._messages(conversation, scope), now):

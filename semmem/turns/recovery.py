@@ -173,7 +173,7 @@ class Recovery:
                 proven = what.journalled[said.ordinal] > floor
             elif what.journalled or what.passed:
                 continue
-            elif self.seen.was_nobodys(said):
+            elif self.seen.was_declined_anonymously(said):
                 proven = False
             elif proven:
                 yield said

@@ -88,13 +88,13 @@ class SeenMessages:
             self._known.put(each, Known(passed=True))
         return len(unseen)
 
-    def declined_by_nobody(self, texts: Iterable[str]) -> None:
-        """Words of somebody who was not identified."""
+    def declined_anonymously(self, texts: Iterable[str]) -> None:
+        """Not to be kept: nobody is known to have said it."""
         for text in texts:
             self._anonymous.put(message_id("", "", text), True)
 
-    def was_nobodys(self, said: UserMessage) -> bool:
-        """Whether somebody who was not identified has said the same."""
+    def was_declined_anonymously(self, said: UserMessage) -> bool:
+        """Whether somebody who was not known has said the same."""
         return self._anonymous.get(message_id("", "", said.text)) is not None
 
     def is_shared(self, said: UserMessage, user: str) -> bool:

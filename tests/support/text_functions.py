@@ -556,7 +556,7 @@ NEEDLESS: Mapping[str, str] = {
     "turns.ids.derived_session": _NAMES,
     "turns.ids.session_start": _NAMES,
     "turns.ids.session_without_start": _NAMES,
-    "turns.seen.SeenMessages.declined_by_nobody": _NAMES,
+    "turns.seen.SeenMessages.declined_anonymously": _NAMES,
     "turns.seen.SeenMessages.forgotten_at": _NAMES,
     "turns.seen.SeenMessages.is_shared": _NAMES,
     "turns.seen.SeenMessages.settle": _NAMES,
