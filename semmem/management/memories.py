@@ -15,6 +15,7 @@ from semmem.memory import Controls, Conversation, Memory, MemoryStatus, MemoryTy
 from semmem.ports.embedder import Embedder
 from semmem.ports.store import Store
 from semmem.ports.writes import ManagementRecords
+from semmem.request.question import Question
 from semmem.retrieval.recall import Preview, Recall
 from semmem.retrieval.search import Strategy
 
@@ -149,11 +150,11 @@ class Memories:
     ) -> Preview:
         """Memories for a query, each with its scores and why it was kept or cut. Raises StoreError."""
         asked = Conversation((Message(Role.USER, query),), controls=controls)
-        return await self._recall.preview(asked, scope, self._clock(), strategy=strategy, said=())
+        return await self._recall.preview(Question(asked, scope, self._clock()), strategy=strategy, said=())
 
     async def preview(self, scope: Scope, conversation: Conversation, *, strategy: Strategy | None = None) -> Preview:
         """What a request with this conversation would be given, and why. Raises StoreError."""
-        return await self._recall.preview(conversation, scope, self._clock(), strategy=strategy)
+        return await self._recall.preview(Question(conversation, scope, self._clock()), strategy=strategy)
 
     async def end_session(self, user: str, session: str) -> int:
         """Learn from a session's waiting turns now; how many wait."""

@@ -96,7 +96,7 @@ class Sessions:
         return self._latest.get(digest(scope.user, scope.session)) if scope.session else None
 
     def forget(self, user: str) -> None:
-        """Nothing of what the user said until now is gone on from."""
+        """Forget the user's sessions and answers: no later request continues one of them."""
         self._seen.drop(lambda entry: entry[2] == user)
         self._turns.drop(lambda entry: entry[0] == user)
         for answers in (self._answers, self._latest):

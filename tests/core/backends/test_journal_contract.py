@@ -22,6 +22,7 @@ from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.errors import JournalError
 from semmem.ports.learning import BatchRules
 from semmem.ports.recording import TurnClosed
+from tests.support.examples import examples
 from tests.support.journal_samples import (
     EAGER,
     HOSTILE,
@@ -163,7 +164,7 @@ HALVES: list[Turn | TurnClosed] = [
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_any_order_repetition_and_grouping_of_halves_ends_in_the_same_rows(data: st.DataObject) -> None:
     halves = data.draw(st.lists(st.sampled_from(HALVES), max_size=8))
     again = data.draw(st.permutations(halves + data.draw(st.lists(st.sampled_from(halves)) if halves else st.just([]))))

@@ -14,6 +14,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source, Turn, TurnEnding
 from semmem.ports.history import Uses
 from semmem.ports.recording import TurnClosed
+from tests.support.examples import examples
 from tests.support.journal_samples import EAGER, HOSTILE, answered, learnt, turn
 
 USER = Scope("ada")
@@ -264,7 +265,7 @@ async def test_an_erasure_is_remembered_until_it_is_finished(journal: SqlJournal
     marks=st.lists(st.tuples(st.integers(0, 9), st.sampled_from([None, "p", "q"]), st.sampled_from([None, "s"]))),
     said=st.tuples(st.integers(0, 9), st.sampled_from([None, "p", "q"]), st.sampled_from([None, "s", "r"])),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 async def test_a_turn_is_turned_away_exactly_when_an_erasure_covers_it(
     tmp_path_factory: pytest.TempPathFactory,
     marks: list[tuple[int, str | None, str | None]],

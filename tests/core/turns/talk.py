@@ -15,6 +15,7 @@ from semmem.memory import Scope, Turn
 from semmem.ports.errors import JournalError
 from semmem.ports.learning import BatchRules
 from semmem.ports.recording import SaidBefore, TurnClosed
+from semmem.request.asker import AskerRules
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules
 from semmem.request.limits import ExchangeLimits
@@ -22,6 +23,7 @@ from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import NO_SOURCES, VerdictRules
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.turns.observation import Ticket
+from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import Recovery, RecoveryRules
 from semmem.turns.seen import SeenMessages
 from semmem.turns.sessions import Sessions
@@ -101,20 +103,22 @@ class Talk:
     def restart(self, permissions: PermissionRules | None = None) -> None:
         """Forget everything but the journal."""
         self.exchange = Exchange(
-            identity=IdentityRules(trusted_headers=("x-user-id",)),
-            permissions=permissions or self._permissions,
-            sessions=Sessions(self.journal, lookup_timeout_s=5.0),
+            askers=AskerRules(
+                IdentityRules(trusted_headers=("x-user-id",)), permissions or self._permissions, self._upstream
+            ),
+            turns=TurnRecorder(
+                Sessions(self.journal, lookup_timeout_s=5.0),
+                self.queue,
+                Recovery(
+                    SeenMessages(self.journal, messages_max=self._seen_max, lookup_timeout_s=5.0),
+                    self._rules,
+                    on_history=lambda word, number: self.counted.update({word: number}),
+                ),
+                capture=self._capture,
+            ),
             recall=Recall(hot(self.store), HashEmbedder(), RECALL),
-            journal=self.queue,
             limits=ExchangeLimits(phase_s=10.0),
             clock=lambda: self.now,
-            capture=self._capture,
-            upstream=self._upstream,
-            recovery=Recovery(
-                SeenMessages(self.journal, messages_max=self._seen_max, lookup_timeout_s=5.0),
-                self._rules,
-                on_history=lambda word, number: self.counted.update({word: number}),
-            ),
         )
 
     async def ask(

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.core.turns.talk import ReticentJournal, Talk
+from tests.support.examples import examples
 
 T = TypeVar("T")
 
@@ -172,6 +173,6 @@ class Client(RuleBasedStateMachine):
 
 
 Client.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(60), stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
 )
 test_any_client = Client.TestCase
