@@ -34,6 +34,7 @@ from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, JournalError, SemmemError, StoreError
 from semmem.ports.learning import Batch
 from semmem.ports.store import Purgeable, Store, Sweepable
+from semmem.request.body_work import BodyWork
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.metering import MeteredEmbedder, count_removals
@@ -235,6 +236,7 @@ class App:
         offload, offload_large = OffloadThreads(), OffloadThreads()
         stack.push_async_callback(offload.close)
         stack.push_async_callback(offload_large.close)
+        work = BodyWork(settings.limits.inline_body_bytes_max, offload, offload_large)
         exchange = assembly.exchange(
             settings,
             backends,
@@ -247,8 +249,7 @@ class App:
             on_written=lambda result: self.metrics.rewrites.labels(result).inc(),
             on_reranked=lambda result: self.metrics.reranks.labels(result).inc(),
             on_history=lambda result, number: self.metrics.history_messages.labels(result).inc(number),
-            offload=offload,
-            offload_large=offload_large,
+            work=work,
         )
         server = ExtProcServer(
             ExternalProcessor(
@@ -257,8 +258,7 @@ class App:
                 limits,
                 single_filter=settings.capture.mode == "single_filter",
                 message_timeouts=assembly.message_timeouts(settings),
-                offload=offload,
-                offload_large=offload_large,
+                work=work,
             ),
             address=assembly.grpc_address(settings),
             message_bytes_max=limits.message_bytes_max,

@@ -21,7 +21,6 @@ def consolidator(settings: Settings, backends: Backends) -> Consolidator:
     return Consolidator(
         backends.store,
         backends.journal,
-        backends.journal,
         cosine_min=settings.memory.consolidation.similarity_threshold,
     )
 
@@ -49,7 +48,6 @@ def life(settings: Settings, backends: Backends, holds: Holds, on_removed: Remov
     model = settings.external_model("memory_extraction")
     summariser = Summariser(
         backends.store,
-        backends.journal,
         backends.journal,
         backends.embedder,
         backends.models.get("memory_extraction"),

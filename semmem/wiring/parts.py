@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 import time
@@ -22,6 +21,7 @@ from semmem.backends.milvus.store import MilvusStore
 from semmem.backends.models.openai import OpenAIModel
 from semmem.backends.models.rerank import HttpReranker
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backends.sql.part import JournalLimits
 from semmem.background import JournalWriter, Learner
 from semmem.config.milvus_section import MilvusSection
 from semmem.config.models_section import ExternalModel
@@ -29,7 +29,7 @@ from semmem.config.settings import Settings
 from semmem.dialects.parsing import ParseLimits
 from semmem.envoy.service import DoorLimits, MessageTimeouts
 from semmem.envoy.tls import TlsFiles, server_credentials
-from semmem.exchange import Exchange, Offload
+from semmem.exchange import Exchange
 from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.drift import DriftWatch
@@ -52,6 +52,8 @@ from semmem.ports.learning import Batch, BatchRules, Extractor
 from semmem.ports.models import LanguageModel, Reranker
 from semmem.ports.store import Store
 from semmem.ports.text_work import TextWork
+from semmem.request.asker import AskerRules
+from semmem.request.body_work import BodyWork
 from semmem.request.identity import IdentityRules
 from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
@@ -67,6 +69,7 @@ from semmem.retrieval.rerank import Reranking
 from semmem.retrieval.search import Strategy
 from semmem.telemetry.metering import MeteredModel, MeteredReranker
 from semmem.telemetry.metrics import Metrics
+from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import Recovery, RecoveryRules
 from semmem.turns.seen import SeenMessages
 from semmem.turns.sessions import Sessions
@@ -124,7 +127,7 @@ def journal(settings: Settings) -> SqlJournal:
     return SqlJournal(
         path,
         synchronous="FULL" if settings.journal.synchronous == "full" else "NORMAL",
-        versions_max=settings.journal.versions_max,
+        limits=JournalLimits(versions_max=settings.journal.versions_max),
     )
 
 
@@ -258,33 +261,35 @@ def exchange(
     on_written: Callable[[str], None] = lambda _word: None,
     on_reranked: Callable[[str], None] = lambda _word: None,
     on_history: Callable[[str, int], None] = _uncounted,
-    offload: Offload = asyncio.to_thread,
-    offload_large: Offload | None = None,
+    work: BodyWork | None = None,
 ) -> Exchange:
     memory, limits = settings.memory, settings.limits
 
     return Exchange(
-        identity=identity(settings),
-        permissions=PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store),
-        sessions=sessions,
+        askers=AskerRules(
+            identity(settings),
+            PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store),
+            verdict_rules(settings),
+        ),
+        turns=TurnRecorder(
+            sessions,
+            writer,
+            recovery(settings, backends, on_history),
+            capture=settings.capture.mode,
+            answer_bytes_max=limits.answer_bytes_max,
+        ),
         recall=recall(settings, backends, on_search, on_written, on_reranked),
-        journal=writer,
         limits=ExchangeLimits(
             request_body_bytes_max=limits.request_body_bytes_max,
             answer_bytes_max=limits.answer_bytes_max,
             response_body_bytes_max=limits.response_body_bytes_max,
             decoded_bytes_max=limits.decoded_bytes_max,
             phase_s=settings.deadlines.phase_ms / 1000,
-            inline_body_bytes_max=limits.inline_body_bytes_max,
             reading=ParseLimits(messages_max=limits.request_messages_max, values_max=limits.request_values_max),
         ),
         clock=time.time,
-        capture=settings.capture.mode,
-        upstream=verdict_rules(settings),
         blocks=tool_loops,
-        recovery=recovery(settings, backends, on_history),
-        offload=offload,
-        offload_large=offload_large,
+        work=work,
         on_recalled=on_recalled,
         after=after,
     )
@@ -488,7 +493,6 @@ def dedup(settings: Settings, backends: Backends) -> Dedup:
         backends.journal,
         update_threshold=settings.memory.extraction.update_threshold,
         judge=judge,
-        work=backends.journal,
         text_work=backends.worker,
         judge_budget_s=settings.memory.extraction.turn_budget_s,
     )
@@ -499,7 +503,6 @@ def quota(settings: Settings, backends: Backends, on_removed: Removed) -> Quota:
     return Quota(
         backends.store,
         backends.journal,
-        statistics=backends.journal,
         memories_max=settings.memory.max_memories_per_user,
         decay=Decay(half_life_s=rules.half_life_days * DAY_S, floor=rules.floor),
         on_removed=on_removed,
@@ -559,7 +562,6 @@ def door_limits(settings: Settings) -> DoorLimits:
         mutate_streams_max=limits.mutate_streams_max,
         observe_streams_max=limits.observe_streams_max,
         message_bytes_max=max(limits.request_body_bytes_max, limits.response_body_bytes_max) + GRPC_OVERHEAD_BYTES,
-        inline_bytes_max=limits.inline_body_bytes_max,
     )
 
 

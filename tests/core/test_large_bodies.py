@@ -60,7 +60,7 @@ async def test_blocks_are_looked_for_once_in_each_text_and_in_large_bodies_besid
         looked_at.append((text, threading.current_thread() is threading.main_thread()))
         return strip_block(text)
 
-    monkeypatch.setattr("semmem.exchange.strip_block", watched)
+    monkeypatch.setattr("semmem.retrieval.context.strip_block", watched)
     world = World(rules=PATIENT, phase_s=30.0, inline_body_bytes_max=1024)
     await world.ask(said(LARGE, QUESTION))
     assert looked_at == [(LARGE, False), (QUESTION, False)]

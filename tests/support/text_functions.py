@@ -56,15 +56,14 @@ from semmem.retrieval.injection_cache import goes_on, loop_of
 from semmem.retrieval.query import build as query
 from semmem.retrieval.query import rewrite
 from semmem.retrieval.search import Strategy, best_of, in_time
-from semmem.text import grounding, words
+from semmem.text import grounding, stems, terms, words
 from semmem.text.digest import digest
 from semmem.text.screening import is_instruction, readable, redact
 from semmem.text.times import Interval, chinese, intervals, leaning, occurred_at
 from semmem.text.times.tokens import tokens
 from semmem.turns.encodings import Undecodable, decoder_for
-from semmem.turns.ids import session_key, turn_id
+from semmem.turns.ids import message_id, session_key, turn_id
 from semmem.turns.recorder import storable
-from semmem.turns.said import message_id
 from semmem.upkeep import consolidation
 
 Call = Callable[[str], object]
@@ -225,7 +224,7 @@ def _best(text: str) -> object:
 
 
 def _matched(text: str) -> object:
-    found = words.terms(words.words(text))
+    found = terms.terms(words.words(text))
     return word_index.WordIndex([found]).match(found)
 
 
@@ -307,7 +306,6 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
     "text.grounding.SourceText.grounds": _grounded,
     "text.grounding.content_words": grounding.content_words,
-    "text.grounding.covers": lambda t: grounding.covers(grounding.content_words(t), grounding.content_words(t[:500])),
     "text.grounding.names": grounding.names,
     "text.grounding.numbers": grounding.numbers,
     "text.grounding.overlap": lambda t: grounding.overlap(t[:500], t),
@@ -366,7 +364,7 @@ REGISTRY: Mapping[str, Call] = {
     # turns
     "text.digest.digest": digest,
     "turns.recorder.storable": lambda t: storable(t, WHOLE),
-    "turns.said.message_id": lambda t: message_id("ada", "s_1", t),
+    "turns.ids.message_id": lambda t: message_id("ada", "s_1", t),
     "turns.ids.session_key": lambda t: session_key(Scope("ada"), _said(t)),
     "turns.ids.turn_id": lambda t: turn_id(Scope("ada"), 1, t),
     # retrieval
@@ -381,6 +379,7 @@ REGISTRY: Mapping[str, Call] = {
         [_hit(t), _hit("likes tea")], tokens_max=2000, mark=lambda _inside: "0" * context.MARK_CHARS
     ),
     "retrieval.context.strip_block": context.strip_block,
+    "retrieval.context.without_blocks": lambda t: context.without_blocks(_said(t)),
     "retrieval.context.without_tags": context.without_tags,
     "retrieval.fence.Fence.mark": lambda t: Fence(b"key").mark("ada", t),
     "retrieval.fence.Fence.stands_in": lambda t: Fence(b"key").stands_in(_said(t).messages, "ada"),
@@ -409,8 +408,14 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.time_filter.names": lambda t: time_filter.names(_memory(t), Interval(NOW - 1000, NOW)),
     "retrieval.time_filter.time_filter": lambda t: time_filter.time_filter(t, NOW),
     "retrieval.index.word_index.WordIndex.match": _matched,
-    "text.words.terms": lambda t: words.terms(words.words(t)),
+    "text.terms.terms": lambda t: terms.terms(words.words(t)),
+    "text.words.negations_apart": words.negations_apart,
+    "text.words.is_unspaced": words.is_unspaced,
+    "text.words.pairs": words.pairs,
     "text.words.words": words.words,
+    "text.words.written_words": words.written_words,
+    "text.stems.stem": stems.stem,
+    "text.stems.stems": lambda t: stems.stems(t.split()),
     # screening and time expressions
     "text.screening.is_instruction": is_instruction,
     "text.screening.readable": lambda t: readable(_memory(t), chars_max=WHOLE),
@@ -506,6 +511,7 @@ NEEDLESS: Mapping[str, str] = {
     "turns.sessions.Sessions.answered": _NAMES,
     "turns.sessions.Sessions.closed": _NAMES,
     "turns.sessions.Sessions.name": "session_key and digest, which are in the table above",
+    "turns.sessions.Sessions.name_without_start": "session_key and digest, which are in the table above",
     "turns.sessions.Sessions.forget": _NAMES,
     "turns.sessions.Sessions.opened": _NAMES,
     "request.head.read_headers": _NAMES,
@@ -518,11 +524,8 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.index.hot_memories.HotMemories.index": _NAMES,
     "retrieval.index.hot_memories.HotMemories.put": _WAITS,
     "retrieval.index.hot_memories.HotMemories.warm": _NAMES,
-    "retrieval.recall.Recall.has_shown": "Fence.stands_in, which is in the table above",
+    "retrieval.block.block_of": _NAMES,
     "retrieval.recall.Recall.preview": _WAITS,
-    "retrieval.recall.Recall.search": _WAITS,
-    "retrieval.recall.Recall.skips": "decide, which is in the table above",
-    "retrieval.recall.Recall.without_vector": _WAITS,
     "retrieval.rerank.Reranking.order": _WAITS,
     "retrieval.query.rewrite.QueryWriter.improved": _WAITS,
     "retrieval.query.rewrite.QueryWriter.wants": "is_vague, which is in the table above",
@@ -532,7 +535,7 @@ NEEDLESS: Mapping[str, str] = {
     "text.times.calendar.season": _NAMES,
     "text.times.calendar.whole": _NAMES,
     "text.times.calendar.window": _NAMES,
-    "text.times.grammar.Found.get": _NAMES,
+    "text.times.grammar.TimePhrase.get": _NAMES,
     "lifecycle.erasure.Erasure.forget_memory": _NAMES,
     "lifecycle.hiding_store.HidingStore.get": _NAMES,
     "lifecycle.hiding_store.HidingStore.put": _NAMES,
@@ -543,13 +546,15 @@ NEEDLESS: Mapping[str, str] = {
     "lifecycle.marks.Marks.cover": _NAMES,
     "lifecycle.removal.remove": _NAMES,
     "turns.observation.Observation.feed": "the readers of the dialects, which are in the table above",
-    "turns.recorder.Turns.current": "session_key and turn_id, which are in the table above",
-    "turns.recorder.Turns.decline": "UserMessages: each message once; tests/core/turns hold them to that",
-    "turns.recorder.Turns.record": "UserMessages: each message once; tests/core/turns hold them to that",
+    "turns.recorder.TurnRecorder.current": "session_key and turn_id, which are in the table above",
+    "turns.recorder.TurnRecorder.decline": "UserMessages: each message once; tests/core/turns hold them to that",
+    "turns.recorder.TurnRecorder.record": "UserMessages: each message once; tests/core/turns hold them to that",
     "turns.recovery.Recovery.choose": _NAMES,
-    "turns.said.began_at": _NAMES,
-    "turns.said.lasting_session": _NAMES,
-    "turns.seen.SeenMessages.declined_by_nobody": _NAMES,
+    "turns.ids.chained_session": _NAMES,
+    "turns.ids.derived_session": _NAMES,
+    "turns.ids.session_start": _NAMES,
+    "turns.ids.session_without_start": _NAMES,
+    "turns.seen.SeenMessages.declined_anonymously": _NAMES,
     "turns.seen.SeenMessages.forgotten_at": _NAMES,
     "turns.seen.SeenMessages.is_shared": _NAMES,
     "turns.seen.SeenMessages.settle": _NAMES,
