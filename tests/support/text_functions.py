@@ -537,7 +537,7 @@ NEEDLESS: Mapping[str, str] = {
     "text.times.calendar.season": _NAMES,
     "text.times.calendar.whole": _NAMES,
     "text.times.calendar.window": _NAMES,
-    "text.times.grammar.Found.get": _NAMES,
+    "text.times.grammar.TimePhrase.get": _NAMES,
     "lifecycle.erasure.Erasure.forget_memory": _NAMES,
     "lifecycle.hiding_store.HidingStore.get": _NAMES,
     "lifecycle.hiding_store.HidingStore.put": _NAMES,
