@@ -12,6 +12,7 @@ from functools import partial
 from semmem.memory import Conversation, Hit, Role, Scope, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
+from semmem.ports.events import Announce, Searched, nobody_listens
 from semmem.retrieval.context import render
 from semmem.retrieval.decide.signals import SEARCH, decide
 from semmem.retrieval.fence import Fence
@@ -123,9 +124,9 @@ class Recall:
     """Finds what is worth telling the model. Holds no state of any request.
 
     ``gate`` judges a question by its text and its vector: a reason not to search, in one word, or SEARCH. Without
-    it only the rules decide. ``on_search`` is told of every search: hit, miss or error, the hits that passed the cut,
-    and seconds. ``writer`` and ``reranking`` are optional models; both fall back by themselves. ``fence`` marks blocks
-    and recognises them; None: with a key that only this object knows.
+    it only the rules decide. Searched is announced for every search. ``writer`` and ``reranking`` are optional models;
+    both fall back by themselves. ``fence`` marks blocks and recognises them; None: with a key that only this object
+    knows.
     """
 
     def __init__(
@@ -135,7 +136,7 @@ class Recall:
         rules: RecallRules,
         *,
         gate: Callable[[str, Vector], str] | None = None,
-        on_search: Callable[[str, list[Hit], float], None] = lambda _status, _hits, _seconds: None,
+        announce: Announce = nobody_listens,
         writer: QueryWriter | None = None,
         reranking: Reranking | None = None,
         fence: Fence | None = None,
@@ -144,7 +145,7 @@ class Recall:
         self._embedder = embedder
         self._rules = rules
         self._gate = gate
-        self._on_search = on_search
+        self._announce = announce
         self._writer = writer
         self._reranking = reranking
         self._fence = Fence(secrets.token_bytes(32)) if fence is None else fence
@@ -194,7 +195,7 @@ class Recall:
             status = "hit" if kept else "miss"
         finally:
             if status in SEARCH_STATUSES:
-                self._on_search(status, kept, time.perf_counter() - started)
+                self._announce(Searched(status, len(kept), time.perf_counter() - started))
         return self._rendered(conversation, scope, kept, found.path)
 
     async def without_vector(self, conversation: Conversation, scope: Scope, now: float) -> Recalled | None:

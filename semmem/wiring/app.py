@@ -24,20 +24,21 @@ from semmem.config.settings import HttpListenerSection as HttpSettings
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.envoy.service import ExternalProcessor
-from semmem.extraction.result import BatchResult
-from semmem.lifecycle.erasure import ERASED, PENDING, Erasure, Receipt
+from semmem.extraction.result import BatchLearnt
+from semmem.lifecycle.erasure import Erasure
 from semmem.management.curation_api import curation_routes
 from semmem.management.health import create_health
 from semmem.management.purging import Purging
-from semmem.memory import Hit
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, JournalError, SemmemError, StoreError
+from semmem.ports.events import JournalCounted
 from semmem.ports.learning import Batch
 from semmem.ports.store import Purgeable, Store, Sweepable
-from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.telemetry.access_statistics import AccessRecorder
-from semmem.telemetry.metering import MeteredEmbedder, MeteredStore, count_removals
+from semmem.telemetry.counting import Counting
+from semmem.telemetry.metering import MeteredEmbedder, MeteredStore
 from semmem.telemetry.metrics import Metrics
+from semmem.telemetry.page import MetricsPage
 from semmem.telemetry.watched_store import WatchedStore
 from semmem.turns.sessions import Sessions
 from semmem.wiring import doors as assembly_api
@@ -71,6 +72,9 @@ class App:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.metrics = Metrics()
+        self._announce = Counting(
+            self.metrics, backend=settings.memory.backend, retention_days=settings.journal.retention_days
+        )
         self._tasks = Tasks()
         self._blocks = assembly.blocks(settings)
         self._hidden: assembly_erasure.Hidden | None = None
@@ -93,9 +97,7 @@ class App:
                 backends.journal,
                 queue_max=self._settings.journal.queue_max,
                 commit_interval_s=self._settings.journal.commit_interval_ms / 2000,
-                on_commit=lambda status, _halves, seconds: self.metrics.journal_commit_seconds.labels(status).observe(
-                    seconds
-                ),
+                announce=self._announce,
             )
             learner = self._learner(backends)
             notes = AccessRecorder(backends.journal)
@@ -109,7 +111,7 @@ class App:
                 ("journal writer", writer.run),
                 ("learner", lambda: learner.run(self._can_learn)),
                 ("access notes", notes.run),
-                ("housekeeping", lambda: self._housekeeping(backends, writer, notes)),
+                ("housekeeping", lambda: self._housekeeping(backends)),
                 ("upkeep", lambda: self._upkeep(backends)),
                 ("erasures", lambda: self._erasures(erasure)),
             ):
@@ -239,22 +241,19 @@ class App:
             settings,
             backends,
             writer,
-            self._searched,
+            self._announce,
             self._blocks,
             sessions,
             after,
             notes.note,
-            on_written=lambda result: self.metrics.rewrites.labels(result).inc(),
-            on_reranked=lambda result: self.metrics.reranks.labels(result).inc(),
-            on_history=lambda result, number: self.metrics.history_messages.labels(result).inc(number),
             offload=offload,
             offload_large=offload_large,
         )
         server = ExtProcServer(
             ExternalProcessor(
                 exchange,
-                self.metrics,
                 limits,
+                announce=self._announce,
                 single_filter=settings.capture.mode == "single_filter",
                 message_timeouts=assembly.message_timeouts(settings),
                 offload=offload,
@@ -267,11 +266,11 @@ class App:
         grpc = await server.start()
         stack.push_async_callback(server.stop, 0.0)
         holds = assembly_erasure.holds(settings, backends)
-        memories = assembly.memories(settings, backends, self._removed, erasure, holds, after)
-        life = partial(curation_routes, assembly_life.life(settings, backends, holds, self._removed))
+        memories = assembly.memories(settings, backends, self._announce, erasure, holds, after)
+        life = partial(curation_routes, assembly_life.life(settings, backends, holds, self._announce))
         purging = Purging([part for part in (backends.journal, self._purgeable) if part is not None])
-        api = assembly_api.api(settings, memories, self.metrics, more=[life], purging=purging)
-        health = create_health(self.metrics, self._ready, lambda: self._gauges(writer, backends.store, erasure))
+        api = assembly_api.api(settings, memories, self._announce, more=[life], purging=purging)
+        health = create_health(self._ready, self._metrics_page(backends, writer, notes, erasure))
         return server, Addresses(
             grpc=grpc,
             api=await self._serve("api", api, settings.listeners.api, stack),
@@ -298,12 +297,12 @@ class App:
     # --- learning, housekeeping, measuring ---------------------------------------------------------------------------
 
     def _learner(self, backends: Backends) -> Learner:
-        learning = assembly.learning(self._settings, backends, self._removed, self._unread)
+        learning = assembly.learning(self._settings, backends, self._announce)
 
         async def learn(batch: Batch) -> None:
             started = time.perf_counter()
             result = await learning.learn(batch)
-            self._learnt(batch, result, time.perf_counter() - started)
+            self._announce(BatchLearnt(batch, result, time.perf_counter() - started))
 
         return assembly.learner(self._settings, backends, learn)
 
@@ -313,17 +312,11 @@ class App:
             drift = DriftLoop(watch.look, learner.nudge, interval_s=DRIFT_INTERVAL_S)
             self._tasks.keep("topics", lambda: drift.run(lambda: self._up["embedder"]))
 
-    async def _housekeeping(self, backends: Backends, writer: JournalWriter, notes: AccessRecorder) -> None:
+    async def _housekeeping(self, backends: Backends) -> None:
         """Watch the components, count the journal's turns, drop those past their time."""
-        dropped, uncounted, turned_away, pruned = 0, 0, 0, time.monotonic()
+        pruned = time.monotonic()
         while True:
             await asyncio.sleep(HEALTH_INTERVAL_S)
-            self.metrics.journal_dropped.inc(writer.dropped - dropped)
-            dropped = writer.dropped
-            self.metrics.uses_dropped.inc(notes.dropped - uncounted)
-            uncounted = notes.dropped
-            self.metrics.erased_halves.labels("journal").inc(backends.journal.turned_away - turned_away)
-            turned_away = backends.journal.turned_away
             if self._store_tried.is_set():
                 await self._watch_store(backends.store)
             await self._disk.look()
@@ -353,7 +346,7 @@ class App:
         """Go through what is remembered: replaced versions, expired memories, and all that upkeep has rules for."""
         if self._sweepable is None:
             return
-        upkeep = assembly_life.upkeep(self._settings, backends, self._sweepable, self._removed)
+        upkeep = assembly_life.upkeep(self._settings, backends, self._sweepable, self._announce)
         while True:
             await asyncio.sleep(UPKEEP_INTERVAL_S)
             if not self._can_learn():
@@ -376,18 +369,9 @@ class App:
         """Knows what was not finished before anything is read."""
         hidden = self._erased()
         here = assembly_erasure.Here(writer, backends.store, hidden.shown, self._blocks, sessions, notes)
-        erasure = assembly_erasure.erasure(self._settings, backends, hidden, here, self._erasure_ended)
+        erasure = assembly_erasure.erasure(self._settings, backends, hidden, here, self._announce)
         await erasure.load()
         return erasure
-
-    def _erasure_ended(self, result: str, receipt: Receipt) -> None:
-        self.metrics.erasures.labels(result).inc()
-        if result == PENDING:
-            log.error("an erasure could not be completed; what it covers is hidden, and it is tried again")
-            return
-        self._removed(ERASED, receipt.memories)
-        self.metrics.erased_halves.labels("queue").inc(receipt.halves)
-        log.info("an erasure is %s: %d turns, %d memories", result, receipt.turns, receipt.memories)
 
     async def _erasures(self, erasure: Erasure) -> None:
         """Finish what is pending, that of other processes as well."""
@@ -399,20 +383,9 @@ class App:
                 log.warning("pending erasures could not be read: %s", error)
             await erasure.finish_pending()
 
-    def _removed(self, reason: str, number: int) -> None:
-        self.metrics.memories_removed.labels(reason).inc(number)
-        if number:
-            log.info("memories removed: %d (%s)", number, reason)
-
-    def _unread(self, batch_id: str, reason: str, turns: int) -> None:
-        self.metrics.turns_unread.labels(reason).inc(turns)
-        days = self._settings.journal.retention_days
-        log.warning("batch %s: %d turns not learnt from (%s), kept %d days", batch_id, turns, reason, days)
-
     async def _watch_journal(self, backends: Backends, *, prune: bool) -> None:
         try:
-            for state, count in (await backends.journal.counts()).items():
-                self.metrics.journal_turns.labels(state).set(count)
+            self._announce(JournalCounted(await backends.journal.counts()))
             if prune:
                 await backends.journal.prune(done_before=time.time() - self._settings.journal.retention_days * DAY_S)
                 marked = time.time() - self._settings.erasure.marks_days * DAY_S
@@ -422,39 +395,26 @@ class App:
             self._up["journal"] = False
             log.error("journal: %s", error)
 
-    def _gauges(self, writer: JournalWriter, hot: HotMemories, erasure: Erasure) -> None:
-        self.metrics.journal_queue.set(len(writer))
-        self.metrics.hot_users.set(hot.users)
-        self.metrics.hot_memories.set(hot.memories)
-        self.metrics.erasures_pending.set(erasure.pending)
-        for component, up in self._up.items():
-            self.metrics.component_up.labels(component).set(up)
-
-    def _searched(self, status: str, hits: list[Hit], seconds: float) -> None:
-        backend = self._settings.memory.backend
-        self.metrics.retrievals.labels(backend, status).inc()
-        self.metrics.retrieval_seconds.labels(backend, "search").observe(seconds)
-        if status != "error":
-            self.metrics.retrieval_results.labels(backend).observe(len(hits))
-
-    def _learnt(self, batch: Batch, result: BatchResult, seconds: float) -> None:
-        self.metrics.batches.labels(batch.trigger).inc()
-        self.metrics.extractions.labels(result.status).inc()
-        self.metrics.extraction_seconds.labels(result.status).observe(seconds)
-        for memory_type, count in result.stored.items():
-            self.metrics.facts.labels(memory_type).inc(count)
-        for action, count in result.actions.items():
-            self.metrics.fact_actions.labels(action).inc(count)
-        for reason, count in result.rejected.items():
-            self.metrics.facts_rejected.labels(reason).inc(count)
-        for reason, count in result.quarantined.items():
-            self.metrics.facts_quarantined.labels(reason).inc(count)
-        count_removals(self.metrics, batch, result)
-        stored = sum(result.stored.values())
-        if result.cause:
-            log.warning("batch %s: %s (%s), %d facts stored", batch.id, result.status, result.cause, stored)
-        else:
-            log.info("batch %s: %s, %d facts stored", batch.id, result.status, stored)
+    def _metrics_page(
+        self, backends: Backends, writer: JournalWriter, notes: AccessRecorder, erasure: Erasure
+    ) -> MetricsPage:
+        metrics, up = self.metrics, self._up
+        components = {metrics.component_up.labels(name): partial(up.__getitem__, name) for name in up}
+        return MetricsPage(
+            metrics,
+            gauges={
+                metrics.journal_queue: lambda: len(writer),
+                metrics.hot_users: lambda: backends.store.users,
+                metrics.hot_memories: lambda: backends.store.memories,
+                metrics.erasures_pending: lambda: erasure.pending,
+                **components,
+            },
+            totals={
+                metrics.journal_dropped: lambda: writer.dropped,
+                metrics.uses_dropped: lambda: notes.dropped,
+                metrics.erased_halves.labels("journal"): lambda: backends.journal.turned_away,
+            },
+        )
 
 
 def _settle() -> None:

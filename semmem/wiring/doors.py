@@ -17,15 +17,15 @@ from semmem.management.memories import Memories
 from semmem.management.purging import Purging
 from semmem.management.server import HttpListener
 from semmem.management.write_screen import WriteScreen
+from semmem.ports.events import Announce
 from semmem.retrieval.context import FENCE_MARKERS
-from semmem.telemetry.metrics import Metrics
 from semmem.wiring import parts as assembly
 
 
 def api(
     settings: Settings,
     memories: Memories,
-    metrics: Metrics,
+    announce: Announce,
     *,
     more: Sequence[Callable[[May], APIRouter]],
     purging: Purging | None = None,
@@ -33,10 +33,10 @@ def api(
     return create_api(
         memories,
         assembly.access(settings),
-        metrics,
+        announce=announce,
         door=door(settings),
         metadata=metadata_limits(settings),
-        screening=write_screen(settings, lambda result, why: metrics.api_screened.labels(result, why).inc()),
+        screening=write_screen(settings, announce),
         more=more,
         purging=purging,
     )
@@ -60,7 +60,7 @@ def metadata_limits(settings: Settings) -> MetadataLimits:
     )
 
 
-def write_screen(settings: Settings, on_judged: Callable[[str, str], None]) -> WriteScreen:
+def write_screen(settings: Settings, announce: Announce) -> WriteScreen:
     """What the API is told is as long as the API says; otherwise as what is learnt."""
     rules = settings.memory.write_screen
     screening = partial(
@@ -69,7 +69,7 @@ def write_screen(settings: Settings, on_judged: Callable[[str, str], None]) -> W
         on_instruction=Ruling(rules.instructions),
         own_markers=FENCE_MARKERS,
     )
-    return WriteScreen(screening, on_judged=on_judged)
+    return WriteScreen(screening, announce=announce)
 
 
 def http_listener(application: object, where: sections.HttpListenerSection) -> HttpListener:

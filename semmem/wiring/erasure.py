@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from semmem.background import JournalWriter
 from semmem.config.settings import Settings
-from semmem.lifecycle.erasure import Erasure, Receipt
+from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.marks import Marks
 from semmem.memory import Forgetting
+from semmem.ports.events import Announce
 from semmem.ports.store import Store
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.injection_cache import InjectionCache
@@ -75,7 +76,7 @@ def erasure(
     backends: Backends,
     hidden: Hidden,
     here: Here,
-    on_end: Callable[[str, Receipt], None],
+    announce: Announce,
 ) -> Erasure:
     rules = settings.erasure
     return Erasure(
@@ -89,7 +90,7 @@ def erasure(
         answer_s=rules.answer_s,
         hidden_s=rules.hidden_s,
         pending_max=rules.pending_max,
-        on_end=on_end,
+        announce=announce,
     )
 
 

@@ -7,12 +7,13 @@ import time
 from semmem.config.settings import Settings
 from semmem.lifecycle.holds import Holds
 from semmem.management.curation import Curation
+from semmem.ports.events import Announce
 from semmem.ports.store import Sweepable
 from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.maintenance import Maintenance, MaintenanceRules
 from semmem.upkeep.summaries import Summariser, SummaryRules
 from semmem.wiring import parts as assembly
-from semmem.wiring.parts import DAY_S, Backends, Removed
+from semmem.wiring.parts import DAY_S, Backends
 
 HOUR_S = 3_600.0
 
@@ -26,7 +27,7 @@ def consolidator(settings: Settings, backends: Backends) -> Consolidator:
     )
 
 
-def upkeep(settings: Settings, backends: Backends, sweepable: Sweepable, on_removed: Removed) -> Maintenance:
+def upkeep(settings: Settings, backends: Backends, sweepable: Sweepable, announce: Announce) -> Maintenance:
     memory = settings.memory
     rules = MaintenanceRules(
         interval_s=memory.consolidation.interval_hours * HOUR_S,
@@ -41,11 +42,11 @@ def upkeep(settings: Settings, backends: Backends, sweepable: Sweepable, on_remo
         backends.journal,
         consolidator(settings, backends),
         rules,
-        on_removed=on_removed,
+        announce=announce,
     )
 
 
-def life(settings: Settings, backends: Backends, holds: Holds, on_removed: Removed) -> Curation:
+def life(settings: Settings, backends: Backends, holds: Holds, announce: Announce) -> Curation:
     model = settings.external_model("memory_extraction")
     summariser = Summariser(
         backends.store,
@@ -66,5 +67,5 @@ def life(settings: Settings, backends: Backends, holds: Holds, on_removed: Remov
         summariser,
         clock=time.time,
         holds=holds,
-        on_removed=on_removed,
+        announce=announce,
     )

@@ -45,8 +45,9 @@ from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.value import Decay
 from semmem.management.access import AccessRules
 from semmem.management.memories import Memories
-from semmem.memory import Hit, Vector
+from semmem.memory import Vector
 from semmem.ports.embedder import Embedder
+from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.learning import Batch, BatchRules, Extractor
 from semmem.ports.models import LanguageModel, Reranker
 from semmem.ports.store import Store
@@ -84,20 +85,8 @@ GRPC_OVERHEAD_BYTES = 1024 * 1024
 """Headers and metadata around a body in one gRPC message."""
 
 
-Removed = Callable[[str, int], None]
-"""Told of a reason and of how many memories went for it."""
-Unread = Callable[[str, str, int], None]
-"""Told of a batch's id, a reason, and of how many of its turns were not read for it."""
 Recalled = Callable[[str, Sequence[str], float], None]
 """Told whose memories were put into a prompt, which, and when."""
-
-
-def _uncounted(_reason: str, _number: int) -> None:
-    """Nobody counts."""
-
-
-def _not_told(_batch_id: str, _reason: str, _turns: int) -> None:
-    """Nobody asks what was not read."""
 
 
 def _not_noted(_user: str, _memory_ids: Sequence[str], _now: float) -> None:
@@ -226,19 +215,19 @@ def reranker(settings: Settings, metrics: Metrics) -> Reranker | None:
     return MeteredReranker(client, metrics)
 
 
-def query_writer(settings: Settings, backends: Backends, on_written: Callable[[str], None]) -> QueryWriter | None:
+def query_writer(settings: Settings, backends: Backends, announce: Announce) -> QueryWriter | None:
     """What writes queries with the memory_rewrite model, where that is wanted."""
     mode, model = settings.memory.query.mode, backends.models.get("memory_rewrite")
     if mode == "prepend" or model is None:
         return None
-    return QueryWriter(model, mode=mode, timeout_s=settings.deadlines.rewrite_ms / 1000, on_written=on_written)
+    return QueryWriter(model, mode=mode, timeout_s=settings.deadlines.rewrite_ms / 1000, announce=announce)
 
 
-def reranking(settings: Settings, backends: Backends, on_reranked: Callable[[str], None]) -> Reranking | None:
+def reranking(settings: Settings, backends: Backends, announce: Announce) -> Reranking | None:
     rules = settings.memory.rerank
     if backends.reranker is None:
         return None
-    return Reranking(backends.reranker, rules.timeout_ms / 1000, rules.candidates_max, on_reranked)
+    return Reranking(backends.reranker, rules.timeout_ms / 1000, rules.candidates_max, announce)
 
 
 # --- the request path ------------------------------------------------------------------------------------------------
@@ -248,14 +237,11 @@ def exchange(
     settings: Settings,
     backends: Backends,
     writer: JournalWriter,
-    on_search: Callable[[str, list[Hit], float], None],
+    announce: Announce,
     tool_loops: InjectionCache,
     sessions: Sessions,
     after: Callable[[str, float], float],
     on_recalled: Recalled = _not_noted,
-    on_written: Callable[[str], None] = lambda _word: None,
-    on_reranked: Callable[[str], None] = lambda _word: None,
-    on_history: Callable[[str, int], None] = _uncounted,
     offload: Offload = asyncio.to_thread,
     offload_large: Offload | None = None,
 ) -> Exchange:
@@ -265,7 +251,7 @@ def exchange(
         identity=identity(settings),
         permissions=PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store),
         sessions=sessions,
-        recall=recall(settings, backends, on_search, on_written, on_reranked),
+        recall=recall(settings, backends, announce),
         journal=writer,
         limits=ExchangeLimits(
             request_body_bytes_max=limits.request_body_bytes_max,
@@ -280,7 +266,7 @@ def exchange(
         capture=settings.capture.mode,
         upstream=verdict_rules(settings),
         blocks=tool_loops,
-        recovery=recovery(settings, backends, on_history),
+        recovery=recovery(settings, backends, announce),
         offload=offload,
         offload_large=offload_large,
         on_recalled=on_recalled,
@@ -292,9 +278,9 @@ def sessions(settings: Settings, backends: Backends) -> Sessions:
     return Sessions(backends.journal, idle_s=settings.identity.session_idle_s)
 
 
-def recovery(settings: Settings, backends: Backends, on_history: Callable[[str, int], None]) -> Recovery:
+def recovery(settings: Settings, backends: Backends, announce: Announce) -> Recovery:
     seen = SeenMessages(backends.journal, messages_max=settings.capture.seen_messages_max)
-    return Recovery(seen, recovery_rules(settings), on_history=on_history)
+    return Recovery(seen, recovery_rules(settings), announce=announce)
 
 
 def recovery_rules(settings: Settings) -> RecoveryRules:
@@ -309,21 +295,15 @@ def recovery_rules(settings: Settings) -> RecoveryRules:
     )
 
 
-def recall(
-    settings: Settings,
-    backends: Backends,
-    on_search: Callable[[str, list[Hit], float], None] = lambda _status, _hits, _seconds: None,
-    on_written: Callable[[str], None] = lambda _word: None,
-    on_reranked: Callable[[str], None] = lambda _word: None,
-) -> Recall:
+def recall(settings: Settings, backends: Backends, announce: Announce = nobody_listens) -> Recall:
     return Recall(
         backends.store,
         backends.embedder,
         recall_rules(settings),
         gate=vector_gate(settings, backends.embedder.signature),
-        on_search=on_search,
-        writer=query_writer(settings, backends, on_written),
-        reranking=reranking(settings, backends, on_reranked),
+        announce=announce,
+        writer=query_writer(settings, backends, announce),
+        reranking=reranking(settings, backends, announce),
         fence=backends.fence,
     )
 
@@ -440,16 +420,14 @@ def drift_watch(settings: Settings, backends: Backends) -> DriftWatch | None:
     )
 
 
-def learning(
-    settings: Settings, backends: Backends, on_removed: Removed = _uncounted, on_unread: Unread = _not_told
-) -> Learning:
+def learning(settings: Settings, backends: Backends, announce: Announce = nobody_listens) -> Learning:
     memory = settings.memory
     by_rules = RulesExtractor(
         facts_per_batch=memory.extraction.facts_per_batch_max,
         work=backends.worker,
         turn_budget_s=memory.extraction.turn_budget_s,
         batch_budget_s=memory.extraction.batch_budget_s,
-        on_unread=on_unread,
+        announce=announce,
     )
     extractor, fallback = choose_extractor(
         memory.extraction.engine, llm=_llm_extractor(settings, backends), rules=by_rules
@@ -459,7 +437,7 @@ def learning(
         backends.embedder,
         dedup(settings, backends),
         extractor,
-        quota=quota(settings, backends, on_removed),
+        quota=quota(settings, backends, announce),
         fallback=fallback,
         screening=partial(
             screen,
@@ -492,7 +470,7 @@ def dedup(settings: Settings, backends: Backends) -> Dedup:
     )
 
 
-def quota(settings: Settings, backends: Backends, on_removed: Removed) -> Quota:
+def quota(settings: Settings, backends: Backends, announce: Announce) -> Quota:
     rules = settings.memory.decay
     return Quota(
         backends.store,
@@ -500,7 +478,7 @@ def quota(settings: Settings, backends: Backends, on_removed: Removed) -> Quota:
         statistics=backends.journal,
         memories_max=settings.memory.max_memories_per_user,
         decay=Decay(half_life_s=rules.half_life_days * DAY_S, floor=rules.floor),
-        on_removed=on_removed,
+        announce=announce,
     )
 
 
@@ -587,7 +565,7 @@ def grpc_credentials(settings: Settings) -> Any:
 def memories(
     settings: Settings,
     backends: Backends,
-    on_removed: Removed,
+    announce: Announce,
     erasure: Erasure,
     holds: Holds,
     after: Callable[[str, float], float],
@@ -596,7 +574,7 @@ def memories(
         backends.store,
         backends.embedder,
         backends.journal,
-        quota(settings, backends, on_removed),
+        quota(settings, backends, announce),
         recall(settings, backends),
         clock=time.time,
         erasure=erasure,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from semmem.backends.in_process import InProcessStore
+from semmem.ports.events import Event, Reranked, Rewritten, nobody_listens
 from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.rerank import Reranking
 from semmem.telemetry.metrics import Metrics
@@ -21,7 +22,7 @@ from tests.scripted_llm import Body, Reply, ScriptedLLM
 REWRITE = MODEL.replace("memory_extraction", "memory_rewrite")
 
 
-def backends(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> tuple[Backends, Metrics, list[str]]:
+def backends(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> tuple[Backends, Metrics, list[Event]]:
     settings, metrics = loaded(tmp_path, text, environ), Metrics()
     made = Backends(
         store=hot(InProcessStore()),
@@ -41,8 +42,8 @@ def words(metrics: Metrics, role: str, status: str) -> float:
 def test_by_default_no_model_is_on_the_request_path(tmp_path: Path, text: str) -> None:
     made, _, _ = backends(tmp_path, text)
     settings = loaded(tmp_path, text)
-    assert assembly.query_writer(settings, made, lambda _word: None) is None
-    assert assembly.reranking(settings, made, lambda _word: None) is None
+    assert assembly.query_writer(settings, made, nobody_listens) is None
+    assert assembly.reranking(settings, made, nobody_listens) is None
     assert (settings.rewrite_ms, settings.rerank_ms) == (0, 0)
 
 
@@ -58,7 +59,7 @@ async def test_the_configured_model_rewrites_and_is_asked_once(tmp_path: Path) -
         await made.models["memory_rewrite"].close()
     assert len(llm.requests) == 1
     assert words(metrics, "memory_rewrite", "ModelUnavailable") == 1
-    assert heard == ["failed"]
+    assert heard == [Rewritten("failed")]
 
 
 def backwards(body: Body) -> Reply:
@@ -80,4 +81,4 @@ async def test_the_configured_reranker_orders_with_its_key_from_the_environment(
     assert [each.memory.content for each in ordered] == ["b", "a", "c"]
     assert server.headers[0]["authorization"] == "Bearer k-7"
     assert words(metrics, "rerank", "ok") == 1
-    assert heard == ["reranked"]
+    assert heard == [Reranked("reranked")]

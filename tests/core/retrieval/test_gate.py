@@ -13,6 +13,7 @@ from semmem.backends.embedding.sentence_transformers import SentenceTransformers
 from semmem.backends.in_process import InProcessStore
 from semmem.config import Settings
 from semmem.memory import Conversation, Scope, Vector
+from semmem.ports.events import Event, Searched
 from semmem.retrieval.decide import gate
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.wiring.parts import vector_gate
@@ -143,8 +144,12 @@ class Desk:
 
     def __init__(self, word: str) -> None:
         self.judge = Judge(word)
-        self.searches: list[str] = []
+        self.announced: list[Event] = []
         self.store = InProcessStore()
+
+    @property
+    def searches(self) -> list[str]:
+        return [event.status for event in self.announced if isinstance(event, Searched)]
 
     async def search(self, conversation: Conversation, fact: bool | None = None) -> object:
         await self.store.open()
@@ -153,7 +158,7 @@ class Desk:
             HashEmbedder(),
             RecallRules(),
             gate=self.judge,
-            on_search=lambda status, _hits, _seconds: self.searches.append(status),
+            announce=self.announced.append,
         )
         return await recall.search(conversation, Scope("ada"), NOW, fact=fact)
 

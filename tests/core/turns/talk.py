@@ -13,6 +13,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.exchange import Exchange, ExchangeLimits, RequestResult
 from semmem.memory import Scope, Turn
 from semmem.ports.errors import JournalError
+from semmem.ports.events import Event, HistoryRead
 from semmem.ports.journal import SaidBefore, TurnClosed
 from semmem.ports.learning import BatchRules
 from semmem.request.head import RequestHead
@@ -118,9 +119,13 @@ class Talk:
             recovery=Recovery(
                 SeenMessages(self.journal, messages_max=self._seen_max, lookup_timeout_s=5.0),
                 self._rules,
-                on_history=lambda word, number: self.counted.update({word: number}),
+                announce=self._count,
             ),
         )
+
+    def _count(self, event: Event) -> None:
+        assert isinstance(event, HistoryRead)
+        self.counted[event.result] += event.messages
 
     async def ask(
         self,
