@@ -32,10 +32,10 @@ check: setup ## format, lint, types, import contracts
 	$(BIN)/lint-imports
 
 unit: setup ## tests without Envoy
-	$(BIN)/python -m pytest tests --ignore tests/e2e --ignore tests/soak --ignore tests/deploy
+	$(BIN)/python -m pytest tests/core tests/integration --ignore tests/integration/deploy
 
 e2e: setup ## tests through a real Envoy
-	$(BIN)/python -m pytest tests/e2e tests/soak
+	$(BIN)/python -m pytest tests/e2e
 
 faults: setup ## every fault on a real Envoy, in three APIs, JSON and SSE: no answer may differ (ONLY=pattern)
 	$(BIN)/python -m tests.faults $(if $(ONLY),--only "$(ONLY)")
@@ -56,7 +56,7 @@ fuzz: setup $(VENV)/.fuzz-ready ## search for input that breaks a promise, cover
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(ONLY),--only "$(ONLY)")
 
 deploy-check: setup $(DEPLOY_VENV)/.ready ## deploy/: Dockerfile, manifests and configurations, by their readers' own tools
-	$(BIN)/python -m pytest tests/deploy
+	$(BIN)/python -m pytest tests/integration/deploy
 
 .PHONY: bench
 bench: setup ## what a request pays for memory, beside a no-op sidecar: OUT=file.json SECONDS= REQUESTS= limit it

@@ -5,45 +5,23 @@ It calls a tool once when the user's words name it, and otherwise answers like t
 
 from __future__ import annotations
 
-import asyncio
 import json
-import re
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterator
+from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
-if TYPE_CHECKING:
-    from demo.model import Received
-
-Json = dict[str, Any]
-
-
-class Speaker(Protocol):
-    """What is needed of the stand-in: how fast it speaks, and what it was told to say."""
-
-    token_delay_s: float
-    scripted: deque[str]
+from demo.answering import Json
+from demo.stand_in import BYTES_PER_TOKEN, MODEL, Speaker, called_tool, tokens
 
 
 class MessagesEndpoint:
-    """``keep`` records a request; ``answer_to`` answers messages of plain text, each {role, content}."""
-
-    def __init__(
-        self,
-        speaker: Speaker,
-        *,
-        keep: Callable[[Request], Awaitable[Received]],
-        answer_to: Callable[[list[Json]], str],
-    ) -> None:
+    def __init__(self, speaker: Speaker) -> None:
         self._speaker = speaker
-        self._keep = keep
-        self._answer_to = answer_to
 
     async def answer(self, request: Request) -> Response:
-        received = await self._keep(request)
+        received = await self._speaker.keep(request)
         try:
             body = json.loads(received.body)
             messages = plain(body)
@@ -52,23 +30,13 @@ class MessagesEndpoint:
             return JSONResponse({"type": "error", "error": error}, 400)
         reply = _reply(self._blocks(body, messages), len(received.body))
         if body.get("stream") is True:
-            events = self._stream(received, reply)
-            return StreamingResponse(events, media_type="text/event-stream", headers={"cache-control": "no-cache"})
-        received.answer = json.dumps(reply, indent=1).encode()
-        return Response(received.answer, media_type="application/json")
+            return self._speaker.streamed(received, map(_sse, _events(reply)))
+        return self._speaker.whole(received, reply)
 
     def _blocks(self, body: Json, messages: list[Json]) -> list[Json]:
-        if called := _called_tool(body, messages):
+        if called := called_tool(body.get("tools", ()), messages):
             return [{"type": "tool_use", "id": "toolu_stand_in", "name": called, "input": {}}]
-        said = self._speaker.scripted.popleft() if self._speaker.scripted else self._answer_to(messages)
-        return [{"type": "text", "text": said}]
-
-    async def _stream(self, received: Received, reply: Json) -> AsyncIterator[bytes]:
-        for event in _events(reply):
-            await asyncio.sleep(self._speaker.token_delay_s)
-            written = f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
-            received.answer += written
-            yield written
+        return [{"type": "text", "text": self._speaker.says(messages)}]
 
 
 def plain(body: Json) -> list[Json]:
@@ -92,20 +60,16 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _called_tool(body: Json, messages: list[Json]) -> str | None:
-    """The offered tool that the last message, when it is the user's, calls by its name."""
-    last = messages[-1]
-    words = set(re.findall(r"\w+", last["content"])) if last["role"] == "user" else set()
-    return next((tool["name"] for tool in body.get("tools", ()) if tool["name"] in words), None)
-
-
 def _reply(blocks: list[Json], prompt_bytes: int) -> Json:
-    """A whole answer; a token is counted as four bytes, the usual rule of thumb for English."""
     said = sum(len(block.get("text", "").encode()) for block in blocks)
     stop_reason = "tool_use" if blocks[0]["type"] == "tool_use" else "end_turn"
-    usage = {"input_tokens": prompt_bytes // 4, "output_tokens": said // 4}
-    head = {"id": "msg_stand_in", "type": "message", "role": "assistant", "model": "stand-in"}
+    usage = {"input_tokens": prompt_bytes // BYTES_PER_TOKEN, "output_tokens": said // BYTES_PER_TOKEN}
+    head = {"id": "msg_stand_in", "type": "message", "role": "assistant", "model": MODEL}
     return {**head, "content": blocks, "stop_reason": stop_reason, "stop_sequence": None, "usage": usage}
+
+
+def _sse(event: Json) -> str:
+    return f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}"
 
 
 def _events(reply: Json) -> Iterator[Json]:
@@ -127,4 +91,4 @@ def _events(reply: Json) -> Iterator[Json]:
 def _deltas(block: Json) -> list[Json]:
     if block["type"] == "tool_use":
         return [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
-    return [{"type": "text_delta", "text": token} for token in re.findall(r"\s*\S+|\s+$", block["text"])]
+    return [{"type": "text_delta", "text": token} for token in tokens(block["text"])]

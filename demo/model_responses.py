@@ -6,53 +6,30 @@ once when the user's words name it, and otherwise answers like the stand-in does
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
-import re
-from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
-if TYPE_CHECKING:
-    from demo.model import Received
-
-Json = dict[str, Any]
-
-
-class Speaker(Protocol):
-    """What is needed of the stand-in: how fast it speaks, and what it was told to say."""
-
-    token_delay_s: float
-    scripted: deque[str]
+from demo.answering import Json
+from demo.stand_in import BYTES_PER_TOKEN, MODEL, Speaker, called_tool, tokens
 
 
 class ResponsesEndpoint:
-    """``keep`` records a request; ``answer_to`` answers messages of plain text, each {role, content}.
+    """The last ``chains_max`` responses and conversations are remembered."""
 
-    The last ``chains_max`` responses and conversations are remembered.
-    """
-
-    def __init__(
-        self,
-        speaker: Speaker,
-        *,
-        keep: Callable[[Request], Awaitable[Received]],
-        answer_to: Callable[[list[Json]], str],
-        chains_max: int = 1000,
-    ) -> None:
+    def __init__(self, speaker: Speaker, *, chains_max: int = 1000) -> None:
         self._speaker = speaker
-        self._keep = keep
-        self._answer_to = answer_to
         self._chains: OrderedDict[str, list[Json]] = OrderedDict()
         self._chains_max = chains_max
         self._numbers = itertools.count(1)
 
     async def answer(self, request: Request) -> Response:
-        received = await self._keep(request)
+        received = await self._speaker.keep(request)
         try:
             body = json.loads(received.body)
             said = self._before(body) + plain(body.get("input"))
@@ -66,10 +43,8 @@ class ResponsesEndpoint:
         if body.get("store") is not False:
             self._remember(body, reply, [*said, *plain([item])])
         if body.get("stream") is True:
-            events = self._stream(received, reply)
-            return StreamingResponse(events, media_type="text/event-stream", headers={"cache-control": "no-cache"})
-        received.answer = json.dumps(reply, indent=1).encode()
-        return Response(received.answer, media_type="application/json")
+            return self._speaker.streamed(received, map(_sse, itertools.count(), _events(reply)))
+        return self._speaker.whole(received, reply)
 
     def _before(self, body: Json) -> list[Json]:
         """What was said earlier in this chain. Raises LookupError when the chain is not known."""
@@ -87,12 +62,11 @@ class ResponsesEndpoint:
             self._chains.popitem(last=False)
 
     def _item(self, body: Json, said: list[Json], number: int) -> Json:
-        if called := _called_tool(body, said):
+        if called := called_tool(body.get("tools") or (), said):
             call = {"id": f"fc_{number}", "call_id": f"call_{number}", "name": called, "arguments": "{}"}
             return {"type": "function_call", "status": "completed", **call}
         messages = [{"role": "system", "content": body.get("instructions") or ""}, *said]
-        text = self._speaker.scripted.popleft() if self._speaker.scripted else self._answer_to(messages)
-        content = [{"type": "output_text", "text": text, "annotations": []}]
+        content = [{"type": "output_text", "text": self._speaker.says(messages), "annotations": []}]
         return {
             "type": "message",
             "id": f"msg_{number}",
@@ -100,14 +74,6 @@ class ResponsesEndpoint:
             "role": "assistant",
             "content": content,
         }
-
-    async def _stream(self, received: Received, reply: Json) -> AsyncIterator[bytes]:
-        for number, event in enumerate(_events(reply)):
-            await asyncio.sleep(self._speaker.token_delay_s)
-            data = json.dumps({**event, "sequence_number": number}, ensure_ascii=False)
-            written = f"event: {event['type']}\ndata: {data}\n\n".encode()
-            received.answer += written
-            yield written
 
 
 def plain(given: Any) -> list[Json]:
@@ -134,26 +100,24 @@ def _conversation(body: Json) -> str | None:
     return given.get("id") if isinstance(given, dict) else given
 
 
-def _called_tool(body: Json, said: list[Json]) -> str | None:
-    """The offered function that the last message, when it is the user's, calls by its name."""
-    words = set(re.findall(r"\w+", said[-1]["content"])) if said and said[-1]["role"] == "user" else set()
-    return next((tool["name"] for tool in body.get("tools") or () if tool.get("name") in words), None)
-
-
 def _refused(code: str) -> JSONResponse:
     error = {"message": "not a request this model can answer", "type": "invalid_request_error", "code": code}
     return JSONResponse({"error": error}, 400)
 
 
 def _reply(body: Json, item: Json, name: str, prompt_bytes: int) -> Json:
-    """A whole response; a token is counted as four bytes, the usual rule of thumb for English."""
-    prompt, answer = prompt_bytes // 4, len(json.dumps(item).encode()) // 4
+    prompt, answer = prompt_bytes // BYTES_PER_TOKEN, len(json.dumps(item).encode()) // BYTES_PER_TOKEN
     details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
     usage = {"input_tokens": prompt, "output_tokens": answer, "total_tokens": prompt + answer, **details}
     given = {member: body.get(member) for member in ("instructions", "previous_response_id", "metadata")}
     settings = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": body.get("tools") or []}
     ended = {"status": "completed", "error": None, "incomplete_details": None, "output": [item], "usage": usage}
-    return {"id": name, "object": "response", "created_at": 0, "model": "stand-in", **given, **settings, **ended}
+    return {"id": name, "object": "response", "created_at": 0, "model": MODEL, **given, **settings, **ended}
+
+
+def _sse(number: int, event: Json) -> str:
+    data = json.dumps({**event, "sequence_number": number}, ensure_ascii=False)
+    return f"event: {event['type']}\ndata: {data}"
 
 
 def _events(reply: Json) -> Iterator[Json]:
@@ -179,7 +143,7 @@ def _call_events(item: Json) -> Iterator[Json]:
 def _message_events(item: Json) -> Iterator[Json]:
     for index, part in enumerate(item["content"]):
         yield {"type": "response.content_part.added", "content_index": index, "part": {**part, "text": ""}}
-        for token in re.findall(r"\s*\S+|\s+$", part["text"]):
+        for token in tokens(part["text"]):
             yield {"type": "response.output_text.delta", "content_index": index, "delta": token, "logprobs": []}
         whole = {"content_index": index, "text": part["text"], "logprobs": []}
         yield {"type": "response.output_text.done", **whole}

@@ -16,9 +16,9 @@ from typing import Any
 import httpx
 
 from demo.envoy import DEMO_TOKEN_PREFIX, DEMO_USER
-from demo.model import MODEL
 from demo.processes import POLL_S, Failed, Stopped, TimedOut, ignore_signals, signals_raise
 from demo.stack import Stack
+from demo.stand_in import MODEL
 
 LEARN_S = 20.0
 CAPTURE_S = 5.0

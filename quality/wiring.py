@@ -30,6 +30,7 @@ from semmem.memory import (
     Role,
     Scope,
     Turn,
+    TurnEnding,
 )
 from semmem.ports.embedder import Embedder
 from semmem.ports.journal import TurnClosed
@@ -118,7 +119,7 @@ class Semmem:
         """Let a user say something and learn from it: by the rules, or as if these facts had been extracted."""
         number = next(self._turns)
         turn = Turn(f"turn-{number}", Scope(user, session=f"session-{user}"), number, text, NOW + number)
-        await self.journal.record([turn], [TurnClosed(turn.id, "answered", NOW + number, "")])
+        await self.journal.record([turn], [TurnClosed(turn.id, TurnEnding.ANSWERED, NOW + number, "")])
         batch = await self.journal.claim(AT_ONCE, now=NOW + number)
         while self.may_fail and batch is not None and batch.scope.user != user:  # one that failed: once is enough
             await self.journal.finish(batch.id, "gave_up", now=NOW + number)

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from semmem.memory import Forgetting, Turn
+from semmem.memory import Forgetting, Turn, TurnEnding
 from semmem.ports.errors import JournalError, SemmemError
 from semmem.ports.events import Announce, JournalCommitted, nobody_listens
 from semmem.ports.journal import Journal, TurnClosed
@@ -122,7 +122,7 @@ class JournalWriter:
 
     def offer(self, half: Turn | TurnClosed) -> bool:
         """Accept a half for writing; False when the queue is full and it was dropped."""
-        forbids = isinstance(half, TurnClosed) and half.status in ("declined", "refused")
+        forbids = isinstance(half, TurnClosed) and half.status in (TurnEnding.DECLINED, TurnEnding.REFUSED)
         if len(self._queue) >= self._queue_max * (2 if forbids else 1):
             self.dropped += 1
             return False
@@ -195,7 +195,7 @@ def _is_of(half: Turn | TurnClosed, what: Forgetting, erased: set[str]) -> bool:
 
 
 def _place(turn: Turn) -> TurnClosed:
-    return TurnClosed(f"{turn.message_id}.{turn.ordinal}", "erased", turn.opened_at)
+    return TurnClosed(f"{turn.message_id}.{turn.ordinal}", TurnEnding.ERASED, turn.opened_at)
 
 
 class Learner:

@@ -1,4 +1,4 @@
-"""The ``semmem`` command: serve, check, preview, forget."""
+"""The ``semmem`` command: serve, check, memories, preview, forget."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ from pathlib import Path
 
 from semmem import __version__
 from semmem.config import ConfigError, Settings, check, examine, load
+from semmem.request.identity import user_of_key
 from semmem.telemetry.log_lines import logging_to_stderr
 
 EXIT_FAILED = 1
 EXIT_BAD_CONFIG = 2
 EXIT_INTERRUPTED = 130
 """What shells say of a program that Ctrl-C ended."""
+
+
+class NoUser(Exception):
+    """The API key does not lead to a user. The message is for the person at the terminal."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -29,9 +34,7 @@ def main(argv: list[str] | None = None) -> int:
         return _serve(arguments.config)
     if command == "check":
         return _check(arguments.config, here=not arguments.elsewhere)
-    if command == "preview":
-        return _preview(arguments)
-    return _forget(arguments)
+    return _ask(arguments, {"memories": _memories, "preview": _preview, "forget": _forget}[command])
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -45,20 +48,30 @@ def _parser() -> argparse.ArgumentParser:
     checked.add_argument(
         "--elsewhere", action="store_true", help="it is used on another machine: leave out folders and the model"
     )
+    memories = commands.add_parser("memories", help="what a running semmem has stored for a user, newest first")
+    _add_whose(memories)
+    memories.add_argument("--limit", type=int, default=20, help="most memories, 1 to 1000")
     preview = commands.add_parser("preview", help="what a running semmem would recall for a question, and why")
     preview.add_argument("question")
-    preview.add_argument("--user", required=True, help="whose memories")
-    preview.add_argument("--config", type=Path, default=None, help="config.yaml of the running semmem")
-    preview.add_argument("--api", default=None, help="its API's URL, when that is not where the configuration says")
+    _add_whose(preview)
     preview.add_argument("--strategy", choices=("hybrid", "semantic", "keyword", "recent"), default=None)
     preview.add_argument("--limit", type=int, default=None, help="most memories, 1 to 50")
     forget = commands.add_parser("forget", help="have a running semmem forget a user, or a user's project")
-    forget.add_argument("--user", required=True, help="whose memories and turns")
+    _add_whose(forget)
     forget.add_argument("--project", default=None, help="only those of this project")
     forget.add_argument("--purge", action="store_true", help="and rewrite the files, so that the disk forgets too")
-    forget.add_argument("--config", type=Path, default=None, help="config.yaml of the running semmem")
-    forget.add_argument("--api", default=None, help="its API's URL, when that is not where the configuration says")
     return parser
+
+
+def _add_whose(command: argparse.ArgumentParser) -> None:
+    """The arguments of every command that asks a running semmem about one user."""
+    whose = command.add_mutually_exclusive_group(required=True)
+    whose.add_argument("--user", help="whose memories and turns")
+    whose.add_argument(
+        "--api-key-env", metavar="VARIABLE", help="those of the API key in this environment variable (identity.api_key)"
+    )
+    command.add_argument("--config", type=Path, default=None, help="config.yaml of the running semmem")
+    command.add_argument("--api", default=None, help="its API's URL, when that is not where the configuration says")
 
 
 def _check(path: Path, *, here: bool) -> int:
@@ -69,30 +82,48 @@ def _check(path: Path, *, here: bool) -> int:
     return EXIT_BAD_CONFIG if problems else 0
 
 
-def _preview(arguments: argparse.Namespace) -> int:
+def _ask(arguments: argparse.Namespace, question: Callable[[str, str, str, argparse.Namespace], int]) -> int:
+    """Ask a running semmem. ``question`` is given its API's URL, the admin token, the user, and the arguments."""
+    try:
+        settings = load(arguments.config, os.environ)
+        user = arguments.user if arguments.api_key_env is None else _user_of(arguments.api_key_env, settings)
+    except (ConfigError, NoUser) as error:
+        print(error, file=sys.stderr)
+        return EXIT_BAD_CONFIG
+    api = settings.listeners.api
+    return question(arguments.api or f"http://{api.address}", api.admin_token.get_secret_value(), user, arguments)
+
+
+def _user_of(variable: str, settings: Settings) -> str:
+    """The user of the API key in an environment variable. Raises NoUser."""
+    rules = settings.identity.api_key
+    if not rules.enabled:
+        raise NoUser("identity.api_key.enabled is false: API keys are no users in this configuration")
+    if not (key := os.environ.get(variable, "").strip()):
+        raise NoUser(f"the environment variable {variable} holds no API key")
+    return user_of_key(rules.hmac_secret.get_secret_value().encode(), key)
+
+
+def _memories(url: str, token: str, user: str, arguments: argparse.Namespace) -> int:
+    from semmem.management.memories_command import show
+
+    return show(url, token, user, limit=arguments.limit)
+
+
+def _preview(url: str, token: str, user: str, arguments: argparse.Namespace) -> int:
     from semmem.management.preview_command import show
 
-    try:
-        api = load(arguments.config, os.environ).listeners.api
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        return EXIT_BAD_CONFIG
-    asked = {"query": arguments.question, "user_id": arguments.user}
+    asked = {"query": arguments.question, "user_id": user}
     asked |= {name: value for name in ("strategy", "limit") if (value := getattr(arguments, name)) is not None}
-    return show(arguments.api or f"http://{api.address}", api.admin_token.get_secret_value(), asked)
+    return show(url, token, asked)
 
 
-def _forget(arguments: argparse.Namespace) -> int:
+def _forget(url: str, token: str, user: str, arguments: argparse.Namespace) -> int:
     from semmem.management.forget_command import forget
 
-    try:
-        api = load(arguments.config, os.environ).listeners.api
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        return EXIT_BAD_CONFIG
-    asked = {"user_id": arguments.user} | ({"project_id": arguments.project} if arguments.project else {})
+    asked = {"user_id": user} | ({"project_id": arguments.project} if arguments.project else {})
     asked |= {"purge": "true"} if arguments.purge else {}
-    return forget(arguments.api or f"http://{api.address}", api.admin_token.get_secret_value(), asked)
+    return forget(url, token, asked)
 
 
 def _serve(path: Path | None) -> int:

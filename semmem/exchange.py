@@ -10,61 +10,32 @@ assertion. Whatever semmem depends on may fail; the request then goes on as it c
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
 from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
 from semmem.dialects.reading import ReadingLimits, TooMany, read
-from semmem.memory import Answer, Conversation, Scope, Turn
+from semmem.memory import Answer, Conversation, Scope, Turn, TurnEnding
 from semmem.ports.errors import EmbedderError, StoreError, StoreTimeout
-from semmem.ports.journal import TurnClosed
-from semmem.ports.names import bounded, usable
+from semmem.ports.names import usable
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules, identify
-from semmem.request.permission import OWN_HEADER_PREFIX, Permission, PermissionRules, permission
+from semmem.request.limits import ExchangeLimits
+from semmem.request.outcome import Outcome
+from semmem.request.permission import Permission, PermissionRules, permission
 from semmem.request.verdicts import NO_SOURCES, VerdictRules, Verdicts, verdicts
 from semmem.retrieval.context import strip_block
 from semmem.retrieval.injection_cache import Block, InjectionCache, block_of, goes_on, loop_of
 from semmem.retrieval.recall import COLD_DENSE, ExtendDeadline, Recall, Recalled, no_extension
 from semmem.turns.encodings import decoder_for
 from semmem.turns.observation import Observation, Ticket
-from semmem.turns.recorder import TurnJournal, Turns, storable
+from semmem.turns.recorder import TurnJournal, Turns
 from semmem.turns.recovery import Recovery
 from semmem.turns.sessions import Answered, Sessions
 
 T = TypeVar("T")
-
-
-class Outcome(StrEnum):
-    """How the request phase ended."""
-
-    INJECTED = "injected"  # memories are in the prompt
-    COLD_DENSE = "cold_dense"  # injected, but ranked by the store alone: the user's memories were not loaded in time
-    DEGRADED = "degraded"  # the embedder failed: what shares words with the question, or the newest, is in the prompt
-    NO_HITS = "no_hits"  # searched, nothing relevant
-    GREETING = "greeting"  # the gate: social
-    GENERAL_FACT = "general_fact"  # the gate: a question no memory can answer
-    TOOL_TURN = "tool_turn"  # the gate: a tool answers
-    REPEATED = "repeated"  # a tool loop goes on: the memories of its first request, in the same place
-    ALREADY_INJECTED = "already_injected"  # a gateway before this one, or a retry, has done it
-    NO_QUESTION = "no_question"  # no user message to search for
-    WRITE_ONLY = "write_only"  # reading was opted out of, storing was not
-    OPTED_OUT = "opted_out"  # config, header or body said no
-    BLOCKED = "blocked"  # an earlier filter refuses this request
-    PII = "pii"  # an earlier filter found personal data in it
-    ANONYMOUS = "anonymous"  # nobody is known to be asking
-    TIMEOUT = "timeout"  # the phase's deadline passed
-    STORE_DOWN = "store_down"
-    STORE_TIMEOUT = "store_timeout"
-    EMBEDDER_DOWN = "embedder_down"  # and nothing recent to fall back on
-    MALFORMED = "malformed"  # not a request of this API
-    OVERSIZE = "oversize"  # larger, or of more messages or values, than semmem reads
-    COMPRESSED = "compressed"  # a content-encoding semmem does not read
-    OTHER_PATH = "other_path"  # not an API semmem knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +50,6 @@ class RequestResult:
 
 
 @dataclass(frozen=True, slots=True)
-class ExchangeLimits:
-    """Bytes, and seconds for ``phase_s``: the whole request phase after the body arrived.
-
-    Bodies above ``inline_body_bytes_max`` are read and rewritten beside the event loop. ``reading``: what a request may
-    hold.
-    """
-
-    request_body_bytes_max: int = 16 * 1024 * 1024
-    answer_bytes_max: int = 64 * 1024
-    response_body_bytes_max: int = 4 * 1024 * 1024
-    decoded_bytes_max: int = 64 * 1024 * 1024
-    turn_chars_max: int = 64 * 1024
-    phase_s: float = 0.35
-    inline_body_bytes_max: int = 64 * 1024
-    reading: ReadingLimits = field(default_factory=ReadingLimits)
-
-
-@dataclass(frozen=True, slots=True)
 class _Phase:
     """When the request phase ends, in the loop's time, and whom to tell that it ends later."""
 
@@ -106,8 +59,6 @@ class _Phase:
 
 REWRITING_S = 0.05
 """A large body that has its memories late, because a model was asked, has at least so long to be rewritten."""
-LENGTH_DIGITS_MAX = 18
-"""More digits than any body has; a header may have thousands."""
 
 
 class Offload(Protocol):
@@ -179,15 +130,11 @@ class Exchange:
         """What can be said from the headers alone: None when the body is wanted."""
         if head.method != "POST" or dialect_for(head.path) is None:
             return RequestResult(Outcome.OTHER_PATH)
-        if (head.header("content-encoding") or "identity").lower() != "identity":
+        if head.is_encoded:
             return RequestResult(Outcome.COMPRESSED)
-        if _announced(head) > self._limits.request_body_bytes_max:
+        if head.announced_bytes > self._limits.request_body_bytes_max:
             return RequestResult(Outcome.OVERSIZE)
         return None if body_follows else RequestResult(Outcome.MALFORMED)
-
-    def own_headers(self, head: RequestHead) -> list[str]:
-        """semmem's own request headers: read here, never seen by the model."""
-        return [name for name in head.headers if name.startswith(OWN_HEADER_PREFIX)]
 
     async def request(
         self, head: RequestHead, body: bytes, *, extend_deadline: ExtendDeadline = no_extension
@@ -348,33 +295,8 @@ class Exchange:
             )
         return Observation(ticket, status, decoder, reader, self._close_turn)
 
-    def _close_turn(self, ticket: Ticket, status: str, answer: Answer | None) -> None:
-        name = bounded(answer.answer_id) if answer is not None else None
-        if name:
-            self._sessions.closed(ticket.turn_id, name)
-        if status == "continues" and not name:
-            return
-        if status == "unknown_encoding":  # a word of its own for the operator; for the journal the answer is lost
-            status = "answer_lost"
-        closed = TurnClosed(ticket.turn_id, status, self._clock())
-        for turn_id in ticket.earlier if status != "continues" else ():
-            self._journal.offer(replace(closed, turn_id=turn_id))
-        self._journal.offer(
-            replace(
-                closed,
-                answer=storable(answer.text) if answer is not None and status == "answered" else None,
-                finish_reason=usable(answer.finish_reason) if answer is not None else None,
-                answer_id=name,
-            )
-        )
-
-
-def _announced(head: RequestHead) -> float:
-    """The body's announced length in bytes; 0 when nothing sensible is announced, infinite when it has no end."""
-    length = head.header("content-length") or ""
-    if not (length.isascii() and length.isdigit()):
-        return 0
-    return int(length) if len(length) <= LENGTH_DIGITS_MAX else math.inf
+    def _close_turn(self, ticket: Ticket, ending: TurnEnding, answer: Answer | None) -> None:
+        self._turns.close(ticket, ending, answer, self._clock())
 
 
 def _read(dialect: Dialect, body: bytes, limits: ReadingLimits) -> tuple[ParsedRequest, Conversation]:

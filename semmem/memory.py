@@ -177,6 +177,21 @@ class Turn:
     message_id: str = ""
 
 
+class TurnEnding(StrEnum):
+    """How a turn ended: the word in the journal and the metric's label.
+
+    The last two are of no turn: they are said of a message of the user's, by its place in the conversation.
+    """
+
+    ANSWERED = "answered"
+    ANSWER_LOST = "answer_lost"  # incomplete, not 2xx, or unreadable
+    REFUSED = "refused"  # 4xx or filtered: nothing may be learnt from this turn
+    CONTINUES = "continues"  # the answer only calls a tool: the turn stays open
+    UNKNOWN_ENCODING = "unknown_encoding"  # a content-encoding that is not read; in the journal: ANSWER_LOST
+    DECLINED = "declined"  # seen, and not to be kept
+    ERASED = "erased"  # said, and its turn erased before it was written
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """What an extractor learnt from one turn, before it is screened, deduplicated and stored.

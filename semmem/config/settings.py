@@ -5,110 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr
+from pydantic import Field
 
+from semmem.config.identity_section import IdentitySection, SignalsSection
+from semmem.config.listeners_section import ListenersSection
 from semmem.config.memory_section import MemorySection
+from semmem.config.models_section import ExternalModel
 from semmem.config.values import (
-    Address,
     Days,
-    Header,
-    HeaderOrNone,
-    HostName,
-    HttpUrl,
-    Line,
     ListOf,
-    MetadataPath,
     Milliseconds,
     NonEmptyLine,
-    Origin,
-    Port,
     Seconds,
-    Secret,
     Section,
-    TrustedHeader,
-    UnixSocket,
-    UrlPath,
-    VariableName,
-    host_and_port,
 )
-
-OUTPUT_TOKENS = {"memory_rewrite": 100, "memory_extraction": 500}
-
-
-class ApiKeyIdentitySection(Section):
-    """``identity.api_key``: memory per API key, where nothing better names the user."""
-
-    enabled: bool = Field(default=False, description="take an HMAC of the bearer token for the user")
-    hmac_secret: Secret = Field(
-        default=SecretStr(""), description="key of that HMAC, 16 characters or more; another key, other users"
-    )
-
-
-class IdentitySection(Section):
-    """``identity``: who is asking. Nobody is identified by default except by authenticated metadata."""
-
-    metadata_namespace: Line = Field(
-        default="envoy.filters.http.jwt_authn", description="Envoy dynamic metadata to read first; empty: none"
-    )
-    metadata_claim: ListOf[NonEmptyLine] = Field(
-        default=("jwt_payload", "sub"), max_length=8, description="path to the user's id inside that metadata"
-    )
-    trusted_headers: ListOf[TrustedHeader] = Field(
-        default=(),
-        max_length=16,
-        description="headers naming the user, in order; only those your gateway sets and strips from clients",
-    )
-    api_key: ApiKeyIdentitySection = ApiKeyIdentitySection()
-    allow_untrusted_body: bool = Field(
-        default=False, description="believe user ids in request bodies: any client may then be anybody"
-    )
-    session_headers: ListOf[Header] = Field(
-        default=("x-session-id", "x-conversation-id"), max_length=16, description="headers naming the session, in order"
-    )
-    project_headers: ListOf[Header] = Field(
-        default=("x-project-id",), max_length=16, description="headers naming the project, in order"
-    )
-    agent_headers: ListOf[Header] = Field(
-        default=("x-agent-id",), max_length=16, description="headers naming the agent, in order"
-    )
-    session_idle_s: Seconds = Field(
-        default=1800.0, description="silence after which the same opening words start another session"
-    )
-    user_chars_max: int = Field(
-        default=256, ge=16, le=256, description="longest user id; a longer one counts as no user"
-    )
-
-
-_METADATA = "namespace, then keys, of the same in Envoy's dynamic metadata; what stands there beats {}"
-
-
-class SignalsSection(Section):
-    """``signals``: how semmem decides whether a request needs memories, and what earlier filters say of it."""
-
-    engine: Literal["rules", "classifier"] = Field(
-        default="classifier",
-        description="rules: the words alone; classifier: the rules, then the question's vector, for all-MiniLM-L6-v2",
-    )
-    fact_header: HeaderOrNone = Field(
-        default="", description="header in which an earlier filter says whether this is a general question"
-    )
-    fact_metadata: MetadataPath = Field(default=(), max_length=8, description=_METADATA.format("fact_header"))
-    tool_header: HeaderOrNone = Field(
-        default="", description="header in which an earlier filter says whether this is a tool turn"
-    )
-    tool_metadata: MetadataPath = Field(default=(), max_length=8, description=_METADATA.format("tool_header"))
-    blocked_header: HeaderOrNone = Field(
-        default="", description="header in which an earlier filter says that it refuses: neither read nor store"
-    )
-    blocked_metadata: MetadataPath = Field(
-        default=(), max_length=8, description="the same in Envoy's dynamic metadata; true in one of the two is enough"
-    )
-    pii_header: HeaderOrNone = Field(
-        default="", description="header in which an earlier filter says: personal data; neither read nor store"
-    )
-    pii_metadata: MetadataPath = Field(
-        default=(), max_length=8, description="the same in Envoy's dynamic metadata; true in one of the two is enough"
-    )
 
 
 class CaptureSection(Section):
@@ -146,45 +56,6 @@ class CaptureSection(Section):
     )
 
 
-class ModelEndpointSection(Section):
-    """``external_models.N.llm_endpoint``: give a url, or an address and what differs from the defaults."""
-
-    address: Line = Field(default="", description="host name or IP address")
-    port: Port = Field(default=8000, description="TCP port")
-    scheme: Literal["http", "https"] = Field(default="http", description="protocol")
-    path: UrlPath = Field(default="/v1", description="base path, without /chat/completions")
-    url: HttpUrl = Field(default="", description="base URL, instead of address, port, scheme and path")
-
-    @property
-    def base_url(self) -> str:
-        """Where ``/chat/completions`` is appended; no slash at the end."""
-        host = f"[{self.address}]" if ":" in self.address else self.address
-        return (self.url or f"{self.scheme}://{host}:{self.port}{self.path}").rstrip("/")
-
-
-class ExternalModel(Section):
-    """``external_models.N``: a language model for one role, behind any OpenAI-compatible server."""
-
-    llm_provider: NonEmptyLine = Field(default="openai", description="a label: every provider is spoken to alike")
-    model_role: Literal["memory_rewrite", "memory_extraction"] = Field(
-        description="what it does: rewrite vague questions, or extract facts; one model each"
-    )
-    llm_endpoint: ModelEndpointSection = Field(description="where it listens")
-    llm_model_name: NonEmptyLine = Field(description="model name sent to the server")
-    llm_timeout_seconds: Seconds = Field(default=30.0, description="limit of one call")
-    max_tokens: int | None = Field(
-        default=None, ge=1, le=32_768, description="most output tokens; null: 100 to rewrite, 500 to extract"
-    )
-    temperature: float = Field(default=0.1, ge=0, le=2, description="sampling temperature")
-    api_key: Secret = Field(default=SecretStr(""), description="bearer token for the server; empty: none")
-    api_key_env: VariableName = Field(default="", description="environment variable that holds api_key")
-
-    @property
-    def output_tokens_max(self) -> int:
-        """``max_tokens``, or the role's own default."""
-        return self.max_tokens if self.max_tokens is not None else OUTPUT_TOKENS[self.model_role]
-
-
 class JournalSection(Section):
     """``journal``: the durable record of turns that are still to be learnt from."""
 
@@ -220,99 +91,6 @@ class ErasureSection(Section):
         " this are learnt",
     )
     pending_max: int = Field(default=1000, ge=1, le=100_000, description="erasures remembered that are not finished")
-
-
-class Listener(Section):
-    """A TCP listener."""
-
-    address: Address
-
-    @property
-    def host(self) -> str:
-        return host_and_port(self.address)[0]
-
-    @property
-    def port(self) -> int:
-        """0 means any free port."""
-        return host_and_port(self.address)[1]
-
-
-class GrpcTlsSection(Section):
-    """``listeners.grpc.tls``: encryption between Envoy and semmem. The files are read again when they change."""
-
-    cert_file: Line = Field(default="", description="PEM file of semmem's certificate chain; empty: plain text")
-    key_file: Line = Field(default="", description="PEM file of that certificate's key")
-    client_ca_file: Line = Field(
-        default="", description="PEM file of the authorities that Envoy's certificate must come from; empty: any client"
-    )
-
-
-class GrpcListenerSection(Listener):
-    """``listeners.grpc``: where Envoy speaks ext_proc."""
-
-    address: Address = Field(default="127.0.0.1:50051", description="host:port for Envoy")
-    unix_socket: UnixSocket = Field(default="", description="path of a Unix socket for Envoy, instead of address")
-    tls: GrpcTlsSection = GrpcTlsSection()
-
-
-class HttpListenerSection(Listener):
-    """A listener that speaks HTTP/1.1."""
-
-    connections_max: int = Field(default=256, ge=1, le=65_536, description="connections at a time; more are closed")
-    head_timeout_s: Seconds = Field(
-        default=10.0, description="a connection that sends no request's head is closed after this, at most twice this"
-    )
-
-
-class ApiListener(HttpListenerSection):
-    """``listeners.api``: REST, MCP and Studio."""
-
-    address: Address = Field(default="127.0.0.1:8080", description="host:port of the management API")
-    admin_token: Secret = Field(
-        default=SecretStr(""), description="bearer token of the administrator; required beyond this machine"
-    )
-    admin_token_env: VariableName = Field(default="", description="environment variable that holds admin_token")
-    trusted_headers: ListOf[TrustedHeader] = Field(
-        default=(),
-        max_length=16,
-        description="headers naming the caller, in order, set by a proxy on this machine; on loopback only",
-    )
-    allowed_hosts: ListOf[HostName] = Field(
-        default=(),
-        max_length=64,
-        description="names that calls may have in Host, beside loopback's and the address they came to;"
-        " *.name: all below it",
-    )
-    allowed_origins: ListOf[Origin] = Field(
-        default=(), max_length=64, description="web pages that may call, beside the API's own, as scheme://host:port"
-    )
-    body_bytes_max: int = Field(
-        default=1024**2, ge=1024, le=64 * 1024**2, description="longest body of a call; a longer one is answered 413"
-    )
-    body_values_max: int = Field(
-        default=1000,
-        ge=100,
-        le=100_000,
-        description="values in a body; reading many holds up all requests",
-    )
-    body_timeout_s: Seconds = Field(default=10.0, description="time for a body to come, from an authenticated caller")
-    metadata_bytes_max: int = Field(default=16_384, ge=2, le=24_576, description="a memory's metadata as JSON")
-    metadata_depth_max: int = Field(default=8, ge=1, le=64, description="objects and lists in each other in metadata")
-    metadata_keys_max: int = Field(default=128, ge=0, le=10_000, description="keys in metadata, on all levels together")
-
-
-class HealthListener(HttpListenerSection):
-    """``listeners.health``: probes and metrics; says nothing about users."""
-
-    address: Address = Field(default="127.0.0.1:9090", description="host:port of health checks and Prometheus metrics")
-
-
-class ListenersSection(Section):
-    """``listeners``: where semmem is reached."""
-
-    grpc: GrpcListenerSection = GrpcListenerSection()
-    api: ApiListener = ApiListener()
-    health: HealthListener = HealthListener()
 
 
 class DeadlinesSection(Section):

@@ -14,22 +14,20 @@ from typing import Any
 import msgspec
 
 from semmem.dialects import AnswerReader, Malformed
-from semmem.dialects.bounded import BoundedBody, TextTail
+from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for
 from semmem.dialects.json_splice import (
     UNREADABLE,
     Edit,
     JsonObject,
     cut_members,
-    decode_repaired,
     insert_element,
     read_object,
     reason,
     splice,
 )
 from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, controls, field_of, model_of, name_of, object_of
-from semmem.dialects.sse import EventStream
 from semmem.dialects.text_merge import merge_into_message, string_token
-from semmem.memory import Answer, Conversation, Injection, Message, Role
+from semmem.memory import Conversation, Injection, Message, Role
 
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 _TOOL_ROLES = ("tool", "function")
@@ -40,7 +38,6 @@ _ROLES = {
     "user": Role.USER,
     "assistant": Role.ASSISTANT,
 }
-_CALLS_TOOL = ("tool_calls", "function_call")
 _OTHER = Role.TOOL  # whoever that is, it is not the user
 
 
@@ -49,12 +46,12 @@ class _Part(msgspec.Struct, gc=False):
     text: Any = None  # a string in a text part; what other parts call text is theirs
 
 
-class _Message(msgspec.Struct):
+class _ChatMessage(msgspec.Struct):
     role: str = ""
     content: str | list[_Part | str] | None = None
 
 
-_messages = msgspec.json.Decoder(list[_Message])
+_messages = msgspec.json.Decoder(list[_ChatMessage])
 
 
 class ChatCompletions:
@@ -78,14 +75,7 @@ class ChatCompletions:
         return ChatRequest(source, roles, conversation)
 
     def reader(self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int) -> AnswerReader | None:
-        """A reader of JSON or SSE answers, or None for another content type (its parameters are ignored)."""
-        match content_type.partition(";")[0].strip().lower():
-            case "application/json":
-                return _JsonReader(answer_bytes_max, body_bytes_max)
-            case "text/event-stream":
-                return _StreamReader(answer_bytes_max, body_bytes_max)
-            case _:
-                return None
+        return reader_for(content_type, ChatAnswer(answer_bytes_max), body_bytes_max=body_bytes_max)
 
 
 class ChatRequest:
@@ -133,7 +123,7 @@ class ChatRequest:
 # --- reading a request -----------------------------------------------------------------------------------------------
 
 
-def _read_messages(raw: bytes | None) -> list[_Message]:
+def _read_messages(raw: bytes | None) -> list[_ChatMessage]:
     if raw is None:
         raise Malformed("messages: missing")
     try:
@@ -215,27 +205,27 @@ def _before_last_user(roles: Sequence[str]) -> int:
 # --- reading an answer -----------------------------------------------------------------------------------------------
 
 
-class _Content(msgspec.Struct):
+class _ChatContent(msgspec.Struct):
     content: str | list[_Part | str] | None = None
 
 
 class _Choice(msgspec.Struct):
     index: int | None = 0
-    message: _Content | None = None
-    delta: _Content | None = None
+    message: _ChatContent | None = None
+    delta: _ChatContent | None = None
     finish_reason: str | None = None
 
 
-class _Usage(msgspec.Struct, gc=False):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+class _ChatUsage(Usage, gc=False):
+    input_tokens: int | None = msgspec.field(name="prompt_tokens", default=None)
+    output_tokens: int | None = msgspec.field(name="completion_tokens", default=None)
 
 
-class _Reply(msgspec.Struct):
+class _Completion(msgspec.Struct):
     """A whole answer, or one chunk of a streamed one."""
 
     choices: list[_Choice] | None = None
-    usage: _Usage | None = None
+    usage: _ChatUsage | None = None
     object: Any = None
     error: Any = None
 
@@ -244,94 +234,40 @@ class _Reply(msgspec.Struct):
         return self.error is not None or self.object == "error"  # the second is how older vLLM says it
 
 
-_reply = msgspec.json.Decoder(_Reply)
+_completion = msgspec.json.Decoder(_Completion)
 
 
-def _read_reply(text: bytes) -> _Reply | None:
-    try:
-        return decode_repaired(_reply, text)[0]
-    except UNREADABLE:
-        return None
-
-
-def _answer(text: str, complete: bool, finish_reason: str | None, usage: _Usage | None) -> Answer:
-    return Answer(
-        text=text,
-        complete=complete,
-        finish_reason=finish_reason,
-        filtered=finish_reason == "content_filter",
-        calls_tool=finish_reason in _CALLS_TOOL,
-        input_tokens=usage.prompt_tokens if usage else None,
-        output_tokens=usage.completion_tokens if usage else None,
-    )
-
-
-class _JsonReader:
-    """A whole body. Refusals, reasoning and tool calls are not text: such an answer is complete and empty."""
-
-    __slots__ = ("_body", "_tail")
-
-    def __init__(self, answer_bytes_max: int, body_bytes_max: int) -> None:
-        self._tail = TextTail(bytes_max=answer_bytes_max)
-        self._body = BoundedBody(bytes_max=body_bytes_max)
-
-    def feed(self, chunk: bytes) -> None:
-        self._body.append(chunk)
-
-    def end(self) -> Answer:
-        reply = _read_reply(self._body.whole()) or _Reply()
-        if not reply.choices:
-            return _answer("", False, None, reply.usage)
-        first = reply.choices[0]
-        if first.message is not None:
-            self._tail.append(_text(first.message.content, "\n"))
-        return _answer(self._tail.text(), not reply.failed, first.finish_reason, reply.usage)
-
-
-class _StreamReader:
-    """A stream of chunks. Of several choices only the first is read. ``[DONE]`` may be missing, usage may come last.
-
-    An event that cannot be read, before the answer is finished, is a hole in the text: not complete.
+class ChatAnswer(AnswerBuilder):
+    """Of several choices only the first is read. Refusals, reasoning and tool calls are not text: such an answer is
+    complete and empty. In a stream ``[DONE]`` may be missing, and usage may come last.
     """
 
-    __slots__ = ("_done", "_events", "_finish_reason", "_lost", "_tail", "_usage")
+    REFUSALS = frozenset({"content_filter"})
+    TOOL_CALLS = frozenset({"tool_calls", "function_call"})
 
-    def __init__(self, answer_bytes_max: int, event_bytes_max: int) -> None:
-        self._tail = TextTail(bytes_max=answer_bytes_max)
-        self._events = EventStream(event_bytes_max=event_bytes_max)
-        self._finish_reason: str | None = None
-        self._usage: _Usage | None = None
-        self._done = False
-        self._lost = False
+    def read_body(self, body: bytes) -> None:
+        completion = readable(_completion, body) or _Completion()
+        self.count(completion.usage)
+        if completion.choices:
+            first = completion.choices[0]
+            self._append(first.message, "\n")
+            self.finish_reason = first.finish_reason
+            self.ended, self.lost = True, completion.failed
 
-    def feed(self, chunk: bytes) -> None:
-        for name, data in self._events.feed(chunk):
-            self._event(name, data.strip())
-
-    def end(self) -> Answer:
-        for name, data in self._events.end():
-            self._event(name, data.strip())
-        finished = self._done or self._finish_reason is not None
-        complete = finished and not self._lost and not self._events.oversize
-        return _answer(self._tail.text(), complete, self._finish_reason, self._usage)
-
-    def _event(self, name: str, data: str) -> None:
-        if self._done or not data:
-            return
+    def read_event(self, name: str, data: str) -> None:
         if data == "[DONE]":
-            self._done = True
+            self.ended = True
             return
-        reply = _read_reply(data.encode())
-        if reply is None:
-            self._lost |= self._finish_reason is None or name == "error"
+        chunk = self.decoded(_completion, name, data)
+        if chunk is None:
             return
-        self._lost |= reply.failed or name == "error"
-        self._usage = reply.usage or self._usage
-        for choice in reply.choices or ():
+        self.lost |= chunk.failed or name == "error"
+        self.count(chunk.usage)
+        for choice in chunk.choices or ():
             if not choice.index:
-                self._choice(choice)
+                self._append(choice.delta, "")
+                self.finish_reason = choice.finish_reason or self.finish_reason
 
-    def _choice(self, choice: _Choice) -> None:
-        if choice.delta is not None:
-            self._tail.append(_text(choice.delta.content, ""))
-        self._finish_reason = choice.finish_reason or self._finish_reason
+    def _append(self, said: _ChatContent | None, joiner: str) -> None:
+        if said is not None:
+            self.tail.append(_text(said.content, joiner))

@@ -16,14 +16,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from semmem.dialects import AnswerReader, Malformed
-from semmem.dialects.bounded import BoundedBody, TextTail
+from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for, text_or_none
 from semmem.dialects.json_splice import (
     UNREADABLE,
     Edit,
     JsonObject,
     Member,
     cut_members,
-    decode_repaired,
     insert_element,
     insert_member,
     read_elements,
@@ -32,9 +31,8 @@ from semmem.dialects.json_splice import (
     splice,
 )
 from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, STRING, controls, field_of, model_of, name_of, object_of
-from semmem.dialects.sse import EventStream
 from semmem.dialects.text_merge import merge_behind, merge_into_message, string_token
-from semmem.memory import Answer, Conversation, Injection, Message, Role
+from semmem.memory import Conversation, Injection, Message, Role
 
 T = TypeVar("T")
 
@@ -57,12 +55,12 @@ class _Block(msgspec.Struct):
 _Content = str | list[_Block | str] | None
 
 
-class _Message(msgspec.Struct):
+class _MessageParam(msgspec.Struct):
     role: str = ""
     content: _Content = None
 
 
-_messages = msgspec.json.Decoder(list[_Message])
+_messages = msgspec.json.Decoder(list[_MessageParam])
 _content: msgspec.json.Decoder[_Content] = msgspec.json.Decoder(_Content)
 
 
@@ -111,14 +109,7 @@ class AnthropicMessages:
         return MessagesRequest(source, places, conversation)
 
     def reader(self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int) -> AnswerReader | None:
-        """A reader of JSON or SSE answers, or None for another content type (its parameters are ignored)."""
-        match content_type.partition(";")[0].strip().lower():
-            case "application/json":
-                return _JsonReader(answer_bytes_max, body_bytes_max)
-            case "text/event-stream":
-                return _StreamReader(answer_bytes_max, body_bytes_max)
-            case _:
-                return None
+        return reader_for(content_type, MessagesAnswer(answer_bytes_max), body_bytes_max=body_bytes_max)
 
 
 class MessagesRequest:
@@ -213,7 +204,7 @@ def _decoded(decoder: msgspec.json.Decoder[T], raw: bytes | None, name: str) -> 
         raise Malformed(f"{name}{place.rstrip('`')}: {why}") from None
 
 
-def _said(message: _Message) -> Iterator[Message]:
+def _said(message: _MessageParam) -> Iterator[Message]:
     """A user message apart: what tools say in it, then what the user does."""
     if message.role != "user":
         answered = message.role == "assistant"
@@ -229,7 +220,7 @@ def _blocks(content: _Content) -> Sequence[_Block | str]:
     return content if isinstance(content, list) else () if content is None else (content,)
 
 
-def _results(message: _Message) -> list[_Block]:
+def _results(message: _MessageParam) -> list[_Block]:
     return [block for block in _blocks(message.content) if isinstance(block, _Block) and block.is_result]
 
 
@@ -256,9 +247,9 @@ def _result_text(result: _Block) -> str:
         return ""  # of a shape yet unknown
 
 
-def _awaits_tool_result(messages: Sequence[_Message]) -> bool:
+def _awaits_tool_result(messages: Sequence[_MessageParam]) -> bool:
     """Whether the last thing that happened, apart from instructions and the model's own words, is a tool's result."""
-    last = next((message for message in reversed(messages) if message.role == "user"), _Message())
+    last = next((message for message in reversed(messages) if message.role == "user"), _MessageParam())
     return bool(_results(last)) and not _text(last.content).strip()
 
 
@@ -266,11 +257,11 @@ def _has_text(content: _Content) -> bool:
     return bool(_text(content).strip())
 
 
-def _instructing(messages: Sequence[_Message]) -> int | None:
+def _instructing(messages: Sequence[_MessageParam]) -> int | None:
     return next((index for index, message in enumerate(messages) if message.role in _SYSTEM_ROLES), None)
 
 
-def _spot(messages: Sequence[_Message]) -> _Spot | None:
+def _spot(messages: Sequence[_MessageParam]) -> _Spot | None:
     for index in reversed(range(len(messages))):
         message = messages[index]
         if message.role != "user" or message.content is None:
@@ -317,44 +308,31 @@ class _Piece(msgspec.Struct):
         return self.type in ("text", "text_delta") and not isinstance(self.text, str)
 
 
-class _Usage(msgspec.Struct, gc=False):
-    """Input that was read from the provider's cache, or written to it, is not in ``input_tokens``."""
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-
-
-class _Reply(msgspec.Struct):
-    """A whole answer, or the beginning of a streamed one."""
+class _AnswerMessage(msgspec.Struct):
+    """A whole answer, or the beginning of a streamed one. Input that was read from the provider's cache, or written to
+    it, is not in ``input_tokens``."""
 
     id: Any = None
     type: Any = None
     content: list[_Piece] | None = None
     stop_reason: str | None = None
-    usage: _Usage | None = None
+    usage: Usage | None = None
     error: Any = None
 
 
-class _Event(msgspec.Struct):
+class _MessageEvent(msgspec.Struct):
     """One event of a stream; which members it has depends on its type."""
 
     type: str = ""
-    message: _Reply | None = None
+    message: _AnswerMessage | None = None
     content_block: _Piece | None = None
     delta: _Piece | None = None
-    usage: _Usage | None = None
+    usage: Usage | None = None
     error: Any = None
 
 
-_reply = msgspec.json.Decoder(_Reply)
-_event = msgspec.json.Decoder(_Event)
-
-
-def _read(decoder: msgspec.json.Decoder[T], text: bytes) -> T | None:
-    try:
-        return decode_repaired(decoder, text)[0]
-    except UNREADABLE:
-        return None
+_answer_message = msgspec.json.Decoder(_AnswerMessage)
+_event = msgspec.json.Decoder(_MessageEvent)
 
 
 class _Voice:
@@ -380,118 +358,58 @@ class _Voice:
         return line_end + text
 
 
-@dataclass(slots=True)
-class _Ending:
-    """What is known of an answer besides its text."""
+class MessagesAnswer(AnswerBuilder):
+    """Thinking and calls of tools are not text: such an answer is complete and empty.
 
-    id: Any = None
-    stop_reason: str | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-
-    def count(self, usage: _Usage | None) -> None:
-        """Counts are running totals, and an event says only those that changed."""
-        if usage is not None:
-            self.input_tokens = self.input_tokens if usage.input_tokens is None else usage.input_tokens
-            self.output_tokens = self.output_tokens if usage.output_tokens is None else usage.output_tokens
-
-    def answer(self, text: str, complete: bool) -> Answer:
-        return Answer(
-            text=text,
-            complete=complete,
-            finish_reason=self.stop_reason,
-            filtered=self.stop_reason == "refusal",
-            calls_tool=self.stop_reason in _GOES_ON,
-            input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens,
-            answer_id=self.id if isinstance(self.id, str) and self.id else None,
-        )
-
-
-_GOES_ON = ("tool_use", "pause_turn")
-"""Stop reasons after which the client comes back with the same turn."""
-
-
-class _JsonReader:
-    """A whole body. Thinking and calls of tools are not text: such an answer is complete and empty."""
-
-    __slots__ = ("_body", "_tail")
-
-    def __init__(self, answer_bytes_max: int, body_bytes_max: int) -> None:
-        self._tail = TextTail(bytes_max=answer_bytes_max)
-        self._body = BoundedBody(bytes_max=body_bytes_max)
-
-    def feed(self, chunk: bytes) -> None:
-        self._body.append(chunk)
-
-    def end(self) -> Answer:
-        reply = _read(_reply, self._body.whole()) or _Reply()
-        ending = _Ending(reply.id, reply.stop_reason)
-        ending.count(reply.usage)
-        voice = _Voice()
-        for piece in reply.content or ():
-            text = piece.text if piece.type == "text" and not piece.is_hole else ""
-            self._tail.append(voice.block(piece.type, text))
-        failed = reply.error is not None or reply.type == "error" or reply.content is None
-        whole = not failed and not any(piece.is_hole for piece in reply.content or ())
-        return ending.answer(self._tail.text(), whole)
-
-
-class _StreamReader:
-    """A stream of events, by the type in their data or else by their name: gateways drop the one or the other.
-
-    Finished when it says why it stopped, or that it did. An event that cannot be read before that is a hole in the
-    text: not complete. Events of types yet unknown are none of our business, as the API's contract asks of clients.
+    Events of a stream are told apart by the type in their data or else by their name: gateways drop the one or the
+    other. Those of types yet unknown are none of our business, as the API's contract asks of clients.
     """
 
-    __slots__ = ("_done", "_ending", "_events", "_lost", "_tail", "_voice")
+    REFUSALS = frozenset({"refusal"})
+    TOOL_CALLS = frozenset({"tool_use", "pause_turn"})
 
-    def __init__(self, answer_bytes_max: int, event_bytes_max: int) -> None:
-        self._tail = TextTail(bytes_max=answer_bytes_max)
-        self._events = EventStream(event_bytes_max=event_bytes_max)
+    def __init__(self, answer_bytes_max: int) -> None:
+        super().__init__(answer_bytes_max)
         self._voice = _Voice()
-        self._ending = _Ending()
-        self._done = False
-        self._lost = False
 
-    def feed(self, chunk: bytes) -> None:
-        for name, data in self._events.feed(chunk):
-            self._take(name, data.strip())
+    def read_body(self, body: bytes) -> None:
+        message = readable(_answer_message, body) or _AnswerMessage()
+        self._begin(message)
+        self.finish_reason = message.stop_reason
+        for block in message.content or ():
+            self._block(block)
+            self.lost |= block.is_hole
+        self.lost |= message.error is not None or message.type == "error" or message.content is None
+        self.ended = True
 
-    def end(self) -> Answer:
-        for name, data in self._events.end():
-            self._take(name, data.strip())
-        finished = self._done or self._ending.stop_reason is not None
-        return self._ending.answer(self._tail.text(), finished and not self._lost and not self._events.oversize)
-
-    def _take(self, name: str, data: str) -> None:
-        if self._done or not data:
-            return
-        event = _read(_event, data.encode())
+    def read_event(self, name: str, data: str) -> None:
+        event = self.decoded(_event, name, data)
         if event is None:
-            self._lost |= self._ending.stop_reason is None or name == "error"
             return
         kind = event.type or name
-        self._lost |= "error" in (kind, name) or event.error is not None
+        self.lost |= "error" in (kind, name) or event.error is not None
         match kind:
             case "message_start" if event.message is not None:
-                self._ending.id = event.message.id
-                self._ending.count(event.message.usage)
+                self._begin(event.message)
             case "content_block_start" if event.content_block is not None:
                 self._block(event.content_block)
             case "content_block_delta" if event.delta is not None:
                 self._delta(event.delta)
             case "message_delta":
-                self._ending.count(event.usage)
-                self._ending.stop_reason = (event.delta and event.delta.stop_reason) or self._ending.stop_reason
+                self.count(event.usage)
+                self.finish_reason = (event.delta and event.delta.stop_reason) or self.finish_reason
             case "message_stop":
-                self._done = True
+                self.ended = True
+
+    def _begin(self, message: _AnswerMessage) -> None:
+        self.answer_id = text_or_none(message.id)
+        self.count(message.usage)
 
     def _block(self, block: _Piece) -> None:
         text = block.text if block.type == "text" and isinstance(block.text, str) else ""
-        self._tail.append(self._voice.block(block.type, text))
+        self.tail.append(self._voice.block(block.type, text))
 
     def _delta(self, delta: _Piece) -> None:
-        self._lost |= delta.is_hole
+        self.lost |= delta.is_hole
         if delta.type == "text_delta" and not delta.is_hole:
-            self._tail.append(self._voice.say(delta.text))
+            self.tail.append(self._voice.say(delta.text))

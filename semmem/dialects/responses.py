@@ -16,13 +16,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from semmem.dialects import AnswerReader, Malformed
-from semmem.dialects.bounded import BoundedBody, TextTail
+from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for
 from semmem.dialects.json_splice import (
     UNREADABLE,
     Edit,
     JsonObject,
     cut_members,
-    decode_repaired,
     insert_element,
     insert_member,
     read_object,
@@ -30,9 +29,8 @@ from semmem.dialects.json_splice import (
     splice,
 )
 from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, controls, field_of, model_of, name_of, object_of
-from semmem.dialects.sse import EventStream
 from semmem.dialects.text_merge import merge_before, merge_behind, merge_into_message, string_token
-from semmem.memory import Answer, Conversation, Injection, Message, Role
+from semmem.memory import Conversation, Injection, Message, Role
 
 T = TypeVar("T")
 
@@ -119,14 +117,7 @@ class Responses:
         return ResponsesRequest(source, items, conversation)
 
     def reader(self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int) -> AnswerReader | None:
-        """A reader of JSON or SSE answers, or None for another content type (its parameters are ignored)."""
-        match content_type.partition(";")[0].strip().lower():
-            case "application/json":
-                return _JsonReader(answer_bytes_max, body_bytes_max)
-            case "text/event-stream":
-                return _StreamReader(answer_bytes_max, body_bytes_max)
-            case _:
-                return None
+        return reader_for(content_type, ResponsesAnswer(answer_bytes_max), body_bytes_max=body_bytes_max)
 
 
 class ResponsesRequest:
@@ -321,7 +312,6 @@ def _seams(items: Sequence[_Item]) -> list[bool]:
 # --- reading an answer -----------------------------------------------------------------------------------------------
 
 _PROPER_ENDS = frozenset({"completed", "max_output_tokens", "content_filter"})
-_REFUSALS = frozenset({"content_filter", "invalid_prompt", "image_content_policy_violation"})
 _CLIENTS_CALLS = frozenset(
     {"function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call"}
     | {"mcp_approval_request"}
@@ -333,18 +323,13 @@ class _Details(msgspec.Struct, gc=False):
     reason: str | None = None
 
 
-class _Usage(msgspec.Struct, gc=False):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-
-
 class _Response(msgspec.Struct):
     id: str | None = None
     status: str | None = None
     error: Any = None
     incomplete_details: _Details | None = None
     output: list[_Item] | None = None
-    usage: _Usage | None = None
+    usage: Usage | None = None
 
     @property
     def finish_reason(self) -> str | None:
@@ -352,11 +337,6 @@ class _Response(msgspec.Struct):
         code = self.error.get("code") if isinstance(self.error, dict) else None
         why = self.incomplete_details.reason if self.incomplete_details else None
         return (code if isinstance(code, str) else None) or why or self.status
-
-    @property
-    def calls_tool(self) -> bool:
-        """Whether the client has to do something; tools that the provider runs itself are done by now."""
-        return any(item.type in _CLIENTS_CALLS for item in self.output or ())
 
     def text(self) -> str | None:
         """The visible text of all messages, a line end between two parts; None when there is no readable output."""
@@ -369,7 +349,7 @@ class _Response(msgspec.Struct):
         return "\n".join(part for part in parts if part)
 
 
-class _Event(msgspec.Struct):
+class _ResponseEvent(msgspec.Struct):
     type: str = ""
     response: _Response | None = None
     output_index: int | None = None
@@ -381,112 +361,73 @@ class _Event(msgspec.Struct):
 
 
 _response = msgspec.json.Decoder(_Response)
-_event = msgspec.json.Decoder(_Event)
+_event = msgspec.json.Decoder(_ResponseEvent)
 
 
-def _readable(decoder: msgspec.json.Decoder[T], text: bytes) -> T | None:
-    try:
-        return decode_repaired(decoder, text)[0]
-    except UNREADABLE:
-        return None
+class ResponsesAnswer(AnswerBuilder):
+    """Refusals, reasoning and calls are not text: such an answer is complete and empty.
 
-
-def _answer(response: _Response, text: str, *, whole: bool) -> Answer:
-    finish_reason, usage = response.finish_reason, response.usage
-    return Answer(
-        text=text,
-        complete=whole and response.error is None and finish_reason in _PROPER_ENDS,
-        finish_reason=finish_reason,
-        filtered=finish_reason in _REFUSALS,
-        input_tokens=usage.input_tokens if usage else None,
-        output_tokens=usage.output_tokens if usage else None,
-        answer_id=response.id or None,
-        calls_tool=response.calls_tool,
-    )
-
-
-class _JsonReader:
-    """A whole body. Refusals, reasoning and calls are not text: such an answer is complete and empty."""
-
-    __slots__ = ("_body", "_tail")
-
-    def __init__(self, answer_bytes_max: int, body_bytes_max: int) -> None:
-        self._tail = TextTail(bytes_max=answer_bytes_max)
-        self._body = BoundedBody(bytes_max=body_bytes_max)
-
-    def feed(self, chunk: bytes) -> None:
-        self._body.append(chunk)
-
-    def end(self) -> Answer:
-        response = _readable(_response, self._body.whole()) or _Response()
-        text = response.text()
-        self._tail.append(text or "")
-        return _answer(response, self._tail.text(), whole=text is not None or response.output == [])
-
-
-class _StreamReader:
-    """A stream of events, up to the one that ends the response.
-
-    That one repeats the whole output. Where it does, its word counts and no hole in the deltas matters; where it does
-    not, an event that cannot be read before it makes the answer incomplete.
+    A stream's last event repeats the whole output. Where it does, its word counts and no hole in the deltas matters;
+    where it does not, an event that cannot be read before it makes the answer incomplete.
     """
 
-    __slots__ = ("_answer_bytes_max", "_events", "_final", "_id", "_lost", "_part", "_tail")
+    REFUSALS = frozenset({"content_filter", "invalid_prompt", "image_content_policy_violation"})
 
-    def __init__(self, answer_bytes_max: int, event_bytes_max: int) -> None:
-        self._answer_bytes_max = answer_bytes_max
-        self._tail = TextTail(bytes_max=answer_bytes_max)
-        self._events = EventStream(event_bytes_max=event_bytes_max)
-        self._final: _Response | None = None
-        self._id: str | None = None
+    def __init__(self, answer_bytes_max: int) -> None:
+        super().__init__(answer_bytes_max)
+        self._final = _Response()
+        self._repeats_all = False
         self._part: tuple[int | None, int | None] | None = None
-        self._lost = False
 
-    def feed(self, chunk: bytes) -> None:
-        for name, data in self._events.feed(chunk):
-            self._take(name, data.strip())
+    @property
+    def complete(self) -> bool:
+        intact = self._repeats_all or not self.lost
+        return intact and self._final.error is None and self.finish_reason in _PROPER_ENDS
 
-    def end(self) -> Answer:
-        for name, data in self._events.end():
-            self._take(name, data.strip())
-        final = self._final or _Response()
-        final.id = final.id or self._id
-        text = final.text()
-        if text:
-            self._tail = TextTail(bytes_max=self._answer_bytes_max)
-            self._tail.append(text)
-        intact = not (self._lost or self._events.oversize)
-        return _answer(final, self._tail.text(), whole=intact or text is not None)
+    @property
+    def calls_tool(self) -> bool:
+        """Whether the client has to do something; tools that the provider runs itself are done by now."""
+        return any(item.type in _CLIENTS_CALLS for item in self._final.output or ())
 
-    def _take(self, name: str, data: str) -> None:
-        if self._final is not None or not data or data == "[DONE]":
+    def read_body(self, body: bytes) -> None:
+        response = readable(_response, body) or _Response()
+        self._end(response)
+        self.lost = response.output != []
+
+    def read_event(self, name: str, data: str) -> None:
+        if data == "[DONE]":
             return
-        event = _readable(_event, data.encode())
-        if event is None:
-            self._lost = True
-            event = _Event()
-        self._event(event, event.type or name)
-
-    def _event(self, event: _Event, kind: str) -> None:
+        event = self.decoded(_event, name, data) or _ResponseEvent()
+        kind = event.type or name
         if event.response is not None:
-            self._id = event.response.id or self._id
+            self.answer_id = event.response.id or self.answer_id
         if kind == "error" or event.error is not None:
-            self._final = _Response(error=event.error or {"code": event.code})
+            self._end(_Response(error=event.error or {"code": event.code}))
         elif kind == "response.output_text.delta":
             self._append(event, event.delta)
         elif kind == "response.output_text.done" and self._part != (event.output_index, event.content_index):
             self._append(event, event.text)  # a server that streams whole parts
         elif kind in _FINAL:
-            self._final = event.response or _Response()
-            self._final.status = self._final.status or kind.removeprefix("response.")
+            final = event.response or _Response()
+            final.status = final.status or kind.removeprefix("response.")
+            self._end(final)
 
-    def _append(self, event: _Event, piece: Any) -> None:
+    def _end(self, response: _Response) -> None:
+        text = response.text()
+        if text:
+            self.tail.clear()
+            self.tail.append(text)
+        self._final, self._repeats_all, self.ended = response, text is not None, True
+        self.finish_reason, self.answer_id = response.finish_reason, response.id or self.answer_id
+        self.count(response.usage)
+
+    def _append(self, event: _ResponseEvent, piece: Any) -> None:
         if not isinstance(piece, str):
-            self._lost = True
+            self.lost = True
             return
         part = (event.output_index, event.content_index)
         if piece and self._part not in (None, part):
-            self._tail.append("\n")
+            self.tail.append("\n")
         if piece:
             self._part = part
-        self._tail.append(piece)
+        self.tail.append(piece)

@@ -140,9 +140,9 @@ class ExternalProcessor:
         refusal = self._exchange.refuses(head, body_follows=not first.request_headers.end_of_stream)
         if refusal is not None:
             self._count(refusal, started)
-            await stream.write(headers_reply(head, self._exchange, refusal))
+            await stream.write(headers_reply(head.own_headers, refusal))
             return
-        await stream.write(headers_reply(head, self._exchange, None))
+        await stream.write(headers_reply(head.own_headers, None))
         message = await stream.read()
         if message is grpc.aio.EOF:
             return

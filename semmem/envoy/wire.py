@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from google.protobuf import struct_pb2
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
-from semmem.exchange import Exchange, RequestResult
+from semmem.exchange import RequestResult
 from semmem.request.head import RequestHead, read_headers
 from semmem.turns.observation import Ticket
 
@@ -85,11 +86,11 @@ def read_ticket(message: pb.ProcessingRequest) -> Ticket | None:
     return Ticket(turn_id=str(fields["turn"]), dialect=str(fields.get("dialect", "")), earlier=earlier)
 
 
-def headers_reply(head: RequestHead, exchange: Exchange, refusal: RequestResult | None) -> pb.ProcessingResponse:
+def headers_reply(own_headers: Sequence[str], refusal: RequestResult | None) -> pb.ProcessingResponse:
     """Remove semmem's own headers; when the body is not wanted, say so and why."""
     reply = pb.ProcessingResponse(request_headers=pb.HeadersResponse())
-    if own := exchange.own_headers(head):
-        reply.request_headers.response.header_mutation.remove_headers.extend(own)
+    if own_headers:  # without any the reply stays empty
+        reply.request_headers.response.header_mutation.remove_headers.extend(own_headers)
     if refusal is not None:
         # both body modes, always: an override has no "unchanged" for them
         reply.mode_override.request_body_mode = pb.ProcessingMode.NONE

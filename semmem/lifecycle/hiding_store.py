@@ -10,19 +10,20 @@ from semmem.lifecycle.marks import Marks
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import Erased
 from semmem.ports.store import Store
+from semmem.ports.store_wrapper import StoreWrapper
 
 HITS_MAX = 10_000
 """So many hits are asked for at most while hidden ones stand before them; Milvus gives 16,384."""
 
 
-class HidingStore:
+class HidingStore(StoreWrapper):
     """A Store around ``store``, which goes on showing everything to whoever has to remove it.
 
     ``put`` raises Erased for what ``marks`` cover. The other users pay a look into a dictionary.
     """
 
     def __init__(self, store: Store, marks: Marks) -> None:
-        self._store = store
+        super().__init__(store)
         self._marks = marks
         self._putting: dict[str, set[asyncio.Future[None]]] = {}
 
@@ -32,15 +33,7 @@ class HidingStore:
         if self._marks.cover(memory):
             raise Erased("said before its scope was erased")
         async with self._under_way(scope.user):
-            await self._store.put(scope, memory)
-
-    async def forget(self, scope: Scope, memory_id: str) -> bool:
-        return await self._store.forget(scope, memory_id)
-
-    async def forget_scope(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
-    ) -> int:
-        return await self._store.forget_scope(scope, types=types, said_until=said_until)
+            await super().put(scope, memory)
 
     async def puts_ended(self, user: str) -> None:
         """Return when the user's writes that are under way now have ended, however they did."""
@@ -74,41 +67,30 @@ class HidingStore:
         """As the port says: asks for more while hidden hits take others' places."""
         asked = limit
         while True:
-            hits = await self._store.search(scope, vector, limit=asked, now=now, types=types, fresh=fresh)
+            hits = await super().search(scope, vector, limit=asked, now=now, types=types, fresh=fresh)
             shown = [hit for hit in hits if not self._marks.cover(hit.memory)]
             if len(shown) >= limit or len(hits) < asked or len(shown) == len(hits) or asked == HITS_MAX:
                 return shown[:limit]
             asked = min(4 * asked, HITS_MAX)
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
-        memory = await self._store.get(scope, memory_id)
+        memory = await super().get(scope, memory_id)
         return None if memory is None or self._marks.cover(memory) else memory
 
     async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
         if not self._marks.any_of(scope.user):
-            return await self._store.count(scope, types=types)
+            return await super().count(scope, types=types)
         return len(await self._shown(scope, types))
 
     async def _shown(self, scope: Scope, types: Sequence[MemoryType]) -> Sequence[Memory]:
-        number = await self._store.count(scope, types=types)
-        found = await self._store.list(scope, types=types, limit=number) if number else []
+        number = await super().count(scope, types=types)
+        found = await super().list(scope, types=types, limit=number) if number else []
         return [memory for memory in found if not self._marks.cover(memory)]
 
     async def list(
         self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
     ) -> list[Memory]:
         if not self._marks.any_of(scope.user):
-            found = await self._store.list(scope, types=types, limit=limit, offset=offset)
+            found = await super().list(scope, types=types, limit=limit, offset=offset)
             return [memory for memory in found if not self._marks.cover(memory)]
         return [*await self._shown(scope, types)][max(offset, 0) :][: max(limit, 0)]
-
-    # --- passed on ---------------------------------------------------------------------------------------------------
-
-    async def open(self) -> None:
-        await self._store.open()
-
-    async def close(self) -> None:
-        await self._store.close()
-
-    async def health(self) -> None:
-        await self._store.health()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from semmem.memory import Fact, Scope, Turn
+from semmem.memory import Fact, Scope, Turn, TurnEnding
 from semmem.ports.learning import Batch, BatchRules, WaitingSession
 
 
@@ -14,9 +14,8 @@ from semmem.ports.learning import Batch, BatchRules, WaitingSession
 class TurnClosed:
     """The second half of a turn: how the answer ended.
 
-    ``status`` is ``answered``, ``answer_lost`` (incomplete, not 2xx, unreadable), or ``refused`` (4xx or filtered:
-    nothing may be learnt from this turn), or ``continues`` (an answer that only calls a tool: the turn stays open).
-    ``answer`` is given only with ``answered``. ``answer_id`` is the API's name for the answer, if it has one.
+    ``status`` is any but ``unknown_encoding``. ``answer`` is given only with ``answered``. ``answer_id`` is the API's
+    name for the answer, if it has one.
 
     ``declined`` and ``erased`` are of no turn, and ``turn_id`` is the bare place of a message, ``<message
     id>.<ordinal>``: it was seen and is not to be kept, and the answer to it is not given; or it was said at
@@ -24,7 +23,7 @@ class TurnClosed:
     """
 
     turn_id: str
-    status: str
+    status: TurnEnding
     closed_at: float
     answer: str | None = None
     finish_reason: str | None = None

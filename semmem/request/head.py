@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+OWN_HEADER_PREFIX = "x-semmem-"
+LENGTH_DIGITS_MAX = 18
+"""More digits than any body has; a header may have thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,24 @@ class RequestHead:
     def first_header(self, names: tuple[str, ...]) -> str | None:
         """The value of the first of these headers that has one."""
         return next((value for name in names if (value := self.header(name))), None)
+
+    @property
+    def own_headers(self) -> list[str]:
+        """Names of semmem's own request headers: they are read here, and the model's API never sees them."""
+        return [name for name in self.headers if name.startswith(OWN_HEADER_PREFIX)]
+
+    @property
+    def is_encoded(self) -> bool:
+        """Whether the body is compressed, or otherwise not as it is written."""
+        return (self.header("content-encoding") or "identity").lower() != "identity"
+
+    @property
+    def announced_bytes(self) -> float:
+        """The body's announced length; 0 when nothing sensible is announced, infinite when it has too many digits."""
+        length = self.header("content-length") or ""
+        if not (length.isascii() and length.isdigit()):
+            return 0
+        return int(length) if len(length) <= LENGTH_DIGITS_MAX else math.inf
 
     def metadata_at(self, path: tuple[str, ...]) -> Any:
         """The value at a namespace and the keys below it; None for an empty path and where there is none."""

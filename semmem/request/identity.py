@@ -61,6 +61,11 @@ def usable_user(name: str | None, chars_max: int) -> str | None:
     return usable(name) if name and len(name) <= chars_max else None
 
 
+def user_of_key(secret: bytes, key: str) -> str:
+    """The user that an API key stands for: ``key_`` and 40 hexadecimal digits of its HMAC-SHA-256."""
+    return "key_" + hmac.new(secret, key.encode(), hashlib.sha256).hexdigest()[:40]
+
+
 def _user(rules: IdentityRules, head: RequestHead, controls: Controls) -> str | None:
     claim = head.metadata_at((rules.metadata_namespace, *rules.metadata_claim))
     if isinstance(claim, str) and claim:
@@ -69,7 +74,7 @@ def _user(rules: IdentityRules, head: RequestHead, controls: Controls) -> str | 
     if sent:
         return user
     if rules.api_key_secret is not None and (key := _api_key(head)):
-        return "key_" + hmac.new(rules.api_key_secret, key.encode(), hashlib.sha256).hexdigest()[:40]
+        return user_of_key(rules.api_key_secret, key)
     return usable_user(controls.claimed_user, rules.name_chars_max) if rules.allow_untrusted_body else None
 
 

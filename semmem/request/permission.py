@@ -16,7 +16,6 @@ OFF_HEADERS = {
     "x-omniroute-no-memory": frozenset({"true", "1", "yes"}),
 }
 ON_HEADER = "x-enable-memory"
-OWN_HEADER_PREFIX = "x-semmem-"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from semmem.text.number_words import CARDINALS, MULTIPLES, ORDINALS
+from semmem.text.times.names import MONTHS, WEEKDAYS
+
 KINDS = ("time", "number", "place", "person", "name")
 
 _WANTS = {
@@ -20,17 +23,11 @@ _WANTS = {
 _TIMES = frozenset(
     (
         "yesterday today tonight tomorrow last next ago since recently weekend week weeks month months year years day"
-        " days morning evening summer winter spring fall autumn january february march april may june july august"
-        " september october november december monday tuesday wednesday thursday friday saturday sunday"
+        " days morning evening summer winter spring fall autumn"
     ).split()
-)
+).union(MONTHS, WEEKDAYS)
 _DATE = re.compile(r"(?:19|20)\d\d|\d+(?:st|nd|rd|th)")
-_NUMBERS = frozenset(
-    (
-        "one two three four five six seven eight nine ten eleven twelve dozen hundred thousand couple several once"
-        " twice first second third fourth half"
-    ).split()
-)
+_NUMBERS = frozenset("dozen couple several once twice half".split()).union(CARDINALS, ORDINALS, MULTIPLES)
 _PLACES = frozenset(
     (
         "country city town beach park school shelter studio store mountain museum home house street church gym office"

@@ -11,7 +11,9 @@ from itertools import islice
 import numpy as np
 
 from semmem.memory import Hit, MemoryStatus, Vector
+from semmem.text.number_words import CARDINALS, MULTIPLES, ORDINALS
 from semmem.text.screening import readable
+from semmem.text.times.names import MONTHS, WEEKDAYS
 
 RECENCY_WEIGHT = 0.03
 IMPORTANCE_WEIGHT = 0.03
@@ -30,11 +32,9 @@ _NO_CUTS: Mapping[str, str] = {}
 _WORD = re.compile(r"[^\W_]+(?:[.,:]\d+)*")
 _NAME = re.compile(r"(?<=\s)[A-Z][^\W_]*")
 _TELLING = frozenset(
-    "not no never none nor without cannot dislikes hates stopped quit former ex before after until anymore"
-    " one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand million"
-    " monday tuesday wednesday thursday friday saturday sunday january february march april may june july august"
-    " september october november december am pm first second third last next left right".split(" ")
-)
+    "not no never none nor without cannot dislikes hates stopped quit former ex before after until anymore am pm last"
+    " next left right".split()
+).union(CARDINALS, ORDINALS, MULTIPLES, MONTHS, WEEKDAYS)
 _NEGATION = re.compile(r"n't\b")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？\n])\s*")
 _ASKS = re.compile(

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 
+from semmem.text.number_words import CARDINALS
+
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_CJK}]+|[^\W\d_{_CJK}]+(?:['’][^\W\d_{_CJK}]+)*")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:\s?(?:k|thousand|m|million)\b)?", re.IGNORECASE)
@@ -20,12 +22,7 @@ _CLAUSE = re.compile(
 )
 _SENTENCE_START = re.compile(r"(?:^|[.!?]\s+|\n\s*)[\"'(]*$")
 
-_UNITS = """
-two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen
-"""
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_SPELLED = {word: value for value, word in enumerate(_UNITS.split(), start=2)}
-_SPELLED.update({word: 10 * value for value, word in enumerate(_TENS.split(), start=2)})
+_SPELLED = {word: value for word, value in CARDINALS.items() if value > 1}  # a lone "one" is a pronoun
 
 _NEGATIVE = re.compile(
     r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|\w+n['’]t|dont|doesnt|cant|wont|"

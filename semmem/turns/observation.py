@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from semmem.dialects import AnswerReader
-from semmem.memory import Answer
+from semmem.memory import Answer, TurnEnding
 from semmem.turns.encodings import Decoder, Undecodable
 
 
@@ -31,7 +31,7 @@ class Observation:
         status: int,
         decoder: Decoder | None,
         reader: AnswerReader | None,
-        close: Callable[[Ticket, str, Answer | None], None],
+        close: Callable[[Ticket, TurnEnding, Answer | None], None],
     ) -> None:
         self._ticket = ticket
         self._status = status
@@ -52,21 +52,21 @@ class Observation:
         except Undecodable:
             self._reader = None
 
-    def end(self) -> str:
-        """Close the turn; how it ended, in one word."""
+    def end(self) -> TurnEnding:
+        """Close the turn; how it ended."""
         answer = self._reader.end() if self._reader is not None else None
-        status = self._ended(answer)
-        self._close(self._ticket, status, answer)
-        return status
+        ending = self._ending(answer)
+        self._close(self._ticket, ending, answer)
+        return ending
 
-    def _ended(self, answer: Answer | None) -> str:
+    def _ending(self, answer: Answer | None) -> TurnEnding:
         if 400 <= self._status < 500:
-            return "refused"
+            return TurnEnding.REFUSED
         if self._decoder is None and 200 <= self._status < 300:
-            return "unknown_encoding"
+            return TurnEnding.UNKNOWN_ENCODING
         if answer is not None and answer.filtered:
-            return "refused"
+            return TurnEnding.REFUSED
         if answer is None or not answer.complete:
-            return "answer_lost"
+            return TurnEnding.ANSWER_LOST
         # a call of a tool is not yet the answer: the same turn goes on in the client's next request
-        return "answered" if answer.text and not answer.calls_tool else "continues"
+        return TurnEnding.ANSWERED if answer.text and not answer.calls_tool else TurnEnding.CONTINUES

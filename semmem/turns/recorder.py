@@ -12,8 +12,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import Protocol
 
-from semmem.memory import Conversation, Role, Scope, Turn
+from semmem.memory import Answer, Conversation, Role, Scope, Turn, TurnEnding
 from semmem.ports.journal import TurnClosed
+from semmem.ports.names import bounded, usable
 from semmem.text.digest import digest
 from semmem.turns.ids import session_key, turn_id
 from semmem.turns.observation import Ticket
@@ -102,7 +103,23 @@ class Turns:
         elif any(message.role is Role.USER for message in conversation.messages):
             scope = replace(scope, session=await self._lasting_session(conversation, scope))
             for said in self._recovery.declines(self._messages(conversation, scope), now):
-                self._journal.offer(TurnClosed(said.place, "declined", now))
+                self._journal.offer(TurnClosed(said.place, TurnEnding.DECLINED, now))
+
+    def close(self, ticket: Ticket, ending: TurnEnding, answer: Answer | None, now: float) -> None:
+        """Offer to the journal how the answer to a ticket's turn ended, for that turn and the earlier ones with it."""
+        name = bounded(answer.answer_id) if answer is not None else None
+        if name:
+            self._sessions.closed(ticket.turn_id, name)
+        if ending is TurnEnding.UNKNOWN_ENCODING:  # a word of its own for the operator only
+            ending = TurnEnding.ANSWER_LOST
+        goes_on = ending is TurnEnding.CONTINUES
+        if goes_on and not name:
+            return
+        for earlier in () if goes_on else ticket.earlier:
+            self._journal.offer(TurnClosed(earlier, ending, now))
+        text = storable(answer.text) if answer is not None and ending is TurnEnding.ANSWERED else None
+        reason = usable(answer.finish_reason) if answer is not None else None
+        self._journal.offer(TurnClosed(ticket.turn_id, ending, now, text, reason, name))
 
     # --- what the request brings -------------------------------------------------------------------------------------
 
@@ -182,17 +199,17 @@ class Turns:
         for said in before:
             if answer and self._was_kept(said):
                 closed = turn_id(newest.scope, said.ordinal, said.text)
-                self._close(closed, answer if said is before[0] else "", newest.opened_at, status="answered")
+                self._close(closed, answer if said is before[0] else "", newest.opened_at, TurnEnding.ANSWERED)
 
     def _was_kept(self, said: UserMessage) -> bool:
         """Not what was declined: neither is its answer kept."""
         known = self._recovery.seen.here(said)
         return said.ordinal in known.journalled and not known.is_declined(said.ordinal)
 
-    def _close(self, turn_id: str, answer: str, at: float, status: str = "") -> None:
-        status = status or ("answered" if answer else "answer_lost")
+    def _close(self, turn_id: str, answer: str, at: float, ending: TurnEnding | None = None) -> None:
+        ending = ending or (TurnEnding.ANSWERED if answer else TurnEnding.ANSWER_LOST)
         tail = storable(answer[-self._answer_bytes_max :]) if answer else None
-        self._journal.offer(TurnClosed(turn_id, status, at, answer=tail))
+        self._journal.offer(TurnClosed(turn_id, ending, at, answer=tail))
 
 
 def _kept_by_api(conversation: Conversation) -> bool:

@@ -20,7 +20,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.backends.milvus.embedded import EmbeddedMilvus
 from semmem.backends.worker_process import WorkerProcess
 from semmem.background import DriftLoop, JournalWriter, Learner, OffloadThreads, Tasks
-from semmem.config.settings import HttpListenerSection as HttpSettings
+from semmem.config.listeners_section import HttpListenerSection as HttpSettings
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.envoy.service import ExternalProcessor
@@ -36,10 +36,10 @@ from semmem.ports.learning import Batch
 from semmem.ports.store import Purgeable, Store, Sweepable
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.counting import Counting
-from semmem.telemetry.metering import MeteredEmbedder, MeteredStore
+from semmem.telemetry.metering import MeteredEmbedder
 from semmem.telemetry.metrics import Metrics
+from semmem.telemetry.observed_store import ObservedStore
 from semmem.telemetry.page import MetricsPage
-from semmem.telemetry.watched_store import WatchedStore
 from semmem.turns.sessions import Sessions
 from semmem.wiring import doors as assembly_api
 from semmem.wiring import erasure as assembly_erasure
@@ -169,7 +169,7 @@ class App:
         reranker = assembly.reranker(settings, self.metrics)
         if reranker is not None:
             stack.push_async_callback(reranker.close)
-        self._hidden = assembly_erasure.hidden(self._watched(store))
+        self._hidden = assembly_erasure.hidden(self._observed(store))
         worker = WorkerProcess()
         stack.push_async_callback(worker.close)
         return Backends(
@@ -182,9 +182,9 @@ class App:
             worker=worker,
         )
 
-    def _watched(self, store: Store) -> Store:
+    def _observed(self, store: Store) -> Store:
         """Below the hot memories: nothing runs between what tool loops are told here and what changes there."""
-        return WatchedStore(MeteredStore(store, self.metrics, self._settings.memory.backend), self._blocks.changed)
+        return ObservedStore(store, self.metrics, self._settings.memory.backend, [self._blocks.changed])
 
     def _make_store(self, signature: str) -> Store:
         if self._settings.memory.backend == "in_process":

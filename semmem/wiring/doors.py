@@ -7,7 +7,7 @@ from functools import partial
 
 from fastapi import APIRouter, FastAPI
 
-from semmem.config import settings as sections
+from semmem.config.listeners_section import HttpListenerSection
 from semmem.config.settings import Settings
 from semmem.extraction.screen import Ruling, screen_text
 from semmem.management.api import May, create_api
@@ -72,7 +72,7 @@ def write_screen(settings: Settings, announce: Announce) -> WriteScreen:
     return WriteScreen(screening, announce=announce)
 
 
-def http_listener(application: object, where: sections.HttpListenerSection) -> HttpListener:
+def http_listener(application: object, where: HttpListenerSection) -> HttpListener:
     return HttpListener(
         application, where.address, connections_max=where.connections_max, head_timeout_s=where.head_timeout_s
     )

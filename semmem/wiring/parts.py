@@ -23,12 +23,13 @@ from semmem.backends.models.openai import OpenAIModel
 from semmem.backends.models.rerank import HttpReranker
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import JournalWriter, Learner
-from semmem.config.memory_section import MilvusSection
-from semmem.config.settings import ExternalModel, Settings
+from semmem.config.milvus_section import MilvusSection
+from semmem.config.models_section import ExternalModel
+from semmem.config.settings import Settings
 from semmem.dialects.reading import ReadingLimits
 from semmem.envoy.service import DoorLimits, MessageTimeouts
 from semmem.envoy.tls import TlsFiles, server_credentials
-from semmem.exchange import Exchange, ExchangeLimits, Offload
+from semmem.exchange import Exchange, Offload
 from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.drift import DriftWatch
@@ -53,6 +54,7 @@ from semmem.ports.models import LanguageModel, Reranker
 from semmem.ports.store import Store
 from semmem.ports.text_work import TextWork
 from semmem.request.identity import IdentityRules
+from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.context import FENCE_MARKERS, without_tags

@@ -12,7 +12,7 @@ from typing import Any
 from semmem.memory import MemoryStatus
 from tests.canary.ledger import NOBODY, ONE_MEMORY, ONE_PROJECT, Fact, Ledger
 from tests.canary.stack import Stack
-from tests.e2e.harness import SemmemProcess
+from tests.support.harness import SemmemProcess
 
 Json = dict[str, Any]
 

@@ -15,8 +15,8 @@ import httpx
 from tests.canary.ledger import NOBODY, Fact, Ledger
 from tests.canary.model import Asked, Prompts
 from tests.canary.stack import Stack
-from tests.e2e.harness import ADMIN_TOKEN
 from tests.soak.load import DIALECTS
+from tests.support.harness import ADMIN_TOKEN
 
 Json = dict[str, Any]
 

@@ -17,7 +17,7 @@ from semmem.extraction.rules import facts_in
 from semmem.extraction.rules.describe import Described
 from tests.canary.ledger import ONE_MEMORY, Ledger
 from tests.faults.loops import loop_thread
-from tests.scripted_llm import Body, ScriptedLLM
+from tests.support.scripted_llm import Body, ScriptedLLM
 
 Json = dict[str, Any]
 

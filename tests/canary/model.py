@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from demo.model import Received, StandIn, server_for
 from tests.canary.ledger import Fact, Ledger
-from tests.e2e.harness import eventually
+from tests.support.harness import eventually
 
 BLOCK = re.compile(r"<semmem-memory\b.*?</semmem-memory>", re.DOTALL)
 """semmem's block, wherever it stands in a request and whatever its opening carries besides its name."""
@@ -68,8 +68,8 @@ class Overheard(StandIn):
         super().__init__(requests_max=8, token_delay_s=token_delay_s)
         self._heard = heard
 
-    async def _keep(self, request: Request) -> Received:
-        received = await super()._keep(request)
+    async def keep(self, request: Request) -> Received:
+        received = await super().keep(request)
         self._heard(received)
         return received
 

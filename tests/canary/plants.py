@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from tests.canary.ledger import Fact, Ledger
 from tests.canary.sentences import STORED
-from tests.e2e.harness import SemmemProcess
+from tests.support.harness import SemmemProcess
 
 Place = tuple[int, int, int]
 """Who sees it, whose it is, and which of theirs."""

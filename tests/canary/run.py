@@ -24,7 +24,7 @@ from tests.canary.plants import PLANTS, Place
 from tests.canary.plays import Plays, cards
 from tests.canary.stack import ShippedSidecar, Stack, config, soon_healthy
 from tests.canary.words import Words
-from tests.e2e.harness import envoy_process
+from tests.support.harness import envoy_process
 
 CONNECTIONS = 8
 SAY_EVERY_S = 15.0

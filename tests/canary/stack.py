@@ -15,8 +15,8 @@ import yaml
 
 from demo.processes import Child
 from demo.stack import HOME
-from tests.e2e.harness import PATIENT, EnvoyProcess, eventually, merged, semmem_config
 from tests.faults.sidecar import Sidecar
+from tests.support.harness import PATIENT, EnvoyProcess, eventually, merged, semmem_config
 
 HEALTH_INTERVAL = "0.3s"
 """Of Envoy's health checks: shorter than shipped, so that a restarted semmem is soon used again."""

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from semmem.background import DriftLoop, JournalWriter, Learner, Tasks
-from semmem.memory import Forgetting, Scope, Turn
+from semmem.memory import Forgetting, Scope, Turn, TurnEnding
 from semmem.ports.errors import JournalError, StoreUnavailable
 from semmem.ports.journal import Journal, TurnClosed
 from semmem.ports.learning import Batch, BatchRules
@@ -64,7 +64,7 @@ async def test_halves_that_arrive_together_share_a_commit() -> None:
     async with running(writer):
         for name in ("a", "b", "c"):
             assert writer.offer(turn(name))
-        writer.offer(TurnClosed("a", "answered", 2.0, "hi"))
+        writer.offer(TurnClosed("a", TurnEnding.ANSWERED, 2.0, "hi"))
         assert await writer.drained(1.0)
     assert journal.commits == [["a", "b", "c", "a"]]
 
@@ -100,11 +100,11 @@ async def test_erased_halves_are_dropped_and_the_others_are_written() -> None:
     journal = Recording()
     writer = writer_for(journal)
     again = replace(turn("said again"), opened_at=9.0)
-    for half in (turn("a"), TurnClosed("a", "answered", 2.0, "hi"), turn("said again"), again):
+    for half in (turn("a"), TurnClosed("a", TurnEnding.ANSWERED, 2.0, "hi"), turn("said again"), again):
         writer.offer(half)
     other = replace(turn("b"), scope=Scope("v", session="s"))
     writer.offer(other)
-    writer.offer(TurnClosed("b", "answered", 2.0, "hi"))
+    writer.offer(TurnClosed("b", TurnEnding.ANSWERED, 2.0, "hi"))
     assert writer.forget(Forgetting(Scope("u"), 5.0)) == (3, ["a"])
     async with running(writer):
         assert await writer.drained(5.0)
@@ -150,8 +150,8 @@ async def test_a_full_queue_drops_and_counts() -> None:
     assert writer.dropped == 1
 
 
-@pytest.mark.parametrize("status", ["declined", "refused"])
-async def test_a_full_queue_still_takes_what_says_that_words_are_not_to_be_kept(status: str) -> None:
+@pytest.mark.parametrize("status", [TurnEnding.DECLINED, TurnEnding.REFUSED])
+async def test_a_full_queue_still_takes_what_says_that_words_are_not_to_be_kept(status: TurnEnding) -> None:
     writer = writer_for(Recording(), queue_max=2)
     offered: list[Turn | TurnClosed] = [
         turn("a"),
@@ -159,7 +159,7 @@ async def test_a_full_queue_still_takes_what_says_that_words_are_not_to_be_kept(
         *(TurnClosed(f"m.{number}", status, 1.0) for number in range(3)),
     ]
     assert [writer.offer(half) for half in offered] == [True, True, True, True, False]
-    assert not writer.offer(TurnClosed("a", "answered", 1.0, "Noted."))
+    assert not writer.offer(TurnClosed("a", TurnEnding.ANSWERED, 1.0, "Noted."))
     assert len(writer) == 4
 
 

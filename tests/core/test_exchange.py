@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.exchange import Exchange, ExchangeLimits, Offload, Outcome, RequestResult
-from semmem.memory import Answer, Hit, Memory, MemoryType, Message, Scope, Turn, Vector
+from semmem.exchange import Exchange, Offload, RequestResult
+from semmem.memory import Answer, Hit, Memory, MemoryType, Message, Scope, Turn, TurnEnding, Vector
 from semmem.ports.errors import EmbedderError, StoreTimeout, StoreUnavailable
 from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import BatchRules
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules
+from semmem.request.limits import ExchangeLimits
+from semmem.request.outcome import Outcome
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import NO_SOURCES, VerdictRules
 from semmem.retrieval.fence import Fence
@@ -30,7 +32,7 @@ from semmem.turns.encodings import decoder_for
 from semmem.turns.observation import Observation, Ticket
 from semmem.turns.sessions import Sessions
 from tests.core.extraction.fakes import InMemoryJournal
-from tests.fakes import HashEmbedder, hot
+from tests.support.fakes import HashEmbedder, hot
 
 NOW = 1_800_000_000.0
 BUDGET = "User's budget for the Hawaii trip is $10,000"
@@ -496,7 +498,7 @@ def reply(content: str | None, finish_reason: str = "stop") -> list[bytes]:
 async def test_a_whole_answer_closes_the_turn() -> None:
     world = World()
     assert observe(world, reply("It is $10,000.")) == "answered"
-    assert list(world.journal) == [TurnClosed("t1", "answered", NOW, "It is $10,000.", "stop")]
+    assert list(world.journal) == [TurnClosed("t1", TurnEnding.ANSWERED, NOW, "It is $10,000.", "stop")]
 
 
 async def test_a_compressed_answer_closes_the_turn() -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from semmem.exchange import Outcome, RequestResult
+from semmem.exchange import RequestResult
 from semmem.extraction.rules import facts_in
 from semmem.request.head import RequestHead
+from semmem.request.outcome import Outcome
 from semmem.retrieval.context import CLOSING, HEADER, OPENING, without_tags
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.injection_cache import InjectionCache

@@ -11,7 +11,8 @@ import pytest
 
 from semmem.background import OffloadThreads, Tasks
 from semmem.dialects.reading import ReadingLimits
-from semmem.exchange import Outcome, RequestResult
+from semmem.exchange import RequestResult
+from semmem.request.outcome import Outcome
 from semmem.retrieval.context import strip_block
 from semmem.retrieval.recall import RecallRules
 from tests.core.test_exchange import BUDGET, QUESTION, World, prompt

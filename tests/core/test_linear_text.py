@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.text_functions import NEEDLESS, REGISTRY, Call, found
+from tests.support.text_functions import NEEDLESS, REGISTRY, Call, found
 
 SIZES = (1_000, 10_000, 100_000)
 GROWTH_MAX = 25.0

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 import semmem
-from semmem.exchange import Outcome
 from semmem.extraction import work
 from semmem.management.errors import CODES
+from semmem.memory import TurnEnding
+from semmem.request.outcome import Outcome
 from semmem.telemetry.metrics import Metrics
 
 CODE = Path(semmem.__file__).parent
@@ -77,7 +78,13 @@ def first_arguments(tree: ast.AST, name: str) -> set[str]:
 
 
 def turn_endings() -> set[str]:
-    return returned_words(ast.parse((CODE / "turns" / "observation.py").read_text()), "_ended")
+    """The endings that an answer can have: those that its observation may return."""
+    tree = ast.parse((CODE / "turns" / "observation.py").read_text())
+    ending = next(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == "_ending")
+    named = [node for node in ast.walk(ending) if isinstance(node, ast.Attribute)]
+    return {
+        TurnEnding[node.attr] for node in named if isinstance(node.value, ast.Name) and node.value.id == "TurnEnding"
+    }
 
 
 def batch_endings() -> set[str]:

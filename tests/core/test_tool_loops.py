@@ -11,16 +11,18 @@ from typing import Any
 
 import pytest
 
-from semmem.exchange import Outcome, RequestResult
+from semmem.exchange import RequestResult
 from semmem.memory import Memory, Scope
 from semmem.ports.errors import StoreUnavailable
 from semmem.request.head import RequestHead
+from semmem.request.outcome import Outcome
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.context import OPENING
 from semmem.retrieval.injection_cache import InjectionCache
 from semmem.retrieval.recall import RecallRules
-from semmem.telemetry.watched_store import WatchedStore
+from semmem.telemetry.metrics import Metrics
+from semmem.telemetry.observed_store import ObservedStore
 from tests.core.test_exchange import BUDGET, NOW, PATIENT, QUESTION, World
 
 Json = dict[str, Any]
@@ -105,7 +107,7 @@ class Client:
         self.user = user
         self.blocks = InjectionCache(entries_max=10, ttl_s=60)
         self.world = World(blocks=self.blocks, rules=rules, phase_s=20.0, **world)
-        self.store = WatchedStore(self.world.store, self.blocks.changed)
+        self.store = ObservedStore(self.world.store, Metrics(), "test", [self.blocks.changed])
 
     async def send(self, rounds: int, headers: Mapping[str, str] = NO_HEADERS, **members: Any) -> RequestResult:
         return await self.post(self.api.body(self.api.loop(rounds), **members), headers)
@@ -282,7 +284,7 @@ async def test_what_a_gateway_before_this_one_has_put_in_is_left_alone() -> None
 # --- what has gone is not shown --------------------------------------------------------------------------------------
 
 
-CHANGES: dict[str, Callable[[WatchedStore, Memory], Awaitable[object]]] = {
+CHANGES: dict[str, Callable[[ObservedStore, Memory], Awaitable[object]]] = {
     "forgotten": lambda store, memory: store.forget(Scope("alice"), memory.id),
     "all forgotten": lambda store, memory: store.forget_scope(Scope("alice")),
     "written anew": lambda store, memory: store.put(Scope("alice"), memory),
@@ -291,7 +293,7 @@ CHANGES: dict[str, Callable[[WatchedStore, Memory], Awaitable[object]]] = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 async def test_a_memory_that_changed_is_not_repeated(
-    change: Callable[[WatchedStore, Memory], Awaitable[object]],
+    change: Callable[[ObservedStore, Memory], Awaitable[object]],
 ) -> None:
     client = Client()
     await client.asked()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.harness import House, StandInModel, house, stand_in_model
+from tests.support.harness import House, StandInModel, house, stand_in_model
 
 
 @pytest.fixture(scope="session")

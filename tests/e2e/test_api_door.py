@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from tests.e2e.harness import ADMIN_TOKEN, IDENTITY_HEADERS, House
 from tests.e2e.test_bounded_names import rss_mib
+from tests.support.harness import ADMIN_TOKEN, IDENTITY_HEADERS, House
 
 MIB = 1024 * 1024
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.e2e.harness import House, eventually
+from tests.support.harness import House, eventually
 
 MIB = 1024 * 1024
 REQUESTS = 45

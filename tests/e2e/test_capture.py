@@ -16,7 +16,7 @@ import yaml
 from demo.envoy import derive
 from demo.processes import Child
 from demo.stack import HOME, envoy_argv, wait_for_envoy
-from tests.e2e.harness import (
+from tests.support.harness import (
     ENVOY,
     SHIPPED_ENVOY,
     START_S,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import House, Reply, StandInModel, eventually, house
+from tests.support.harness import House, Reply, StandInModel, eventually, house
 
 FACT = "My budget for the Hawaii trip is $10,000"
 QUESTION = "What's my budget for the trip?"

@@ -12,11 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from demo.model import ACKNOWLEDGED, UNKNOWN, answer_to
 from demo.stack import HOME
-from tests.e2e.harness import ENVOY, StandInModel, eventually
+from tests.support.harness import ENVOY, StandInModel, eventually
 
 LAST_LINE = r"semmem demo: ok: start [\d.]+ s, first conversation [\d.]+ s, learnt [\d.]+ s, recalled [\d.]+ s,"
 
@@ -132,18 +129,3 @@ def test_a_user_the_demo_cannot_sign_in_is_refused_before_anything_starts(tmp_pa
     assert code == 1
     assert "USER_ID must match" in printed
     assert not (tmp_path / "data").exists()
-
-
-@pytest.mark.parametrize(
-    ("prompt", "answer"),
-    [
-        (["What's my budget for the trip?"], UNKNOWN),
-        (["My budget for the trip is 5"], ACKNOWLEDGED),
-        (["My cat is old. My budget for the trip is 5.", "What's my budget?"], "My budget for the trip is 5."),
-        (["- [semantic] budget: 5\n- [semantic] my cat is old", "How old is my cat?"], "[semantic] my cat is old"),
-    ],
-)
-def test_the_stand_in_model_is_as_clever_as_its_prompt(prompt: list[str], answer: str) -> None:
-    messages = [{"role": "user", "content": text} for text in prompt]
-
-    assert answer_to(messages).removeprefix("From what I was told: ") == answer

@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 
-from tests.e2e.harness import ADMIN_TOKEN, House, SemmemProcess, StandInModel, eventually, house, semmem_process
-from tests.integration.backends.disk import files_holding
+from tests.support.disk import files_holding
+from tests.support.harness import ADMIN_TOKEN, House, SemmemProcess, StandInModel, eventually, house, semmem_process
 
 NAMES_KEPT_IN: set[str] = set()
 """Where the name of a forgotten user may be found: which sessions must not be summed up again."""

@@ -6,7 +6,7 @@ import threading
 import time
 from pathlib import Path
 
-from tests.e2e.harness import Reply, StandInModel, house
+from tests.support.harness import Reply, StandInModel, house
 
 CLIENTS = 6
 

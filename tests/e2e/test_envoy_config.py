@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from demo.envoy import derive
-from tests.e2e.harness import ENVOY, IDENTITY_HEADERS, SHIPPED_ENVOY, Json
+from tests.support.harness import ENVOY, IDENTITY_HEADERS, SHIPPED_ENVOY, Json
 
 UPSTREAMS = [
     "http://127.0.0.1:8000",

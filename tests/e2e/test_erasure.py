@@ -11,8 +11,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.e2e.harness import ADMIN_TOKEN, House, SemmemProcess, StandInModel, eventually, house, semmem_process
 from tests.e2e.test_degradation import store_process
+from tests.support.harness import ADMIN_TOKEN, House, SemmemProcess, StandInModel, eventually, house, semmem_process
 
 FACT = "My budget for the Hawaii trip is $10,000"
 ROUNDS = 40

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.harness import House, StandInModel, envoy_process, eventually, semmem_process
+from tests.support.harness import House, StandInModel, envoy_process, eventually, semmem_process
 
 FACT = "My budget for the Hawaii trip is $10,000"
 SEAT = "I prefer window seats on long flights."

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.core.dialects.injected_pieces import BLOCK, bodies_before
 from tests.core.dialects.test_chat_request import MESSAGES, OTHER_NAMES, OWN, SPACE
-from tests.e2e.harness import House
+from tests.support.harness import House
 
 FACT = "My budget for the Hawaii trip is $10,000"
 QUESTION = '{"role":"user", "content": "What\'s my budget for the trip?"}'

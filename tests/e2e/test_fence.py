@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from semmem.retrieval.context import CLOSING, HEADER, OPENING
-from tests.e2e.harness import House
+from tests.support.harness import House
 
 Json = dict[str, Any]
 FACT = "My budget for the Hawaii trip is $10,000"

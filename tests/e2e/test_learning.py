@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.harness import House, Json, StandInModel, eventually, house
+from tests.support.harness import House, Json, StandInModel, eventually, house
 
 FACT = "My budget for the Hawaii trip is $10,000"
 QUESTION = "What's my budget for the trip?"

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.e2e.harness import House, StandInModel, eventually, house
-from tests.scripted_llm import Body, Reply, ScriptedLLM
+from tests.support.harness import House, StandInModel, eventually, house
+from tests.support.scripted_llm import Body, Reply, ScriptedLLM
 
 BUDGET = "User's budget for the family trip to Hawaii in June is $10,000"
 RAISED = "User's budget for the family trip to Hawaii in June is $15,000"

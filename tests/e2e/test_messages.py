@@ -12,7 +12,7 @@ import pytest
 from anthropic import Anthropic, BadRequestError, DefaultHttpxClient
 from anthropic.types import Message, MessageParam, ToolParam
 
-from tests.e2e.harness import House, Json, Reply, eventually
+from tests.support.harness import House, Json, Reply, eventually
 
 PATH = "/v1/messages"
 FACT = "My budget for the Hawaii trip is $10,000"

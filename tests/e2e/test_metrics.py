@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.e2e.harness import House, eventually
+from tests.support.harness import House, eventually
 
 WORDS = ("Zanzibar", "xylophone", "quokka")
 

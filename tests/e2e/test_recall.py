@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.harness import IDENTITY_HEADERS, House, eventually
+from tests.support.harness import IDENTITY_HEADERS, House, eventually
 
 FACT = "My budget for the Hawaii trip is $10,000"
 QUESTION = "What's my budget for the trip?"

@@ -13,7 +13,7 @@ import pytest
 from openai import BadRequestError, DefaultHttpxClient, OpenAI
 from openai.types.responses import Response
 
-from tests.e2e.harness import House, Json, eventually
+from tests.support.harness import House, Json, eventually
 
 PATH = "/v1/responses"
 FACT = "My budget for the Hawaii trip is $10,000"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.harness import House, StandInModel, eventually, house
 from tests.e2e.test_llm_learning import in_a_thread
-from tests.scripted_llm import Body, Reply, ScriptedLLM
+from tests.support.harness import House, StandInModel, eventually, house
+from tests.support.scripted_llm import Body, Reply, ScriptedLLM
 
 BUDGET = "User's budget for the family trip to Hawaii in June is $10,000"
 QUESTION = "What is my budget for the family trip to Hawaii?"

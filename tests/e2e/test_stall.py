@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.harness import House, Json, StandInModel, house
 from tests.stall.attacks import ATTACKS
+from tests.support.harness import House, Json, StandInModel, house
 
 FACT = "User's budget for the Hawaii trip is $10,000"
 QUESTION = "What's my budget for the Hawaii trip?"

@@ -11,10 +11,10 @@ from contextlib import closing
 from pathlib import Path
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.memory import Scope, Turn
+from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.journal import TurnClosed
-from tests.e2e.harness import eventually
 from tests.faults.sidecar import READY, Sidecar
+from tests.support.harness import eventually
 
 POLLS_S = 3.0
 """Many looks for something to learn from, and far more than the extraction of one sentence takes."""
@@ -28,7 +28,7 @@ async def _journalled(data_dir: Path) -> None:
     await journal.open()
     try:
         told = Turn("turn_1", Scope("ada", session="s1"), 0, "I'm allergic to peanuts.", said_at)
-        await journal.record([told], [TurnClosed("turn_1", "answered", said_at + 1, answer="Noted.")])
+        await journal.record([told], [TurnClosed("turn_1", TurnEnding.ANSWERED, said_at + 1, answer="Noted.")])
     finally:
         await journal.close()
 

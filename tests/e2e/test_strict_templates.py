@@ -15,7 +15,7 @@ from starlette.routing import Mount
 from starlette.types import Message, Receive, Scope, Send
 
 from tests.core.dialects.template_rules import FAMILIES, chat_messages
-from tests.e2e.harness import House, StandInModel, house, stand_in_model
+from tests.support.harness import House, StandInModel, house, stand_in_model
 
 Json = dict[str, Any]
 FACT = "My budget for the Hawaii trip is $10,000"

@@ -12,8 +12,8 @@ import yaml
 from demo.envoy import derive
 from demo.processes import Child
 from demo.stack import HOME, envoy_argv, wait_for_envoy
-from tests.core.test_extproc_tls import Pki
-from tests.e2e.harness import (
+from tests.core.envoy.test_tls import Pki
+from tests.support.harness import (
     ENVOY,
     SHIPPED_ENVOY,
     START_S,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.harness import House, Json, StandInModel, eventually, house
+from tests.support.harness import House, Json, StandInModel, eventually, house
 
 TYPES = "type.googleapis.com/envoy.extensions.filters.http"
 FACT = "My budget for the Hawaii trip is $10,000"

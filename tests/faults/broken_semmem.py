@@ -36,7 +36,7 @@ from semmem.memory import Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
 from semmem.wiring import parts as assembly
-from tests.fakes import HashEmbedder
+from tests.support.fakes import HashEmbedder
 
 SLOW_S = 1.0
 LOOKS_S = 0.02

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.e2e.harness import SemmemProcess
 from tests.faults.sidecar import Sidecar
+from tests.support.harness import SemmemProcess
 
 PROVEN_WITHIN_S = 10.0
 OUTCOMES = ("semmem_requests_total", "outcome")

@@ -18,7 +18,7 @@ import yaml
 from demo.envoy import derive
 from demo.processes import Child
 from demo.stack import HOME, envoy_argv
-from tests.e2e.harness import ENVOY, SHIPPED_ENVOY, START_S, EnvoyProcess, eventually
+from tests.support.harness import ENVOY, SHIPPED_ENVOY, START_S, EnvoyProcess, eventually
 
 HEALTH_INTERVAL = "0.3s"
 """Of Envoy's health checks: shorter than shipped, so that a restarted semmem is soon used again."""

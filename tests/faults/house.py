@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.harness import eventually
 from tests.faults.client import Connection, Seen
 from tests.faults.counts import OUTCOMES, TURNS, Ledger, NotProven, exactly, proven
 from tests.faults.forms import JSON, Form
@@ -19,6 +18,7 @@ from tests.faults.front import Front, front
 from tests.faults.loops import LoopThread
 from tests.faults.sidecar import Sidecar
 from tests.faults.upstream import Exchange, Script, Upstream
+from tests.support.harness import eventually
 
 FACT = "My budget for the Hawaii trip is $10,000"
 

@@ -10,7 +10,7 @@ from tests.faults.forms import Form
 from tests.faults.house import House, Trial
 from tests.faults.proxy import Proxy
 from tests.faults.store_faults import behaving
-from tests.scripted_llm import Body, Reply, ScriptedLLM
+from tests.support.scripted_llm import Body, Reply, ScriptedLLM
 
 GOOD = '{"facts": []}'
 

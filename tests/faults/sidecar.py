@@ -16,7 +16,7 @@ import yaml
 
 from demo.processes import Child, Failed
 from demo.stack import HOME
-from tests.e2e.harness import START_S, SemmemProcess, eventually, merged, semmem_config
+from tests.support.harness import START_S, SemmemProcess, eventually, merged, semmem_config
 
 READY = r"^semmem ready grpc=\S+:(\d+) api=(\S+) health=(\S+)$"
 

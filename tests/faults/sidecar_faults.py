@@ -9,13 +9,13 @@ import threading
 import time
 from collections.abc import Callable
 
-from tests.e2e.harness import eventually
 from tests.faults.client import Seen, differences
 from tests.faults.counts import NotProven
 from tests.faults.forms import Form
 from tests.faults.house import House, Trial
 from tests.faults.sidecar import stopped, switched
 from tests.faults.upstream import Script
+from tests.support.harness import eventually
 
 LONG = Script(tokens=60, token_ms=20)
 CLIENTS = 6

@@ -8,12 +8,12 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
-from tests.e2e.harness import eventually
 from tests.faults.counts import NotProven, proven
 from tests.faults.forms import JSON, Form
 from tests.faults.house import House, Trial
 from tests.faults.proxy import Proxy
 from tests.faults.sidecar import stopped, switched
+from tests.support.harness import eventually
 
 STORE_WORDS = ("store_down", "store_timeout")
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from demo.processes import Child
 from demo.stack import HOME
-from tests.e2e.harness import eventually
 from tests.faults import streams
 from tests.faults.body_faults import BODY_BYTES_MAX
 from tests.faults.client import differences
@@ -40,6 +39,7 @@ from tests.faults.table import (
     remote_faults,
 )
 from tests.faults.upstream import Upstream, upstream
+from tests.support.harness import eventually
 
 Opening = AbstractContextManager[tuple[House, Mapping[str, Run]]]
 

@@ -9,7 +9,7 @@ from tests.faults.forms import EVERY_FORM, JSON, KINDS, PATHS, SSE, Form
 from tests.faults.house import House, Trial
 from tests.faults.model_faults import Extraction
 from tests.faults.proxy import Proxy
-from tests.scripted_llm import Reply
+from tests.support.scripted_llm import Reply
 
 Run = Callable[[House, Form], Trial]
 

@@ -16,9 +16,9 @@ from google.protobuf.message import DecodeError
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.dialects import dialect_for
 from semmem.envoy.service import DoorLimits, ExternalProcessor
-from semmem.exchange import Outcome
 from semmem.ports.events import Event, StreamFailed
 from semmem.request.head import RequestHead
+from semmem.request.outcome import Outcome
 from semmem.turns.observation import Ticket
 from tests.core.test_exchange import BUDGET, World
 from tests.fuzz import answers, encodings, requests
@@ -83,7 +83,7 @@ def _header(choices: Choices) -> tuple[str, str]:
 def _ask(world: World, head: RequestHead, body: bytes) -> Ticket | None:
     refusal = world.exchange.refuses(head)
     assert refusal is None or refusal.body is None
-    assert all(name.startswith("x-semmem-") for name in world.exchange.own_headers(head))
+    assert all(name.startswith("x-semmem-") for name in head.own_headers)
     result = _run(world.exchange.request(head, body))
     assert result.outcome in Outcome
     assert result.outcome is not Outcome.INJECTED or (result.injected and result.body is not None)

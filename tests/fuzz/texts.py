@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from semmem.dialects.bounded import TextTail
+from semmem.dialects.answer import TextTail
 from semmem.extraction.rules import facts_in
 from semmem.memory import Conversation, Message, Role
 from semmem.retrieval.context import CLOSING, HEADER, LINE_CHARS_MAX, OPENING, neutralise, strip_block

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.harness import House, eventually, house, stand_in_model
 from tests.faults.sidecar import child_that_serves_milvus, stopped
 from tests.soak.load import Clients, Tally
 from tests.soak.samples import Growth, Sample, files_grew, growth, held, journal_mb, journal_states, memory_grew
+from tests.support.harness import House, eventually, house, stand_in_model
 
 STOPPED_S = 1.0
 LEASE_S = 20.0

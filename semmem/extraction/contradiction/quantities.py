@@ -6,19 +6,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-TEENS = "seventeen eighteen nineteen"
-TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth"
-NUMBERS = {word: value for value, word in enumerate(f"{ONES} {TEENS}".split())}
-NUMBERS |= {word: 10 * value for value, word in enumerate(TENS.split(), 2)}
-NUMBERS |= {f"{word[:-1]}ieth": 10 * value for value, word in enumerate(TENS.split(), 2)}
-NUMBERS |= {word: value for value, word in enumerate(ORDINALS.split(), 1) if value > 3}
-NUMBERS |= {"dozen": 12}
-SCALES = {"k": 1e3, "m": 1e6, "hundred": 1e2, "thousand": 1e3, "million": 1e6, "grand": 1e3}
+from semmem.text.number_words import CARDINALS, MULTIPLES, ORDINALS, TENS
+from semmem.text.times.names import MONTHS, WEEKDAYS
 
-MONTHS = "january february march april may june july august september october november december".split()
-WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+NUMBERS = {**CARDINALS, **{word: value for word, value in ORDINALS.items() if value > 3}, "dozen": 12}
+"""Without "first", "second" and "third", which tell things apart (``lexicon.SIDES``)."""
+SCALES = {"k": 1e3, "m": 1e6, "grand": 1e3, **{word: float(value) for word, value in MULTIPLES.items()}}
+
 HOLIDAYS = {
     "christmas eve": (12, 24),
     "christmas day": (12, 25),
@@ -110,7 +104,8 @@ _SAID = (
     (re.compile(r"\bnoon\b|\bmidday\b"), " 12:00 "),
     (re.compile(r"\bmidnight\b"), " 00:00 "),
 )
-_TENS = re.compile(rf"\b({'|'.join(TENS.split())})[ -](one|two|three|four|five|six|seven|eight|nine)\b")
+_UNITS = "|".join(word for word, value in CARDINALS.items() if 0 < value < 10)
+_TENS = re.compile(rf"\b({'|'.join(TENS)})[ -]({_UNITS})\b")
 _NUMBER_WORD = re.compile(rf"\b({_WORDS})\b")
 _HALF_PAST = re.compile(r"\b(half|quarter) (past|to) (\d\d?)\b")
 

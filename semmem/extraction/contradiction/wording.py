@@ -11,7 +11,9 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from semmem.extraction.contradiction.quantities import MONEY, MONTHS, ONES, TEENS, TENS, UNIT, WEEKDAYS
+from semmem.extraction.contradiction.quantities import MONEY, UNIT
+from semmem.text.number_words import CARDINALS, CHINESE_NUMERALS
+from semmem.text.times.names import MONTHS, WEEKDAYS
 
 Tokens = tuple[str, ...]
 
@@ -37,13 +39,11 @@ _CLOSING = '.!?。！？…"“”„«»'
 _CJK = "\u3040-\u30ff\u3400-\u9fff"
 _TOKEN = re.compile(rf"\d+(?:[.,:]\d+)*|[{_CJK}]|[^\W\d_{_CJK}]+(?:'[^\W\d_{_CJK}]+)?|[^\w\s]|\w")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
-_SPELLED = {word: str(value) for value, word in enumerate(f"{ONES} {TEENS}".split())}
-_SPELLED |= {word: str(10 * value) for value, word in enumerate(TENS.split(), 2)}
+_SPELLED = {word: str(value) for word, value in CARDINALS.items()}
 _CLIPPED = {"can't": "can", "won't": "will", "shan't": "shall"}
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _DAYS = frozenset(MONTHS) | frozenset(month[:3] for month in MONTHS) | frozenset(WEEKDAYS)
 _CLOCK = frozenset({"am", "pm", "o'clock"})
-_CJK_NUMERALS = frozenset("〇零一二三四五六七八九十百千万亿两")
 _MEASURES = frozenset(MONEY) | frozenset(UNIT) | frozenset({"%", "°", "k"})
 
 
@@ -102,8 +102,8 @@ def change(old: str, new: str) -> Change | None:
 def is_quantity(stretch: Tokens) -> bool:
     """Whether it is a number, a day or a time and nothing else. A year is none: what happened in one stays true."""
     return (
-        any(token[0].isdigit() or token in _DAYS or token in _CJK_NUMERALS for token in stretch)
-        and all(token[0].isdigit() or token in _DAYS | _CLOCK | _MEASURES | _CJK_NUMERALS for token in stretch)
+        any(token[0].isdigit() or token in _DAYS or token in CHINESE_NUMERALS for token in stretch)
+        and all(token[0].isdigit() or token in _DAYS | _CLOCK | _MEASURES | CHINESE_NUMERALS for token in stretch)
         and not any(_YEAR.fullmatch(token) for token in stretch)
     )
 

@@ -6,6 +6,7 @@ from semmem.extraction.rules import lexicon
 from semmem.extraction.rules.grammar import third_person
 from semmem.extraction.rules.patterns import folded
 from semmem.extraction.rules.sentences import CUT
+from semmem.text.number_words import CARDINALS
 
 _KIN = "|".join(sorted(lexicon.RELATIONS | lexicon.PETS, key=len, reverse=True))
 _RECALL = folded(
@@ -22,10 +23,11 @@ _PRONOUN = folded(
     rf"|works?|was|\w+s)\b[^.?!]*)"
 )
 _NAMED = folded(rf"\b(?-i:my|our) (?P<kin>(?:\w+ )?(?:{_KIN})),? (?P<name>(?-i:[A-Z])[\w-]+)\b")
+_SEVERAL = "|".join(word for word, value in CARDINALS.items() if value > 1)
 _LIKE_THIS = folded(
     rf"""\b(?:my|our) (?P<how>vegan|vegetarian|diabetic|pregnant|elderly|deaf|blind|autistic|coeliac|celiac|teenage
     |newborn|lactose-intolerant
-    |dyslexic|(?:\d+|two|three|four|five|six|seven|eight|nine|ten)[- ](?:year|month|week)[- ]old) (?P<kin>{_KIN})\b"""
+    |dyslexic|(?:\d+|{_SEVERAL})[- ](?:year|month|week)[- ]old) (?P<kin>{_KIN})\b"""
 )
 _AS_A = folded(
     r"""(?:.*, )?as (?P<what>an? (?!result|rule|reminder|test|joke|side|bonus|consequence|start|starter|gift|thank

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from semmem.extraction.rules import lexicon
 from semmem.extraction.rules.patterns import folded
+from semmem.text.times.names import MONTHS, WEEKDAYS
 
 _EXPERT_SAYS_SO = folded(
     r"(?:the )?(?:doctor|doc|dentist|therapist|gp|optician|cardiologist|dermatologist|physio|specialist) (?:says?"
@@ -72,13 +73,11 @@ _APPOINTMENT = folded(
 )
 _CLOCK = folded(r"\b(?:\d{1,2}(?::\d\d)?(?: ?[ap]\.?m\b)|\d{1,2}:\d\d|noon|midnight|(?:end|start|beginning) of)")
 WHEN = folded(
-    r"""\b(?:january|february|march|april|june|july|august|september|october|november|december|jan|feb|apr|aug|sept?
-    |oct|nov|dec
-    |may \d|\w+ of may|in may|last may|next may|monday|tuesday|wednesday|thursday|friday|saturday|sunday|tomorrow
-    |tonight|yesterday|today
+    rf"""\b(?:{"|".join(month for month in MONTHS if month != "may")}|jan|feb|apr|aug|sept?|oct|nov|dec
+    |may \d|\w+ of may|in may|last may|next may|{"|".join(WEEKDAYS)}|tomorrow|tonight|yesterday|today
     |(?:next|last|this|coming) (?:week|weekend|month|year|night|spring|summer|fall|autumn|winter|morning|afternoon
     |evening|\w+day)
-    |(?:\w+ )?(?:days?|weeks?|months?|years?) ago|in (?:19|20)\d\d|\d{1,2}(?:st|nd|rd|th)|\d{1,2}[./]\d{1,2}
+    |(?:\w+ )?(?:days?|weeks?|months?|years?) ago|in (?:19|20)\d\d|\d{{1,2}}(?:st|nd|rd|th)|\d{{1,2}}[./]\d{{1,2}}
     |the weekend)\b"""
 )
 

@@ -124,8 +124,6 @@ ADVERBS = _words(
 
 NOT_ADVERBS_LY = _words("apply rely fly supply reply multiply imply bully rally tally comply ally july italy family")
 
-NUMBERS = _words("one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty fifty")
-
 RELATIONS = _words(
     """newborn mother father mom mum dad mama papa mommy daddy parents parent sister brother sisters brothers
     sibling siblings twin wife husband spouse partner girlfriend boyfriend fiance fiancee fiancé fiancée son

@@ -12,6 +12,7 @@ from semmem.extraction.rules.grammar import is_past
 from semmem.extraction.rules.patterns import folded
 from semmem.extraction.rules.predicates import tells, without_adverbs
 from semmem.extraction.rules.sentences import CUT
+from semmem.text.times.names import WEEKDAYS
 
 CLAUSE_CHARS = range(5, 400)
 FRONTED_WORDS_MAX = 12
@@ -131,13 +132,12 @@ _AND_I = folded(r"(?:my|our) (?:[\w'-]+ ){1,3}and I\b")
 _SUBORDINATE = frozenset("when while because until till whenever back".split())
 _TIME_WORDS = frozenset("last this next yesterday today tomorrow every".split())
 _FRONTED = frozenset(
-    """monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays
-    fridays saturdays sundays mornings evenings weekends summers winters weekdays for since on every in at during before
+    """mornings evenings weekends summers winters weekdays for since on every in at during before
     after last these as when because of with until by to from most each some
     sometimes usually nowadays currently now today yesterday next this once twice normally professionally originally
     back due growing whenever while only instead lately recently mostly apart besides half till tomorrow tonight always
     never generally outside all where both same""".split()
-)
+).union(WEEKDAYS, (f"{day}s" for day in WEEKDAYS))
 
 
 def _subject_at(words: list[str]) -> int:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from semmem.text.number_words import CARDINALS, MULTIPLES
+
 CHARS_MAX = 200
 """Longer questions bring a story of their own; they are searched for."""
 READ_CHARS_MAX = 2000
@@ -109,12 +111,13 @@ _PUBLIC_EVENT = (
     r"|black death|titanic|civil rights act|cold war|soviet union)"
 )
 _WHAT_IS = r"(?:what(?:'?s| is)|how much is|calculate|compute|solve|evaluate|cu[áa]nto es|wie ?viel ist|combien font)"
+_MULTIPLE = "|".join(MULTIPLES)
+_CARDINAL = "|".join(sorted(CARDINALS, key=len, reverse=True))  # "seventy" before "seven"
+_UNIT_WORD = "|".join(word for word, value in CARDINALS.items() if 0 < value < 10)
 # Atomic: "one-one-one" is one number or none; trying every reading of its hyphens would take for ever.
 _NUMBER = (
-    r"(?>\$?\d[\d.,]*(?: (?:hundred|thousand|million|billion))?|(?:(?:a )?hundred|(?:a )?thousand|(?:a )?million"
-    r"|zero|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
-    r"|one|two|three|four|five|six|seven|eight|nine)"
-    r"(?:[- ](?:hundred|thousand|million|one|two|three|four|five|six|seven|eight|nine))*)"
+    rf"(?>\$?\d[\d.,]*(?: (?:{_MULTIPLE}))?"
+    rf"|(?:(?:a )?(?:{_MULTIPLE})|{_CARDINAL})(?:[- ](?:{_MULTIPLE}|{_UNIT_WORD}))*)"
 )
 
 SHAPES: Mapping[str, re.Pattern[str]] = {

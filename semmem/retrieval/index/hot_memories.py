@@ -19,9 +19,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
+from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.errors import StoreError, StoreTimeout
 from semmem.ports.store import Store
+from semmem.ports.store_wrapper import StoreWrapper
 from semmem.retrieval.index.memory_index import MemoryIndex
 
 Spawn = Callable[[str, Coroutine[Any, Any, Any]], asyncio.Task[Any]]
@@ -50,8 +51,8 @@ class _Load:
     overtaken: bool = False
 
 
-class HotMemories:
-    """``index`` gives what ranking needs of a user; the rest is the Store port, as ``store`` implements it.
+class HotMemories(StoreWrapper):
+    """``index`` gives what ranking needs of a user; the rest is the Store port, passed on.
 
     At most ``users_max`` users and ``memories_max`` memories in all are kept, the least recently used go first. A user
     has at most ``rows_max`` memories of any status. At most ``loads_max`` users are loaded at a time while no more than
@@ -75,7 +76,7 @@ class HotMemories:
     ) -> None:
         if users_max < 1 or memories_max < 1 or rows_max < 1 or loads_max < 1:
             raise ValueError("users_max, memories_max, rows_max and loads_max must be at least 1")
-        self._store = store
+        super().__init__(store)
         self._spawn = spawn
         self._users_max = users_max
         self._memories_max = memories_max
@@ -206,15 +207,9 @@ class HotMemories:
 
     # --- the store ---------------------------------------------------------------------------------------------------
 
-    async def open(self) -> None:
-        await self._store.open()
-
-    async def close(self) -> None:
-        await self._store.close()
-
     async def put(self, scope: Scope, memory: Memory) -> None:
         try:
-            await self._store.put(scope, memory)
+            await super().put(scope, memory)
         except BaseException:  # it may have been written all the same
             self._overtake(scope.user)
             self._drop(scope.user)
@@ -223,41 +218,15 @@ class HotMemories:
         self._overtake(scope.user)
         self._written(scope.user, memory)
 
-    async def search(
-        self,
-        scope: Scope,
-        vector: Vector,
-        *,
-        limit: int,
-        now: float,
-        types: Sequence[MemoryType] = (),
-        fresh: bool = False,
-    ) -> list[Hit]:
-        return await self._store.search(scope, vector, limit=limit, now=now, types=types, fresh=fresh)
-
-    async def get(self, scope: Scope, memory_id: str) -> Memory | None:
-        return await self._store.get(scope, memory_id)
-
-    async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
-    ) -> list[Memory]:
-        return await self._store.list(scope, types=types, limit=limit, offset=offset)
-
     async def forget(self, scope: Scope, memory_id: str) -> bool:
         with self._removing(scope.user):
-            return await self._store.forget(scope, memory_id)
+            return await super().forget(scope, memory_id)
 
     async def forget_scope(
         self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
     ) -> int:
         with self._removing(scope.user):
-            return await self._store.forget_scope(scope, types=types, said_until=said_until)
-
-    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
-        return await self._store.count(scope, types=types)
-
-    async def health(self) -> None:
-        await self._store.health()
+            return await super().forget_scope(scope, types=types, said_until=said_until)
 
     @contextmanager
     def _removing(self, user: str) -> Iterator[None]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import date
 
+from semmem.text.number_words import CHINESE_DIGITS
 from semmem.text.times import calendar
 from semmem.text.times.calendar import DAY, Interval, Towards
 
@@ -14,7 +15,6 @@ YEARS = {"今年": 0, "去年": -1, "前年": -2, "明年": 1}
 STEPS = {"上": -1, "这": 0, "本": 0, "下": 1}
 SEASONS = {"春": "spring", "夏": "summer", "秋": "autumn", "冬": "winter"}
 UNITS = {"天": "day", "日": "day", "周": "week", "星期": "week", "月": "month", "年": "year"}
-DIGITS = {"一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9}
 
 _NUMBER = r"[0-9]{1,2}|[一二两三四五六七八九十]{1,3}"
 _ANY = re.compile(
@@ -85,4 +85,4 @@ def _number(text: str) -> int:
     tens, ten, ones = text.rpartition("十") if "十" in text else ("", "", text)
     if not (len(tens) <= 1 and len(ones) <= 1):
         return 0
-    return (DIGITS.get(tens, 1) * 10 if ten else 0) + DIGITS.get(ones, 0)
+    return (CHINESE_DIGITS.get(tens, 1) * 10 if ten else 0) + CHINESE_DIGITS.get(ones, 0)

@@ -12,6 +12,9 @@ F  from, between      o  to, and           p  a plural noun                     
 
 from __future__ import annotations
 
+from semmem.text.number_words import CARDINALS, FRENCH, GERMAN, SPANISH
+from semmem.text.times.names import MONTHS, WEEKDAYS
+
 Entry = tuple[str, object]
 
 AMBIGUOUS_MONTHS = {"march": 3, "april": 4, "may": 5, "june": 6, "august": 8, "mars": 3, "mai": 5, "mayo": 5}
@@ -61,22 +64,24 @@ WORDS: dict[str, Entry] = {
     **_words("U", "week: semaine semaines, month: month months monat monate monaten monats mes meses mois"),
     **_words("U", "year: year years jahr jahre jahren jahres año años an ans année, weekend: weekend wochenende"),
     **_words("U", "quarter: quarter quartal"),
-    **_words("W", "0: monday montag lunes lundi, 1: tuesday dienstag martes mardi, 2: wednesday mittwoch miércoles"),
-    **_words("W", "2: mercredi, 3: thursday donnerstag jueves jeudi, 4: friday freitag viernes vendredi"),
-    **_words("W", "5: saturday samstag sábado samedi, 6: sunday sonntag domingo dimanche"),
+    **{name: ("W", number) for number, name in enumerate(WEEKDAYS)},
+    **{name: ("M", number) for number, name in enumerate(MONTHS, 1) if name not in AMBIGUOUS_MONTHS},
+    **_words("W", "0: montag lunes lundi, 1: dienstag martes mardi, 2: mittwoch miércoles"),
+    **_words("W", "2: mercredi, 3: donnerstag jueves jeudi, 4: freitag viernes vendredi"),
+    **_words("W", "5: samstag sábado samedi, 6: sonntag domingo dimanche"),
     **_words("w", "0: mon, 1: tue tues, 2: wed, 3: thu thur thurs, 4: fri, 5: sat, 6: sun"),
-    **_words("M", "1: january jan januar enero janvier, 2: february feb februar febrero février, 3: märz marzo"),
-    **_words("M", "4: abril avril, 6: juni junio juin, 7: july juli julio juillet, 8: agosto août"),
-    **_words("M", "9: september sept septiembre septembre, 10: october oct oktober octubre octobre"),
-    **_words("M", "11: november nov noviembre novembre, 12: december dezember diciembre décembre"),
+    **_words("M", "1: jan januar enero janvier, 2: feb februar febrero février, 3: märz marzo"),
+    **_words("M", "4: abril avril, 6: juni junio juin, 7: juli julio juillet, 8: agosto août"),
+    **_words("M", "9: sept septiembre septembre, 10: oct oktober octubre octobre"),
+    **_words("M", "11: nov noviembre novembre, 12: dezember diciembre décembre"),
     **_words("c", "3: mar, 4: apr, 6: jun, 7: jul, 8: aug, 12: dec"),
     **_words("S", "spring: spring frühling primavera printemps, summer: summer sommer verano été"),
     **_words("S", "autumn: autumn fall herbst otoño automne, winter: winter invierno hiver"),
     **_words("S", "christmas: christmas weihnachten, halloween: halloween"),
     **_words("K", "1: q1, 2: q2, 3: q3, 4: q4"),
-    **_words("N", "1: one, 2: two zwei dos deux, 3: three drei tres trois, 4: four vier cuatro quatre"),
-    **_words("N", "5: five fünf cinco cinq, 6: six sechs seis, 7: seven sieben siete sept., 8: eight acht ocho huit"),
-    **_words("N", "9: nine neun nueve neuf, 10: ten zehn diez dix, 11: eleven elf once, 12: twelve zwölf doce douze"),
+    **{word: ("N", value) for word, value in CARDINALS.items() if value},
+    # not the French "sept", which is September in more languages
+    **{word: ("N", value) for some in (GERMAN, SPANISH, FRENCH) for word, value in some.items() if word != "sept"},
     **_words("N", "2: couple, 3: few"),
     **_words("a", "1: a an ein eine einem einer un una une"),
 }

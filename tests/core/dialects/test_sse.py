@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.dialects.bounded import TextTail
+from semmem.dialects.answer import TextTail
 from semmem.dialects.sse import EventStream
 
 Events = list[tuple[str, str]]

@@ -16,7 +16,7 @@ from semmem.memory import Fact, Hit, Memory, MemoryStatus, MemoryType, Scope, Tu
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.history import Dropped
 from tests.core.extraction.fakes import InMemoryJournal
-from tests.fakes import HashEmbedder
+from tests.support.fakes import HashEmbedder
 
 ALICE = Scope("alice", session="s-1")
 EMBEDDER = HashEmbedder()

@@ -11,11 +11,11 @@ import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.extraction.drift import DriftWatch, first_drift
-from semmem.memory import Scope, Turn, Vector
+from semmem.memory import Scope, Turn, TurnEnding, Vector
 from semmem.ports.errors import EmbedderError
 from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import BatchRules
-from tests.fakes import HashEmbedder
+from tests.support.fakes import HashEmbedder
 
 ADA = Scope("ada", session="s1")
 RULES = BatchRules(size=50, idle_s=1000.0, answer_wait_s=0.0)
@@ -54,7 +54,9 @@ async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
 
 async def say(journal: SqlJournal, *texts: str, scope: Scope = ADA, start: float = 100.0) -> None:
     turns = [Turn(f"{scope.user}-{start + n}", scope, 0, text, opened_at=start + n) for n, text in enumerate(texts)]
-    await journal.record(turns, [TurnClosed(turn.id, "answered", turn.opened_at + 0.5, "Fine.") for turn in turns])
+    await journal.record(
+        turns, [TurnClosed(turn.id, TurnEnding.ANSWERED, turn.opened_at + 0.5, "Fine.") for turn in turns]
+    )
 
 
 async def due(journal: SqlJournal, now: float = 150.0) -> tuple[str, list[str]]:

@@ -19,7 +19,7 @@ from semmem.extraction.llm import PROMPT_EXAMPLES, SCHEMA, LlmExtractor, parse_i
 from semmem.memory import Fact, MemoryType, Message, Role, Scope, Turn
 from semmem.ports.errors import ModelRefused, ModelUnavailable
 from semmem.ports.learning import Batch
-from tests.scripted_llm import Reply, ScriptedLLM
+from tests.support.scripted_llm import Reply, ScriptedLLM
 
 SCOPE = Scope("u-1", session="s-1")
 

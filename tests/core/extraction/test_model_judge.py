@@ -15,7 +15,7 @@ from semmem.extraction.contradiction import Verdict
 from semmem.extraction.model_judge import SCHEMA, Doubt, ModelJudge, Opinions, parse_verdicts
 from semmem.memory import Message, Role
 from semmem.ports.errors import ModelRefused, ModelUnavailable
-from tests.scripted_llm import Reply, ScriptedLLM
+from tests.support.scripted_llm import Reply, ScriptedLLM
 
 BOSTON = Doubt("User lives in Boston", "User moved to Seattle", 0.61)
 NUTS = Doubt("User is allergic to two nuts", "The user is allergic to 2 nuts", 0.89)

@@ -34,7 +34,7 @@ from semmem.ports.errors import (
 )
 from semmem.ports.learning import Batch, BatchRules, Extractor
 from tests.core.extraction.fakes import GivenFacts, InMemoryJournal
-from tests.fakes import HashEmbedder
+from tests.support.fakes import HashEmbedder
 
 ALICE = Scope("alice", session="s-1")
 RULES = BatchRules(size=2, context_turns=2, idle_s=10.0, answer_wait_s=5.0, lease_s=60.0)

@@ -15,7 +15,7 @@ from semmem.memory import Fact, MemoryType, Scope, Turn
 from semmem.ports.errors import ModelRefused
 from semmem.text.grounding import SourceText
 from tests.core.extraction.test_model_judge import Answering
-from tests.scripted_llm import ScriptedLLM
+from tests.support.scripted_llm import ScriptedLLM
 
 SCOPE = Scope("u-1", session="s-1")
 SAID = ("I want to row across the Vistula in May with my sister Ana", "We will rent 2 kayaks in Toruń, not in Gdańsk")

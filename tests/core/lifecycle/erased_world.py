@@ -23,13 +23,13 @@ from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.memories import Memories
-from semmem.memory import Memory, Scope, Turn
+from semmem.memory import Memory, Scope, Turn, TurnEnding
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import BatchRules, Extractor
 from semmem.retrieval.recall import Recall, RecallRules
-from tests.erasing import Erasing
-from tests.fakes import HashEmbedder
+from tests.support.erasing import Erasing
+from tests.support.fakes import HashEmbedder
 
 ALICE = Scope("alice", session="s")
 ADMIN = {"authorization": "Bearer secret-token"}
@@ -96,7 +96,7 @@ class ErasedWorld:
         turn_id = f"t-{id(self)}-{self._said}"
         at = time.time() if opened_at is None else opened_at
         self.writer.offer(Turn(turn_id, scope, self._said, text, at))
-        self.writer.offer(TurnClosed(turn_id, "answered", at, answer))
+        self.writer.offer(TurnClosed(turn_id, TurnEnding.ANSWERED, at, answer))
         return turn_id
 
     async def delete(self, path: str = "", **narrow: str) -> httpx.Response:

@@ -19,7 +19,7 @@ from semmem.ports.events import ErasureEnded
 from semmem.ports.history import Uses
 from semmem.ports.learning import Batch
 from tests.core.lifecycle.erased_world import ADMIN, ALICE, ErasedWorld, Store, erased_world
-from tests.fakes import HashEmbedder
+from tests.support.fakes import HashEmbedder
 
 TEXT = "I live in Lisbon and I work as a nurse in house number {}"
 ROUNDS = 40

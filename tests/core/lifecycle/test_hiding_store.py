@@ -14,7 +14,7 @@ from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.marks import Marks
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source
 from semmem.ports.errors import Erased
-from tests.fakes import HashEmbedder
+from tests.support.fakes import HashEmbedder
 
 ALICE = Scope("alice")
 EMBEDDER = HashEmbedder(16)

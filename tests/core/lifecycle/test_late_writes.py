@@ -20,7 +20,7 @@ from semmem.memory import Fact, Memory, MemoryType, Scope, Turn
 from semmem.ports.learning import Batch, BatchRules
 from tests.core.extraction.fakes import GivenFacts
 from tests.core.lifecycle.erased_world import ALICE, ErasedWorld, erased_world
-from tests.fakes import HashEmbedder
+from tests.support.fakes import HashEmbedder
 
 TEA = "User likes tea"
 AT_ONCE = BatchRules(size=1, answer_wait_s=0.0, idle_s=0.0, lease_s=60.0)

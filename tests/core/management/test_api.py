@@ -29,9 +29,9 @@ from semmem.retrieval.recall import Recall, RecallRules
 from semmem.telemetry.metrics import Metrics
 from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.summaries import Summariser, SummaryRules
-from tests.counted import counting
-from tests.erasing import Erasing
-from tests.fakes import HashEmbedder, hot
+from tests.support.counted import counting
+from tests.support.erasing import Erasing
+from tests.support.fakes import HashEmbedder, hot
 
 ADMIN = {"authorization": "Bearer secret-token"}
 ALICE = {"x-user-id": "alice"}

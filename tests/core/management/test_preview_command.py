@@ -22,8 +22,8 @@ from semmem.management.memories import Memories
 from semmem.management.server import HttpListener
 from semmem.memory import MemoryType, Scope
 from semmem.retrieval.recall import Recall, RecallRules
-from tests.erasing import Erasing
-from tests.fakes import HashEmbedder, hot
+from tests.support.erasing import Erasing
+from tests.support.fakes import HashEmbedder, hot
 
 TOKEN = "a-token-of-16-characters-or-more"
 

@@ -24,8 +24,8 @@ from semmem.memory import Memory, Scope
 from semmem.ports.errors import JournalError, StoreFull
 from semmem.retrieval.recall import Recall, RecallRules
 from tests.core.management.test_preview_command import TOKEN, running
-from tests.erasing import Erasing
-from tests.fakes import HashEmbedder, hot
+from tests.support.erasing import Erasing
+from tests.support.fakes import HashEmbedder, hot
 
 ADMIN = {"authorization": f"Bearer {TOKEN}"}
 

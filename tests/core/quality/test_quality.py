@@ -24,7 +24,7 @@ from quality.wiring import NOW, Semmem, semmem
 from semmem.config import Settings
 from semmem.extraction.rules import facts_in
 from semmem.memory import Vector
-from tests.fakes import HashEmbedder
+from tests.support.fakes import HashEmbedder
 
 
 def folder_of(path: Path, files: dict[str, Sequence[Row]]) -> Path:

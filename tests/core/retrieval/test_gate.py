@@ -18,7 +18,7 @@ from semmem.retrieval.decide import gate
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.wiring.parts import vector_gate
 from tests.core.retrieval.talk import NOW, asked
-from tests.fakes import HashEmbedder, hot
+from tests.support.fakes import HashEmbedder, hot
 
 SURE = dict.fromkeys(gate.CUTS, 0.9)
 

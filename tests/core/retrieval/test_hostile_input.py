@@ -17,7 +17,7 @@ from semmem.retrieval.rank import rank
 from semmem.retrieval.recall import Recall, Recalled, RecallRules
 from semmem.retrieval.search import Strategy, best_of
 from tests.core.retrieval.talk import NOW
-from tests.fakes import HashEmbedder, hot
+from tests.support.fakes import HashEmbedder, hot
 
 STRANGE = [
     "", " ", "\x00", "\ud800", "ß" * 300, "ﷺ" * 200, "İ" * 200, "٣٤٥ 19٣٤ ٢nd of May 2023", "?" * 500, "的" * 500,

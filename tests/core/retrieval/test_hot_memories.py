@@ -20,7 +20,7 @@ from semmem.ports.errors import StoreError, StoreTimeout, StoreUnavailable
 from semmem.retrieval.index import hot_memories
 from semmem.retrieval.index.hot_memories import LATE_S, READS_MAX, HotMemories
 from semmem.retrieval.index.memory_index import MemoryIndex
-from tests.fakes import HashEmbedder
+from tests.support.fakes import HashEmbedder
 
 ADA, BOB = Scope("ada"), Scope("bob")
 

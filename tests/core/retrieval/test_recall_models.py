@@ -19,7 +19,7 @@ from semmem.retrieval.search import Strategy
 from tests.core.retrieval.talk import asked
 from tests.core.retrieval.test_rerank import Scripted as ScriptedReranker
 from tests.core.retrieval.test_rewrite import Scripted as ScriptedModel
-from tests.fakes import HashEmbedder, hot
+from tests.support.fakes import HashEmbedder, hot
 
 ADA = Scope("ada")
 

@@ -26,8 +26,8 @@ from semmem.retrieval.query.rewrite import (
     embed,
 )
 from tests.core.retrieval.talk import asked
-from tests.fakes import HashEmbedder
-from tests.scripted_llm import Reply, ScriptedLLM
+from tests.support.fakes import HashEmbedder
+from tests.support.scripted_llm import Reply, ScriptedLLM
 
 VAGUE = asked("We plan a vacation in Hawaii", "How much?")
 WHOLE = "How much is my budget for the vacation in Hawaii?"

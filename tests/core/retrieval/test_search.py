@@ -28,7 +28,7 @@ from semmem.retrieval.search import (
 )
 from semmem.text.times import Interval
 from tests.core.retrieval.talk import NOW
-from tests.fakes import HashEmbedder
+from tests.support.fakes import HashEmbedder
 
 ADA = Scope("ada")
 

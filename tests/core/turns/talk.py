@@ -10,7 +10,7 @@ from typing import Any
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
-from semmem.exchange import Exchange, ExchangeLimits, RequestResult
+from semmem.exchange import Exchange, RequestResult
 from semmem.memory import Scope, Turn
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Event, HistoryRead
@@ -18,6 +18,7 @@ from semmem.ports.journal import SaidBefore, TurnClosed
 from semmem.ports.learning import BatchRules
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules
+from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import NO_SOURCES, VerdictRules
 from semmem.retrieval.recall import Recall, RecallRules
@@ -25,7 +26,7 @@ from semmem.turns.observation import Ticket
 from semmem.turns.recovery import Recovery, RecoveryRules
 from semmem.turns.seen import SeenMessages
 from semmem.turns.sessions import Sessions
-from tests.fakes import HashEmbedder, hot
+from tests.support.fakes import HashEmbedder, hot
 
 NOW = 1_800_000_000.0
 DAY_S = 86_400.0

@@ -17,7 +17,7 @@ from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.turns.observation import Ticket
 from semmem.turns.recovery import RecoveryRules
 from tests.core.turns.talk import DAY_S, NOW, MarkedJournal, Talk, message
-from tests.fakes import HashEmbedder
+from tests.support.fakes import HashEmbedder
 
 TEA, MILK, SUGAR, CAKE = "I like tea", "And milk", "I never take sugar", "My cake is carrot cake"
 APIS = ["chat", "messages", "responses"]

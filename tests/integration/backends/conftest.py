@@ -19,7 +19,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
 from semmem.ports.store import Store
-from tests.integration.backends.memories import DIMENSION
+from tests.support.memories import DIMENSION
 
 SERVER_URI = os.environ.get("MILVUS_TEST_URI", "")
 STORES = ["in_process", "milvus_lite"] + (["milvus_server"] if SERVER_URI else [])

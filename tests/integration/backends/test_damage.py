@@ -16,8 +16,8 @@ from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.lite_damage import DAMAGED, problems
 from semmem.memory import Scope
 from semmem.ports.errors import StoreDamaged, StoreMismatch
-from tests.integration.backends.memories import memory, put
 from tests.integration.backends.test_purge import OPTIONS, contents, embedded
+from tests.support.memories import memory, put
 
 SECRET = "the memory itself"
 

@@ -17,8 +17,8 @@ from semmem.backends.milvus.embedded import EmbeddedMilvus
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.memory import Scope
 from semmem.ports.errors import StoreError, StoreFull
-from tests.integration.backends.memories import found_ids, memory, put
 from tests.integration.backends.test_purge import OPTIONS
+from tests.support.memories import found_ids, memory, put
 
 U = Scope("u")
 

@@ -18,7 +18,7 @@ import pytest
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Scope
 from semmem.ports.learning import BatchRules
-from tests.integration.backends.journal_samples import answered, learnt, turn
+from tests.support.journal_samples import answered, learnt, turn
 
 SPAWN = multiprocessing.get_context("spawn")
 SESSIONS, USERS, WORKERS = 200, 40, 4

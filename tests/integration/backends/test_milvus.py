@@ -29,7 +29,7 @@ from semmem.memory import Memory, MemoryStatus, Scope
 from semmem.ports.errors import StoreError, StoreMismatch, StoreTimeout, StoreUnavailable
 from semmem.ports.storable import CONTENT_BYTES_MAX
 from tests.integration.backends.conftest import milvus_store
-from tests.integration.backends.memories import DIMENSION, NOW, found, found_ids, memory, put, towards
+from tests.support.memories import DIMENSION, NOW, found, found_ids, memory, put, towards
 
 
 @asynccontextmanager

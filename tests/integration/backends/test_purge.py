@@ -22,8 +22,8 @@ from semmem.backends.milvus.store import MilvusStore
 from semmem.background import Tasks
 from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports.errors import StoreError
-from tests.integration.backends.disk import files_holding
-from tests.integration.backends.memories import DIMENSION, memory, put, towards
+from tests.support.disk import files_holding
+from tests.support.memories import DIMENSION, memory, put, towards
 
 OPTIONS: dict[str, Any] = {
     "collection": "memories",

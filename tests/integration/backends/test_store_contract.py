@@ -18,7 +18,7 @@ from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Source
 from semmem.ports.errors import StoreError, StoreRefused, StoreUnavailable
 from semmem.ports.storable import CONTENT_BYTES_MAX, METADATA_DEPTH_MAX, depth_exceeds
 from semmem.ports.store import Store
-from tests.integration.backends.memories import DIMENSION, NOW, found, found_ids, memory, put, towards
+from tests.support.memories import DIMENSION, NOW, found, found_ids, memory, put, towards
 
 HOSTILE = [
     'a" or user_id != "',

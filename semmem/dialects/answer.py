@@ -1,0 +1,199 @@
+"""What the readers of all dialects share: bounded buffers, the choice between JSON and SSE, and how an answer ended.
+
+A dialect adds a subclass of AnswerBuilder, which knows the members of its API's answers and events.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+
+from semmem.dialects import AnswerReader
+from semmem.dialects.json_splice import UNREADABLE, decode_repaired
+from semmem.dialects.sse import EventStream
+from semmem.memory import Answer
+
+T = TypeVar("T")
+
+
+class TextTail:
+    """The last ``bytes_max`` UTF-8 bytes of a text that comes in pieces; half a character at the cut is left out."""
+
+    __slots__ = ("_bytes_max", "_kept")
+
+    def __init__(self, *, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._kept = bytearray()
+
+    def append(self, piece: str) -> None:
+        self._kept += piece.encode("utf-8", "replace")
+        if len(self._kept) > 2 * self._bytes_max:  # twice, so that the moving is paid for by as many bytes
+            self._trim()
+
+    def clear(self) -> None:
+        self._kept.clear()
+
+    def text(self) -> str:
+        self._trim()
+        return self._kept.decode("utf-8", "ignore")
+
+    def _trim(self) -> None:
+        del self._kept[: max(0, len(self._kept) - self._bytes_max)]
+
+
+class BoundedBody:
+    """A body that comes in pieces, whole or not at all: beyond ``bytes_max`` it is dropped."""
+
+    __slots__ = ("_bytes_max", "_kept", "_oversize")
+
+    def __init__(self, *, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._kept = bytearray()
+        self._oversize = False
+
+    def append(self, chunk: bytes) -> None:
+        if self._oversize or len(self._kept) + len(chunk) > self._bytes_max:
+            self._oversize = True
+            self._kept.clear()
+            return
+        self._kept += chunk
+
+    def whole(self) -> bytes:
+        """Everything that was appended, or nothing when that was too much."""
+        return bytes(self._kept)
+
+
+class Usage(msgspec.Struct, gc=False):
+    """Token counts, as two of the three APIs call them."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class AnswerBuilder(ABC):
+    """An answer as far as it was read. A subclass reads the two forms of its API: a body, or one event after another.
+
+    The answer is complete when its end was seen (``ended``, or a reason why it finished) and nothing on the way was
+    ``lost``. No method raises, whatever it is given.
+    """
+
+    REFUSALS: ClassVar[frozenset[str]] = frozenset()
+    """Finish reasons that say that the model or its provider refused."""
+    TOOL_CALLS: ClassVar[frozenset[str]] = frozenset()
+    """Finish reasons after which the client comes back with the same turn."""
+
+    def __init__(self, answer_bytes_max: int) -> None:
+        self.tail = TextTail(bytes_max=answer_bytes_max)
+        self.ended = False
+        self.lost = False
+        self.finish_reason: str | None = None
+        self.answer_id: str | None = None
+        self._input_tokens: int | None = None
+        self._output_tokens: int | None = None
+
+    @abstractmethod
+    def read_body(self, body: bytes) -> None:
+        """A whole JSON answer; empty when it was larger than may be kept."""
+
+    @abstractmethod
+    def read_event(self, name: str, data: str) -> None:
+        """One event with data of a stream that has not ended."""
+
+    @property
+    def complete(self) -> bool:
+        return (self.ended or self.finish_reason is not None) and not self.lost
+
+    @property
+    def calls_tool(self) -> bool:
+        return self.finish_reason in self.TOOL_CALLS
+
+    def decoded(self, decoder: msgspec.json.Decoder[T], name: str, data: str) -> T | None:
+        """An event's data. None when it cannot be read, which before the answer's finish is a hole in its text."""
+        value = readable(decoder, data.encode())
+        if value is None:
+            self.lost |= self.finish_reason is None or name == "error"
+        return value
+
+    def count(self, usage: Usage | None) -> None:
+        """Counts are running totals, and an event says only those that changed."""
+        if usage is not None:
+            self._input_tokens = self._input_tokens if usage.input_tokens is None else usage.input_tokens
+            self._output_tokens = self._output_tokens if usage.output_tokens is None else usage.output_tokens
+
+    def answer(self) -> Answer:
+        return Answer(
+            text=self.tail.text(),
+            complete=self.complete,
+            finish_reason=self.finish_reason,
+            filtered=self.finish_reason in self.REFUSALS,
+            calls_tool=self.calls_tool,
+            input_tokens=self._input_tokens,
+            output_tokens=self._output_tokens,
+            answer_id=self.answer_id,
+        )
+
+
+def reader_for(content_type: str, answer: AnswerBuilder, *, body_bytes_max: int) -> AnswerReader | None:
+    """A reader of JSON or SSE answers, or None for another content type (its parameters are ignored)."""
+    match content_type.partition(";")[0].strip().lower():
+        case "application/json":
+            return _JsonReader(answer, body_bytes_max)
+        case "text/event-stream":
+            return _EventStreamReader(answer, body_bytes_max)
+        case _:
+            return None
+
+
+class _JsonReader:
+    """Reads an answer that is one JSON body."""
+
+    __slots__ = ("_answer", "_body")
+
+    def __init__(self, answer: AnswerBuilder, body_bytes_max: int) -> None:
+        self._answer = answer
+        self._body = BoundedBody(bytes_max=body_bytes_max)
+
+    def feed(self, chunk: bytes) -> None:
+        self._body.append(chunk)
+
+    def end(self) -> Answer:
+        self._answer.read_body(self._body.whole())
+        return self._answer.answer()
+
+
+class _EventStreamReader:
+    """Reads an answer that is a stream of events, up to the one that ends it. An event too large is one lost."""
+
+    __slots__ = ("_answer", "_events")
+
+    def __init__(self, answer: AnswerBuilder, event_bytes_max: int) -> None:
+        self._answer = answer
+        self._events = EventStream(event_bytes_max=event_bytes_max)
+
+    def feed(self, chunk: bytes) -> None:
+        self._read(self._events.feed(chunk))
+
+    def end(self) -> Answer:
+        self._read(self._events.end())
+        self._answer.lost |= self._events.oversize
+        return self._answer.answer()
+
+    def _read(self, events: list[tuple[str, str]]) -> None:
+        for name, data in events:
+            if not self._answer.ended and (stripped := data.strip()):
+                self._answer.read_event(name, stripped)
+
+
+def readable(decoder: msgspec.json.Decoder[T], text: bytes) -> T | None:
+    """The value of a JSON text, or None when it is not JSON, or JSON of another shape."""
+    try:
+        return decode_repaired(decoder, text)[0]
+    except UNREADABLE:
+        return None
+
+
+def text_or_none(value: Any) -> str | None:
+    """A name that an API gave, or None for anything else."""
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,33 @@
+"""How the request phase of an exchange can end, in one word each."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """How the request phase ended."""
+
+    INJECTED = "injected"  # memories are in the prompt
+    COLD_DENSE = "cold_dense"  # injected, but ranked by the store alone: the user's memories were not loaded in time
+    DEGRADED = "degraded"  # the embedder failed: what shares words with the question, or the newest, is in the prompt
+    NO_HITS = "no_hits"  # searched, nothing relevant
+    GREETING = "greeting"  # the gate: social
+    GENERAL_FACT = "general_fact"  # the gate: a question no memory can answer
+    TOOL_TURN = "tool_turn"  # the gate: a tool answers
+    REPEATED = "repeated"  # a tool loop goes on: the memories of its first request, in the same place
+    ALREADY_INJECTED = "already_injected"  # a gateway before this one, or a retry, has done it
+    NO_QUESTION = "no_question"  # no user message to search for
+    WRITE_ONLY = "write_only"  # reading was opted out of, storing was not
+    OPTED_OUT = "opted_out"  # config, header or body said no
+    BLOCKED = "blocked"  # an earlier filter refuses this request
+    PII = "pii"  # an earlier filter found personal data in it
+    ANONYMOUS = "anonymous"  # nobody is known to be asking
+    TIMEOUT = "timeout"  # the phase's deadline passed
+    STORE_DOWN = "store_down"
+    STORE_TIMEOUT = "store_timeout"
+    EMBEDDER_DOWN = "embedder_down"  # and nothing recent to fall back on
+    MALFORMED = "malformed"  # not a request of this API
+    OVERSIZE = "oversize"  # larger, or of more messages or values, than semmem reads
+    COMPRESSED = "compressed"  # a content-encoding semmem does not read
+    OTHER_PATH = "other_path"  # not an API semmem knows

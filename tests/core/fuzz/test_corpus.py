@@ -1,0 +1,102 @@
+"""The corpus, replayed without atheris; and the checks themselves, which must be able to fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from semmem.dialects import DIALECTS, ParsedRequest
+from semmem.dialects.answer import TextTail
+from semmem.memory import Conversation, Injection
+from tests.fuzz import requests, texts
+from tests.fuzz.__main__ import SHARES
+from tests.fuzz.targets import CORPUS, TARGETS
+
+SEEDS = sorted(CORPUS.glob("*/*"))
+
+
+def seed(name: str) -> bytes:
+    return (CORPUS / name).read_bytes()
+
+
+@pytest.mark.parametrize("path", SEEDS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_an_input_of_the_corpus_breaks_no_promise(path: Path) -> None:
+    TARGETS[path.parent.name].check(path.read_bytes())
+
+
+def test_every_target_is_searched_and_has_seeds() -> None:
+    assert set(SHARES) == set(TARGETS) == {path.parent.name for path in SEEDS}
+
+
+# --- broken on purpose
+
+
+class Careless:
+    """A chat dialect whose rewritten bodies are changed once more."""
+
+    name = "chat"
+    reader = DIALECTS["/v1/chat/completions"].reader
+
+    def __init__(self, old: bytes, new: bytes) -> None:
+        self._change = (old, new)
+
+    def parse(self, body: bytes) -> ParsedRequest:
+        return CarelessRequest(DIALECTS["/v1/chat/completions"].parse(body), self._change)
+
+
+class CarelessRequest:
+    def __init__(self, parsed: ParsedRequest, change: tuple[bytes, bytes]) -> None:
+        self._parsed = parsed
+        self._change = change
+
+    @property
+    def conversation(self) -> Conversation:
+        return self._parsed.conversation
+
+    def rewrite(self, injection: Injection | None) -> bytes | None:
+        body = self._parsed.rewrite(injection)
+        return body.replace(*self._change) if body is not None and injection is not None else body
+
+    def placed(self, injection: Injection) -> Injection:
+        return self._parsed.placed(injection)
+
+    def keeps(self, injection: Injection) -> bool:
+        return self._parsed.keeps(injection)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"temperature":2.50,', b""),
+        (b"2.50", b"2.5"),
+        (b"] }", b"]}"),
+        (b'"What?"', b'"What"'),
+        (b'"role":"system"', b'"role":"tool"'),
+        (b"Facts", b"facts"),
+    ],
+)
+def test_a_rewriting_that_changes_anything_else_is_noticed(old: bytes, new: bytes) -> None:
+    body = b'{"temperature":2.50,"messages":[{"role":"user","content":"What?"}] }'
+    requests.check(Careless(b"nothing", b""), body)
+    with pytest.raises(AssertionError):
+        requests.check(Careless(old, new), body)
+
+
+def test_an_answer_kept_beyond_its_limit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TextTail, "_trim", lambda self: None)
+    with pytest.raises(AssertionError):
+        TARGETS["answers"].check(seed("answers/chat_sse_small_limits"))
+
+
+def test_a_text_that_takes_too_long_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts, "CPU_S_MAX", 0.0)
+    with pytest.raises(AssertionError, match="characters"):
+        TARGETS["texts"].check(seed("texts/likes"))
+
+
+def test_what_reaches_the_last_resort_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    TARGETS["extproc"].check(seed("extproc/mutate"))
+    monkeypatch.setattr("semmem.envoy.service.body_reply", lambda result: 1 // 0)
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
+        TARGETS["extproc"].check(seed("extproc/mutate"))

@@ -1,0 +1,47 @@
+"""The parts that forget, around a store and a journal, put together as a running semmem puts them together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from semmem.backends.sql.journal import SqlJournal
+from semmem.background import JournalWriter, Tasks
+from semmem.lifecycle.erasure import Erasure
+from semmem.lifecycle.holds import Holds
+from semmem.ports.events import Event
+from semmem.ports.store import Store
+from semmem.retrieval.index.hot_memories import HotMemories
+from semmem.retrieval.injection_cache import InjectionCache
+from semmem.telemetry.access_statistics import AccessRecorder
+from semmem.telemetry.metrics import Metrics
+from semmem.telemetry.observed_store import ObservedStore
+from semmem.turns.sessions import Sessions
+from semmem.wiring.erasure import Here, hidden
+
+
+class Erasing:
+    """``store`` is what everybody reads and writes through; ``ended`` are the results that were told."""
+
+    def __init__(self, store: Store, journal: SqlJournal, *, clock: Callable[[], float], **limits: Any) -> None:
+        self.tasks = Tasks()
+        self.blocks = InjectionCache(entries_max=100, ttl_s=60.0)
+        self.hidden = hidden(ObservedStore(store, Metrics(), "test", [self.blocks.changed]))
+        self.store = HotMemories(self.hidden.shown, spawn=self.tasks.spawn)
+        self.writer = JournalWriter(journal, commit_interval_s=0.01, retry_s=0.05)
+        self.sessions = Sessions(journal)
+        self.notes = AccessRecorder(journal)
+        self.announced: list[Event] = []
+        here = Here(self.writer, self.store, self.hidden.shown, self.blocks, self.sessions, self.notes)
+        self.erasure = Erasure(
+            self.store,
+            self.hidden.everything,
+            journal,
+            self.hidden.marks,
+            here,
+            clock=clock,
+            announce=self.announced.append,
+            **limits,
+        )
+        self.holds = Holds(journal, clock=clock, poll_s=0.01)
+        self.after = self.hidden.marks.after

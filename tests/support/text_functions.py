@@ -1,0 +1,557 @@
+"""Every public function of semmem's core that is given text, as a call on one text; and those that need none, and why.
+
+``tests/core/test_linear_text.py`` finds the functions by itself and fails when one of them is in neither table.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+
+import msgspec
+import numpy as np
+
+from semmem.dialects import Malformed
+from semmem.dialects.answer import BoundedBody, TextTail
+from semmem.dialects.chat import ChatCompletions
+from semmem.dialects.json_splice import decode_repaired, read_elements, read_object
+from semmem.dialects.json_values import holds_more_than
+from semmem.dialects.messages import AnthropicMessages
+from semmem.dialects.own_members import controls
+from semmem.dialects.responses import Responses
+from semmem.dialects.sse import EventStream
+from semmem.extraction import answers, llm, model_judge, reading, screen, session_summary, weighing
+from semmem.extraction.contradiction import quantities, statement, verdict, wording
+from semmem.extraction.rules import (
+    buried,
+    completion,
+    describe,
+    facts_in,
+    grammar,
+    guards,
+    languages,
+    objects,
+    openings,
+    predicates,
+    procedures,
+    sentences,
+)
+from semmem.extraction.rules.event_time import DatedText, event_time
+from semmem.extraction.rules.recognise import recognise
+from semmem.memory import Conversation, Fact, Hit, Injection, Memory, MemoryType, Message, Role, Scope, Turn
+from semmem.ports.errors import ModelRefused
+from semmem.ports.learning import Batch
+from semmem.retrieval import answers as asked
+from semmem.retrieval import context, rank, relevance, role_labels, time_filter
+from semmem.retrieval.decide import gate, general_facts, greetings, signals
+from semmem.retrieval.fence import Fence
+from semmem.retrieval.index import succession, word_index
+from semmem.retrieval.index.memory_index import MemoryIndex
+from semmem.retrieval.injection_cache import goes_on, loop_of
+from semmem.retrieval.query import build as query
+from semmem.retrieval.query import rewrite
+from semmem.retrieval.search import Strategy, best_of, in_time
+from semmem.text import grounding, words
+from semmem.text.digest import digest
+from semmem.text.screening import is_instruction, readable, redact
+from semmem.text.times import Interval, chinese, intervals, leaning, occurred_at
+from semmem.text.times.tokens import tokens
+from semmem.turns.encodings import Undecodable, decoder_for
+from semmem.turns.ids import session_key, turn_id
+from semmem.turns.recorder import storable
+from semmem.turns.said import message_id
+from semmem.upkeep import consolidation
+
+Call = Callable[[str], object]
+NOW = 1_700_000_000.0
+DAY = datetime.fromtimestamp(NOW, UTC).date()
+WHOLE = 10**9
+"""A bound that no text here reaches: a function that has one of its own is held to what lies below it as well."""
+
+ROOMS = "dialects extraction lifecycle request retrieval text turns upkeep".split()
+_TEXTUAL = re.compile(
+    r"\b(?:str|bytes|Message|Conversation|Turn|Batch|Fact|Memory|Said|Clause|Sentence|Hit|Candidate|Member|JsonObject)\b"
+)
+
+
+# --- finding them ----------------------------------------------------------------------------------------------------
+
+
+def found() -> Iterator[str]:
+    """Dotted names, without ``semmem.``, of public functions and methods with a parameter that is or holds text."""
+    for room in ROOMS:
+        package = importlib.import_module(f"semmem.{room}")
+        inside = pkgutil.walk_packages(getattr(package, "__path__", []), f"{package.__name__}.")
+        for name in (package.__name__, *(module.name for module in inside)):
+            yield from _functions(name)
+
+
+def _functions(module_name: str) -> Iterator[str]:
+    prefix = module_name.removeprefix("semmem.")
+    for name, value in vars(importlib.import_module(module_name)).items():
+        if name.startswith("_") or getattr(value, "__module__", None) != module_name:
+            continue
+        if inspect.isfunction(value) and _takes_text(value):
+            yield f"{prefix}.{name}"
+        elif inspect.isclass(value) and not getattr(value, "_is_protocol", False):
+            methods = ((m, f) for m, f in vars(value).items() if not m.startswith("_") and inspect.isfunction(f))
+            yield from (f"{prefix}.{name}.{method}" for method, function in methods if _takes_text(function))
+
+
+def _takes_text(function: Callable[..., object]) -> bool:
+    parameters = inspect.signature(function).parameters.values()
+    return any(_TEXTUAL.search(str(parameter.annotation)) for parameter in parameters)
+
+
+# --- what holds a text -----------------------------------------------------------------------------------------------
+
+
+def _said(text: str) -> Conversation:
+    """Before the text and behind it: what looks back, and what looks at the last message, reads it in one of them."""
+    user = Message(Role.USER, text)
+    return Conversation((Message(Role.SYSTEM, text), user, Message(Role.ASSISTANT, text), user))
+
+
+def _memory(text: str) -> Memory:
+    vector = np.full(4, 0.5, dtype=np.float32)
+    return Memory("mem_1", 1, MemoryType.SEMANTIC, text, "ada", embedding=vector)
+
+
+def _hit(text: str) -> Hit:
+    return Hit(_memory(text), 0.5, 0.5)
+
+
+NEAR = [weighing.Neighbour("User likes tea", MemoryType.SEMANTIC, 0.95)]
+WEIGHING = weighing.Weighing(verdict.judge, 0.25, 0.9)
+
+
+def _turn(text: str) -> Turn:
+    return Turn("t_1", Scope("ada"), 1, text, NOW)
+
+
+def _fact(text: str) -> Fact:
+    return Fact(MemoryType.SEMANTIC, text, "t_1")
+
+
+def _batch(text: str) -> Batch:
+    return Batch(id="b_1", scope=Scope("ada"), turns=(_turn(text),), context=(_turn(text),), trigger="size", attempt=1)
+
+
+def _refusing(call: Callable[[], object]) -> object:
+    """Refusing what is hostile is an answer as well."""
+    try:
+        return call()
+    except (Malformed, Undecodable, ModelRefused, msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
+        return None
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def _bodies(text: str) -> Iterator[bytes]:
+    """The text as a message, as a body, as the inside of a string, and as many messages."""
+    quoted = msgspec.json.encode(text.encode("utf-8", "replace").decode())
+    many = b",".join([b'{"role":"user","content":"a"}'] * (len(text) // 30))
+    for member in (b"messages", b"input"):
+        yield b'{"model":"m","%s":[{"role":"user","content":%s}]}' % (member, quoted)
+        yield b'{"model":"m","%s":[%s]}' % (member, many)
+        yield b'{"model":"m","%s":[{"role":"user","content":"%s"}]}' % (member, _raw(text))
+        yield b'{"%s":%s}' % (member, _raw(text))
+    yield _raw(text)
+
+
+def _rewritten(dialect: ChatCompletions | AnthropicMessages | Responses) -> Call:
+    def call(text: str) -> None:
+        for body in _bodies(text):
+            _refusing(lambda body=body: _rewrite(dialect, body))  # type: ignore[misc]
+
+    return call
+
+
+def _rewrite(dialect: ChatCompletions | AnthropicMessages | Responses, body: bytes) -> None:
+    request = dialect.parse(body)
+    for position in ("first", "after_system", "before_last_user"):
+        injection = Injection("what is known", position=position)
+        request.rewrite(injection)
+        request.keeps(injection)
+
+
+def _answered(dialect: ChatCompletions | AnthropicMessages | Responses) -> Call:
+    def call(text: str) -> None:
+        for kind in ("application/json", "text/event-stream"):
+            reader = dialect.reader(content_type=kind, answer_bytes_max=64 * 1024, body_bytes_max=WHOLE)
+            assert reader is not None
+            data = _raw(text)
+            for start in range(0, len(data), 100):
+                reader.feed(data[start : start + 100])
+            reader.end()
+
+    return call
+
+
+def _in_pieces(feed: Callable[[bytes], object], text: str) -> None:
+    data = _raw(text)
+    for start in range(0, len(data), 100):
+        deque(feed(data[start : start + 100]) or (), maxlen=0)  # type: ignore[call-overload]
+
+
+def _elements(text: str) -> object:
+    return _refusing(lambda: read_elements(read_object(b'{"a":[' + _raw(text).rstrip(b",") + b"]}").members["a"]))
+
+
+def _decoded(text: str) -> None:
+    for encoding in ("identity", "gzip", "deflate", "br", "zstd"):
+        decoder = decoder_for(encoding, decoded_bytes_max=WHOLE)
+        assert decoder is not None
+        _refusing(lambda decoder=decoder: _in_pieces(decoder.feed, text))  # type: ignore[misc]
+
+
+def _scores(text: str) -> object:
+    return MemoryIndex([_memory(text), _memory("likes tea")]).scores(text, None)
+
+
+def _best(text: str) -> object:
+    index = MemoryIndex([_memory(text), _memory("likes tea")])
+    during = Interval(NOW - 1000, NOW)
+    return best_of(
+        index, text, np.full(4, 0.5, np.float32), strategy=Strategy.HYBRID, scope=Scope("ada"), now=NOW, during=during
+    )
+
+
+def _matched(text: str) -> object:
+    found = words.terms(words.words(text))
+    return word_index.WordIndex([found]).match(found)
+
+
+def _told(text: str) -> object:
+    told = DatedText(text, NOW)
+    return told.event_time("User moved to Oslo last May", "last May"), told.event_time(text, text)
+
+
+def _grounded(text: str) -> object:
+    said = grounding.SourceText(text, "and before that nothing")
+    return said.grounds(text[:500]), said.grounds("User was in Oslo with Emma and 3 interesting friends")
+
+
+def _screened(text: str) -> object:
+    return screen.screen(_fact(text), "I like tea", chars_max=WHOLE, own_markers=context.FENCE_MARKERS)
+
+
+def _judged(text: str) -> object:
+    return (
+        verdict.judge(text, text, 0.8),
+        verdict.judge(text, "User likes tea", 0.8),
+        verdict.judge("User likes tea", text, 0.8),
+    )
+
+
+def _ranked(text: str) -> object:
+    return rank.rank([_hit(text), _hit(text + " "), _hit("User likes tea")], said=[text, text], limit=3, now=NOW)
+
+
+def _relevant(text: str) -> object:
+    return relevance.relevant(text, MemoryIndex([_memory("likes tea")]).scores("tea", None))
+
+
+def _split(text: str) -> list[str]:
+    return text.split()
+
+
+REGISTRY: Mapping[str, Call] = {
+    # dialects
+    "dialects.answer.TextTail.append": lambda t: _in_pieces(
+        lambda piece: TextTail(bytes_max=64).append(piece.decode("utf-8", "replace")), t
+    ),
+    "dialects.answer.BoundedBody.append": lambda t: _in_pieces(BoundedBody(bytes_max=WHOLE).append, t),
+    "dialects.chat.ChatCompletions.parse": _rewritten(ChatCompletions()),
+    "dialects.chat.ChatCompletions.reader": _answered(ChatCompletions()),
+    "dialects.messages.AnthropicMessages.parse": _rewritten(AnthropicMessages()),
+    "dialects.messages.AnthropicMessages.reader": _answered(AnthropicMessages()),
+    "dialects.responses.Responses.parse": _rewritten(Responses()),
+    "dialects.responses.Responses.reader": _answered(Responses()),
+    "dialects.json_splice.decode_repaired": lambda t: [
+        _refusing(lambda body=body: decode_repaired(msgspec.json.Decoder(), body))  # type: ignore[misc]
+        for body in _bodies(t)
+    ],
+    "dialects.json_splice.read_object": lambda t: [
+        _refusing(lambda body=body: read_object(body))  # type: ignore[misc]
+        for body in _bodies(t)
+    ],
+    "dialects.json_splice.read_elements": _elements,
+    "dialects.json_values.holds_more_than": lambda t: [holds_more_than(len(t) // 1000, body) for body in _bodies(t)],
+    "dialects.own_members.controls": lambda t: controls(
+        {name: msgspec.json.encode(_raw(t).decode()) for name in ("memory_config", "memory_context", "user")}
+    ),
+    "dialects.sse.EventStream.feed": lambda t: _in_pieces(EventStream(event_bytes_max=WHOLE).feed, t),
+    "turns.encodings.decoder_for": _decoded,
+    # extraction
+    "extraction.answers.json_values": lambda t: list(answers.json_values(t)),
+    "upkeep.consolidation.retrievable": lambda t: consolidation.retrievable([_memory(t)], NOW),
+    "extraction.contradiction.quantities.spelled_as_digits": quantities.spelled_as_digits,
+    "extraction.contradiction.quantities.take_quantities": quantities.take_quantities,
+    "extraction.contradiction.statement.read": statement.read,
+    "extraction.contradiction.verdict.details_differ": lambda t: verdict.details_differ(t, t + " not"),
+    "extraction.contradiction.verdict.judge": _judged,
+    "extraction.contradiction.verdict.may": lambda t: (
+        verdict.may(verdict.Verdict.SAME, t, f"{t} 3"),
+        verdict.may(verdict.Verdict.CONTRADICTION, t, f"3 {t}"),
+    ),
+    "extraction.contradiction.wording.change": lambda t: (wording.change(t, f"{t} 3"), wording.change(f"3 {t}", t)),
+    "extraction.contradiction.wording.phrases": wording.phrases,
+    "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
+    "text.grounding.SourceText.grounds": _grounded,
+    "text.grounding.content_words": grounding.content_words,
+    "text.grounding.covers": lambda t: grounding.covers(grounding.content_words(t), grounding.content_words(t[:500])),
+    "text.grounding.names": grounding.names,
+    "text.grounding.numbers": grounding.numbers,
+    "text.grounding.overlap": lambda t: grounding.overlap(t[:500], t),
+    "extraction.llm.parse_items": lambda t: _refusing(lambda: llm.parse_items(t)),
+    "extraction.model_judge.parse_verdicts": lambda t: _refusing(lambda: model_judge.parse_verdicts(t, 3)),
+    "extraction.reading.Reader.read": lambda t: reading.Reader(
+        strip_block=context.strip_block, turn_chars_max=WHOLE
+    ).read(_batch(t)),
+    "extraction.reading.Reader.turns": lambda t: reading.Reader(strip_block=context.strip_block).turns([_turn(t)]),
+    "extraction.reading.text_of": lambda t: reading.text_of([_turn(t)]),
+    "extraction.rules.facts_in": lambda t: facts_in(t, chars_max=WHOLE),
+    "extraction.rules.buried.buried_in": buried.buried_in,
+    "extraction.rules.buried.meant_for": buried.meant_for,
+    "extraction.rules.completion.appointed": completion.appointed,
+    "extraction.rules.completion.completed": completion.completed,
+    "extraction.rules.completion.corrected": completion.corrected,
+    "extraction.rules.describe.described": describe.described,
+    "extraction.rules.event_time.DatedText.event_time": _told,
+    "extraction.rules.event_time.event_time": lambda t: event_time(t, NOW),
+    "extraction.rules.grammar.expand": grammar.expand,
+    "extraction.rules.grammar.gerund": grammar.gerund,
+    "extraction.rules.grammar.is_adverb": grammar.is_adverb,
+    "extraction.rules.grammar.is_past": grammar.is_past,
+    "extraction.rules.grammar.past_forms": grammar.past_forms,
+    "extraction.rules.grammar.third_person": lambda t: grammar.third_person(t, listing=True),
+    "extraction.rules.grammar.third_singular": grammar.third_singular,
+    "extraction.rules.guards.is_attributed": guards.is_attributed,
+    "extraction.rules.guards.is_hypothetical": guards.is_hypothetical,
+    "extraction.rules.guards.is_passing": guards.is_passing,
+    "extraction.rules.guards.is_question": guards.is_question,
+    "extraction.rules.guards.is_request": guards.is_request,
+    "extraction.rules.guards.own_part": guards.own_part,
+    "extraction.rules.languages.foreign_fact": languages.foreign_fact,
+    "extraction.rules.objects.fits": lambda t: [objects.fits(verb, t) for verb in objects.VERB_OBJECTS],
+    "extraction.rules.objects.is_vague": objects.is_vague,
+    "extraction.rules.openings.opened": openings.opened,
+    "extraction.rules.predicates.tells": lambda t: predicates.tells(_split(t)),
+    "extraction.rules.predicates.without_adverbs": lambda t: predicates.without_adverbs(_split(t)),
+    "extraction.rules.procedures.procedure_in": procedures.procedure_in,
+    "extraction.rules.recognise.recognise": lambda t: (
+        recognise(t),
+        recognise(t, explicit=True),
+    ),
+    "extraction.rules.sentences.own_words": sentences.own_words,
+    "extraction.rules.sentences.sentences_in": sentences.sentences_in,
+    "extraction.rules.sentences.squeezed": sentences.squeezed,
+    "extraction.screen.same_text": screen.same_text,
+    "extraction.screen.screen": _screened,
+    "extraction.screen.screen_text": lambda t: screen.screen_text(t),
+    "extraction.session_summary.grounded": lambda t: session_summary.grounded(
+        t[:500], grounding.SourceText(t), chars_max=WHOLE
+    ),
+    "extraction.session_summary.parse_summary": lambda t: _refusing(lambda: session_summary.parse_summary(t)),
+    "extraction.weighing.Weighing.verdicts": lambda t: WEIGHING.verdicts(NEAR, t, MemoryType.SEMANTIC),
+    "extraction.weighing.unweighed": lambda t: weighing.unweighed(NEAR, t),
+    # turns
+    "text.digest.digest": digest,
+    "turns.recorder.storable": lambda t: storable(t, WHOLE),
+    "turns.said.message_id": lambda t: message_id("ada", "s_1", t),
+    "turns.ids.session_key": lambda t: session_key(Scope("ada"), _said(t)),
+    "turns.ids.turn_id": lambda t: turn_id(Scope("ada"), 1, t),
+    # retrieval
+    "retrieval.answers.offered": lambda t: asked.offered(t, words.words(t)),
+    "retrieval.answers.wanted": asked.wanted,
+    "retrieval.injection_cache.goes_on": lambda t: goes_on(_said(t)),
+    "retrieval.injection_cache.loop_of": lambda t: loop_of(Scope("ada"), "t_1", _said(t)),
+    "retrieval.context.estimate_tokens": context.estimate_tokens,
+    "retrieval.context.line_tokens": lambda t: context.line_tokens(_memory(t)),
+    "retrieval.context.neutralise": context.neutralise,
+    "retrieval.context.render": lambda t: context.render(
+        [_hit(t), _hit("likes tea")], tokens_max=2000, mark=lambda _inside: "0" * context.MARK_CHARS
+    ),
+    "retrieval.context.strip_block": context.strip_block,
+    "retrieval.context.without_tags": context.without_tags,
+    "retrieval.fence.Fence.mark": lambda t: Fence(b"key").mark("ada", t),
+    "retrieval.fence.Fence.stands_in": lambda t: Fence(b"key").stands_in(_said(t).messages, "ada"),
+    "retrieval.decide.gate.decision": lambda t: gate.decision(t, 0.5, 0.5, {"general": 0.5, "social": 0.5}),
+    "retrieval.decide.gate.gate": lambda t: gate.gate(t, np.ones(384, np.float32) / 384**0.5),
+    "retrieval.decide.gate.is_courteous": gate.is_courteous,
+    "retrieval.decide.gate.suspicion": gate.suspicion,
+    "retrieval.decide.general_facts.is_general_fact": general_facts.is_general_fact,
+    "retrieval.decide.general_facts.refers_to_user": general_facts.refers_to_user,
+    "retrieval.decide.greetings.is_social": greetings.is_social,
+    "retrieval.index.memory_index.MemoryIndex.scores": _scores,
+    "retrieval.query.build.build_query": lambda t: query.build_query(_said(t), chars_max=WHOLE),
+    "retrieval.query.build.is_vague": query.is_vague,
+    "retrieval.query.build.key_words": query.key_words,
+    "retrieval.rank.rank": _ranked,
+    "retrieval.relevance.is_own": relevance.is_own,
+    "retrieval.relevance.relevant": _relevant,
+    "retrieval.query.rewrite.cleaned": lambda t: rewrite.cleaned(t, chars_max=WHOLE),
+    "retrieval.role_labels.unlabelled": role_labels.unlabelled,
+    "retrieval.search.best_of": _best,
+    "retrieval.search.in_time": lambda t: in_time([_hit(t)], Interval(NOW - 1000, NOW)),
+    "retrieval.decide.signals.decide": lambda t: (signals.decide(_said(t)), signals.decide(_said(t), fact=True)),
+    "retrieval.index.succession.said_at": lambda t: succession.Succession([_memory(t)]),
+    "retrieval.time_filter.is_dated": lambda t: time_filter.is_dated(_memory(t), Interval(NOW - 1000, NOW)),
+    "retrieval.time_filter.matches": lambda t: time_filter.matches(_memory(t), Interval(NOW - 1000, NOW)),
+    "retrieval.time_filter.names": lambda t: time_filter.names(_memory(t), Interval(NOW - 1000, NOW)),
+    "retrieval.time_filter.time_filter": lambda t: time_filter.time_filter(t, NOW),
+    "retrieval.index.word_index.WordIndex.match": _matched,
+    "text.words.terms": lambda t: words.terms(words.words(t)),
+    "text.words.words": words.words,
+    # screening and time expressions
+    "text.screening.is_instruction": is_instruction,
+    "text.screening.readable": lambda t: readable(_memory(t), chars_max=WHOLE),
+    "text.screening.redact": redact,
+    "text.times.chinese.intervals": lambda t: list(chinese.intervals(t, NOW, DAY, "past")),
+    "text.times.grammar.intervals": lambda t: intervals(t, NOW),
+    "text.times.occurrence.leaning": leaning,
+    "text.times.occurrence.occurred_at": lambda t: occurred_at(t, NOW),
+    "text.times.tokens.tokens": tokens,
+}
+
+_NAMES = "takes ids, names or settings, whose length others bound"
+_VALUES = "copies plain values and reads no text"
+_WAITS = "awaits stores and models; what it reads of a text is done by functions of this table"
+NEEDLESS: Mapping[str, str] = {
+    "dialects.answer.AnswerBuilder.decoded": "called by every reader above",
+    "dialects.answer.AnswerBuilder.read_body": "called by every reader above",
+    "dialects.answer.AnswerBuilder.read_event": "called by every reader above",
+    "dialects.answer.readable": "called by every reader above",
+    "dialects.answer.reader_for": "called by every reader above",
+    "dialects.chat.ChatAnswer.read_body": "called by the reader above",
+    "dialects.chat.ChatAnswer.read_event": "called by the reader above",
+    "dialects.messages.MessagesAnswer.read_body": "called by the reader above",
+    "dialects.messages.MessagesAnswer.read_event": "called by the reader above",
+    "dialects.responses.ResponsesAnswer.read_body": "called by the reader above",
+    "dialects.responses.ResponsesAnswer.read_event": "called by the reader above",
+    "dialects.reading.read": "holds_more_than and every parse above",
+    "extraction.rules.facts_of": "facts_in, which is in the table above",
+    "dialects.dialect_for": _NAMES,
+    "dialects.json_splice.cut_members": "called with every parse above",
+    "dialects.json_splice.insert_element": "called with every parse above",
+    "dialects.json_splice.insert_member": "called with every parse above",
+    "dialects.json_splice.splice": "called with every parse above",
+    "dialects.text_merge.merge_before": "called with every rewrite above",
+    "dialects.text_merge.merge_behind": "called with every rewrite above",
+    "dialects.text_merge.merge_into_message": "called with every rewrite above",
+    "dialects.text_merge.string_token": "called with every rewrite above",
+    "dialects.own_members.field_of": "called by controls",
+    "dialects.own_members.name_of": "called by controls",
+    "dialects.own_members.object_of": "called by controls",
+    "extraction.candidate.as_released": _VALUES,
+    "extraction.candidate.created": _VALUES,
+    "extraction.candidate.keyed_id": _NAMES,
+    "extraction.candidate.memory_id": _NAMES,
+    "extraction.candidate.reconsidered": _VALUES,
+    "extraction.candidate.superseded": _VALUES,
+    "extraction.candidate.updated": _VALUES,
+    "upkeep.consolidation.Consolidator.groups": _WAITS,
+    "upkeep.consolidation.Consolidator.merge": _NAMES,
+    "upkeep.consolidation.cosines": "looks at vectors only",
+    "upkeep.consolidation.superseded": _VALUES,
+    "upkeep.consolidation.unchanged": _WAITS,
+    "extraction.contradiction.pair.across": _VALUES,
+    "extraction.contradiction.pair.groups": "reads semmem's own lines",
+    "extraction.contradiction.quantities.month_number": _NAMES,
+    "extraction.contradiction.replaced.loses": "called by may",
+    "extraction.contradiction.replaced.numbers_replaced": "called by judge",
+    "extraction.contradiction.replaced.replaces": "called by judge",
+    "extraction.dedup.Dedup.doubts": _WAITS,
+    "extraction.dedup.Dedup.holds": _WAITS,
+    "extraction.dedup.Dedup.place": _WAITS,
+    "extraction.dedup.Dedup.put": _WAITS,
+    "extraction.dedup.Dedup.take_back": _WAITS,
+    "extraction.dedup.Dedup.put_keyed": _WAITS,
+    "extraction.dedup.Dedup.quarantine": _WAITS,
+    "extraction.dedup.Dedup.release": _WAITS,
+    "extraction.llm.LlmExtractor.extract": _WAITS,
+    "extraction.llm.operators_rules": _NAMES,
+    "extraction.pipeline.Learning.learn": _WAITS,
+    "extraction.pipeline.choose_extractor": _NAMES,
+    "lifecycle.quota.Quota.make_room": _NAMES,
+    "extraction.result.Tally.count": _VALUES,
+    "extraction.rules.RulesExtractor.extract": _WAITS,
+    "extraction.rules.patterns.folded": "compiles semmem's own patterns",
+    "extraction.session_summary.SessionSummariser.summarise": _WAITS,
+    "upkeep.summaries.Summariser.refusal": "is_instruction, redact and Said, which are in the table above",
+    "upkeep.summaries.Summariser.related": _WAITS,
+    "upkeep.summaries.Summariser.replace": _NAMES,
+    "upkeep.summaries.Summariser.summarise": _WAITS,
+    "lifecycle.value.value": _VALUES,
+    "lifecycle.writes.Writes.allowed": _WAITS,
+    "lifecycle.writes.Writes.put": _WAITS,
+    "lifecycle.writes.Writes.replace": _WAITS,
+    "lifecycle.writes.Writes.retract": _WAITS,
+    "text.recent.Recent.get": _NAMES,
+    "text.recent.Recent.put": _NAMES,
+    "request.head.RequestHead.first_header": _NAMES,
+    "request.head.RequestHead.header": _NAMES,
+    "request.head.RequestHead.metadata_at": _NAMES,
+    "turns.sessions.Sessions.answered": _NAMES,
+    "turns.sessions.Sessions.closed": _NAMES,
+    "turns.sessions.Sessions.name": "session_key and digest, which are in the table above",
+    "turns.sessions.Sessions.forget": _NAMES,
+    "turns.sessions.Sessions.opened": _NAMES,
+    "request.head.read_headers": _NAMES,
+    "request.identity.usable_user": _NAMES,
+    "request.identity.user_in_header": _NAMES,
+    "request.identity.user_of_key": "one HMAC of a key, which is as long as a header may be",
+    "retrieval.injection_cache.InjectionCache.changed": _NAMES,
+    "retrieval.index.hot_memories.HotMemories.forget": _NAMES,
+    "retrieval.index.hot_memories.HotMemories.forget_user": _NAMES,
+    "retrieval.index.hot_memories.HotMemories.get": _NAMES,
+    "retrieval.index.hot_memories.HotMemories.index": _NAMES,
+    "retrieval.index.hot_memories.HotMemories.put": _WAITS,
+    "retrieval.index.hot_memories.HotMemories.warm": _NAMES,
+    "retrieval.recall.Recall.has_shown": "Fence.stands_in, which is in the table above",
+    "retrieval.recall.Recall.preview": _WAITS,
+    "retrieval.recall.Recall.search": _WAITS,
+    "retrieval.recall.Recall.skips": "decide, which is in the table above",
+    "retrieval.recall.Recall.without_vector": _WAITS,
+    "retrieval.rerank.Reranking.order": _WAITS,
+    "retrieval.query.rewrite.QueryWriter.improved": _WAITS,
+    "retrieval.query.rewrite.QueryWriter.wants": "is_vague, which is in the table above",
+    "retrieval.query.rewrite.QueryWriter.write": _WAITS,
+    "retrieval.search.embed_query": _WAITS,
+    "text.times.calendar.back": _NAMES,
+    "text.times.calendar.season": _NAMES,
+    "text.times.calendar.whole": _NAMES,
+    "text.times.calendar.window": _NAMES,
+    "text.times.grammar.Found.get": _NAMES,
+    "lifecycle.erasure.Erasure.forget_memory": _NAMES,
+    "lifecycle.hiding_store.HidingStore.forget": _NAMES,
+    "lifecycle.hiding_store.HidingStore.get": _NAMES,
+    "lifecycle.hiding_store.HidingStore.put": _NAMES,
+    "lifecycle.hiding_store.HidingStore.puts_ended": _NAMES,
+    "lifecycle.holds.Holds.held": _NAMES,
+    "lifecycle.marks.Marks.after": _NAMES,
+    "lifecycle.marks.Marks.any_of": _NAMES,
+    "lifecycle.marks.Marks.cover": _NAMES,
+    "lifecycle.removal.remove": _NAMES,
+    "turns.observation.Observation.feed": "the readers of the dialects, which are in the table above",
+    "turns.recorder.Turns.current": "session_key and turn_id, which are in the table above",
+    "turns.recorder.Turns.decline": "UserMessages: each message once; tests/core/turns hold them to that",
+    "turns.recorder.Turns.record": "UserMessages: each message once; tests/core/turns hold them to that",
+    "turns.recovery.Recovery.choose": _NAMES,
+    "turns.said.began_at": _NAMES,
+    "turns.said.lasting_session": _NAMES,
+    "turns.seen.SeenMessages.declined_by_nobody": _NAMES,
+    "turns.seen.SeenMessages.forgotten_at": _NAMES,
+    "turns.seen.SeenMessages.is_shared": _NAMES,
+    "turns.seen.SeenMessages.settle": _NAMES,
+    "turns.seen.SeenMessages.settled": _NAMES,
+}
+"""Not measured, and why."""
