@@ -17,7 +17,8 @@ from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.observed_store import ObservedStore
 from semmem.turns.sessions import Sessions
-from semmem.wiring.erasure import Here, hidden
+from semmem.wiring.backends import hidden
+from semmem.wiring.erasure import Here
 
 
 class Erasing:

@@ -16,7 +16,7 @@ from semmem.memory import Conversation, Scope, Vector
 from semmem.ports.events import Event, Searched
 from semmem.retrieval.decide import gate
 from semmem.retrieval.recall import Recall, RecallRules
-from semmem.wiring.parts import vector_gate
+from semmem.wiring.request import vector_gate
 from tests.core.retrieval.talk import NOW, asked
 from tests.support.fakes import HashEmbedder, hot
 
