@@ -28,10 +28,9 @@ from semmem.telemetry.counting import Counting
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
 from semmem.turns.sessions import Sessions
-from semmem.wiring import backends as backend_parts
 from semmem.wiring import doors, learning, maintenance, request
 from semmem.wiring import erasure as erasing
-from semmem.wiring.backends import Opened
+from semmem.wiring.backends import Opened, disk_of, open_backends
 from semmem.wiring.store_watch import StoreWatch
 
 log = logging.getLogger(__name__)
@@ -80,12 +79,9 @@ class App:
     async def running(self) -> AsyncIterator[Addresses]:
         """Serve inside the block; drain and close at its end. Raises OSError or SemmemError when it cannot start."""
         async with AsyncExitStack() as stack:
-            opened = await backend_parts.opened(
-                self._settings,
-                self._metrics,
-                stack,
-                spawn=self._tasks.spawn,
-                listeners=[self._injection_cache.changed],
+            listeners = [self._injection_cache.changed]
+            opened = await open_backends(
+                self._settings, self._metrics, stack, spawn=self._tasks.spawn, listeners=listeners
             )
             parts = self._parts(opened)
             await parts.erasure.load()  # before anything is read: what was not finished is hidden
@@ -110,15 +106,10 @@ class App:
 
     def _parts(self, opened: Opened) -> _Parts:
         settings, backends = self._settings, opened.backends
-        writer = JournalWriter(
-            backends.journal,
-            queue_max=settings.journal.queue_max,
-            commit_interval_s=settings.journal.commit_interval_ms / 2000,
-            announce=self._announce,
-        )
+        writer = request.journal_writer(settings, backends, self._announce)
         uses, sessions = AccessRecorder(backends.journal), request.sessions(settings, backends)
         here = erasing.Here(writer, backends.store, opened.hidden.shown, self._injection_cache, sessions, uses)
-        store = StoreWatch(backends.store, backend_parts.disk_of(opened.kept_in))
+        store = StoreWatch(backends.store, disk_of(opened.store_backend))
         return _Parts(
             opened,
             store,
@@ -150,7 +141,7 @@ class App:
         grpc = await server.start()
         stack.push_async_callback(server.stop, 0.0)
         api = doors.api(
-            settings, backends, self._announce, erasure=parts.erasure, after=after, purgeable=parts.opened.kept_in
+            settings, backends, self._announce, erasure=parts.erasure, after=after, purgeable=parts.opened.store_backend
         )
         health = create_health(lambda: self._ready(parts), self._metrics_page(parts))
         listeners, serve = settings.listeners, partial(doors.serve, spawn=self._tasks.spawn, stack=stack)
@@ -163,7 +154,7 @@ class App:
     def _begin(self, parts: _Parts, learner: Learner) -> None:
         """Everything that runs as long as the process."""
         settings, backends = self._settings, parts.opened.backends
-        upkeep = maintenance.upkeep(settings, backends, parts.opened.kept_in, self._announce)
+        upkeep = maintenance.upkeep(settings, backends, parts.opened.store_backend, self._announce)
 
         def can_learn() -> bool:
             """Not while the embedder is being opened: after a restart the store is often there seconds before it."""

@@ -80,14 +80,14 @@ def hidden(everything: Store) -> Hidden:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a running semmem has of its backends: ``kept_in`` is the store itself, ``hidden`` what erasures need."""
+    """The backends of a running semmem. ``store_backend`` is the store itself, ``hidden`` what erasures need of it."""
 
     backends: Backends
-    kept_in: StoreBackend
+    store_backend: StoreBackend
     hidden: Hidden
 
 
-async def opened(
+async def open_backends(
     settings: Settings, metrics: Metrics, stack: AsyncExitStack, *, spawn: Spawn, listeners: Sequence[Listener]
 ) -> Opened:
     """Every backend, to be closed with ``stack``. The journal is open; store and embedder are opened while requests
@@ -98,15 +98,15 @@ async def opened(
     stack.push_async_callback(turns.close)
     vectors = await asyncio.to_thread(embedder, settings)
     stack.push_async_callback(vectors.close)
-    kept_in = store(settings, vectors.signature)
+    store_backend = store(settings, vectors.signature)
     clients, ranker, worker = models(settings, metrics), reranker(settings, metrics), WorkerProcess()
-    for part in (kept_in, *clients.values(), ranker, worker):
+    for part in (store_backend, *clients.values(), ranker, worker):
         if part is not None:
             stack.push_async_callback(part.close)
     # Below the hot memories: nothing runs between what listeners are told and what changes there.
-    kept_back = hidden(ObservedStore(kept_in, metrics, settings.memory.backend, listeners))
+    hiding = hidden(ObservedStore(store_backend, metrics, settings.memory.backend, listeners))
     backends = Backends(
-        store=hot_memories(settings, kept_back.shown, spawn),
+        store=hot_memories(settings, hiding.shown, spawn),
         embedder=MeteredEmbedder(vectors, metrics),
         journal=turns,
         models=clients,
@@ -114,12 +114,12 @@ async def opened(
         fence=await asyncio.to_thread(fence, settings),
         worker=worker,
     )
-    return Opened(backends, kept_in, kept_back)
+    return Opened(backends, store_backend, hiding)
 
 
-def disk_of(kept_in: StoreBackend) -> DiskBound | None:
+def disk_of(store_backend: StoreBackend) -> DiskBound | None:
     """The store, when it writes to a disk of this machine."""
-    return kept_in if isinstance(kept_in, EmbeddedMilvus) else None
+    return store_backend if isinstance(store_backend, EmbeddedMilvus) else None
 
 
 def journal(settings: Settings) -> SqlJournal:

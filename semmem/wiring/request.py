@@ -99,6 +99,15 @@ def verdict_rules(settings: Settings) -> VerdictRules:
     )
 
 
+def journal_writer(settings: Settings, backends: Backends, announce: Announce) -> JournalWriter:
+    return JournalWriter(
+        backends.journal,
+        queue_max=settings.journal.queue_max,
+        commit_interval_s=settings.journal.commit_interval_ms / 2000,
+        announce=announce,
+    )
+
+
 def sessions(settings: Settings, backends: Backends) -> Sessions:
     return Sessions(backends.journal, idle_s=settings.identity.session_idle_s)
 
