@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Any
 
 from semmem.extraction.result import BatchLearnt
@@ -41,10 +42,16 @@ class Counting:
     def __init__(self, metrics: Metrics, *, backend: str, retention_days: float) -> None:
         self._metrics = metrics
         self._backend = backend
+        # What every request counts: looking a label up costs as much as counting, so each is looked up once.
+        self._outcome, self._request_seconds = cache(metrics.outcomes.labels), cache(metrics.request_seconds.labels)
+        self._retrieval, self._turn = cache(metrics.retrievals.labels), cache(metrics.turns.labels)
+        self._retrieval_seconds = cache(partial(metrics.retrieval_seconds.labels, backend, "search"))
+        self._retrieval_results = cache(partial(metrics.retrieval_results.labels, backend))
+        self._streams = cache(metrics.streams.labels)
         self._retention_days = retention_days
         self._counts: Mapping[type[Event], Callable[[Any], None]] = {
-            StreamOpened: lambda event: metrics.streams.labels(event.role).inc(),
-            StreamClosed: lambda event: metrics.streams.labels(event.role).dec(),
+            StreamOpened: lambda event: self._streams(event.role).inc(),
+            StreamClosed: lambda event: self._streams(event.role).dec(),
             StreamShed: lambda event: metrics.streams_shed.labels(event.role).inc(),
             StreamFailed: lambda event: metrics.door_errors.labels(event.role).inc(),
             RequestEnded: self._request_ended,
@@ -52,7 +59,7 @@ class Counting:
             Rewritten: lambda event: metrics.rewrites.labels(event.result).inc(),
             Reranked: lambda event: metrics.reranks.labels(event.result).inc(),
             HistoryRead: lambda event: metrics.history_messages.labels(event.result).inc(event.messages),
-            TurnEnded: lambda event: metrics.turns.labels(event.status).inc(),
+            TurnEnded: lambda event: self._turn(event.status).inc(),
             JournalCommitted: lambda event: metrics.journal_commit_seconds.labels(event.status).observe(event.seconds),
             JournalCounted: self._journal_counted,
             TurnsUnread: self._turns_unread,
@@ -67,17 +74,17 @@ class Counting:
         self._counts[type(event)](event)
 
     def _request_ended(self, event: RequestEnded) -> None:
-        self._metrics.outcomes.labels(event.outcome).inc()
-        self._metrics.request_seconds.labels(event.outcome).observe(event.seconds)
+        self._outcome(event.outcome).inc()
+        self._request_seconds(event.outcome).observe(event.seconds)
         if event.memories:
             self._metrics.injected_memories.inc(event.memories)
             self._metrics.injected_tokens.inc(event.tokens)
 
     def _searched(self, event: Searched) -> None:
-        self._metrics.retrievals.labels(self._backend, event.status).inc()
-        self._metrics.retrieval_seconds.labels(self._backend, "search").observe(event.seconds)
+        self._retrieval(self._backend, event.status).inc()
+        self._retrieval_seconds().observe(event.seconds)
         if event.status != "error":
-            self._metrics.retrieval_results.labels(self._backend).observe(event.hits)
+            self._retrieval_results().observe(event.hits)
 
     def _journal_counted(self, event: JournalCounted) -> None:
         for state, number in event.turns.items():
