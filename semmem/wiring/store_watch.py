@@ -19,9 +19,10 @@ class StoreWatch:
     ``disk``: the store, when it needs a disk of this machine. ``tried`` is set when it was tried to open it.
     """
 
-    def __init__(self, store: Store, disk: DiskBound | None) -> None:
+    def __init__(self, store: Store, disk: DiskBound | None, *, retry_s: float = STORE_RETRY_S) -> None:
         self._store = store
         self._disk = disk
+        self._retry_s = retry_s
         self.tried = asyncio.Event()
         self.answers = False
         self.has_room = True
@@ -46,7 +47,7 @@ class StoreWatch:
                 self.tried.set()
                 return
             self.tried.set()
-            await asyncio.sleep(STORE_RETRY_S)
+            await asyncio.sleep(self._retry_s)
 
     async def look(self) -> None:
         """Look whether it answers, once it was tried to open it, and whether its disk has room."""
