@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from semmem.memory import Forgetting, Turn, TurnEnding
 from semmem.ports.errors import JournalError, SemmemError
 from semmem.ports.events import Announce, JournalCommitted, nobody_listens
-from semmem.ports.journal import Journal, TurnClosed
-from semmem.ports.learning import Batch, BatchRules
+from semmem.ports.learning import Batch, BatchQueue, BatchRules
+from semmem.ports.recording import TurnClosed, TurnRecords
 
 T = TypeVar("T")
 
@@ -97,7 +97,7 @@ class JournalWriter:
 
     def __init__(
         self,
-        journal: Journal,
+        journal: TurnRecords,
         *,
         queue_max: int = 10_000,
         commit_interval_s: float = 0.02,
@@ -203,7 +203,7 @@ class Learner:
 
     def __init__(
         self,
-        journal: Journal,
+        journal: BatchQueue,
         learn: Callable[[Batch], Awaitable[object]],
         *,
         rules: BatchRules,

@@ -41,10 +41,9 @@ from semmem.memory import (
     Scope,
 )
 from semmem.ports.errors import WorkLost, WorkTooSlow
-from semmem.ports.history import History
 from semmem.ports.store import Store
 from semmem.ports.text_work import TextWork
-from semmem.ports.user_work import UserWork
+from semmem.ports.writes import DedupRecords
 
 NO_OPINIONS: Opinions = MappingProxyType({})
 
@@ -88,15 +87,15 @@ class Dedup:
     ``update_threshold`` and ``grey_threshold`` are cosines; with the grey one above, there is no grey zone.
     ``judge_cosine_min`` is the cosine from which the judge is asked: what replaces a memory may hardly resemble it.
     ``neighbours_max`` memories of the same user are compared; more than the few that matter, because those of other
-    projects are sorted out only afterwards. At most ``doubts_per_fact_max`` of them are doubts. ``work`` knows
-    what was forgotten while a batch was under way. ``text_work`` weighs a fact and its neighbours, within
-    ``judge_budget_s`` seconds; else all stay, since a double is better than a loss.
+    projects are sorted out only afterwards. At most ``doubts_per_fact_max`` of them are doubts.
+    ``text_work`` weighs a fact and its neighbours, within ``judge_budget_s`` seconds; else all stay, since a double is
+    better than a loss.
     """
 
     def __init__(
         self,
         store: Store,
-        history: History,
+        records: DedupRecords,
         *,
         update_threshold: float = 0.9,
         grey_threshold: float = 0.55,
@@ -104,7 +103,6 @@ class Dedup:
         doubts_per_fact_max: int = 5,
         judge: Judge | None = None,
         judge_cosine_min: float = 0.25,
-        work: UserWork | None = None,
         text_work: TextWork | None = None,
         judge_budget_s: float = 1.0,
     ) -> None:
@@ -113,13 +111,12 @@ class Dedup:
         if neighbours_max < 1 or doubts_per_fact_max < 1:
             raise ValueError("neighbours_max and doubts_per_fact_max must be at least 1")
         self._store = store
-        self._history = history
+        self._records = records
         self._update_threshold = update_threshold
         self._grey_threshold = grey_threshold
         self._neighbours_max = neighbours_max
         self._doubts_per_fact_max = doubts_per_fact_max
         self._weighing = Weighing(judge, judge_cosine_min, update_threshold)
-        self._work = work
         self._text_work = text_work or InThread()
         self._judge_budget_s = judge_budget_s
 
@@ -166,8 +163,8 @@ class Dedup:
         """Nothing is stored; beside the memory it is noted that it was said again."""
         if new.id == known.id:  # an earlier try of this very fact
             return Placed(Action.UNCHANGED)
-        batch = None if self._work is None else new.batch
-        await self._history.note_dropped(Scope(known.user), known.id, REPEATED, now=new.now, batch=batch)
+        batch = new.batch or None
+        await self._records.note_dropped(Scope(known.user), known.id, REPEATED, now=new.now, batch=batch)
         return Placed(Action.UNCHANGED, (Removal(REPEATED, new.id, known.id),))
 
     def _is_update(self, new: Candidate, hit: Hit) -> bool:
@@ -183,8 +180,8 @@ class Dedup:
         if old is not None and same_text(old.content) == same_text(new.fact.content):
             return Action.UNCHANGED
         if old is None:
-            if self._work is not None:  # else upkeep takes it for what a dead worker left of a forgotten one
-                await self._work.settle(new.turn.scope.user, new.id)
+            if new.batch:  # else upkeep takes it for what a dead worker left of a forgotten one
+                await self._records.settle(new.turn.scope.user, new.id)
             return Action.CREATED if await self._writes(new).put(created(new)) else Action.FORGOTTEN
         newer = updated(old, new)
         if old.status is MemoryStatus.SUPERSEDED:  # what took its place does not know what is said now
@@ -288,7 +285,7 @@ class Dedup:
         return found if found.embedding is not None else await self._store.get(Scope(found.user), found.id)
 
     def _writes(self, new: Candidate) -> Writes:
-        return Writes(self._store, self._history, self._work, new.batch)
+        return Writes(self._store, self._records, new.batch)
 
 
 def _comparable(one: MemoryType, other: MemoryType) -> bool:

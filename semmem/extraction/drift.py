@@ -12,7 +12,7 @@ import numpy as np
 
 from semmem.memory import Turn, Vector
 from semmem.ports.embedder import Embedder
-from semmem.ports.journal import Journal
+from semmem.ports.learning import TopicRecords
 from semmem.text.grounding import content_words
 
 CONTENT_WORDS_MIN = 3
@@ -31,7 +31,7 @@ class DriftWatch:
 
     def __init__(
         self,
-        journal: Journal,
+        journal: TopicRecords,
         embedder: Embedder,
         *,
         threshold: float = 0.12,

@@ -34,8 +34,7 @@ from semmem.ports.errors import (
     WorkLost,
     WorkTooSlow,
 )
-from semmem.ports.journal import Journal
-from semmem.ports.learning import Batch, Extractor
+from semmem.ports.learning import Batch, BatchRecords, Extractor
 from semmem.ports.storable import check_storable
 from semmem.ports.text_work import TextWork
 from semmem.text.grounding import SourceText
@@ -67,7 +66,7 @@ class Learning:
 
     def __init__(
         self,
-        journal: Journal,
+        journal: BatchRecords,
         embedder: Embedder,
         dedup: Dedup,
         extractor: Extractor,

@@ -14,39 +14,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 from semmem.lifecycle.marks import Marks
 from semmem.memory import Forgetting, Memory, MemoryType, Scope
+from semmem.ports.erasure import ErasureRecords
 from semmem.ports.errors import JournalError, SemmemError
 from semmem.ports.events import Announce, ErasureEnded, nobody_listens
-from semmem.ports.history import AccessStatistics, History, UserList
 from semmem.ports.store import Store
-from semmem.ports.user_work import UserWork
 
 DONE, PENDING, FINISHED = "done", "pending", "finished"
 """How an erasure ended: at once; not yet; after it was pending."""
 ERASED = "erased"
 """The reason under which memories are counted that somebody asked to be erased."""
-
-
-class ErasureRecords(History, AccessStatistics, UserList, UserWork, Protocol):
-    """What erasing needs of the journal's database. Raises JournalError."""
-
-    async def begin_erasure(
-        self, what: Forgetting, *, now: float, turned_away: Sequence[str] = (), hold_s: float = 60.0
-    ) -> tuple[str, Counter[str]]: ...
-
-    async def finish_erasure(self, what: Forgetting, hold_id: str) -> None: ...
-
-    async def pending_erasures(self, *, limit: int) -> list[Forgetting]: ...
-
-    async def forget_memories(self, scope: Scope, memory_ids: Sequence[str]) -> int: ...
-
-    async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None: ...
 
 
 class InProcess(Protocol):

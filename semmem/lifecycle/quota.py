@@ -9,8 +9,9 @@ from semmem.lifecycle.removal import remove
 from semmem.lifecycle.value import Decay, value
 from semmem.memory import Memory, MemoryStatus, Scope
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
-from semmem.ports.history import AccessStatistics, History, Uses
+from semmem.ports.history import Uses
 from semmem.ports.store import Store
+from semmem.ports.writes import QuotaRecords
 
 QUOTA = "quota"
 """The reason under which memories are counted that went for want of room."""
@@ -19,15 +20,14 @@ QUOTA = "quota"
 class Quota:
     """Keeps at most ``memories_max`` memories per user, of all kinds together.
 
-    ``statistics`` None: every memory counts as never used. MemoriesRemoved is announced.
+    MemoriesRemoved is announced.
     """
 
     def __init__(
         self,
         store: Store,
-        history: History,
+        records: QuotaRecords,
         *,
-        statistics: AccessStatistics | None = None,
         memories_max: int = 1000,
         decay: Decay | None = None,
         clock: Callable[[], float] = time.time,
@@ -36,8 +36,7 @@ class Quota:
         if memories_max < 1:
             raise ValueError("memories_max must be at least 1")
         self._store = store
-        self._history = history
-        self._statistics = statistics
+        self._records = records
         self._memories_max = memories_max
         self._decay = decay or Decay()
         self._clock = clock
@@ -52,13 +51,13 @@ class Quota:
         memories = await self._store.list(scope, limit=number)
         surplus = (await self._by_worth(user, memories))[: len(memories) - self._memories_max]
         for memory in surplus:
-            await remove(self._store, self._history, scope, memory.id)
+            await remove(self._store, self._records, scope, memory.id)
         self._announce(MemoriesRemoved(QUOTA, len(surplus)))
         return len(surplus)
 
     async def _by_worth(self, user: str, memories: list[Memory]) -> list[Memory]:
         """Least first: what is no longer retrieved, then by value, then what was said longest ago."""
-        uses = await self._statistics.uses(user) if self._statistics is not None else {}
+        uses = await self._records.uses(user)
         now = self._clock()
 
         def worth(memory: Memory) -> tuple[bool, float, float, str]:

@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
 
 from semmem.extraction.dedup import Action, Dedup
 from semmem.lifecycle.holds import Holds
 from semmem.memory import MERGED, RELEASED, SUMMARISED, SUPERSEDED_WHY, UPDATED, Memory, MemoryStatus, Scope
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
-from semmem.ports.history import AccessStatistics, Dropped, History, Uses
+from semmem.ports.history import CurationRecords, Dropped, Uses
 from semmem.ports.store import Store
-from semmem.ports.user_work import UserWork
 from semmem.retrieval.context import estimate_tokens
 from semmem.upkeep.consolidation import Consolidator, Group
 from semmem.upkeep.summaries import Summariser, Summary
@@ -28,10 +26,6 @@ class NotQuarantined(Exception):
 
 class NoModel(Exception):
     """There is no language model with the role memory_extraction."""
-
-
-class LifeRecords(History, AccessStatistics, UserWork, Protocol):
-    """Earlier versions, uses, and holds on users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +74,14 @@ class Curation:
     def __init__(
         self,
         store: Store,
-        records: LifeRecords,
+        records: CurationRecords,
         dedup: Dedup,
         consolidator: Consolidator,
         summariser: Summariser,
         *,
         clock: Callable[[], float],
+        holds: Holds,
         hold_wait_s: float = 5.0,
-        holds: Holds | None = None,
         announce: Announce = nobody_listens,
     ) -> None:
         self._store = store
@@ -97,7 +91,7 @@ class Curation:
         self._summariser = summariser
         self._clock = clock
         self._hold_wait_s = hold_wait_s
-        self._holds = holds or Holds(records, clock=clock)
+        self._holds = holds
         self._announce = announce
 
     async def history(self, scope: Scope, memory_id: str) -> Story | None:

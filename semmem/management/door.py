@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from semmem.dialects.json_values import holds_more_than
+from semmem.dialects.json_size import holds_more_than
 from semmem.management.access import AccessRules, Denied, authenticate
 from semmem.management.errors import denial, error
 from semmem.ports.events import Announce, ApiAnswered

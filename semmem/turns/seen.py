@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from semmem.ports.errors import JournalError
-from semmem.ports.journal import MessageRecords
+from semmem.ports.recording import MessageRecords
 from semmem.text.digest import digest
 from semmem.text.recent import Recent
 from semmem.turns.said import UserMessage, lasting_session, message_id

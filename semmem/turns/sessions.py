@@ -6,10 +6,11 @@ import asyncio
 import math
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from semmem.memory import Conversation, Scope
 from semmem.ports.errors import JournalError
+from semmem.ports.recording import SessionRecords
 from semmem.text.digest import digest
 from semmem.text.recent import Recent
 from semmem.turns.ids import session_key
@@ -25,14 +26,6 @@ class Answered:
     session: str
     answer_id: str
     user: str = ""
-
-
-class SessionRecords(Protocol):
-    """What the journal knows of sessions."""
-
-    async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None: ...
-
-    async def turn_of_answer(self, user: str, answer_id: str) -> tuple[str, str] | None: ...
 
 
 class Sessions:
@@ -103,7 +96,7 @@ class Sessions:
         return self._latest.get(digest(scope.user, scope.session)) if scope.session else None
 
     def forget(self, user: str) -> None:
-        """Nothing of what the user said until now is gone on from."""
+        """Forget the user's sessions and answers: no later request continues one of them."""
         self._seen.drop(lambda entry: entry[2] == user)
         self._turns.drop(lambda entry: entry[0] == user)
         for answers in (self._answers, self._latest):

@@ -8,25 +8,18 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import dataclass
-from typing import Protocol
 
 from semmem.lifecycle.removal import remove
-from semmem.memory import Memory, MemoryStatus, Scope
+from semmem.memory import MERGED, Memory, MemoryStatus, Scope
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
-from semmem.ports.history import AccessStatistics, History, UserList, Uses
+from semmem.ports.history import Uses
+from semmem.ports.maintenance import MaintenanceRecords
 from semmem.ports.store import Store, Sweepable
-from semmem.ports.user_work import UserWork
 from semmem.upkeep.consolidation import Consolidator
 
-EXPIRED, RETENTION, NEVER_USED, MERGED = "expired", "retention", "never_used", "merged"
-"""Reasons under which memories are counted that went in a run; what was merged stays in history."""
-
-
-class UpkeepRecords(History, AccessStatistics, UserWork, UserList, Protocol):
-    """What upkeep needs of the journal's database."""
-
-    async def forget_memories(self, scope: Scope, memory_ids: list[str]) -> int: ...
+EXPIRED, RETENTION, NEVER_USED = "expired", "retention", "never_used"
+"""Reasons under which memories are counted that went in a run, as MERGED is for those that stay in history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +55,7 @@ class Maintenance:
         self,
         store: Store,
         sweepable: Sweepable,
-        records: UpkeepRecords,
+        records: MaintenanceRecords,
         consolidator: Consolidator,
         rules: MaintenanceRules,
         *,
@@ -122,9 +115,8 @@ class Maintenance:
             await self._records.release(hold_id)
 
     async def _keep_held(self, user: str, now: float, hold_id: str) -> None:
-        recorded_ids = await self._records.recorded_ids(
-            user
-        )  # before the store is read: what that has no more was forgotten
+        # Before the store is read: what that has no more was forgotten.
+        recorded_ids = await self._records.recorded_ids(user)
         memories = await self._list(user)
         if recorded_ids - {memory.id for memory in memories}:
             await asyncio.sleep(self._rules.settle_s)

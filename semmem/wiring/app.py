@@ -23,6 +23,7 @@ from semmem.lifecycle.erasure import Erasure
 from semmem.management.health import create_health
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
+from semmem.request.body_work import BodyWork
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.counting import Counting
 from semmem.telemetry.metrics import Metrics
@@ -57,7 +58,7 @@ class _Parts:
     uses: AccessRecorder
     sessions: Sessions
     erasure: Erasure
-    housekeeping: maintenance.Housekeeping
+    housekeeping: maintenance.HousekeepingLoop
 
 
 class App:
@@ -125,6 +126,7 @@ class App:
         offload, offload_large = OffloadThreads(), OffloadThreads()
         stack.push_async_callback(offload.close)
         stack.push_async_callback(offload_large.close)
+        work = BodyWork(settings.limits.inline_body_bytes_max, offload, offload_large)
         exchange = request.exchange(
             settings,
             backends,
@@ -134,10 +136,9 @@ class App:
             sessions=parts.sessions,
             after=after,
             note_uses=parts.uses.note,
-            offload=offload,
-            offload_large=offload_large,
+            work=work,
         )
-        server = doors.envoy_door(settings, exchange, self._announce, offload=offload, offload_large=offload_large)
+        server = doors.envoy_door(settings, exchange, self._announce, work=work)
         grpc = await server.start()
         stack.push_async_callback(server.stop, 0.0)
         api = doors.api(

@@ -22,6 +22,7 @@ from semmem.backends.milvus.store import MilvusStore
 from semmem.backends.models.openai import OpenAIModel
 from semmem.backends.models.rerank import HttpReranker
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backends.sql.part import JournalLimits
 from semmem.backends.worker_process import WorkerProcess
 from semmem.config.milvus_section import MilvusSection
 from semmem.config.settings import Settings
@@ -127,7 +128,7 @@ def journal(settings: Settings) -> SqlJournal:
     return SqlJournal(
         path,
         synchronous="FULL" if settings.journal.synchronous == "full" else "NORMAL",
-        versions_max=settings.journal.versions_max,
+        limits=JournalLimits(versions_max=settings.journal.versions_max),
     )
 
 

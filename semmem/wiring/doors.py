@@ -18,7 +18,7 @@ from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts
 from semmem.envoy.tls import TlsFiles, server_credentials
-from semmem.exchange import Exchange, Offload
+from semmem.exchange import Exchange
 from semmem.extraction.screen import Ruling, screen_text
 from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.holds import Holds
@@ -34,6 +34,7 @@ from semmem.management.server import HttpListener
 from semmem.management.write_screen import WriteScreen
 from semmem.ports.events import Announce
 from semmem.ports.store import Purgeable
+from semmem.request.body_work import BodyWork
 from semmem.retrieval.context import FENCE_MARKERS
 from semmem.retrieval.index.hot_memories import Spawn
 from semmem.telemetry.access_statistics import AccessRecorder
@@ -51,9 +52,7 @@ GRPC_OVERHEAD_BYTES = 1024 * 1024
 LISTENER_END_S = 5.0
 
 
-def envoy_door(
-    settings: Settings, exchange: Exchange, announce: Announce, *, offload: Offload, offload_large: Offload
-) -> ExtProcServer:
+def envoy_door(settings: Settings, exchange: Exchange, announce: Announce, *, work: BodyWork) -> ExtProcServer:
     """The ext_proc server, not started. Raises OSError naming a file that cannot be read."""
     limits = door_limits(settings)
     processor = ExternalProcessor(
@@ -62,8 +61,7 @@ def envoy_door(
         announce=announce,
         single_filter=settings.capture.mode == "single_filter",
         message_timeouts=message_timeouts(settings),
-        offload=offload,
-        offload_large=offload_large,
+        work=work,
     )
     return ExtProcServer(
         processor,
@@ -79,7 +77,6 @@ def door_limits(settings: Settings) -> DoorLimits:
         mutate_streams_max=limits.mutate_streams_max,
         observe_streams_max=limits.observe_streams_max,
         message_bytes_max=max(limits.request_body_bytes_max, limits.response_body_bytes_max) + GRPC_OVERHEAD_BYTES,
-        inline_bytes_max=limits.inline_body_bytes_max,
     )
 
 
@@ -197,7 +194,6 @@ def curation(settings: Settings, backends: Backends, announce: Announce, *, hold
     model = settings.external_model("memory_extraction")
     summariser = Summariser(
         backends.store,
-        backends.journal,
         backends.journal,
         backends.embedder,
         backends.models.get("memory_extraction"),

@@ -115,7 +115,6 @@ def dedup(settings: Settings, backends: Backends) -> Dedup:
         backends.journal,
         update_threshold=settings.memory.extraction.update_threshold,
         judge=judge,
-        work=backends.journal,
         text_work=backends.worker,
         judge_budget_s=settings.memory.extraction.turn_budget_s,
     )

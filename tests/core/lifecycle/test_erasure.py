@@ -20,6 +20,7 @@ from semmem.ports.history import Uses
 from semmem.ports.learning import Batch
 from tests.core.lifecycle.erased_world import ADMIN, ALICE, ErasedWorld, Store, erased_world
 from tests.support.fakes import HashEmbedder
+from tests.support.journal_samples import erase
 
 TEXT = "I live in Lisbon and I work as a nurse in house number {}"
 ROUNDS = 40
@@ -185,7 +186,7 @@ async def test_with_a_full_journal_nothing_appears_when_there_is_space_again(tmp
         answer = await world.delete()
         assert (answer.status_code, answer.json()["receipt"]["halves"]) == (503, 2 * ROUNDS)
         assert (len(world.writer), await world.contents()) == (0, set())
-        await world.journal.forget_turns(Scope("mallory"))
+        await erase(world.journal, Scope("mallory"), at=1e12)
         await finished(world)
         await world.quiet()
         assert len(world.raw) == 0

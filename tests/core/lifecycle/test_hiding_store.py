@@ -14,6 +14,7 @@ from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.marks import Marks
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source
 from semmem.ports.errors import Erased
+from tests.support.examples import examples
 from tests.support.fakes import HashEmbedder
 
 ALICE = Scope("alice")
@@ -52,7 +53,7 @@ async def test_what_is_written_late_is_refused_and_what_was_said_later_is_not() 
     limit=st.integers(1, 5),
     offset=st.integers(0, 3),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 async def test_every_read_shows_what_a_store_without_the_erased_would_show(
     said: list[tuple[int, str | None]], at: int, project: str | None, limit: int, offset: int
 ) -> None:

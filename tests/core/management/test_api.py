@@ -14,6 +14,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup
+from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
@@ -40,11 +41,12 @@ NOW = 1_800_000_000.0
 
 
 def life(store: InProcessStore, journal: SqlJournal, model: LanguageModel | None = None) -> Curation:
-    consolidator = Consolidator(store, journal, journal, cosine_min=0.7)
+    consolidator = Consolidator(store, journal, cosine_min=0.7)
     rules = SummaryRules(cosine_min=0.3, size_min=2)
-    summariser = Summariser(store, journal, journal, HashEmbedder(), model, rules)
-    dedup = Dedup(store, journal, judge=judge, work=journal)
-    return Curation(store, journal, dedup, consolidator, summariser, clock=lambda: NOW, hold_wait_s=0.0)
+    summariser = Summariser(store, journal, HashEmbedder(), model, rules)
+    dedup = Dedup(store, journal, judge=judge)
+    holds = Holds(journal, clock=lambda: NOW)
+    return Curation(store, journal, dedup, consolidator, summariser, clock=lambda: NOW, holds=holds, hold_wait_s=0.0)
 
 
 class Breakable(InProcessStore):

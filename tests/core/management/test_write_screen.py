@@ -29,6 +29,7 @@ from semmem.ports.events import ApiScreened, Event
 from semmem.ports.names import bounded
 from semmem.text.screening import readable
 from tests.core.management.test_api import ADMIN, ALICE, JSON, NOW, Api
+from tests.support.examples import examples
 
 SECRETS = [
     "User's key is sk-abcdefghijklmnop1234567890",
@@ -319,7 +320,7 @@ def told_properly(response: httpx.Response) -> bool:
     return set(error) == {"code", "message"} and len(response.content) < 4000
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     at=st.sampled_from(CALLS),
     body=BODIES,
@@ -336,7 +337,7 @@ async def test_no_input_is_a_failure(
     assert told_properly(response), (response.status_code, response.text)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(members=st.dictionaries(st.sampled_from(KEYS), ANY_JSON, max_size=5))
 async def test_no_field_of_a_new_memory_is_a_failure(api: Api, members: dict[str, Any]) -> None:
     body = json.dumps({"content": "User likes tea", "user_id": "alice"} | members)

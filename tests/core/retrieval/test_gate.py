@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
 
 import numpy as np
 import pytest
-import pytest_asyncio
 
-from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.in_process import InProcessStore
 from semmem.config import Settings
 from semmem.memory import Conversation, Scope, Vector
 from semmem.ports.events import Event, Searched
+from semmem.request.outcome import Outcome
+from semmem.request.question import Question
+from semmem.request.verdicts import Verdicts
 from semmem.retrieval.decide import gate
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.wiring.request import vector_gate
@@ -21,42 +21,6 @@ from tests.core.retrieval.talk import NOW, asked
 from tests.support.fakes import HashEmbedder, hot
 
 SURE = dict.fromkeys(gate.CUTS, 0.9)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def embedder() -> AsyncIterator[SentenceTransformersEmbedder]:
-    model = SentenceTransformersEmbedder()
-    await model.open()
-    yield model
-    await model.close()
-
-
-@pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        ("howdy, a very good evening to you good fellow", "greeting"),
-        ("thanks ever so kindly for lending a hand with the task", "greeting"),
-        ("what enzyme unwinds dna during replication", "general_fact"),
-        ("Which metal did the Romans call plumbum?", "general_fact"),
-        ("Which US state joined the union last?", "general_fact"),
-        ("What is the name of that uncle?", "search"),
-        ("What was the wifi code at the chalet?", "search"),
-        ("Who is older, Nora Finley or Jack Moss?", "search"),
-        ("Which enzyme did my professor tell me to read about?", "search"),
-        ("Hi there, what is my budget?", "search"),
-        ("Book a table for two tonight.", "search"),
-    ],
-)
-async def test_the_vector_knows_what_the_rules_do_not(
-    embedder: SentenceTransformersEmbedder, text: str, word: str
-) -> None:
-    assert gate.gate(text, await embedder.embed(text)) == word
-
-
-@pytest.mark.asyncio(loop_scope="module")
-async def test_the_weights_are_for_the_default_embedder(embedder: SentenceTransformersEmbedder) -> None:
-    assert embedder.signature == gate.SIGNATURE
 
 
 def test_probabilities_are_four_and_sum_to_one_also_for_extreme_vectors() -> None:
@@ -151,7 +115,7 @@ class Desk:
     def searches(self) -> list[str]:
         return [event.status for event in self.announced if isinstance(event, Searched)]
 
-    async def search(self, conversation: Conversation, fact: bool | None = None) -> object:
+    async def search(self, conversation: Conversation, fact: bool | None = None) -> Outcome:
         await self.store.open()
         recall = Recall(
             hot(self.store),
@@ -160,7 +124,8 @@ class Desk:
             gate=self.judge,
             announce=self.announced.append,
         )
-        return await recall.search(conversation, Scope("ada"), NOW, fact=fact)
+        question = Question(conversation, Scope("ada"), NOW, verdicts=Verdicts(fact=fact))
+        return (await recall.search(question)).outcome
 
 
 @pytest.mark.parametrize("word", ["greeting", "general_fact"])
@@ -172,19 +137,19 @@ async def test_a_skipped_question_is_not_searched_for(word: str) -> None:
 
 async def test_a_question_that_is_not_skipped_is_searched_for() -> None:
     desk = Desk("search")
-    assert await desk.search(asked("Which metal did the Romans call plumbum?")) is None
+    assert await desk.search(asked("Which metal did the Romans call plumbum?")) is Outcome.NO_HITS
     assert desk.searches == ["miss"]
 
 
 async def test_a_vague_question_is_not_judged_since_its_vector_is_of_more_than_it_says() -> None:
     desk = Desk("general_fact")
-    assert await desk.search(asked("We are planning a trip to Hawaii", "How much?")) is None
+    assert await desk.search(asked("We are planning a trip to Hawaii", "How much?")) is Outcome.NO_HITS
     assert (desk.judge.asked, desk.searches) == ([], ["miss"])
 
 
 async def test_an_earlier_filters_no_overrules_the_vector() -> None:
     desk = Desk("general_fact")
-    assert await desk.search(asked("Which metal is it?"), fact=False) is None
+    assert await desk.search(asked("Which metal is it?"), fact=False) is Outcome.NO_HITS
     assert await desk.search(asked("Which metal is it?"), fact=None) == "general_fact"
     assert await Desk("greeting").search(asked("Which metal is it?"), fact=False) == "greeting"
 

@@ -20,6 +20,7 @@ from semmem.ports.errors import StoreError, StoreTimeout, StoreUnavailable
 from semmem.retrieval.index import hot_memories
 from semmem.retrieval.index.hot_memories import LATE_S, READS_MAX, HotMemories
 from semmem.retrieval.index.memory_index import MemoryIndex
+from tests.support.examples import examples
 from tests.support.fakes import HashEmbedder
 
 ADA, BOB = Scope("ada"), Scope("bob")
@@ -304,7 +305,7 @@ async def test_warming_begins_to_read_before_anybody_waits() -> None:
     assert len(shelf.tasks) == 0
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(st.tuples(st.sampled_from(["put", "old", "hide", "forget", "all", "ask"]), st.integers(0, 3)), max_size=20)
 )

@@ -26,6 +26,7 @@ from semmem.retrieval.query.rewrite import (
     embed,
 )
 from tests.core.retrieval.talk import asked
+from tests.support.examples import examples
 from tests.support.fakes import HashEmbedder
 from tests.support.scripted_llm import Reply, ScriptedLLM
 
@@ -262,7 +263,7 @@ def test_an_answer_becomes_one_visible_line_or_nothing(answer: str, chars_max: i
     assert line.splitlines() in ([], [line])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(st.text(max_size=200), st.sampled_from(["rewrite", "hyde"]))
 def test_whatever_the_model_says_there_is_a_query(answer: str, mode: Mode) -> None:
     made, _ = writer(Scripted(answer), mode=mode)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from semmem.text.times import INTERVALS_MAX, Interval, Towards, intervals
 from semmem.text.times.calendar import EARLIEST_S, LATEST_S
+from tests.support.examples import examples
 
 NOW = datetime(2026, 11, 22, 15, 30, tzinfo=UTC).timestamp()
 """A Sunday afternoon in autumn."""
@@ -273,7 +274,7 @@ PIECES = st.sampled_from(
 TOWARDS: st.SearchStrategy[Towards] = st.sampled_from(["past", "future"])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(
     st.one_of(st.text(max_size=300), st.lists(PIECES, max_size=30).map(" ".join)),
     st.one_of(st.floats(), st.floats(EARLIEST_S, LATEST_S)),

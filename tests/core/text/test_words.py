@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semmem.text.words import CHARS_MAX, RELATED, STOP_WORDS, terms, words
+from semmem.text.terms import NO_TERMS, RELATED, terms
+from semmem.text.words import CHARS_MAX, words
 
 
 def terms_of(text: str) -> list[str]:
@@ -58,4 +59,4 @@ def test_no_word_is_its_own_relative_or_means_nothing() -> None:
     for word, others in RELATED.items():
         assert word not in others
         assert others
-        assert not STOP_WORDS & {word, *others}
+        assert not NO_TERMS & {word, *others}

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.core.turns.talk import MarkedJournal, Talk
+from tests.core.turns.talk import ReticentJournal, Talk
+from tests.support.examples import examples
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ class Client(RuleBasedStateMachine):
         super().__init__()
         self.runner = asyncio.Runner()
         self.folder = tempfile.TemporaryDirectory()
-        self.journal = MarkedJournal(Path(self.folder.name) / "journal.db")
+        self.journal = ReticentJournal(Path(self.folder.name) / "journal.db")
         self.run(self.journal.open())
         self.replicas = [Talk(self.journal), Talk(self.journal)]
         self.talk = self.replicas[0]
@@ -172,6 +173,6 @@ class Client(RuleBasedStateMachine):
 
 
 Client.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(60), stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
 )
 test_any_client = Client.TestCase

@@ -51,7 +51,7 @@ class LifeWorld:
         return {memory.id: memory for memory in await self.store.list(Scope(user))}
 
     def consolidator(self, **rules: Any) -> Consolidator:
-        return Consolidator(self.store, self.journal, self.journal, **{"cosine_min": 0.7, **rules})
+        return Consolidator(self.store, self.journal, **{"cosine_min": 0.7, **rules})
 
     def upkeep(self, **rules: Any) -> Maintenance:
         def count(event: Event) -> None:

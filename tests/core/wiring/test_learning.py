@@ -16,8 +16,8 @@ from semmem.background import Tasks
 from semmem.config import Settings
 from semmem.extraction.result import BatchResult
 from semmem.memory import MemoryStatus, MemoryType, Scope, Turn, TurnEnding
-from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import BatchRules
+from semmem.ports.recording import TurnClosed
 from semmem.telemetry.metrics import Metrics
 from semmem.wiring.backends import Backends, hot_memories, models
 from semmem.wiring.learning import learning

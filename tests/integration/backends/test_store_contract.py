@@ -18,6 +18,7 @@ from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Source
 from semmem.ports.errors import StoreError, StoreRefused, StoreUnavailable
 from semmem.ports.storable import CONTENT_BYTES_MAX, METADATA_DEPTH_MAX, depth_exceeds
 from semmem.ports.store import Store
+from tests.support.examples import examples
 from tests.support.memories import DIMENSION, NOW, found, found_ids, memory, put, towards
 
 HOSTILE = [
@@ -134,7 +135,7 @@ async def test_hostile_scope_names_are_kept_apart(store: Store, user: str, part:
     assert await store.count(Scope(user)) == len(HOSTILE) - 1
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(parts=st.tuples(st.text(max_size=40), st.text(max_size=40)).filter(lambda parts: parts[0] != parts[1]))
 async def test_any_two_users_are_isolated(store: Store, parts: tuple[str, str]) -> None:
     nonce = secrets.token_hex(4)

@@ -20,8 +20,8 @@ from semmem.memory import Fact, MemoryType, Scope, Turn
 from semmem.ports.errors import WorkLost, WorkTooSlow
 from semmem.ports.events import Event, TurnsUnread
 from semmem.ports.learning import Batch, BatchRules
-from tests.core.extraction.fakes import InMemoryJournal
 from tests.support.fakes import HashEmbedder
+from tests.support.traced_journal import TracedJournal
 
 T = TypeVar("T")
 
@@ -99,8 +99,7 @@ async def test_what_a_worker_process_finds_is_what_is_found_here(worker: WorkerP
     assert await RulesExtractor(work=worker).extract(said) == await RulesExtractor().extract(said) != []
 
 
-async def test_a_batch_is_learnt_by_way_of_a_worker_process(worker: WorkerProcess) -> None:
-    journal: Any = InMemoryJournal()
+async def test_a_batch_is_learnt_by_way_of_a_worker_process(worker: WorkerProcess, journal: TracedJournal) -> None:
     store = InProcessStore()
     await store.open()
     dedup = Dedup(store, journal, judge=_same_words, text_work=worker)
@@ -121,8 +120,7 @@ def _same_words(old: str, new: str, _cosine: float) -> Any:
     return Verdict.SAME if old == new else Verdict.DIFFERENT
 
 
-async def test_facts_that_take_too_long_to_screen_are_rejected_and_the_batch_ends() -> None:
-    journal: Any = InMemoryJournal()
+async def test_facts_that_take_too_long_to_screen_are_rejected_and_the_batch_ends(journal: TracedJournal) -> None:
     store = InProcessStore()
     await store.open()
     work = Poisoned("_screen_nothing", WorkTooSlow)
@@ -140,16 +138,15 @@ async def test_facts_that_take_too_long_to_screen_are_rejected_and_the_batch_end
     assert claimed is not None
     result = await learning.learn(claimed)
     assert (result.status, result.rejected) == ("rejected", {"too_slow": 1})
-    assert journal.statuses == [(claimed.id, "rejected")]
+    assert journal.statuses == ["rejected"]
 
 
 def _screen_nothing(_fact: Fact, _said: object) -> Any:
     raise AssertionError("nobody gets here")
 
 
-async def test_a_fact_whose_comparison_takes_too_long_is_stored_beside_what_is_there() -> None:
+async def test_a_fact_whose_comparison_takes_too_long_is_stored_beside_what_is_there(journal: TracedJournal) -> None:
     """Losing is worse than doubling."""
-    journal: Any = InMemoryJournal()
     store = InProcessStore()
     await store.open()
     dedup = Dedup(store, journal, judge=_same_words, text_work=Poisoned("oak"))
@@ -158,7 +155,7 @@ async def test_a_fact_whose_comparison_takes_too_long_is_stored_beside_what_is_t
     async def put(number: int, content: str) -> Action:
         fact = Fact(MemoryType.SEMANTIC, content, "t_1")
         vector = await embedder.embed(content)
-        return await dedup.put(Candidate(f"m_{number}", fact, turn(1, content), vector, NOW, None, "b_1"))
+        return await dedup.put(Candidate(f"m_{number}", fact, turn(1, content), vector, NOW))
 
     assert await put(1, "User likes the old oak") is Action.CREATED
     assert await put(2, "User likes the very old oak") is Action.CREATED

@@ -1,11 +1,11 @@
-"""Reading a request of any size: what it may hold, and how much of a text is looked at."""
+"""Parse a request of any size: how much it may hold, and how much of a long text is looked at."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 from semmem.dialects import Dialect, ParsedRequest
-from semmem.dialects.json_values import holds_more_than
+from semmem.dialects.json_size import holds_more_than
 from semmem.memory import Conversation, Injection, Message
 
 TEXT_CHARS_MAX = 256 * 1024
@@ -16,11 +16,11 @@ _GAP = "\n[…]\n"
 
 
 class TooMany(ValueError):
-    """The request holds more messages, or more values, than semmem reads."""
+    """The request holds more messages, or more values, than semmem parses."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingLimits:
+class ParseLimits:
     """``messages_max``: messages (items) of one request; ``values_max``: members and elements in its JSON, at any
     depth, wherever they stand."""
 
@@ -28,7 +28,7 @@ class ReadingLimits:
     values_max: int = 100_000
 
 
-def read(dialect: Dialect, body: bytes, limits: ReadingLimits) -> ParsedRequest:
+def parse(dialect: Dialect, body: bytes, limits: ParseLimits) -> ParsedRequest:
     """The request, its texts shortened to TEXT_CHARS_MAX. Raises Malformed and, before it costs much, TooMany."""
     if holds_more_than(limits.values_max, body):
         raise TooMany("values")

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.dialects import DIALECTS, json_values
+from semmem.dialects import DIALECTS, json_size
+from semmem.dialects.json_size import holds_more_than
 from semmem.dialects.json_splice import decode_repaired
-from semmem.dialects.json_values import holds_more_than
-from semmem.dialects.reading import TEXT_CHARS_MAX, ReadingLimits, TooMany, read
+from semmem.dialects.parsing import TEXT_CHARS_MAX, ParseLimits, TooMany, parse
 from semmem.memory import Injection
 
 CHAT = DIALECTS["/v1/chat/completions"]
@@ -39,7 +39,7 @@ def test_values_are_counted_as_they_are_whatever_strings_hold(piece_bytes: int, 
     body = json.dumps(value, ensure_ascii=ascii_only).encode()
     number = counted(value)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(json_values, "PIECE_BYTES", piece_bytes)
+        patched.setattr(json_size, "PIECE_BYTES", piece_bytes)
         assert not holds_more_than(number, body)
         assert number == 0 or holds_more_than(number - 1, body)
 
@@ -54,10 +54,10 @@ def body_of(*messages: str, **members: Any) -> bytes:
 
 
 def test_a_request_of_too_many_messages_is_not_read() -> None:
-    limits = ReadingLimits(messages_max=3)
-    assert read(CHAT, body_of("a", "b", "c"), limits)
+    limits = ParseLimits(messages_max=3)
+    assert parse(CHAT, body_of("a", "b", "c"), limits)
     with pytest.raises(TooMany, match="messages"):
-        read(CHAT, body_of("a", "b", "c", "d"), limits)
+        parse(CHAT, body_of("a", "b", "c", "d"), limits)
 
 
 @pytest.mark.parametrize(
@@ -71,16 +71,16 @@ def test_a_request_of_too_many_messages_is_not_read() -> None:
 )
 def test_a_request_of_too_many_values_is_not_read_wherever_they_stand(members: dict[str, Any]) -> None:
     with pytest.raises(TooMany, match="values"):
-        read(CHAT, body_of("a", **members), ReadingLimits(values_max=150))
+        parse(CHAT, body_of("a", **members), ParseLimits(values_max=150))
 
 
 def test_commas_and_brackets_in_a_text_are_no_values() -> None:
-    assert read(CHAT, body_of('for (i = 0, j = {}, k = [["\\"]]; i < n; i++) { "a, b", } ' * 1000), ReadingLimits())
+    assert parse(CHAT, body_of('for (i = 0, j = {}, k = [["\\"]]; i < n; i++) { "a, b", } ' * 1000), ParseLimits())
 
 
 def test_of_a_long_text_both_ends_are_looked_at_and_the_body_keeps_every_byte() -> None:
     text = "begin " + "x" * TEXT_CHARS_MAX + " end"
-    request = read(CHAT, body_of(text), ReadingLimits())
+    request = parse(CHAT, body_of(text), ParseLimits())
     seen = request.conversation.messages[0].text
     assert len(seen) <= TEXT_CHARS_MAX
     assert seen.startswith("begin ")
