@@ -100,8 +100,8 @@ class Erasure:
     ``wait_s``: longest wait for writes under way. ``answer_s``: how long a caller waits, before the rest is done behind
     him and the erasure is pending. ``hold_s``: how long the user is held for the removal at most.
     ``hidden_s``: how long what was erased stays hidden after it is gone, for those who read it before and write late.
-    At most ``pending_max`` erasures are remembered in this process. ErasureEnded is announced
-    with DONE, PENDING or FINISHED, and what went.
+    At most ``pending_max`` erasures are remembered in this process. ErasureEnded is announced with DONE, PENDING or
+    FINISHED, and what went.
     """
 
     def __init__(

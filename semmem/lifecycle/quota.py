@@ -18,10 +18,7 @@ QUOTA = "quota"
 
 
 class Quota:
-    """Keeps at most ``memories_max`` memories per user, of all kinds together.
-
-    MemoriesRemoved is announced.
-    """
+    """Keeps at most ``memories_max`` memories per user, of all kinds together. MemoriesRemoved is announced."""
 
     def __init__(
         self,

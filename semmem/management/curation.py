@@ -66,9 +66,8 @@ class Summarised:
 class Curation:
     """Raises StoreError, JournalError, EmbedderError, ModelUnavailable, Busy, and the exceptions above.
 
-    MemoriesRemoved is announced. ``hold_wait_s``: how long a call waits for a batch or
-    another call that is at work on the same user's memories. ``holds``: shared with whoever else changes memories in
-    this process.
+    MemoriesRemoved is announced. ``hold_wait_s``: how long a call waits for a batch or another call that is at work on
+    the same user's memories. ``holds``: shared with whoever else changes memories in this process.
     """
 
     def __init__(

@@ -8,37 +8,24 @@ from contextlib import contextmanager
 
 from semmem.memory import Message, Vector
 from semmem.ports.embedder import Embedder
+from semmem.ports.embedder_wrapper import EmbedderWrapper
 from semmem.ports.errors import SemmemError
 from semmem.ports.models import LanguageModel, Reranker
 from semmem.telemetry.metrics import Metrics
 
 
-class MeteredEmbedder:
+class MeteredEmbedder(EmbedderWrapper):
     """An Embedder whose calls are timed."""
 
     def __init__(self, embedder: Embedder, metrics: Metrics) -> None:
-        self._embedder = embedder
+        super().__init__(embedder)
         self._metrics = metrics
-
-    @property
-    def dimension(self) -> int:
-        return self._embedder.dimension
-
-    @property
-    def signature(self) -> str:
-        return self._embedder.signature
-
-    async def open(self) -> None:
-        await self._embedder.open()
-
-    async def close(self) -> None:
-        await self._embedder.close()
 
     async def embed(self, text: str) -> Vector:
         started = time.perf_counter()
         status = "error"
         try:
-            vector = await self._embedder.embed(text)
+            vector = await super().embed(text)
             status = "ok"
             return vector
         finally:
@@ -60,6 +47,7 @@ class MeteredModel:
             return await self._model.complete(messages, timeout_s=timeout_s, json_schema=json_schema)
 
     async def close(self) -> None:
+        """Whoever has the measured model has no other to close."""
         await self._model.close()
 
 
@@ -75,6 +63,7 @@ class MeteredReranker:
             return await self._reranker.rerank(query, texts, timeout_s=timeout_s)
 
     async def close(self) -> None:
+        """Whoever has the measured reranker has no other to close."""
         await self._reranker.close()
 
 

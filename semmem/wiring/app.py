@@ -16,14 +16,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from semmem.background import JournalWriter, Learner, OffloadThreads, Tasks
+from semmem.background import JournalWriter, Learner, Tasks
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.lifecycle.erasure import Erasure
 from semmem.management.health import create_health
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
-from semmem.request.body_work import BodyWork
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.counting import Counting
 from semmem.telemetry.metrics import Metrics
@@ -123,10 +122,7 @@ class App:
 
     async def _open_doors(self, parts: _Parts, stack: AsyncExitStack) -> tuple[ExtProcServer, Addresses]:
         settings, backends, after = self._settings, parts.opened.backends, parts.opened.hidden.marks.after
-        offload, offload_large = OffloadThreads(), OffloadThreads()
-        stack.push_async_callback(offload.close)
-        stack.push_async_callback(offload_large.close)
-        work = BodyWork(settings.limits.inline_body_bytes_max, offload, offload_large)
+        work = request.body_work(settings, stack)
         exchange = request.exchange(
             settings,
             backends,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 
-from semmem.background import JournalWriter
+from semmem.background import JournalWriter, OffloadThreads
 from semmem.config.settings import Settings
 from semmem.dialects.parsing import ParseLimits
 from semmem.exchange import Exchange
@@ -77,6 +78,14 @@ def exchange(
         on_recalled=note_uses,
         after=after,
     )
+
+
+def body_work(settings: Settings, stack: AsyncExitStack) -> BodyWork:
+    """Threads for large bodies, which end with ``stack``."""
+    offload, offload_large = OffloadThreads(), OffloadThreads()
+    stack.push_async_callback(offload.close)
+    stack.push_async_callback(offload_large.close)
+    return BodyWork(settings.limits.inline_body_bytes_max, offload, offload_large)
 
 
 def identity(settings: Settings) -> IdentityRules:
