@@ -50,6 +50,7 @@ class InjectionCache:
     def __init__(self, *, entries_max: int, ttl_s: float, changes_max: int = 1000) -> None:
         self._entries_max = entries_max
         self._ttl_s = ttl_s
+        # no cachetools here: an entry's time begins anew with each use, and one that goes leaves the index by user, too
         self._entries: OrderedDict[Loop, tuple[Block, float]] = OrderedDict()
         self._of_user: dict[str, set[Loop]] = {}
         self._changes: deque[tuple[str, str | None]] = deque(maxlen=changes_max)

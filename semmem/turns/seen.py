@@ -11,10 +11,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from cachetools import LRUCache
+
 from semmem.ports.errors import JournalError
 from semmem.ports.recording import MessageRecords
 from semmem.text.digest import digest
-from semmem.text.recent import Recent
 from semmem.turns.ids import message_id, session_without_start
 from semmem.turns.user_messages import UserMessage
 
@@ -60,10 +61,10 @@ class SeenMessages:
     ) -> None:
         self._records = records
         self._lookup_timeout_s = lookup_timeout_s
-        self._known = Recent[Known](messages_max)
-        self._settled = Recent[str](messages_max)
-        self._anonymous = Recent[bool](messages_max)
-        self._tellers = Recent[str](messages_max)
+        self._known: LRUCache[str, Known] = LRUCache(messages_max)
+        self._settled: LRUCache[str, str] = LRUCache(messages_max)
+        self._anonymous: LRUCache[str, bool] = LRUCache(messages_max)
+        self._tellers: LRUCache[str, str] = LRUCache(messages_max)
 
     def here(self, said: UserMessage) -> Known:
         """What this process knows of the words."""
@@ -73,25 +74,25 @@ class SeenMessages:
         """The journal has taken it. The first time counts."""
         known = self.here(said)
         first = known.journalled.get(said.ordinal, at)
-        self._known.put(said.id, replace(known, journalled=_with(known.journalled, said.ordinal, first)))
+        self._known[said.id] = replace(known, journalled=_with(known.journalled, said.ordinal, first))
 
     def declined(self, said: UserMessage, at: float) -> bool:
         """It is not to be kept; whether that is news. The last time counts."""
         known = self.here(said)
-        self._known.put(said.id, replace(known, declined=_with(known.declined, said.ordinal, at)))
+        self._known[said.id] = replace(known, declined=_with(known.declined, said.ordinal, at))
         return said.ordinal not in known.declined or not known.is_declined(said.ordinal)
 
     def passed(self, left: Iterable[UserMessage]) -> int:
         """Messages of a history that were left alone; how many of them were not known yet."""
         unseen = {said.id for said in left if self.here(said) is UNSEEN}
         for each in unseen:
-            self._known.put(each, Known(passed=True))
+            self._known[each] = Known(passed=True)
         return len(unseen)
 
     def declined_anonymously(self, texts: Iterable[str]) -> None:
         """Not to be kept: nobody is known to have said it."""
         for text in texts:
-            self._anonymous.put(message_id("", "", text), True)
+            self._anonymous[message_id("", "", text)] = True
 
     def was_declined_anonymously(self, said: UserMessage) -> bool:
         """Whether somebody who was not known has said the same."""
@@ -102,12 +103,12 @@ class SeenMessages:
         what everybody says and nobody needs to have remembered."""
         words = message_id("", "", said.text)
         teller, new = self._tellers.get(words), digest(user)
-        self._tellers.put(words, new if teller is None or teller == new else SHARED)
+        self._tellers[words] = new if teller is None or teller == new else SHARED
         return teller not in (None, new)
 
     def settle(self, user: str, session: str, last: UserMessage) -> None:
         """Everything in the conversation up to these words was dealt with."""
-        self._settled.put(digest(user, session_without_start(session)), last.place)
+        self._settled[digest(user, session_without_start(session))] = last.place
 
     def settled(self, user: str, session: str) -> str | None:
         """The place of the last words that were dealt with."""
@@ -136,7 +137,7 @@ class SeenMessages:
                 earliest = min(row.at, what.journalled.get(row.ordinal, row.at))
                 what = replace(what, journalled={**what.journalled, row.ordinal: earliest})
             known[row.message_id] = what
-            self._known.put(row.message_id, what)
+            self._known[row.message_id] = what
         return known
 
     async def forgotten_at(self, user: str) -> float | None:

@@ -505,8 +505,6 @@ NEEDLESS: Mapping[str, str] = {
     "lifecycle.writes.Writes.put": _WAITS,
     "lifecycle.writes.Writes.replace": _WAITS,
     "lifecycle.writes.Writes.retract": _WAITS,
-    "text.recent.Recent.get": _NAMES,
-    "text.recent.Recent.put": _NAMES,
     "request.head.RequestHead.first_header": _NAMES,
     "request.head.RequestHead.header": _NAMES,
     "request.head.RequestHead.metadata_at": _NAMES,

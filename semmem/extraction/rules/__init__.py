@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import time
 
+from cachetools import LRUCache
+
 from semmem.extraction.rules import guards
 from semmem.extraction.rules.buried import buried_in, meant_for
 from semmem.extraction.rules.completion import corrected
@@ -24,7 +26,6 @@ from semmem.ports.errors import WorkLost, WorkTooSlow
 from semmem.ports.events import Announce, TurnsUnread, nobody_listens
 from semmem.ports.learning import Batch
 from semmem.ports.text_work import TextWork
-from semmem.text.recent import Recent
 
 __all__ = ["Finding", "RulesExtractor", "facts_in"]
 
@@ -107,7 +108,7 @@ class RulesExtractor:
         self._turn_budget_s = turn_budget_s
         self._batch_budget_s = batch_budget_s
         self._announce = announce
-        self._given_up = Recent[str](GIVEN_UP_MAX)
+        self._given_up: LRUCache[str, str] = LRUCache(GIVEN_UP_MAX)
 
     async def extract(self, batch: Batch) -> list[Fact]:
         """Facts from the user texts of ``batch.turns``, oldest first; answers and context are not read.
@@ -135,7 +136,7 @@ class RulesExtractor:
             found, seconds = await self._work.run(facts_of, turn, self._text_chars_max, budget_s=budget_s)
         except (WorkTooSlow, WorkLost) as error:
             why = reason(error)
-            self._given_up.put(turn.id, why)
+            self._given_up[turn.id] = why
             return [], budget_s, why
         return found, seconds, ""
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
+
+from cachetools import LRUCache
 
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.errors import StoreError, StoreTimeout
@@ -79,17 +80,15 @@ class HotMemories(StoreWrapper):
         super().__init__(store)
         self._spawn = spawn
         self._users_max = users_max
-        self._memories_max = memories_max
         self._rows_max = rows_max
         self._staleness_s = staleness_s
         self._loads_waiting_max = loads_waiting_max
         self._load_timeout_s = load_timeout_s
         self._clock = clock
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: LRUCache[str, _Kept] = LRUCache(memories_max, getsizeof=lambda kept: len(kept.memories))
         self._loading: dict[str, _Load] = {}
         self._slots = asyncio.Semaphore(loads_max)
         self._builder = ThreadPoolExecutor(1, thread_name_prefix="memory index")
-        self._memories = 0
         self._late_until: dict[str, float] = {}
 
     @property
@@ -100,7 +99,7 @@ class HotMemories(StoreWrapper):
     @property
     def memories(self) -> int:
         """How many memories are kept now."""
-        return self._memories
+        return int(self._kept.currsize)
 
     # --- the index ---------------------------------------------------------------------------------------------------
 
@@ -132,7 +131,6 @@ class HotMemories(StoreWrapper):
         now = self._clock()
         if not self._is_current(user, kept, now):
             return None
-        self._kept.move_to_end(user)
         if now - kept.read_at > self._staleness_s / 2:
             self._load(user)
         return kept.index
@@ -185,20 +183,20 @@ class HotMemories(StoreWrapper):
         self._drop(user)
         if kept.read_at >= self._late_until.get(user, math.inf):
             del self._late_until[user]
-        if self._staleness_s <= 0 or len(kept.memories) > self._memories_max:
-            return
-        self._kept[user] = kept
-        self._memories += len(kept.memories)
-        self._make_room()
+        if self._staleness_s > 0:
+            self._put(user, kept)
 
-    def _make_room(self) -> None:
-        while len(self._kept) > self._users_max or self._memories > self._memories_max:
-            self._drop(next(iter(self._kept)))
+    def _put(self, user: str, kept: _Kept) -> None:
+        """Of two bounds the cache keeps that of all memories. A user with more than these is not kept at all."""
+        self._drop(user)
+        if len(kept.memories) > self._kept.maxsize:
+            return
+        while len(self._kept) >= self._users_max:
+            self._kept.popitem()
+        self._kept[user] = kept
 
     def _drop(self, user: str) -> None:
-        kept = self._kept.pop(user, None)
-        if kept is not None:
-            self._memories -= len(kept.memories)
+        self._kept.pop(user, None)
 
     def forget_user(self, user: str) -> None:
         """Read the user's memories anew: what was read before shows what must not be shown any more."""
@@ -257,10 +255,9 @@ class HotMemories(StoreWrapper):
         present = kept.memories.get(memory.id)
         if present is not None and present.version >= memory.version:
             return  # as in the store, a version is written once
-        self._memories += present is None
         kept.memories[memory.id] = _slim(memory)
         kept.index = None
-        self._make_room()
+        self._put(user, kept)
 
 
 def _slim(memory: Memory) -> Memory:

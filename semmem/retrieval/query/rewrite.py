@@ -19,12 +19,12 @@ import json
 import re
 import time
 import unicodedata
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from cachetools import TTLCache
 
 from semmem.memory import Conversation, Message, Role, Vector
 from semmem.ports.embedder import Embedder
@@ -113,11 +113,8 @@ class QueryWriter:
         self._mode = mode
         self._timeout_s = timeout_s
         self._answer_chars_max = answer_chars_max
-        self._cache_entries_max = cache_entries_max
-        self._cache_ttl_s = cache_ttl_s
         self._announce = announce
-        self._clock = clock
-        self._cache: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
+        self._cache: TTLCache[bytes, str, float] = TTLCache(cache_entries_max, cache_ttl_s, clock)
 
     @property
     def timeout_s(self) -> float:
@@ -159,13 +156,13 @@ class QueryWriter:
     async def _answer(self, shown: str) -> str:
         """The model's usable answer, empty when there is none in time."""
         key = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).digest()
-        if kept := self._cached(key):
+        if kept := self._cache.get(key):
             self._announce(Rewritten("cached"))
             return kept
         word, answer = await self._asked(shown)
         self._announce(Rewritten(word))
         if answer:
-            self._keep(key, answer)
+            self._cache[key] = answer
         return answer
 
     async def _asked(self, shown: str) -> tuple[str, str]:
@@ -180,19 +177,6 @@ class QueryWriter:
         answer = cleaned(raw, chars_max=self._answer_chars_max)
         usable = bool(answer) and (_ABOUT_USER.match(answer) if self._mode == "hyde" else _is_grounded(answer, shown))
         return ("written", answer) if usable else ("unusable", "")
-
-    def _cached(self, key: bytes) -> str:
-        until, answer = self._cache.get(key, (0.0, ""))
-        if not answer or self._clock() >= until:
-            self._cache.pop(key, None)
-            return ""
-        self._cache.move_to_end(key)
-        return answer
-
-    def _keep(self, key: bytes, answer: str) -> None:
-        self._cache[key] = (self._clock() + self._cache_ttl_s, answer)
-        while len(self._cache) > self._cache_entries_max:
-            self._cache.popitem(last=False)
 
 
 async def embed(embedder: Embedder, query: WrittenQuery) -> Vector:
