@@ -68,6 +68,7 @@ class Memories:
         return memories, await self._store.count(scope, types=types)
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
+        """None when the scope has none. The doors know this object, and not the store."""
         return await self._store.get(scope, memory_id)
 
     async def create(

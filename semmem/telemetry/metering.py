@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from semmem.extraction.result import BatchResult
 from semmem.memory import REPEATED, Message, Vector
 from semmem.ports.embedder import Embedder
+from semmem.ports.embedder_wrapper import EmbedderWrapper
 from semmem.ports.errors import SemmemError
 from semmem.ports.learning import Batch
 from semmem.ports.models import LanguageModel, Reranker
@@ -30,32 +31,18 @@ def count_removals(metrics: Metrics, batch: Batch, result: BatchResult) -> None:
         log.info("batch %s: %d facts rejected (%s)", batch.id, count, reason)
 
 
-class MeteredEmbedder:
+class MeteredEmbedder(EmbedderWrapper):
     """An Embedder whose calls are timed."""
 
     def __init__(self, embedder: Embedder, metrics: Metrics) -> None:
-        self._embedder = embedder
+        super().__init__(embedder)
         self._metrics = metrics
-
-    @property
-    def dimension(self) -> int:
-        return self._embedder.dimension
-
-    @property
-    def signature(self) -> str:
-        return self._embedder.signature
-
-    async def open(self) -> None:
-        await self._embedder.open()
-
-    async def close(self) -> None:
-        await self._embedder.close()
 
     async def embed(self, text: str) -> Vector:
         started = time.perf_counter()
         status = "error"
         try:
-            vector = await self._embedder.embed(text)
+            vector = await super().embed(text)
             status = "ok"
             return vector
         finally:
@@ -77,6 +64,7 @@ class MeteredModel:
             return await self._model.complete(messages, timeout_s=timeout_s, json_schema=json_schema)
 
     async def close(self) -> None:
+        """Whoever has the measured model has no other to close."""
         await self._model.close()
 
 
@@ -92,6 +80,7 @@ class MeteredReranker:
             return await self._reranker.rerank(query, texts, timeout_s=timeout_s)
 
     async def close(self) -> None:
+        """Whoever has the measured reranker has no other to close."""
         await self._reranker.close()
 
 

@@ -10,10 +10,11 @@ from collections.abc import Callable
 
 from semmem.memory import Vector
 from semmem.ports.embedder import Embedder
+from semmem.ports.embedder_wrapper import EmbedderWrapper
 from semmem.ports.errors import EmbedderError
 
 
-class CachedEmbedder:
+class CachedEmbedder(EmbedderWrapper):
     """Keeps the ``entries_max`` most recently used vectors, each for at most ``ttl_s`` seconds.
 
     Equal texts that are asked for at the same time are computed once. Texts are kept only as digests. Failures are
@@ -30,27 +31,16 @@ class CachedEmbedder:
     ) -> None:
         if entries_max < 1 or ttl_s <= 0:
             raise ValueError("entries_max is at least 1, ttl_s more than 0")
-        self._inner = inner
+        super().__init__(inner)
         self._entries_max = entries_max
         self._ttl_s = ttl_s
         self._clock = clock
         self._entries: OrderedDict[bytes, tuple[float, Vector]] = OrderedDict()
         self._flights: dict[bytes, asyncio.Future[Vector | EmbedderError | None]] = {}
 
-    @property
-    def dimension(self) -> int:
-        return self._inner.dimension
-
-    @property
-    def signature(self) -> str:
-        return self._inner.signature
-
-    async def open(self) -> None:
-        await self._inner.open()
-
     async def close(self) -> None:
         self._entries.clear()
-        await self._inner.close()
+        await super().close()
 
     async def embed(self, text: str) -> Vector:
         """As the inner embedder; the vector is shared between callers and read-only."""
@@ -73,7 +63,7 @@ class CachedEmbedder:
         flight = self._flights[key] = asyncio.get_running_loop().create_future()
         outcome: Vector | EmbedderError | None = None
         try:
-            outcome = await self._inner.embed(text)
+            outcome = await super().embed(text)
             outcome.setflags(write=False)
             self._keep(key, outcome)
             return outcome
