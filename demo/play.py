@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ LEARN_S = 20.0
 CAPTURE_S = 5.0
 LOG_TAIL_LINES = 20
 BATCHES = "llm_memory_extraction_total"
+LEARNT = {"stored", "unchanged"}
+"""What comes of a batch that tells something about its user; ``unchanged``: it was known."""
 NEIGHBOURS = ("bob", "carol")
 
 
@@ -135,8 +138,8 @@ def play(stack: Stack, script: Script, *, stay_up: bool) -> None:
 # --- the conversations -----------------------------------------------------------------------------------------------
 
 
-def _first_conversation(stack: Stack, script: Script) -> tuple[str, float]:
-    """Its session, and how many batches were learnt from before it."""
+def _first_conversation(stack: Stack, script: Script) -> tuple[str, Counter[str]]:
+    """Its session, and the batches before it."""
     before = _batches(stack)
     said = say(stack, script.model, script.user, script.fact)
     if not said.streamed:
@@ -146,18 +149,16 @@ def _first_conversation(stack: Stack, script: Script) -> tuple[str, float]:
     return said.session, before
 
 
-def _show_learnt(stack: Stack, script: Script, session: str, before: float, known: set[str]) -> None:
+def _show_learnt(stack: Stack, script: Script, session: str, before: Counter[str], known: set[str]) -> None:
     def learnt() -> bool:
-        return stack.end_session(script.user, session) == 0 and _batches(stack) > before
+        stack.end_session(script.user, session)
+        return bool((_batches(stack) - before).keys() & LEARNT)
 
     try:
         _wait(stack, LEARN_S, learnt, "batch that was learnt from")
-        memories = stack.memories(script.user)
     except TimedOut:
-        memories = []
-    if not memories:
-        raise _nothing_learnt(stack, script)
-    for memory in memories:
+        raise _nothing_learnt(stack, script) from None
+    for memory in stack.memories(script.user):
         source = "known from an earlier run" if memory["id"] in known else f"stored for {script.user}"
         print(f"    {source}: [{memory['type']}] {memory['content']}  ({memory['id']})")
 
@@ -165,7 +166,7 @@ def _show_learnt(stack: Stack, script: Script, session: str, before: float, know
 def _nothing_learnt(stack: Stack, script: Script) -> Failed:
     return Failed(
         f"semmem learnt nothing from {script.fact!r} within {LEARN_S:.0f} s"
-        f" (batches by status: {stack.metrics_by(BATCHES, 'status') or 'none yet'};"
+        f" (batches by status: {dict(_batches(stack)) or 'none yet'};"
         f" rejected: {stack.metrics_by('semmem_facts_rejected_total', 'reason') or 'none'})."
         " Without a language model semmem learns by rules, from what people say about themselves:"
         ' "My ... is ...", "I live in ...", "I prefer ...". Try such a FACT.',
@@ -173,8 +174,9 @@ def _nothing_learnt(stack: Stack, script: Script) -> Failed:
     )
 
 
-def _batches(stack: Stack) -> float:
-    return sum(stack.metrics_by(BATCHES, "status").values())
+def _batches(stack: Stack) -> Counter[str]:
+    """How many batches of turns were learnt from, by what came of them."""
+    return Counter({status: int(number) for status, number in stack.metrics_by(BATCHES, "status").items()})
 
 
 def _second_conversation(stack: Stack, script: Script) -> None:

@@ -58,7 +58,7 @@ class Stack:
         if self.upstream is None:
             self.model_url = self._start_model()
             say(f"    stand-in model   {self.model_url}")
-        say("    semmem           loads its embedding model, about ten seconds ...")
+        say("    semmem           loads its embedding model, ten seconds or more ...")
         semmem_port = self._start_semmem()
         say(f"    semmem           {HOST}:{semmem_port} for Envoy, API {self.api_url}, metrics {self.health_url}")
         self._start_envoy(semmem_port)
@@ -155,9 +155,9 @@ class Stack:
         found: list[dict[str, Any]] = self._api("GET", "/v1/memory", params={"user_id": user})["memories"]
         return found
 
-    def end_session(self, user: str, session: str) -> int:
-        """Have semmem learn from a conversation without waiting for a pause; how many of its turns still wait."""
-        return int(self._api("POST", f"/v1/sessions/{session}/end", json={"user_id": user})["turns"])
+    def end_session(self, user: str, session: str) -> None:
+        """Have semmem learn from a conversation without waiting for a pause."""
+        self._api("POST", f"/v1/sessions/{session}/end", json={"user_id": user})
 
     def metrics_by(self, name: str, label: str) -> dict[str, float]:
         """The values of one metric by one of its labels."""

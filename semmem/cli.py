@@ -153,7 +153,7 @@ def _serve(path: Path | None) -> int:
                 logging.getLogger("semmem").critical("the configuration: %s", problem)
             return EXIT_BAD_CONFIG
         logging.getLogger("semmem").info(
-            "semmem %s starts with %s; its data is in %s; loading takes about ten seconds",
+            "semmem %s starts with %s; its data is in %s; loading takes ten seconds or more",
             __version__,
             path or "the defaults, because no --config names a file",
             Path(settings.data_dir).resolve(),

@@ -81,7 +81,7 @@ class ExternalProcessor:
     ) -> None:
         self._exchange = exchange
         self._work = work or BodyWork()
-        self._patience = message_timeouts or MessageTimeouts()
+        self._message_timeouts = message_timeouts or MessageTimeouts()
         self._single_filter = single_filter
         self._metrics = metrics
         self._limits = {"mutate": limits.mutate_streams_max, "observe": limits.observe_streams_max}
@@ -135,7 +135,7 @@ class ExternalProcessor:
             return
         started = time.perf_counter()
         head = with_metadata(head, message)
-        extend_deadline = partial(_ask_for_time, stream, self._patience)
+        extend_deadline = partial(_ask_for_time, stream, self._message_timeouts)
         result = await self._exchange.request(head, message.request_body.body, extend_deadline=extend_deadline)
         del message  # its copy of the body
         self._count(result, started)  # before the last word: Envoy may end the stream with it

@@ -29,17 +29,7 @@ from semmem.extraction.session_summary import KEY_PREFIX
 from semmem.extraction.weighing import Judge, Neighbour, Weighing, unweighed
 from semmem.extraction.work import InThread
 from semmem.lifecycle.writes import Writes
-from semmem.memory import (
-    CONTRADICTED,
-    QUARANTINED,
-    REPEATED,
-    UPDATED,
-    Hit,
-    Memory,
-    MemoryStatus,
-    MemoryType,
-    Scope,
-)
+from semmem.memory import CONTRADICTED, QUARANTINED, REPEATED, UPDATED, Hit, Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.errors import WorkLost, WorkTooSlow
 from semmem.ports.store import Store
 from semmem.ports.text_work import TextWork
@@ -144,12 +134,9 @@ class Dedup:
         """
         neighbours = await self._neighbours(new)
         verdicts = await self._verdicts(new, neighbours, opinions)
-        for hit, verdict in zip(neighbours, verdicts, strict=True):
-            if verdict is Verdict.SAME:
-                return await self._drop(new, hit.memory)
-        contradicted = [
-            hit for hit, verdict in zip(neighbours, verdicts, strict=True) if verdict is Verdict.CONTRADICTION
-        ]
+        if same := _judged(neighbours, verdicts, Verdict.SAME):
+            return await self._drop(new, same[0].memory)
+        contradicted = _judged(neighbours, verdicts, Verdict.CONTRADICTION)
         if contradicted and self._is_update(new, contradicted[0]):
             if (updating := await self._update(new, contradicted)) is not None:
                 return Placed(Action.UPDATED, updating)
@@ -206,13 +193,10 @@ class Dedup:
         new = reconsidered(held, batch, now)
         neighbours = await self._neighbours(new)
         verdicts = await self._verdicts(new, neighbours, NO_OPINIONS)
-        for hit, verdict in zip(neighbours, verdicts, strict=True):
-            if verdict is Verdict.SAME:
-                await self._writes(new).replace(held, superseded(held, new, hit.memory.id, REPEATED))
-                return Action.UNCHANGED, hit.memory
-        contradicted = [
-            hit for hit, verdict in zip(neighbours, verdicts, strict=True) if verdict is Verdict.CONTRADICTION
-        ]
+        if same := _judged(neighbours, verdicts, Verdict.SAME):
+            await self._writes(new).replace(held, superseded(held, new, same[0].memory.id, REPEATED))
+            return Action.UNCHANGED, same[0].memory
+        contradicted = _judged(neighbours, verdicts, Verdict.CONTRADICTION)
         await self._supersede(contradicted, new, by=held.id)
         released = as_released(held, now)
         if not await self._writes(new).replace(held, released):
@@ -286,6 +270,11 @@ class Dedup:
 
     def _writes(self, new: Candidate) -> Writes:
         return Writes(self._store, self._records, new.batch)
+
+
+def _judged(neighbours: Sequence[Hit], verdicts: Sequence[Verdict], wanted: Verdict) -> list[Hit]:
+    """Those neighbours whose verdict is the wanted one, nearest first."""
+    return [hit for hit, verdict in zip(neighbours, verdicts, strict=True) if verdict is wanted]
 
 
 def _comparable(one: MemoryType, other: MemoryType) -> bool:

@@ -48,7 +48,7 @@ _FIRST_PERSON = {"user's": "my", "user": "i", "i'm": "i is", "i've": "i has", "a
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate and what became of it. ``reason``: ``kept``, or the word for why it was cut."""
+    """A candidate, and whether it is shown. ``reason``: ``kept``, or the word for why it was cut."""
 
     hit: Hit
     kept: bool

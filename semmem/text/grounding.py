@@ -187,4 +187,4 @@ study studies speak speaks play plays buy bought move moved visit visited attend
 consider considers tend tends regularly something someone anything thing things person won cannot
 """
 """What an extractor, or somebody who tells of the user, puts around what was said, beside words of grammar."""
-_FRAME = frozenset(stems(sorted({*stop_words.ENGLISH, *_CARRIERS.split(), *_SPELLED})))
+_FRAME = frozenset(stems(sorted({*stop_words.ENGLISH, *stop_words.NEGATED_AUXILIARIES, *_CARRIERS.split(), *_SPELLED})))

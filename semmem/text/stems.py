@@ -8,15 +8,20 @@ import Stemmer
 
 
 def stems(words: Sequence[str]) -> list[str]:
-    """What each folded word shares with its other forms: "hobbies" and "hobby" are "hobbi"."""
-    found: list[str] = _stemmer().stemWords(words)
+    """What each folded word shares with its other forms: "hobbies" and "hobby" are "hobbi".
+
+    Lone surrogates, which are in no word, stay as they are, and all that comes with them.
+    """
+    try:
+        found: list[str] = _stemmer().stemWords(words)
+    except UnicodeEncodeError:
+        return list(words)
     return found
 
 
 def stem(word: str) -> str:
     """As ``stems``, of one word."""
-    found: str = _stemmer().stemWord(word)
-    return found
+    return stems([word])[0]
 
 
 def _stemmer() -> Stemmer.Stemmer:

@@ -19,11 +19,10 @@ POINTERS = _listed("here that there these this those")
 QUESTION_WORDS = _listed("how what when where which who whom whose why")
 AUXILIARIES = _listed(
     """
-    am are be been being can could did do does doing had has have is might shall should was were will would
-    aren couldn didn doesn don hadn hasn haven isn shouldn wasn weren wouldn
+    am are be been being can could did didn do does doesn doing don had has have is might shall should was were will
+    would
     """
 )
-"""The second line is what is left of "aren't" and its like; "won" and "can" are words of their own."""
 PREPOSITIONS = _listed("about as at by for from in into of on than to with")
 CONJUNCTIONS = _listed("and but if or so then while")
 SMALL_ADVERBS = _listed("any just some too very")
@@ -32,6 +31,10 @@ ENGLISH = frozenset().union(
     ARTICLES, NEGATIONS, FIRST_AND_SECOND_PERSON, THIRD_PERSON, POINTERS, QUESTION_WORDS, AUXILIARIES, PREPOSITIONS,
     CONJUNCTIONS, SMALL_ADVERBS,
 )  # fmt: skip
+
+NEGATED_AUXILIARIES = _listed("aren couldn didn doesn don hadn hasn haven isn shouldn wasn weren wouldn")
+"""What is left of "aren't" and its like. Most of them are not in ENGLISH: as terms of the ranking they tell a memory
+from its opposite (without them recall on BFCL fell from 97.5 to 96.2, on LoCoMo from 70.5 to 70.4)."""
 
 SPANISH = _listed(
     """

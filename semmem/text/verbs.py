@@ -33,3 +33,6 @@ IRREGULAR_VERBS: dict[str, tuple[str, str]] = {
     "hide": ("hid", "hidden"), "spin": ("spun", "spun"), "sew": ("sewed", "sewn"), "show": ("showed", "shown"),
 }  # fmt: skip
 """Base form -> past, participle, where they are not formed with -ed."""
+
+SAME_FORM = frozenset(base for base, forms in IRREGULAR_VERBS.items() if base in forms)
+"""Base forms that are a past or a participle as well ("put", "come")."""

@@ -16,12 +16,11 @@ from typing import Protocol
 from semmem.memory import Answer, Conversation, Role, Scope, Turn, TurnEnding
 from semmem.ports.names import bounded, usable
 from semmem.ports.recording import TurnClosed
-from semmem.text.digest import digest
-from semmem.turns.ids import session_key, turn_id
+from semmem.turns.ids import turn_id
 from semmem.turns.observation import Ticket
 from semmem.turns.recovery import Chosen, Recovery
-from semmem.turns.said import UserMessage, UserMessages
 from semmem.turns.sessions import Sessions
+from semmem.turns.user_messages import UserMessage, UserMessages
 
 OBSERVING = ("observe", "single_filter")
 """Ways of capturing answers that need a ticket; ``history`` takes them from the next request, ``off`` does without."""
@@ -96,9 +95,9 @@ class TurnRecorder:
         if scope is None:
             messages = UserMessages(conversation, user="", session="", chars_max=self._turn_chars_max)
             oldest = islice(messages.current(), self._recovery.rules.new_turns_max)
-            self._recovery.seen.declined_by_nobody(said.text for said in oldest)
+            self._recovery.seen.declined_anonymously(said.text for said in oldest)
         elif any(message.role is Role.USER for message in conversation.messages):
-            scope = replace(scope, session=await self._lasting_session(conversation, scope))
+            scope = replace(scope, session=await self._sessions.name_without_start(scope, conversation))
             for said in self._recovery.declines(self._messages(conversation, scope), now):
                 self._journal.offer(TurnClosed(said.place, TurnEnding.DECLINED, now))
 
@@ -160,15 +159,6 @@ class TurnRecorder:
         else:
             before = self._sessions.latest(replace(scope, session=scope.session or conversation.conversation_id))
         return CurrentTurn(replace(scope, session=before.session), before.turn_id) if before else CurrentTurn(scope)
-
-    async def _lasting_session(self, conversation: Conversation, scope: Scope) -> str:
-        """What the session is called whenever it began: for that nobody has to be asked, but in a chain of answers."""
-        if named := scope.session or conversation.conversation_id:
-            return named
-        if conversation.previous_id:
-            before = await self._sessions.answered(scope.user, conversation.previous_id)
-            return before.session if before else "r_" + digest(scope.user, conversation.previous_id)
-        return session_key(scope, conversation)
 
     # --- turns and their ends ----------------------------------------------------------------------------------------
 

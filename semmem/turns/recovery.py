@@ -14,8 +14,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from semmem.turns.said import UserMessage, UserMessages, began_at
+from semmem.turns.ids import session_start
 from semmem.turns.seen import UNSEEN, Known, SeenMessages, Unread
+from semmem.turns.user_messages import UserMessage, UserMessages
 
 EXAMINED_MAX = 10
 """So many times as many messages as may be recovered are looked at, for known ones among and before them."""
@@ -98,7 +99,7 @@ class Recovery:
         except Unread:
             self._count("unread", len(past))
             known, past, complete, read = {said.id: self.seen.here(said) for said in doubtful}, [], False, False
-        began = began_at(session)
+        began = session_start(session)
         wanted = (said for said in current if said not in doubtful or _is_wanted(said, known[said.id], began))
         # Where nobody says: perhaps it was, and is erased since.
         again = frozenset(said.place for said in doubtful if not read or said.ordinal in known[said.id].journalled)
@@ -172,7 +173,7 @@ class Recovery:
                 proven = what.journalled[said.ordinal] > floor
             elif what.journalled or what.passed:
                 continue
-            elif self.seen.was_nobodys(said):
+            elif self.seen.was_declined_anonymously(said):
                 proven = False
             elif proven:
                 yield said

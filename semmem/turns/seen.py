@@ -1,5 +1,8 @@
-"""Which messages were seen before, and whether they may be kept: as digests, the most recent ones in this process and
-all of them in the journal. No text, and no name of a user."""
+"""Which messages were seen before, and whether they may be kept.
+
+The most recent ones are remembered in this process, all of them in the journal, as digests: no text and no user's
+name.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ from semmem.ports.errors import JournalError
 from semmem.ports.recording import MessageRecords
 from semmem.text.digest import digest
 from semmem.text.recent import Recent
-from semmem.turns.said import UserMessage, lasting_session, message_id
+from semmem.turns.ids import message_id, session_without_start
+from semmem.turns.user_messages import UserMessage
 
 PLACES_MAX = 16
 """How many places of the same words in one conversation are remembered in process: "yes" may be said all day."""
@@ -84,13 +88,13 @@ class SeenMessages:
             self._known.put(each, Known(passed=True))
         return len(unseen)
 
-    def declined_by_nobody(self, texts: Iterable[str]) -> None:
-        """Words of somebody who was not identified."""
+    def declined_anonymously(self, texts: Iterable[str]) -> None:
+        """Not to be kept: nobody is known to have said it."""
         for text in texts:
             self._anonymous.put(message_id("", "", text), True)
 
-    def was_nobodys(self, said: UserMessage) -> bool:
-        """Whether somebody who was not identified has said the same."""
+    def was_declined_anonymously(self, said: UserMessage) -> bool:
+        """Whether somebody who was not known has said the same."""
         return self._anonymous.get(message_id("", "", said.text)) is not None
 
     def is_shared(self, said: UserMessage, user: str) -> bool:
@@ -103,11 +107,11 @@ class SeenMessages:
 
     def settle(self, user: str, session: str, last: UserMessage) -> None:
         """Everything in the conversation up to these words was dealt with."""
-        self._settled.put(digest(user, lasting_session(session)), last.place)
+        self._settled.put(digest(user, session_without_start(session)), last.place)
 
     def settled(self, user: str, session: str) -> str | None:
         """The place of the last words that were dealt with."""
-        return self._settled.get(digest(user, lasting_session(session)))
+        return self._settled.get(digest(user, session_without_start(session)))
 
     async def look_up(self, asked: Sequence[UserMessage], *, first: bool = False) -> dict[str, Known]:
         """What is known of each message, by its id. Raises Unread when the journal has to be asked and does not say.

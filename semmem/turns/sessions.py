@@ -13,14 +13,14 @@ from semmem.ports.errors import JournalError
 from semmem.ports.recording import SessionRecords
 from semmem.text.digest import digest
 from semmem.text.recent import Recent
-from semmem.turns.ids import session_key
+from semmem.turns.ids import chained_session, derived_session, session_key
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """The turn that an answer belongs to, and the API's name for the answer."""
+class AnsweredTurn:
+    """A turn that was answered, and the API's name for the answer."""
 
     turn_id: str
     session: str
@@ -52,16 +52,14 @@ class Sessions:
         self._lookup_timeout_s = lookup_timeout_s
         self._seen = Recent[tuple[float, float, str]](sessions_max)
         self._turns = Recent[tuple[str, str]](sessions_max)
-        self._answers = Recent[Answered](sessions_max)
-        self._latest = Recent[Answered](sessions_max)
+        self._answers = Recent[AnsweredTurn](sessions_max)
+        self._latest = Recent[AnsweredTurn](sessions_max)
 
     async def name(self, scope: Scope, conversation: Conversation, now: float) -> str:
         """The session's name. Never raises."""
-        if named := scope.session or conversation.conversation_id:
+        named = await self._named(scope, conversation)
+        if named is not None:
             return named
-        if conversation.previous_id:
-            before = await self.answered(scope.user, conversation.previous_id)
-            return before.session if before else "r_" + digest(scope.user, conversation.previous_id)
         key = session_key(scope, conversation)
         start, last, _ = self._seen.get(key) or (0.0, -math.inf, "")
         if now - last > self._idle_s:
@@ -69,15 +67,20 @@ class Sessions:
             found = await self._within(lookup)
             start = now if found is None else found
         self._seen.put(key, (start, now, scope.user))
-        return f"{key}.{int(start)}"
+        return derived_session(key, start)
 
-    async def answered(self, user: str, answer_id: str) -> Answered | None:
+    async def name_without_start(self, scope: Scope, conversation: Conversation) -> str:
+        """The session's name less the time at which it began, which nobody has to be asked for. Never raises."""
+        named = await self._named(scope, conversation)
+        return session_key(scope, conversation) if named is None else named
+
+    async def answered(self, user: str, answer_id: str) -> AnsweredTurn | None:
         """The user's turn that was answered under this name. Never raises."""
         known = self._answers.get(digest(user, answer_id))
         if known is not None:
             return known
         found = await self._within(self._records.turn_of_answer(user, answer_id))
-        return Answered(*found, answer_id) if found is not None else None
+        return AnsweredTurn(*found, answer_id) if found is not None else None
 
     def opened(self, turn_id: str, scope: Scope) -> None:
         """A turn began; its answer may be asked for before the journal has it."""
@@ -87,11 +90,11 @@ class Sessions:
         """A turn was answered under this name."""
         if (turn := self._turns.get(turn_id)) is not None:
             user, session = turn
-            answered = Answered(turn_id, session, answer_id, user)
+            answered = AnsweredTurn(turn_id, session, answer_id, user)
             self._answers.put(digest(user, answer_id), answered)
             self._latest.put(digest(user, session), answered)
 
-    def latest(self, scope: Scope) -> Answered | None:
+    def latest(self, scope: Scope) -> AnsweredTurn | None:
         """The newest answer of a session, as far as this process saw it."""
         return self._latest.get(digest(scope.user, scope.session)) if scope.session else None
 
@@ -101,6 +104,15 @@ class Sessions:
         self._turns.drop(lambda entry: entry[0] == user)
         for answers in (self._answers, self._latest):
             answers.drop(lambda entry: entry.user == user)
+
+    async def _named(self, scope: Scope, conversation: Conversation) -> str | None:
+        """The session's name where it is not derived from its words."""
+        if named := scope.session or conversation.conversation_id:
+            return named
+        if not conversation.previous_id:
+            return None
+        before = await self.answered(scope.user, conversation.previous_id)
+        return before.session if before else chained_session(scope.user, conversation.previous_id)
 
     async def _within(self, lookup: Awaitable[T | None]) -> T | None:
         try:

@@ -20,6 +20,7 @@ import semmem
 from semmem import cli
 from semmem.config import check, schema
 from semmem.config.aliases import ALIASES
+from tests.support.readme import written_configuration
 
 ROOT = Path(semmem.__file__).parents[1]
 SEMMEM = ROOT / "semmem"
@@ -221,10 +222,8 @@ def test_the_page_on_the_api_shows_every_command_of_semmem() -> None:
 
 
 def test_the_configuration_that_the_readme_has_written_is_accepted(tmp_path: Path) -> None:
-    [written] = re.findall(r"cat > semmem\.yaml <<END\n(.*?)^END$", PAGES["README.md"], re.MULTILINE | re.DOTALL)
     config = tmp_path / "semmem.yaml"
-    config.write_text(written.replace("$(openssl rand -hex 32)", "0f" * 32), encoding="utf-8")
-    assert "identity:" in written
+    config.write_text(written_configuration(), encoding="utf-8")
     assert check(config, {}, here=False) == []
 
 

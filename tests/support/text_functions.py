@@ -62,9 +62,8 @@ from semmem.text.screening import is_instruction, readable, redact
 from semmem.text.times import Interval, chinese, intervals, leaning, occurred_at
 from semmem.text.times.tokens import tokens
 from semmem.turns.encodings import Undecodable, decoder_for
-from semmem.turns.ids import session_key, turn_id
+from semmem.turns.ids import message_id, session_key, turn_id
 from semmem.turns.recorder import storable
-from semmem.turns.said import message_id
 from semmem.upkeep import consolidation
 
 Call = Callable[[str], object]
@@ -365,7 +364,7 @@ REGISTRY: Mapping[str, Call] = {
     # turns
     "text.digest.digest": digest,
     "turns.recorder.storable": lambda t: storable(t, WHOLE),
-    "turns.said.message_id": lambda t: message_id("ada", "s_1", t),
+    "turns.ids.message_id": lambda t: message_id("ada", "s_1", t),
     "turns.ids.session_key": lambda t: session_key(Scope("ada"), _said(t)),
     "turns.ids.turn_id": lambda t: turn_id(Scope("ada"), 1, t),
     # retrieval
@@ -514,6 +513,7 @@ NEEDLESS: Mapping[str, str] = {
     "turns.sessions.Sessions.answered": _NAMES,
     "turns.sessions.Sessions.closed": _NAMES,
     "turns.sessions.Sessions.name": "session_key and digest, which are in the table above",
+    "turns.sessions.Sessions.name_without_start": "session_key and digest, which are in the table above",
     "turns.sessions.Sessions.forget": _NAMES,
     "turns.sessions.Sessions.opened": _NAMES,
     "request.head.read_headers": _NAMES,
@@ -537,7 +537,7 @@ NEEDLESS: Mapping[str, str] = {
     "text.times.calendar.season": _NAMES,
     "text.times.calendar.whole": _NAMES,
     "text.times.calendar.window": _NAMES,
-    "text.times.grammar.Found.get": _NAMES,
+    "text.times.grammar.TimePhrase.get": _NAMES,
     "lifecycle.erasure.Erasure.forget_memory": _NAMES,
     "lifecycle.hiding_store.HidingStore.get": _NAMES,
     "lifecycle.hiding_store.HidingStore.put": _NAMES,
@@ -552,9 +552,11 @@ NEEDLESS: Mapping[str, str] = {
     "turns.recorder.TurnRecorder.decline": "UserMessages: each message once; tests/core/turns hold them to that",
     "turns.recorder.TurnRecorder.record": "UserMessages: each message once; tests/core/turns hold them to that",
     "turns.recovery.Recovery.choose": _NAMES,
-    "turns.said.began_at": _NAMES,
-    "turns.said.lasting_session": _NAMES,
-    "turns.seen.SeenMessages.declined_by_nobody": _NAMES,
+    "turns.ids.chained_session": _NAMES,
+    "turns.ids.derived_session": _NAMES,
+    "turns.ids.session_start": _NAMES,
+    "turns.ids.session_without_start": _NAMES,
+    "turns.seen.SeenMessages.declined_anonymously": _NAMES,
     "turns.seen.SeenMessages.forgotten_at": _NAMES,
     "turns.seen.SeenMessages.is_shared": _NAMES,
     "turns.seen.SeenMessages.settle": _NAMES,

@@ -12,6 +12,7 @@ from functools import cached_property
 from semmem.extraction.rules.grammar import PAST_TO_BASE
 from semmem.text.grounding import content_words
 from semmem.text.times import Interval, Towards, intervals, leaning
+from semmem.text.verbs import SAME_FORM
 from semmem.text.words import words
 
 LONGEST_S = 366 * 86_400.0
@@ -109,7 +110,5 @@ def _towards(statement: str) -> Towards | None:
     return "future" if _COMING.search(statement) else None
 
 
-_ALSO_PRESENT = frozenset(
-    "read put set cut let cost hit run come become hurt wound lay ground saw shut spread split".split()
-)
-_PASTS = (frozenset(PAST_TO_BASE) | {"was", "were", "had", "did", "quit"}) - _ALSO_PRESENT
+_PASTS = (PAST_TO_BASE.keys() | {"was"}) - SAME_FORM - {"saw"} | {"quit"}
+"""What tells of the past by itself. "saw" may be a tool; people who "quit" have done so."""

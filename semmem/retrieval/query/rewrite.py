@@ -81,7 +81,7 @@ _UNSAFE = ("Cc", "Cf", "Cs", "Co", "Cn")
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class WrittenQuery:
     """What to search with: ``text`` for words and vector, ``hypothesis`` for a second vector (empty: none)."""
 
     text: str
@@ -132,15 +132,15 @@ class QueryWriter:
             return False
         return self._mode == "hyde" or (len(said) > 1 and is_vague(said[-1]))
 
-    async def write(self, conversation: Conversation, *, chars_max: int = 2000) -> Query:
+    async def write(self, conversation: Conversation, *, chars_max: int = 2000) -> WrittenQuery:
         """The query, its text at most ``chars_max`` characters. Never raises but for cancellation."""
         plain = build_query(conversation, chars_max=chars_max)
         if not self.wants(conversation):
-            return Query(plain)
+            return WrittenQuery(plain)
         answer = await self._answer(_tail(conversation.messages))
         if not answer:
-            return Query(plain)
-        return Query(plain, hypothesis=answer) if self._mode == "hyde" else Query(answer[:chars_max])
+            return WrittenQuery(plain)
+        return WrittenQuery(plain, hypothesis=answer) if self._mode == "hyde" else WrittenQuery(answer[:chars_max])
 
     async def improved(
         self, conversation: Conversation, text: str, vector: Vector, embedder: Embedder, *, embed_timeout_s: float
@@ -148,7 +148,7 @@ class QueryWriter:
         """A better text and vector to search with than these; these when there is none. Never raises but for
         cancellation."""
         query = await self.write(conversation, chars_max=max(len(text), self._answer_chars_max))
-        if query == Query(text):
+        if query == WrittenQuery(text):
             return text, vector
         try:
             async with asyncio.timeout(embed_timeout_s):
@@ -195,7 +195,7 @@ class QueryWriter:
             self._cache.popitem(last=False)
 
 
-async def embed(embedder: Embedder, query: Query) -> Vector:
+async def embed(embedder: Embedder, query: WrittenQuery) -> Vector:
     """The query's vector; with a hypothesis the average of both, of length 1. Raises EmbedderError."""
     if not query.hypothesis:
         return await embedder.embed(query.text)

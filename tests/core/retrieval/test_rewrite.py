@@ -19,8 +19,8 @@ from semmem.retrieval.query.rewrite import (
     MESSAGE_CHARS_MAX,
     TAIL_MESSAGES_MAX,
     Mode,
-    Query,
     QueryWriter,
+    WrittenQuery,
     cleaned,
     embed,
 )
@@ -68,7 +68,7 @@ def writer(
 async def test_a_vague_question_is_made_whole() -> None:
     model = Scripted(WHOLE)
     made, words = writer(model)
-    assert await made.write(VAGUE) == Query(WHOLE)
+    assert await made.write(VAGUE) == WrittenQuery(WHOLE)
     assert words == ["written"]
 
 
@@ -104,7 +104,7 @@ async def test_nothing_is_rewritten_that_stands_alone_or_has_nothing_before_it(c
     model = Scripted(WHOLE)
     made, words = writer(model)
     assert not made.wants(conversation)
-    assert await made.write(conversation) == Query(build_query(conversation))
+    assert await made.write(conversation) == WrittenQuery(build_query(conversation))
     assert (model.prompts, words) == ([], [])
 
 
@@ -129,7 +129,7 @@ async def test_nothing_is_rewritten_that_stands_alone_or_has_nothing_before_it(c
 )
 async def test_without_a_usable_answer_the_key_terms_are_prepended(answer: str | Exception, word: str) -> None:
     made, words = writer(Scripted(answer))
-    assert await made.write(VAGUE) == Query(PLAIN)
+    assert await made.write(VAGUE) == WrittenQuery(PLAIN)
     assert words == [word]
 
 
@@ -152,7 +152,7 @@ async def test_a_model_that_is_too_slow_is_not_waited_for() -> None:
     model = Scripted(WHOLE, takes_s=30)
     made, words = writer(model, timeout_s=0.05)
     async with asyncio.timeout(10):
-        assert await made.write(VAGUE) == Query(PLAIN)
+        assert await made.write(VAGUE) == WrittenQuery(PLAIN)
     assert words == ["late"]
 
 
@@ -211,8 +211,8 @@ async def test_the_cache_forgets_the_oldest_and_the_stale() -> None:
 
 async def test_hyde_searches_with_a_guess_beside_the_question() -> None:
     made, words = writer(Scripted("User's budget for Hawaii is 5,000 dollars"), mode="hyde")
-    assert await made.write(VAGUE) == Query(PLAIN, "User's budget for Hawaii is 5,000 dollars")
-    assert await made.write(asked("Where do I live?")) == Query(
+    assert await made.write(VAGUE) == WrittenQuery(PLAIN, "User's budget for Hawaii is 5,000 dollars")
+    assert await made.write(asked("Where do I live?")) == WrittenQuery(
         "Where do I live?", "User's budget for Hawaii is 5,000 dollars"
     )
     assert words == ["written", "written"]
@@ -221,15 +221,15 @@ async def test_hyde_searches_with_a_guess_beside_the_question() -> None:
 @pytest.mark.parametrize("answer", ["Your budget is 5,000 dollars", "Budget: high", "Use Hawaii"])
 async def test_a_guess_that_is_not_about_the_user_is_not_used(answer: str) -> None:
     made, words = writer(Scripted(answer), mode="hyde")
-    assert await made.write(VAGUE) == Query(PLAIN)
+    assert await made.write(VAGUE) == WrittenQuery(PLAIN)
     assert words == ["unusable"]
 
 
 async def test_the_vector_with_a_guess_lies_between_both() -> None:
     embedder = HashEmbedder()
     question, guess = await embedder.embed("how much"), await embedder.embed("User's budget")
-    assert np.array_equal(await embed(embedder, Query("how much")), question)
-    mixed = await embed(embedder, Query("how much", "User's budget"))
+    assert np.array_equal(await embed(embedder, WrittenQuery("how much")), question)
+    mixed = await embed(embedder, WrittenQuery("how much", "User's budget"))
     assert mixed.dtype == np.float32
     assert np.linalg.norm(mixed) == pytest.approx(1.0, abs=1e-6)
     assert float(mixed @ question) == pytest.approx(float(mixed @ guess), abs=1e-6)
@@ -243,7 +243,7 @@ async def test_opposite_vectors_leave_the_question() -> None:
             vector[0] = -1.0 if text == "User x" else 1.0
             return vector
 
-    assert (await embed(Mirror(), Query("x", "User x")))[0] == 1.0
+    assert (await embed(Mirror(), WrittenQuery("x", "User x")))[0] == 1.0
 
 
 @settings(deadline=None)

@@ -1,22 +1,18 @@
-"""What the user says in one request: which words are new, which are its history, and how each is known again.
+"""The user's messages of one request: which are current, which are its history, and how each is recognised later.
 
-A client that keeps the history itself sends all of it with every request. So a message is told by a digest of the
-user, the conversation and its text, and by its place among the user's messages. The conversation's name is taken
-without the time at which a derived session began: the same history after a pause is another session, but not news.
+A client that keeps the history itself sends all of it with every request. So a message is recognised by a digest of
+the user, the session and its text, and by its place among the user's messages. The session is taken without the time
+at which it began: the same history after a pause belongs to another session, but its messages are not new.
 """
 
 from __future__ import annotations
 
-import math
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from semmem.memory import Conversation, Role
-from semmem.text.digest import digest
-
-_DERIVED_SESSION = re.compile(r"(s_[0-9a-f]{32})\.[0-9]+")
+from semmem.turns.ids import message_id, session_without_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +43,7 @@ class UserMessages:
         self._messages = conversation.messages
         self._places = [i for i, message in enumerate(conversation.messages) if message.role is Role.USER]
         self._first_current = self._first_of_run(len(self._places) - 1)
-        self._name = (user, lasting_session(session))
+        self._name = (user, session_without_start(session))
         self.chars_max = chars_max
         self.current_count = len(self._places) - self._first_current
         after = {message.role for message in self._messages[self._places[-1] + 1 :]} if self._places else set()
@@ -91,19 +87,3 @@ class UserMessages:
         for number in numbers:
             if text := self._messages[self._places[number]].text.strip():
                 yield UserMessage(message_id(*self._name, text[: self.chars_max]), number + 1, text)
-
-
-def lasting_session(session: str) -> str:
-    """The name of a session without the time at which it began, where it was derived from its words."""
-    derived = _DERIVED_SESSION.fullmatch(session)
-    return derived[1] if derived else session
-
-
-def message_id(user: str, session: str, text: str) -> str:
-    """The bare id of a message. Nothing of it can be read from that."""
-    return "m_" + digest(user, session, text)
-
-
-def began_at(session: str) -> float:
-    """When a session that was derived from its words began, in whole seconds; of any other nobody knows."""
-    return float(session.rpartition(".")[2]) if _DERIVED_SESSION.fullmatch(session) else -math.inf
