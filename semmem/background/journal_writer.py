@@ -6,10 +6,10 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
 
 from semmem.memory import Forgetting, Turn, TurnEnding
 from semmem.ports.errors import JournalError
+from semmem.ports.events import Announce, JournalCommitted, nobody_listens
 from semmem.ports.recording import TurnClosed, TurnRecords
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class JournalWriter:
         commit_interval_s: float = 0.02,
         commit_halves_max: int = 500,
         retry_s: float = 0.5,
-        on_commit: Callable[[str, int, float], None] = lambda _status, _halves, _seconds: None,
+        announce: Announce = nobody_listens,
     ) -> None:
         self._journal = journal
         self._queue: deque[Turn | TurnClosed] = deque()
@@ -39,7 +39,7 @@ class JournalWriter:
         self._commit_interval_s = commit_interval_s
         self._commit_halves_max = commit_halves_max
         self._retry_s = retry_s
-        self._on_commit = on_commit
+        self._announce = announce
         self._waiting = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -92,7 +92,7 @@ class JournalWriter:
                 [half for half in halves if isinstance(half, TurnClosed)],
             )
         except Exception as error:  # whatever it is: a writer that dies would take every later turn with it
-            self._on_commit("error", len(halves), time.perf_counter() - started)
+            self._announce(JournalCommitted("error", time.perf_counter() - started))
             why = error if isinstance(error, JournalError) else type(error).__name__
             log.error("journal write failed, %d halves wait: %s", len(self._queue), why)
             return False
@@ -100,7 +100,7 @@ class JournalWriter:
         while self._queue and id(self._queue[0]) in committed:
             self._queue.popleft()
         self._settle()
-        self._on_commit("ok", len(halves), time.perf_counter() - started)
+        self._announce(JournalCommitted("ok", time.perf_counter() - started))
         return True
 
     def _settle(self) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from semmem.memory import Hit, Injection, Role, Scope, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
+from semmem.ports.events import Announce, Searched, nobody_listens
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
 from semmem.retrieval.block import Block, block_of
@@ -90,9 +91,9 @@ class Recall:
     """Finds what is worth telling the model. Holds no state of any request.
 
     ``gate`` judges a question by its text and its vector: a reason not to search, in one word, or SEARCH. Without
-    it only the rules decide. ``on_search`` is told of every search: hit, miss or error, the hits that passed the cut,
-    and seconds. ``writer`` and ``reranking`` are optional models; both fall back by themselves. ``fence`` marks blocks
-    and recognises them; None: with a key that only this object knows.
+    it only the rules decide. Searched is announced for every search. ``writer`` and ``reranking`` are optional models;
+    both fall back by themselves. ``fence`` marks blocks and recognises them; None: with a key that only this object
+    knows.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class Recall:
         rules: RecallRules,
         *,
         gate: Callable[[str, Vector], str] | None = None,
-        on_search: Callable[[str, list[Hit], float], None] = lambda _status, _hits, _seconds: None,
+        announce: Announce = nobody_listens,
         writer: QueryWriter | None = None,
         reranking: Reranking | None = None,
         fence: Fence | None = None,
@@ -111,7 +112,7 @@ class Recall:
         self._embedder = embedder
         self._rules = rules
         self._gate = gate
-        self._on_search = on_search
+        self._announce = announce
         self._writer = writer
         self._reranking = reranking
         self._fence = Fence(secrets.token_bytes(32)) if fence is None else fence
@@ -215,7 +216,7 @@ class Recall:
             status = "hit" if kept else "miss"
         finally:
             if status in SEARCH_STATUSES:
-                self._on_search(status, kept, time.perf_counter() - started)
+                self._announce(Searched(status, len(kept), time.perf_counter() - started))
         outcome = Outcome.COLD_DENSE if found.path == COLD_DENSE else Outcome.INJECTED
         return self._recalled(question, kept, outcome, otherwise=Outcome.NO_HITS)
 
