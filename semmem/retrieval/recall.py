@@ -24,7 +24,7 @@ from semmem.retrieval.query.build import build_query
 from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.rank import Ranked, rank
 from semmem.retrieval.rerank import Reranking
-from semmem.retrieval.search import COLD_DENSE, Found, Query, Strategy, embed_query, find, find_by_words
+from semmem.retrieval.search import COLD_DENSE, ResolvedQuery, SearchResult, Strategy, embed_query, find, find_by_words
 from semmem.retrieval.time_filter import time_filter
 
 SEARCH_STATUSES = ("hit", "miss", "error")
@@ -179,10 +179,10 @@ class Recall:
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
-    def _query(self, question: Question, strategy: Strategy) -> Query:
+    def _query(self, question: Question, strategy: Strategy) -> ResolvedQuery:
         """The one place where the request's own controls meet the configured rules."""
         rules, controls = self._rules, question.conversation.controls
-        return Query(
+        return ResolvedQuery(
             build_query(question.conversation, chars_max=rules.query_chars_max),
             self._reading(question.scope),
             question.now,
@@ -199,7 +199,7 @@ class Recall:
         session = (scope.session or "") if self._rules.scope == "session" else None
         return Scope(scope.user, project=scope.project, session=session)
 
-    async def _search_by_meaning(self, question: Question, query: Query) -> Recalled:
+    async def _search_by_meaning(self, question: Question, query: ResolvedQuery) -> Recalled:
         """Raises EmbedderError and StoreError."""
         started = time.perf_counter()
         kept: list[Hit] = []
@@ -220,7 +220,7 @@ class Recall:
         outcome = Outcome.COLD_DENSE if found.path == COLD_DENSE else Outcome.INJECTED
         return self._recalled(question, kept, outcome, otherwise=Outcome.NO_HITS)
 
-    def _judged(self, question: Question, query: Query, vector: Vector) -> str:
+    def _judged(self, question: Question, query: ResolvedQuery, vector: Vector) -> str:
         """The gate's word. It knows single questions: not one that was given terms of what came before."""
         if self._gate is None or query.text != question.text.strip():
             return SEARCH
@@ -229,7 +229,7 @@ class Recall:
             return SEARCH  # an earlier filter has said that it is not
         return reason
 
-    async def _found(self, question: Question, query: Query, vector: Vector) -> Found:
+    async def _found(self, question: Question, query: ResolvedQuery, vector: Vector) -> SearchResult:
         """Candidates for the query as a model improves it, in the order that a model gives them."""
         text, vector = await self._improved(question, query.text, vector)
         query = replace(query, text=text, during=time_filter(question.text, question.now))
@@ -248,7 +248,7 @@ class Recall:
             question.conversation, text, vector, self._embedder, embed_timeout_s=self._rules.embed_timeout_s
         )
 
-    async def _reranked(self, found: Found) -> Found:
+    async def _reranked(self, found: SearchResult) -> SearchResult:
         query = found.query
         if self._reranking is None or query.strategy is Strategy.RECENT:
             return found
@@ -260,7 +260,7 @@ class Recall:
         rest = [hit for hit in found.candidates.hits if hit.memory.id not in known]
         return replace(found, candidates=replace(found.candidates, hits=[*ordered, *rest]))
 
-    def _ranked(self, question: Question, found: Found, said: Sequence[str] | None = None) -> list[Ranked]:
+    def _ranked(self, question: Question, found: SearchResult, said: Sequence[str] | None = None) -> list[Ranked]:
         query, hits, cuts = found.query, found.candidates.hits, found.candidates.cuts
         if said is None:
             said = [message.text for message in question.conversation.messages]
