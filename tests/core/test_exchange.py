@@ -158,7 +158,7 @@ class World:
             clock=lambda: self.now,
             blocks=blocks,
             work=BodyWork(inline_body_bytes_max, offload, offload_large),
-            on_recalled=lambda *noted: self.noted.append(noted),
+            note_uses=lambda *noted: self.noted.append(noted),
         )
 
     async def knows(self, content: str, user: str = "alice", **fields: Any) -> None:
