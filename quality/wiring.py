@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -42,7 +43,10 @@ from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.query.build import build_query
 from semmem.retrieval.recall import Recall, Recalled
 from semmem.telemetry.metrics import Metrics
-from semmem.wiring import parts as assembly
+from semmem.wiring import backends as backend_parts
+from semmem.wiring import request
+from semmem.wiring.backends import Backends
+from semmem.wiring.learning import learning
 
 NOW = 1_800_000_000.0
 """When everything is asked and learnt, so that two runs give the same figures."""
@@ -159,8 +163,9 @@ async def semmem(
     embedder = PrefetchedEmbedder(model or _embedder(settings), cache=cache)
     store, journal = InProcessStore(), SqlJournal(folder / "journal.db")
     tasks = Tasks()
-    models = assembly.models(settings, Metrics())
-    backends = assembly.Backends(assembly.hot_memories(settings, store, tasks.spawn), embedder, journal, models)
+    models = backend_parts.models(settings, Metrics())
+    memories = backend_parts.hot_memories(settings, store, tasks.spawn, asyncio.to_thread)
+    backends = Backends(memories, embedder, journal, models)
     for part in (embedder, store, journal):
         await part.open()
     try:
@@ -170,7 +175,7 @@ async def semmem(
             journal,
             recall=_recall(settings, backends),
             ranking=_recall(uncut(settings), backends),
-            learning=assembly.learning(settings, backends),
+            learning=learning(settings, backends),
             may_fail=bool(models),
             query_chars_max=settings.limits.query_chars_max,
             reading=lambda other: _recall(
@@ -200,9 +205,9 @@ def uncut(settings: Settings) -> Settings:
     return settings.model_copy(update={"signals": signals, "memory": memory})
 
 
-def _recall(settings: Settings, backends: assembly.Backends) -> Recall:
+def _recall(settings: Settings, backends: Backends) -> Recall:
     """As an exchange is given it: whatever it is made of, nothing is left out here."""
-    return assembly.recall(settings, backends)
+    return request.recall(settings, backends)
 
 
 def _embedder(settings: Settings) -> Embedder:

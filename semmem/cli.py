@@ -121,21 +121,21 @@ def _user_of(variable: str, settings: Settings) -> str:
 
 
 def _memories(url: str, token: str, user: str, arguments: argparse.Namespace) -> int:
-    from semmem.management.memories_command import show
+    from semmem.management.commands import memories
 
-    return show(url, token, user, limit=arguments.limit)
+    return memories(url, token, user, limit=arguments.limit)
 
 
 def _preview(url: str, token: str, user: str, arguments: argparse.Namespace) -> int:
-    from semmem.management.preview_command import show
+    from semmem.management.commands import preview
 
     asked = {"query": arguments.question, "user_id": user}
     asked |= {name: value for name in ("strategy", "limit") if (value := getattr(arguments, name)) is not None}
-    return show(url, token, asked)
+    return preview(url, token, asked)
 
 
 def _forget(url: str, token: str, user: str, arguments: argparse.Namespace) -> int:
-    from semmem.management.forget_command import forget
+    from semmem.management.commands import forget
 
     asked = {"user_id": user} | ({"project_id": arguments.project} if arguments.project else {})
     asked |= {"purge": "true"} if arguments.purge else {}

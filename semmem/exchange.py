@@ -61,7 +61,7 @@ class _Request:
 
 
 @dataclass(frozen=True, slots=True)
-class _Decided:
+class _Decision:
     """How a request goes on: its outcome, the ticket for its answer, and what is put into it."""
 
     outcome: Outcome
@@ -72,7 +72,7 @@ class _Decided:
 class Exchange:
     """The steps of every exchange; holds no state of any one of them.
 
-    ``on_recalled`` is told whose memories were put into a prompt, which, and when; it must neither wait nor raise.
+    ``note_uses`` is told whose memories were put into a prompt, which, and when; it must neither wait nor raise.
     ``after`` gives a time after the user's last erasure, where the clock was set back.
     """
 
@@ -86,7 +86,7 @@ class Exchange:
         clock: Callable[[], float],
         blocks: InjectionCache | None = None,
         work: BodyWork | None = None,
-        on_recalled: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
+        note_uses: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
         after: Callable[[str, float], float] = lambda _user, now: now,
     ) -> None:
         self._askers = askers
@@ -96,7 +96,7 @@ class Exchange:
         self._clock = clock
         self._blocks = InjectionCache(entries_max=0, ttl_s=0.0) if blocks is None else blocks
         self._work = work or BodyWork()
-        self._on_recalled = on_recalled
+        self._note_uses = note_uses
         self._after = after
 
     # --- request -----------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class Exchange:
         reading = partial(_read, head, dialect, body, deadline, self._limits.reading)
         try:
             request = await self._work.do(len(body), reading, until=deadline.at)
-            return await self._rewritten(request, await self._decided(request))
+            return await self._rewrite(request, await self._journal_and_recall(request))
         except Malformed:
             return RequestResult(Outcome.MALFORMED)
         except TooMany:
@@ -135,14 +135,14 @@ class Exchange:
         except TimeoutError:
             return RequestResult(Outcome.TIMEOUT)
 
-    async def _decided(self, request: _Request) -> _Decided:
-        """Journal what is said, and look for memories, as far as both are allowed."""
+    async def _journal_and_recall(self, request: _Request) -> _Decision:
+        """Both as far as they are allowed."""
         asker = read_asker(self._askers, request.head, request.parsed.conversation.controls)
         now = self._clock()
         refusal = asker.refusal
         if asker.scope is None or refusal is not None:
             await self._turns.decline(asker.scope, request.said, now)
-            return _Decided(refusal or Outcome.ANONYMOUS)
+            return _Decision(refusal or Outcome.ANONYMOUS)
         said_at = self._after(asker.scope.user, now)
         turn = await self._turns.current(request.said, asker.scope, said_at, asker.request_id)
         ticket = None
@@ -153,27 +153,27 @@ class Exchange:
         question = Question(
             request.parsed.conversation, turn.scope, now, asker.allowed, asker.verdicts, request.deadline
         )
-        recalled = await self._recalled(question, turn, request.parsed)
-        return _Decided(recalled.outcome, ticket, recalled.block)
+        recalled = await self._recall_once(question, turn, request.parsed)
+        return _Decision(recalled.outcome, ticket, recalled.block)
 
-    async def _recalled(self, question: Question, turn: CurrentTurn, parsed: ParsedRequest) -> Recalled:
+    async def _recall_once(self, question: Question, turn: CurrentTurn, parsed: ParsedRequest) -> Recalled:
         """What the prompt is given: nothing twice, and in a tool loop the same again."""
         if not question.allowed.read:
             return Recalled(Outcome.WRITE_ONLY)
         if self._recall.has_shown(question):
             return Recalled(Outcome.ALREADY_INJECTED)
         if turn.id is None:
-            return (await self._searched(question)).placed(parsed.placed)
+            return (await self._search(question)).placed(parsed.placed)
         loop = loop_of(turn.scope, turn.id, question.conversation)
         if goes_on(question.conversation) and (block := self._blocks.get(loop, now=question.now)) is not None:
             has_it = turn.opened is None and parsed.keeps(block.injection)
             return Recalled(Outcome.ALREADY_INJECTED) if has_it else Recalled(Outcome.REPEATED, block)
         mark = self._blocks.mark()
-        recalled = (await self._searched(question)).placed(parsed.placed)
+        recalled = (await self._search(question)).placed(parsed.placed)
         self._blocks.put(loop, recalled.block, mark=mark, now=question.now)
         return recalled
 
-    async def _searched(self, question: Question) -> Recalled:
+    async def _search(self, question: Question) -> Recalled:
         """What the search finds. Whatever fails costs the memories and not the request."""
         if (reason := self._recall.skips(question)) is not None:
             return Recalled(reason)
@@ -187,21 +187,20 @@ class Exchange:
         except TimeoutError:
             return Recalled(Outcome.TIMEOUT)
         if recalled.block is not None:
-            self._on_recalled(question.scope.user, recalled.block.memories, question.now)
+            self._note_uses(question.scope.user, recalled.block.memories, question.now)
         return recalled
 
-    async def _rewritten(self, request: _Request, decided: _Decided) -> RequestResult:
+    async def _rewrite(self, request: _Request, decision: _Decision) -> RequestResult:
         """The request without semmem's own members and with the memories in it."""
-        block, ticket = decided.block, decided.ticket
+        block, ticket = decision.block, decision.ticket
         rewriting = partial(request.parsed.rewrite, None if block is None else block.injection)
-        until = max(request.deadline.at or 0.0, asyncio.get_running_loop().time() + REWRITING_S)
         try:
-            body = await self._work.do(request.body_bytes, rewriting, until=until)
+            body = await self._work.do(request.body_bytes, rewriting, until=request.deadline.at_least(REWRITING_S))
         except TimeoutError:
             return RequestResult(Outcome.TIMEOUT, None, ticket)
         if block is None:
-            return RequestResult(decided.outcome, body, ticket)
-        return RequestResult(decided.outcome, body, ticket, len(block.memories), block.tokens)
+            return RequestResult(decision.outcome, body, ticket)
+        return RequestResult(decision.outcome, body, ticket, len(block.memories), block.tokens)
 
     # --- response ----------------------------------------------------------------------------------------------------
 

@@ -33,8 +33,17 @@ from semmem.envoy.wire import (
     with_metadata,
 )
 from semmem.exchange import Exchange, RequestResult
+from semmem.ports.events import (
+    Announce,
+    RequestEnded,
+    StreamClosed,
+    StreamFailed,
+    StreamOpened,
+    StreamShed,
+    TurnEnded,
+    nobody_listens,
+)
 from semmem.request.body_work import BodyWork
-from semmem.telemetry.metrics import Metrics
 from semmem.turns.observation import Observation, Ticket
 
 log = logging.getLogger(__name__)
@@ -72,9 +81,9 @@ class ExternalProcessor:
     def __init__(
         self,
         exchange: Exchange,
-        metrics: Metrics,
         limits: DoorLimits,
         *,
+        announce: Announce = nobody_listens,
         single_filter: bool = False,
         message_timeouts: MessageTimeouts | None = None,
         work: BodyWork | None = None,
@@ -83,7 +92,7 @@ class ExternalProcessor:
         self._work = work or BodyWork()
         self._message_timeouts = message_timeouts or MessageTimeouts()
         self._single_filter = single_filter
-        self._metrics = metrics
+        self._announce = announce
         self._limits = {"mutate": limits.mutate_streams_max, "observe": limits.observe_streams_max}
         self._streams = {"mutate": 0, "observe": 0}
 
@@ -98,20 +107,20 @@ class ExternalProcessor:
             return
         role = "observe" if first.observability_mode else "mutate"
         if self._streams[role] >= self._limits[role]:
-            self._metrics.streams_shed.labels(role).inc()
+            self._announce(StreamShed(role))
             return
         self._streams[role] += 1
-        self._metrics.streams.labels(role).inc()
+        self._announce(StreamOpened(role))
         try:
             await (self._observe(first, stream) if role == "observe" else self._mutate(first, stream))
         except grpc.aio.InternalError:  # reset while we wrote: the client left, or Envoy waited no longer
             log.debug("%s stream was reset", role)
         except Exception as error:  # the one last resort: the client's request must go on
-            self._metrics.door_errors.labels(role).inc()
+            self._announce(StreamFailed(role))
             log.error("%s stream failed: %s in %s", role, type(error).__name__, _where(error))
         finally:
             self._streams[role] -= 1
-            self._metrics.streams.labels(role).dec()
+            self._announce(StreamClosed(role))
 
     # --- request -----------------------------------------------------------------------------------------------------
 
@@ -145,11 +154,8 @@ class ExternalProcessor:
 
     def _count(self, result: RequestResult, started: float) -> None:
         log.debug("request: %s", result.outcome)
-        self._metrics.outcomes.labels(result.outcome).inc()
-        self._metrics.request_seconds.labels(result.outcome).observe(time.perf_counter() - started)
-        if result.injected:
-            self._metrics.injected_memories.inc(result.injected)
-            self._metrics.injected_tokens.inc(result.tokens)
+        seconds = time.perf_counter() - started
+        self._announce(RequestEnded(result.outcome, seconds, result.injected, result.tokens))
 
     # --- response ----------------------------------------------------------------------------------------------------
 
@@ -163,7 +169,7 @@ class ExternalProcessor:
             while not _is_last(message := await stream.read()):
                 observation.feed(message.response_body.body)
             _feed_last(observation, message)
-        self._metrics.turns.labels(observation.end()).inc()
+        self._announce(TurnEnded(observation.end()))
 
     async def _follow(self, ticket: Ticket, stream: Any) -> None:
         """The response phase of the only filter: every message is answered at once, and read after that."""
@@ -183,7 +189,7 @@ class ExternalProcessor:
             if message is not grpc.aio.EOF:
                 await _continue(message, stream)
             _feed_last(observation, message)
-        self._metrics.turns.labels(observation.end()).inc()
+        self._announce(TurnEnded(observation.end()))
 
     def _begin(self, ticket: Ticket, message: pb.ProcessingRequest) -> Observation:
         headers = header_values(message.response_headers.headers)

@@ -280,7 +280,8 @@ class Learning:
 
 
 def _screen_all(screening: Screening, facts: Sequence[Fact], said: SourceText) -> list[Screened]:
-    """What is kept under a key is a summary, which was grounded in more than its batch."""
+    """The screen's ruling for each fact. A fact with a key is a summary: it was held against the texts of its whole
+    session already, and not against this batch."""
     return [screening(fact, said if fact.key is None else SourceText(fact.content)) for fact in facts]
 
 

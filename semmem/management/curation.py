@@ -10,6 +10,7 @@ from itertools import pairwise
 from semmem.extraction.dedup import Action, Dedup
 from semmem.lifecycle.holds import Holds
 from semmem.memory import MERGED, RELEASED, SUMMARISED, SUPERSEDED_WHY, UPDATED, Memory, MemoryStatus, Scope
+from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
 from semmem.ports.history import CurationRecords, Dropped, Uses
 from semmem.ports.store import Store
 from semmem.retrieval.context import estimate_tokens
@@ -65,9 +66,8 @@ class Summarised:
 class Curation:
     """Raises StoreError, JournalError, EmbedderError, ModelUnavailable, Busy, and the exceptions above.
 
-    ``on_removed`` is told a reason and how many memories went. ``hold_wait_s``: how long a call waits for a batch or
-    another call that is at work on the same user's memories. ``holds``: shared with whoever else changes memories in
-    this process.
+    MemoriesRemoved is announced. ``hold_wait_s``: how long a call waits for a batch or another call that is at work on
+    the same user's memories. ``holds``: shared with whoever else changes memories in this process.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Curation:
         clock: Callable[[], float],
         holds: Holds,
         hold_wait_s: float = 5.0,
-        on_removed: Callable[[str, int], None] = lambda _reason, _number: None,
+        announce: Announce = nobody_listens,
     ) -> None:
         self._store = store
         self._records = records
@@ -91,7 +91,7 @@ class Curation:
         self._clock = clock
         self._hold_wait_s = hold_wait_s
         self._holds = holds
-        self._on_removed = on_removed
+        self._announce = announce
 
     async def history(self, scope: Scope, memory_id: str) -> Story | None:
         """None when the scope has no such memory."""
@@ -121,7 +121,7 @@ class Curation:
         async with self._held(scope.user) as hold_id:
             found = await self._duplicates(scope)
             superseded = await self._consolidator.merge(found.groups, hold_id=hold_id, now=self._clock())
-        self._on_removed(MERGED, superseded)
+        self._announce(MemoriesRemoved(MERGED, superseded))
         return Consolidated(found.candidates, found.groups, found.tokens_saved, superseded)
 
     async def summarise(self, scope: Scope, *, older_than_days: float, dry_run: bool) -> Summarised:
@@ -149,7 +149,7 @@ class Curation:
             for summary in summaries:
                 memory = await self._summariser.replace(summary, hold_id=hold_id, now=self._clock())
                 if memory is not None:
-                    self._on_removed(SUMMARISED, len(summary.of))
+                    self._announce(MemoriesRemoved(SUMMARISED, len(summary.of)))
                     created.append((memory, _tokens(summary.of) - _tokens([memory])))
         return created
 

@@ -26,6 +26,10 @@ class Deadline:
         self._running = asyncio.timeout_at(self.at)
         return self._running
 
+    def at_least(self, seconds: float) -> float | None:
+        """``at``, or so many seconds from now where that is later."""
+        return None if self.at is None else max(self.at, asyncio.get_running_loop().time() + seconds)
+
     async def extend(self, extra_s: float) -> None:
         """The step within ``limit`` may take so many seconds more; ``at``, for all others, stays."""
         if self._running is not None and self.at is not None:

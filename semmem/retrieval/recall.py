@@ -12,6 +12,7 @@ from functools import partial
 from semmem.memory import Hit, Injection, Role, Scope, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
+from semmem.ports.events import Announce, Searched, nobody_listens
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
 from semmem.retrieval.block import Block, block_of
@@ -23,7 +24,7 @@ from semmem.retrieval.query.build import build_query
 from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.rank import Ranked, rank
 from semmem.retrieval.rerank import Reranking
-from semmem.retrieval.search import COLD_DENSE, Found, Query, Strategy, embed_query, find, find_by_words
+from semmem.retrieval.search import COLD_DENSE, ResolvedQuery, SearchResult, Strategy, embed_query, find, find_by_words
 from semmem.retrieval.time_filter import time_filter
 
 SEARCH_STATUSES = ("hit", "miss", "error")
@@ -90,9 +91,9 @@ class Recall:
     """Finds what is worth telling the model. Holds no state of any request.
 
     ``gate`` judges a question by its text and its vector: a reason not to search, in one word, or SEARCH. Without
-    it only the rules decide. ``on_search`` is told of every search: hit, miss or error, the hits that passed the cut,
-    and seconds. ``writer`` and ``reranking`` are optional models; both fall back by themselves. ``fence`` marks blocks
-    and recognises them; None: with a key that only this object knows.
+    it only the rules decide. Searched is announced for every search. ``writer`` and ``reranking`` are optional models;
+    both fall back by themselves. ``fence`` marks blocks and recognises them; None: with a key that only this object
+    knows.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class Recall:
         rules: RecallRules,
         *,
         gate: Callable[[str, Vector], str] | None = None,
-        on_search: Callable[[str, list[Hit], float], None] = lambda _status, _hits, _seconds: None,
+        announce: Announce = nobody_listens,
         writer: QueryWriter | None = None,
         reranking: Reranking | None = None,
         fence: Fence | None = None,
@@ -111,7 +112,7 @@ class Recall:
         self._embedder = embedder
         self._rules = rules
         self._gate = gate
-        self._on_search = on_search
+        self._announce = announce
         self._writer = writer
         self._reranking = reranking
         self._fence = Fence(secrets.token_bytes(32)) if fence is None else fence
@@ -178,10 +179,10 @@ class Recall:
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
-    def _query(self, question: Question, strategy: Strategy) -> Query:
+    def _query(self, question: Question, strategy: Strategy) -> ResolvedQuery:
         """The one place where the request's own controls meet the configured rules."""
         rules, controls = self._rules, question.conversation.controls
-        return Query(
+        return ResolvedQuery(
             build_query(question.conversation, chars_max=rules.query_chars_max),
             self._reading(question.scope),
             question.now,
@@ -198,7 +199,7 @@ class Recall:
         session = (scope.session or "") if self._rules.scope == "session" else None
         return Scope(scope.user, project=scope.project, session=session)
 
-    async def _search_by_meaning(self, question: Question, query: Query) -> Recalled:
+    async def _search_by_meaning(self, question: Question, query: ResolvedQuery) -> Recalled:
         """Raises EmbedderError and StoreError."""
         started = time.perf_counter()
         kept: list[Hit] = []
@@ -215,11 +216,11 @@ class Recall:
             status = "hit" if kept else "miss"
         finally:
             if status in SEARCH_STATUSES:
-                self._on_search(status, kept, time.perf_counter() - started)
+                self._announce(Searched(status, len(kept), time.perf_counter() - started))
         outcome = Outcome.COLD_DENSE if found.path == COLD_DENSE else Outcome.INJECTED
         return self._recalled(question, kept, outcome, otherwise=Outcome.NO_HITS)
 
-    def _judged(self, question: Question, query: Query, vector: Vector) -> str:
+    def _judged(self, question: Question, query: ResolvedQuery, vector: Vector) -> str:
         """The gate's word. It knows single questions: not one that was given terms of what came before."""
         if self._gate is None or query.text != question.text.strip():
             return SEARCH
@@ -228,7 +229,7 @@ class Recall:
             return SEARCH  # an earlier filter has said that it is not
         return reason
 
-    async def _found(self, question: Question, query: Query, vector: Vector) -> Found:
+    async def _found(self, question: Question, query: ResolvedQuery, vector: Vector) -> SearchResult:
         """Candidates for the query as a model improves it, in the order that a model gives them."""
         text, vector = await self._improved(question, query.text, vector)
         query = replace(query, text=text, during=time_filter(question.text, question.now))
@@ -247,7 +248,7 @@ class Recall:
             question.conversation, text, vector, self._embedder, embed_timeout_s=self._rules.embed_timeout_s
         )
 
-    async def _reranked(self, found: Found) -> Found:
+    async def _reranked(self, found: SearchResult) -> SearchResult:
         query = found.query
         if self._reranking is None or query.strategy is Strategy.RECENT:
             return found
@@ -259,7 +260,7 @@ class Recall:
         rest = [hit for hit in found.candidates.hits if hit.memory.id not in known]
         return replace(found, candidates=replace(found.candidates, hits=[*ordered, *rest]))
 
-    def _ranked(self, question: Question, found: Found, said: Sequence[str] | None = None) -> list[Ranked]:
+    def _ranked(self, question: Question, found: SearchResult, said: Sequence[str] | None = None) -> list[Ranked]:
         query, hits, cuts = found.query, found.candidates.hits, found.candidates.cuts
         if said is None:
             said = [message.text for message in question.conversation.messages]

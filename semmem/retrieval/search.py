@@ -45,7 +45,7 @@ class Strategy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class ResolvedQuery:
     """A question as it is searched with: every choice of the request's and of the configuration's is made.
 
     ``text`` is what is embedded and whose words are compared, ``scope`` whose memories are read, ``types`` empty for
@@ -102,10 +102,10 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """Candidates for a query, how they were found (HOT, COLD_DENSE, RECENT), and the least cosine they must have."""
 
-    query: Query
+    query: ResolvedQuery
     candidates: Candidates
     path: str
     threshold: float | None = None
@@ -118,7 +118,7 @@ class Found:
         return [hit for hit in self.candidates.hits if hit.cosine >= floor and hit.memory.id not in cuts]
 
 
-async def find(memories: HotMemories, query: Query, vector: Vector, *, timeout_s: float) -> Found:
+async def find(memories: HotMemories, query: ResolvedQuery, vector: Vector, *, timeout_s: float) -> SearchResult:
     """By the user's index where it is there in time, else by the store's own search. Raises StoreError."""
     started = time.perf_counter()
     index = await memories.index(query.scope.user, wait_s=LOADING_SHARE * timeout_s)
@@ -135,29 +135,30 @@ async def find(memories: HotMemories, query: Query, vector: Vector, *, timeout_s
         during=query.during,
     )
     if query.strategy is Strategy.RECENT:
-        return Found(query, best, HOT)  # no cosine was asked for, so there is none to compare
-    return Found(query, best if query.threshold is None else replace(best, cuts={}), HOT, query.threshold)
+        return SearchResult(query, best, HOT)  # no cosine was asked for, so there is none to compare
+    return SearchResult(query, best if query.threshold is None else replace(best, cuts={}), HOT, query.threshold)
 
 
-async def find_by_words(memories: HotMemories, query: Query, *, timeout_s: float) -> Found:
+async def find_by_words(memories: HotMemories, query: ResolvedQuery, *, timeout_s: float) -> SearchResult:
     """By the query's words, else the newest, for when it cannot be embedded. Raises StoreError."""
     scope, types, now = query.scope, query.types, query.now
     index = await memories.index(scope.user, wait_s=timeout_s)
     if index is None:
         listed = await memories.list(scope, types=types, limit=CANDIDATES_MAX)
-        return Found(query, Candidates([Hit(memory, 0.0, 0.0) for memory in listed]), RECENT)
+        return SearchResult(query, Candidates([Hit(memory, 0.0, 0.0) for memory in listed]), RECENT)
     best = best_of(index, query.text, None, strategy=Strategy.KEYWORD, scope=scope, types=types, now=now)
     if any(hit.memory.id not in best.cuts for hit in best.hits):
-        return Found(query, best, HOT)
-    return Found(query, newest(index, scope=scope, types=types, now=now), RECENT)
+        return SearchResult(query, best, HOT)
+    return SearchResult(query, newest(index, scope=scope, types=types, now=now), RECENT)
 
 
-async def _find_cold(memories: HotMemories, query: Query, vector: Vector, *, timeout_s: float) -> Found:
+async def _find_cold(memories: HotMemories, query: ResolvedQuery, vector: Vector, *, timeout_s: float) -> SearchResult:
     hits = await nearest(
         memories, query.scope, vector, limit=query.limit, types=query.types, now=query.now, timeout_s=timeout_s
     )
     hits = hits if query.during is None else in_time(hits, query.during)
-    return Found(query, Candidates(hits), COLD_DENSE, COLD_THRESHOLD if query.threshold is None else query.threshold)
+    threshold = COLD_THRESHOLD if query.threshold is None else query.threshold
+    return SearchResult(query, Candidates(hits), COLD_DENSE, threshold)
 
 
 def best_of(

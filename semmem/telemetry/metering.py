@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from semmem.extraction.result import BatchResult
-from semmem.memory import REPEATED, Message, Vector
+from semmem.memory import Message, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.embedder_wrapper import EmbedderWrapper
 from semmem.ports.errors import SemmemError
-from semmem.ports.learning import Batch
 from semmem.ports.models import LanguageModel, Reranker
 from semmem.telemetry.metrics import Metrics
-
-log = logging.getLogger(__name__)
-
-
-def count_removals(metrics: Metrics, batch: Batch, result: BatchResult) -> None:
-    """Nothing that a user told goes in silence: each removal is counted and logged, by ids and reason word alone."""
-    for removal in result.removals:
-        if removal.reason == REPEATED:
-            metrics.facts_dropped.labels(removal.reason).inc()
-        else:
-            metrics.memories_removed.labels(removal.reason).inc()
-        log.info("batch %s: %s %s, in favour of %s", batch.id, removal.reason, removal.id, removal.by)
-    for reason, count in result.rejected.items():
-        log.info("batch %s: %d facts rejected (%s)", batch.id, count, reason)
 
 
 class MeteredEmbedder(EmbedderWrapper):

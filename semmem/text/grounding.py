@@ -93,7 +93,7 @@ class SourceText:
 
 
 class _Stems:
-    """Stems, found again by themselves or by a relative that begins alike."""
+    """Stems of a text; another stem is found among them by itself or by one that begins alike."""
 
     def __init__(self, held: set[str]) -> None:
         self._held = held

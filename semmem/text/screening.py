@@ -71,7 +71,7 @@ def _hide(match: re.Match[str]) -> str:
 
 
 def _is_mixed(word: str) -> bool:
-    """Whether it looks drawn by lot: capitals, small letters and digits in one long word."""
+    """Whether a long word looks random: it has capitals, small letters and digits."""
     return all(kind.search(word) for kind in _MIXED)
 
 

@@ -10,10 +10,11 @@ declined ends that: what follows it unseen counts as declined too, until the nex
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from semmem.ports.events import Announce, HistoryRead, nobody_listens
 from semmem.turns.ids import session_start
 from semmem.turns.seen import UNSEEN, Known, SeenMessages, Unread
 from semmem.turns.user_messages import UserMessage, UserMessages
@@ -62,19 +63,18 @@ class Chosen:
 
 
 class Recovery:
-    """Decides. ``on_history`` is told what became of how many messages, in one word: ``recovered``, ``unproven``,
-    ``declined``, ``erased``, ``over_limit``, ``unread``."""
+    """Decides. HistoryRead is announced: what became of how many messages."""
 
     def __init__(
         self,
         seen: SeenMessages | None = None,
         rules: RecoveryRules = RecoveryRules(),
         *,
-        on_history: Callable[[str, int], None] = lambda _word, _number: None,
+        announce: Announce = nobody_listens,
     ) -> None:
         self.seen = SeenMessages() if seen is None else seen
         self.rules = rules
-        self._on_history = on_history
+        self._announce = announce
 
     def declines(self, messages: UserMessages, now: float) -> list[UserMessage]:
         """The current messages that were not known to be declined. Oldest first: what follows the first of them
@@ -180,7 +180,7 @@ class Recovery:
 
     def _count(self, word: str, number: int) -> None:
         if number > 0:
-            self._on_history(word, number)
+            self._announce(HistoryRead(word, number))
 
 
 def _is_beginning(past: Sequence[UserMessage], known: Mapping[str, Known]) -> bool:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from semmem.lifecycle.removal import remove
 from semmem.memory import MERGED, Memory, MemoryStatus, Scope
 from semmem.ports.errors import SemmemError
+from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
 from semmem.ports.history import Uses
 from semmem.ports.maintenance import MaintenanceRecords
 from semmem.ports.store import Store, Sweepable
@@ -49,7 +49,7 @@ class MaintenanceRules:
 
 
 class Maintenance:
-    """One run after another; replicas may run it at the same time."""
+    """One run after another; replicas may run it at the same time. MemoriesRemoved is announced for each reason."""
 
     def __init__(
         self,
@@ -59,14 +59,14 @@ class Maintenance:
         consolidator: Consolidator,
         rules: MaintenanceRules,
         *,
-        on_removed: Callable[[str, int], None] = lambda _reason, _number: None,
+        announce: Announce = nobody_listens,
     ) -> None:
         self._store = store
         self._sweepable = sweepable
         self._records = records
         self._consolidator = consolidator
         self._rules = rules
-        self._on_removed = on_removed
+        self._announce = announce
 
     async def run(self, now: float) -> None:
         """One bounded run. Raises StoreError and JournalError; the next run goes on where this one broke off."""
@@ -101,7 +101,7 @@ class Maintenance:
             if memory is not None and _is_expired(memory, now):
                 await self._forget(user, memory_id)
                 removed += 1
-        self._on_removed(EXPIRED, removed)
+        self._announce(MemoriesRemoved(EXPIRED, removed))
 
     async def _keep(self, user: str, now: float) -> None:
         """One user, unless somebody is at work on their memories: then the next run comes back to them."""
@@ -141,7 +141,7 @@ class Maintenance:
         for memory_id, _ in going:
             await self._forget(user, memory_id)
         for reason, number in Counter(reason for _, reason in going).items():
-            self._on_removed(reason, number)
+            self._announce(MemoriesRemoved(reason, number))
         return {memory_id for memory_id, _ in going}
 
     def _reason(self, memory: Memory, uses: Uses, now: float) -> str:
@@ -161,7 +161,8 @@ class Maintenance:
         if self._rules.consolidate_from is None or len(active) < self._rules.consolidate_from:
             return
         groups = await self._consolidator.groups(active, now)
-        self._on_removed(MERGED, await self._consolidator.merge(groups, hold_id=hold_id, now=now))
+        superseded = await self._consolidator.merge(groups, hold_id=hold_id, now=now)
+        self._announce(MemoriesRemoved(MERGED, superseded))
 
     async def _forget(self, user: str, memory_id: str) -> None:
         await remove(self._store, self._records, Scope(user), memory_id)

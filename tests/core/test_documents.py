@@ -216,9 +216,30 @@ def test_every_command_exists(name: str) -> None:
     ]
 
 
+def commands() -> set[str]:
+    """semmem's own commands."""
+    [found] = [action for action in cli._parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    return set(found.choices)
+
+
 def test_the_page_on_the_api_shows_every_command_of_semmem() -> None:
-    [commands] = [action for action in cli._parser()._actions if isinstance(action, argparse._SubParsersAction)]
-    assert set(re.findall(r"`semmem (\w+)", PAGES["docs/api.md"])) == set(commands.choices)
+    assert set(re.findall(r"`semmem (\w+)", PAGES["docs/api.md"])) == commands()
+
+
+@pytest.mark.parametrize("name", PRESENT)
+def test_every_command_of_semmem_that_is_shown_exists(name: str) -> None:
+    shown = re.findall(r"(?:`|\$ |bin/)semmem ([a-z]+)", PAGES[name])
+    assert set(shown) <= commands()
+
+
+def test_the_readmes_defaults_are_those_of_the_configuration() -> None:
+    told = dict(re.findall(r"^\| `([\w.]+)` \| ([^|]+?) \|", PAGES["README.md"], re.MULTILINE))
+    defaults = {".".join(path): field.get_default() for path, field in schema.leaves() if not field.is_required()}
+    plain = {key: cell.strip("`") for key, cell in told.items() if key in defaults and " " not in cell}
+    assert len(plain) > 5
+    for key, cell in plain.items():
+        value = defaults[key]
+        assert cell == (f"{value:g}" if isinstance(value, float) else str(value or "none")), key
 
 
 def test_the_configuration_that_the_readme_has_written_is_accepted(tmp_path: Path) -> None:

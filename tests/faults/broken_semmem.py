@@ -35,7 +35,7 @@ from semmem.config.settings import Settings
 from semmem.memory import Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
-from semmem.wiring import parts as assembly
+from semmem.wiring import backends
 from tests.support.fakes import HashEmbedder
 
 SLOW_S = 1.0
@@ -96,8 +96,8 @@ def main() -> int:
         return SqlJournal(path, size_bytes_max=options.journal_bytes_max)
 
     threading.Thread(target=obey_clock, args=(options.switch,), daemon=True).start()
-    assembly.embedder = embedder
-    assembly.journal = journal
+    backends.embedder = embedder
+    backends.journal = journal
     return semmem(["serve", "--config", options.config])
 
 

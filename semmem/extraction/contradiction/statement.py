@@ -128,7 +128,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _meanings(tokens: list[str]) -> list[str]:
-    """Every phrase, the longest first, replaced by what it stands for."""
+    """The tokens with every phrase of the table, the longest first, replaced by its meaning."""
     found: list[str] = []
     at = 0
     while at < len(tokens):

@@ -92,9 +92,10 @@ def is_vague(text: str) -> bool:
 
 
 def _names_something(word: str) -> bool:
-    """Whether any part of a word as it stands ("don't", "l'hôtel") is more than a word of grammar or an elided one."""
-    parts = words(word)
-    return any(part not in _NAMING_NOTHING and (len(part) > 1 or len(parts) == 1) for part in parts)
+    """Whether a folded word as it stands, or any part of it ("l'hôtel"), is more than a word of grammar."""
+    if word.isalnum():
+        return word not in _NAMING_NOTHING
+    return any(len(part) > 1 and part not in _NAMING_NOTHING for part in words(word))
 
 
 def _is_bare(text: str, line: str, said: Sequence[str], name: str) -> bool:

@@ -29,6 +29,7 @@ from cachetools import TTLCache
 from semmem.memory import Conversation, Message, Role, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, ModelError
+from semmem.ports.events import Announce, Rewritten, nobody_listens
 from semmem.ports.models import LanguageModel
 from semmem.retrieval.query.build import build_query, is_vague, key_words
 
@@ -93,8 +94,7 @@ class QueryWriter:
 
     ``timeout_s`` bounds the whole of one call. Answers of more than ``answer_chars_max`` characters are not used. Up to
     ``cache_entries_max`` answers are kept for ``cache_ttl_s`` seconds, by a digest of what the model was shown, so a
-    retry costs nothing. ``on_written`` hears one word for each time the model was wanted: ``written``, ``cached``,
-    ``failed``, ``late`` or ``unusable``.
+    retry costs nothing. Rewritten is announced each time the model was wanted.
     """
 
     def __init__(
@@ -106,14 +106,14 @@ class QueryWriter:
         answer_chars_max: int = 300,
         cache_entries_max: int = 1000,
         cache_ttl_s: float = 300.0,
-        on_written: Callable[[str], None] = lambda _word: None,
+        announce: Announce = nobody_listens,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._model = model
         self._mode = mode
         self._timeout_s = timeout_s
         self._answer_chars_max = answer_chars_max
-        self._on_written = on_written
+        self._announce = announce
         self._cache: TTLCache[bytes, str, float] = TTLCache(cache_entries_max, cache_ttl_s, clock)
 
     @property
@@ -157,10 +157,10 @@ class QueryWriter:
         """The model's usable answer, empty when there is none in time."""
         key = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).digest()
         if kept := self._cache.get(key):
-            self._on_written("cached")
+            self._announce(Rewritten("cached"))
             return kept
         word, answer = await self._asked(shown)
-        self._on_written(word)
+        self._announce(Rewritten(word))
         if answer:
             self._cache[key] = answer
         return answer

@@ -83,7 +83,7 @@ def intervals(text: str, now: float, *, towards: Towards = "past") -> list[Inter
 
 
 def _may_name_a_time(text: str) -> bool:
-    """A quick no for most texts."""
+    """Whether a text may name a time at all: a fast check, which most texts fail."""
     if _DIGIT_OR_CHINESE.search(text):
         return True
     return not TELLING.isdisjoint(WORD.findall(text.casefold()))
@@ -108,7 +108,7 @@ def _modifier(classes: str, start: int) -> str:
 
 
 def _bounded(interval: Interval, modifier: str, now: float) -> Interval | None:
-    """Since, before and after make a longer time of it."""
+    """The interval as "since", "before" or "after" extends it."""
     if modifier == "s":
         return Interval(interval.start, max(now, interval.end))
     if modifier == "b":

@@ -28,7 +28,6 @@ from semmem.ports.errors import StoreUnavailable
 from semmem.ports.learning import BatchRules, Extractor
 from semmem.ports.recording import TurnClosed
 from semmem.retrieval.recall import Recall, RecallRules
-from semmem.telemetry.metrics import Metrics
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder
 
@@ -85,7 +84,7 @@ class ErasedWorld:
             holds=self.erasing.holds,
             after=self.erasing.after,
         )
-        app = create_api(self.memories, AccessRules(admin_token="secret-token"), Metrics())
+        app = create_api(self.memories, AccessRules(admin_token="secret-token"))
         self.http = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://semmem")
         self._said = 0
 

@@ -15,6 +15,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.extraction.rules import RulesExtractor
 from semmem.memory import Fact, Memory, Scope, Turn
 from semmem.ports.errors import JournalError
+from semmem.ports.events import ErasureEnded
 from semmem.ports.history import Uses
 from semmem.ports.learning import Batch
 from tests.core.lifecycle.erased_world import ADMIN, ALICE, ErasedWorld, Store, erased_world
@@ -145,7 +146,10 @@ async def test_with_a_locked_journal_the_answer_is_503_and_the_rest_is_done_late
     await finished(world)
     await world.quiet()
     assert await world.contents() == {"User likes tea"}
-    assert [result for result, _ in world.erasing.ended] == ["pending", "finished"]
+    assert [event.result for event in world.erasing.announced if isinstance(event, ErasureEnded)] == [
+        "pending",
+        "finished",
+    ]
     assert {memory.content for memory in await world.raw.list(Scope("alice"))} == {"User likes tea"}
 
 

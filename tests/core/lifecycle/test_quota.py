@@ -10,6 +10,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.value import Decay
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
+from semmem.ports.events import Event, MemoriesRemoved
 from semmem.ports.history import Uses
 from tests.support.traced_journal import TracedJournal
 
@@ -51,19 +52,19 @@ async def test_what_was_used_outlasts_what_was_not_and_what_went_is_counted(jour
     await store.open()
     for memory_id in ("used", "b", "c"):
         await store.put(Scope("ada"), replace(BASE, id=memory_id, updated_at=50.0 if memory_id == "used" else 100.0))
+    announced: list[Event] = []
     await journal.record_uses([("ada", "used", Uses(3, 900.0))])
-    removed: list[tuple[str, int]] = []
     quota = Quota(
         store,
         journal,
         memories_max=1,
         decay=Decay(half_life_s=100.0),
         clock=lambda: 1000.0,
-        on_removed=lambda reason, number: removed.append((reason, number)),
+        announce=announced.append,
     )
     assert await quota.make_room("ada") == 2
     assert [memory.id for memory in await store.list(Scope("ada"))] == ["used"]
-    assert removed == [("quota", 2)]
+    assert announced == [MemoriesRemoved("quota", 2)]
 
 
 async def test_another_users_memories_do_not_count(journal: TracedJournal) -> None:

@@ -30,6 +30,7 @@ from semmem.retrieval.recall import Recall, RecallRules
 from semmem.telemetry.metrics import Metrics
 from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.summaries import Summariser, SummaryRules
+from tests.support.counted import counting
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
 
@@ -80,7 +81,9 @@ class Api:
         )
         access = AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",))
         self.life = life(self.store, journal)
-        self.app = create_api(self.memories, access, self.metrics, more=[partial(curation_routes, self.life)])
+        self.app = create_api(
+            self.memories, access, announce=counting(self.metrics), more=[partial(curation_routes, self.life)]
+        )
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://semmem")
 
     async def add(self, content: str, user: str = "alice", **fields: Any) -> dict[str, Any]:
@@ -358,7 +361,7 @@ async def test_an_admin_must_say_whose(api: Api) -> None:
 
 
 async def test_without_a_configured_token_nobody_is_admin(api: Api) -> None:
-    open_api = create_api(api.memories, AccessRules(), Metrics())
+    open_api = create_api(api.memories, AccessRules())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(open_api), base_url="http://semmem") as client:
         for headers in ({}, {"authorization": "Bearer "}, {"authorization": "Bearer"}):
             response = await client.get("/v1/memory", params={"user_id": "alice"}, headers=headers)

@@ -27,7 +27,6 @@ from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.errors import ModelUnavailable
 from semmem.ports.history import Uses
 from semmem.retrieval.recall import Recall, RecallRules
-from semmem.telemetry.metrics import Metrics
 from semmem.text.screening import readable
 from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.summaries import Summariser, SummaryRules
@@ -74,7 +73,7 @@ class LifeApi:
             hold_wait_s=0.0,
         )
         access = AccessRules(trusted_headers=("x-user-id",))
-        app = create_api(memories, access, Metrics(), more=[partial(curation_routes, life)])
+        app = create_api(memories, access, more=[partial(curation_routes, life)])
         self.client = httpx.AsyncClient(
             transport=httpx.ASGITransport(app), base_url="http://semmem/v1/memory", headers=ALICE
         )

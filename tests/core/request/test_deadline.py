@@ -42,3 +42,10 @@ async def test_without_a_deadline_there_is_nothing_to_extend() -> None:
     async with deadline.limit() as limit:
         await deadline.extend(1.0)
         assert limit.when() is None
+
+
+async def test_a_last_step_has_its_time_even_after_the_deadline() -> None:
+    now = in_seconds(0.0)
+    assert Deadline(now + 60.0).at_least(1.0) == now + 60.0
+    assert now + 1.0 <= (Deadline(now - 60.0).at_least(1.0) or 0.0) <= now + 30.0
+    assert Deadline().at_least(1.0) is None

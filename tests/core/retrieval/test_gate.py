@@ -10,12 +10,13 @@ import pytest
 from semmem.backends.in_process import InProcessStore
 from semmem.config import Settings
 from semmem.memory import Conversation, Scope, Vector
+from semmem.ports.events import Event, Searched
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
 from semmem.request.verdicts import Verdicts
 from semmem.retrieval.decide import gate
 from semmem.retrieval.recall import Recall, RecallRules
-from semmem.wiring.parts import vector_gate
+from semmem.wiring.request import vector_gate
 from tests.core.retrieval.talk import NOW, asked
 from tests.support.fakes import HashEmbedder, hot
 
@@ -107,8 +108,12 @@ class Desk:
 
     def __init__(self, word: str) -> None:
         self.judge = Judge(word)
-        self.searches: list[str] = []
+        self.announced: list[Event] = []
         self.store = InProcessStore()
+
+    @property
+    def searches(self) -> list[str]:
+        return [event.status for event in self.announced if isinstance(event, Searched)]
 
     async def search(self, conversation: Conversation, fact: bool | None = None) -> Outcome:
         await self.store.open()
@@ -117,7 +122,7 @@ class Desk:
             HashEmbedder(),
             RecallRules(),
             gate=self.judge,
-            on_search=lambda status, _hits, _seconds: self.searches.append(status),
+            announce=self.announced.append,
         )
         question = Question(conversation, Scope("ada"), NOW, verdicts=Verdicts(fact=fact))
         return (await recall.search(question)).outcome

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from semmem.backends.models.openai import OpenAIModel
 from semmem.memory import Conversation, Message, Role
 from semmem.ports.errors import ModelRefused, ModelUnavailable
+from semmem.ports.events import Announce, Event, Rewritten
 from semmem.retrieval.query.build import build_query
 from semmem.retrieval.query.rewrite import (
     MESSAGE_CHARS_MAX,
@@ -55,13 +56,21 @@ class Scripted:
         pass
 
 
+def into(words: list[str]) -> Announce:
+    """A listener that keeps the word of each event."""
+
+    def hear(event: Event) -> None:
+        assert isinstance(event, Rewritten)
+        words.append(event.result)
+
+    return hear
+
+
 def writer(
     model: Scripted, *, mode: Mode = "rewrite", timeout_s: float = 5.0, cache_entries_max: int = 1000
 ) -> tuple[QueryWriter, list[str]]:
     words: list[str] = []
-    made = QueryWriter(
-        model, mode=mode, timeout_s=timeout_s, cache_entries_max=cache_entries_max, on_written=words.append
-    )
+    made = QueryWriter(model, mode=mode, timeout_s=timeout_s, cache_entries_max=cache_entries_max, announce=into(words))
     return made, words
 
 
@@ -196,7 +205,7 @@ async def test_the_cache_forgets_the_oldest_and_the_stale() -> None:
         mode="rewrite",
         cache_entries_max=2,
         cache_ttl_s=10,
-        on_written=words.append,
+        announce=into(words),
         clock=lambda: now[0],
     )
     talks = [asked(f"vacation number {n}", "How much?") for n in range(3)]
@@ -266,17 +275,15 @@ def test_whatever_the_model_says_there_is_a_query(answer: str, mode: Mode) -> No
 # --- over HTTP -------------------------------------------------------------------------------------------------------
 
 
-def _to(
-    llm: ScriptedLLM, on_written: Callable[[str], None], *, timeout_s: float = 5.0
-) -> tuple[OpenAIModel, QueryWriter]:
+def _to(llm: ScriptedLLM, announce: Announce, *, timeout_s: float = 5.0) -> tuple[OpenAIModel, QueryWriter]:
     model = OpenAIModel(llm.base_url, "m", max_tokens=100, retries=0)
-    return model, QueryWriter(model, mode="rewrite", timeout_s=timeout_s, on_written=on_written)
+    return model, QueryWriter(model, mode="rewrite", timeout_s=timeout_s, announce=announce)
 
 
 async def test_a_real_endpoint_answers_within_the_deadline_or_not_at_all() -> None:
     words: list[str] = []
     async with ScriptedLLM(WHOLE, Reply(status=503), Reply(hang=True)) as llm:
-        model, made = _to(llm, words.append, timeout_s=0.5)
+        model, made = _to(llm, into(words), timeout_s=0.5)
         assert (await made.write(VAGUE)).text == WHOLE
         other = asked("We plan a wedding", "How much?")
         assert (await made.write(other)).text == "How much? plan wedding"

@@ -13,6 +13,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.exchange import Exchange, RequestResult
 from semmem.memory import Scope, Turn
 from semmem.ports.errors import JournalError
+from semmem.ports.events import Event, HistoryRead
 from semmem.ports.learning import BatchRules
 from semmem.ports.recording import SaidBefore, TurnClosed
 from semmem.request.asker import AskerRules
@@ -112,7 +113,7 @@ class Talk:
                 Recovery(
                     SeenMessages(self.journal, messages_max=self._seen_max, lookup_timeout_s=5.0),
                     self._rules,
-                    on_history=lambda word, number: self.counted.update({word: number}),
+                    announce=self._count,
                 ),
                 capture=self._capture,
             ),
@@ -120,6 +121,10 @@ class Talk:
             limits=ExchangeLimits(phase_s=10.0),
             clock=lambda: self.now,
         )
+
+    def _count(self, event: Event) -> None:
+        assert isinstance(event, HistoryRead)
+        self.counted[event.result] += event.messages
 
     async def ask(
         self,

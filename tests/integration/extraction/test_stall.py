@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -19,6 +18,7 @@ from semmem.extraction.pipeline import Learning
 from semmem.extraction.rules import RulesExtractor
 from semmem.memory import Fact, MemoryType, Scope, Turn
 from semmem.ports.errors import WorkLost, WorkTooSlow
+from semmem.ports.events import Event, TurnsUnread
 from semmem.ports.learning import Batch, BatchRules
 from tests.support.fakes import HashEmbedder
 from tests.support.traced_journal import TracedJournal
@@ -56,18 +56,18 @@ class Poisoned:
 
 
 async def test_the_other_turns_of_a_batch_are_read() -> None:
-    unread: list[tuple[str, str, int]] = []
-    extractor = RulesExtractor(work=Poisoned("oak"), on_unread=lambda *what: unread.append(what))
+    unread: list[Event] = []
+    extractor = RulesExtractor(work=Poisoned("oak"), announce=unread.append)
     facts = await extractor.extract(batch("I live in Rome", "I like oak", "I hate fish"))
     assert [fact.turn_id for fact in facts] == ["t_0", "t_2"]
-    assert unread == [("b_1", "too_slow", 1)]
+    assert unread == [TurnsUnread("b_1", "too_slow", 1)]
 
 
 async def test_a_turn_whose_reader_died_has_a_reason_of_its_own() -> None:
-    unread: list[tuple[str, str, int]] = []
-    extractor = RulesExtractor(work=Poisoned("oak", WorkLost), on_unread=lambda *what: unread.append(what))
+    unread: list[Event] = []
+    extractor = RulesExtractor(work=Poisoned("oak", WorkLost), announce=unread.append)
     await extractor.extract(batch("I like oak"))
-    assert unread == [("b_1", "worker_died", 1)]
+    assert unread == [TurnsUnread("b_1", "worker_died", 1)]
 
 
 async def test_a_turn_is_given_up_once_however_often_its_batch_comes_back() -> None:
@@ -79,14 +79,12 @@ async def test_a_turn_is_given_up_once_however_often_its_batch_comes_back() -> N
 
 
 async def test_a_batch_of_such_turns_takes_no_longer_than_its_budget() -> None:
-    unread: Counter[str] = Counter()
+    unread: list[Event] = []
     work = Poisoned("oak")
-    extractor = RulesExtractor(
-        work=work, turn_budget_s=1.0, batch_budget_s=2.5, on_unread=lambda _, why, n: unread.update({why: n})
-    )
+    extractor = RulesExtractor(work=work, turn_budget_s=1.0, batch_budget_s=2.5, announce=unread.append)
     await extractor.extract(batch(*["I like oak"] * 10))
     assert work.budgets == [1.0, 1.0, 0.5]
-    assert unread == {"too_slow": 3, "batch_too_slow": 7}
+    assert unread == [TurnsUnread("b_1", why, 1) for why in ["too_slow"] * 3 + ["batch_too_slow"] * 7]
 
 
 @pytest.fixture
@@ -166,12 +164,12 @@ async def test_a_fact_whose_comparison_takes_too_long_is_stored_beside_what_is_t
 
 async def test_an_endless_expression_costs_its_turn_and_no_more(worker: WorkerProcess) -> None:
     """With the real thing, whatever expression it may be that nobody has found yet."""
-    unread: list[tuple[str, str, int]] = []
-    extractor = RulesExtractor(work=_Endless(worker), turn_budget_s=0.3, on_unread=lambda *what: unread.append(what))
+    unread: list[Event] = []
+    extractor = RulesExtractor(work=_Endless(worker), turn_budget_s=0.3, announce=unread.append)
     started = time.monotonic()
     facts = await extractor.extract(batch("I like oak", "I live in Rome"))
     assert [fact.turn_id for fact in facts] == ["t_1"]
-    assert unread == [("b_1", "too_slow", 1)]
+    assert unread == [TurnsUnread("b_1", "too_slow", 1)]
     assert time.monotonic() - started < 60
 
 
