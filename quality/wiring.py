@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -163,7 +164,8 @@ async def semmem(
     store, journal = InProcessStore(), SqlJournal(folder / "journal.db")
     tasks = Tasks()
     models = backend_parts.models(settings, Metrics())
-    backends = Backends(backend_parts.hot_memories(settings, store, tasks.spawn), embedder, journal, models)
+    memories = backend_parts.hot_memories(settings, store, tasks.spawn, asyncio.to_thread)
+    backends = Backends(memories, embedder, journal, models)
     for part in (embedder, store, journal):
         await part.open()
     try:

@@ -72,7 +72,7 @@ class _Decision:
 class Exchange:
     """The steps of every exchange; holds no state of any one of them.
 
-    ``on_recalled`` is told whose memories were put into a prompt, which, and when; it must neither wait nor raise.
+    ``note_uses`` is told whose memories were put into a prompt, which, and when; it must neither wait nor raise.
     ``after`` gives a time after the user's last erasure, where the clock was set back.
     """
 
@@ -86,7 +86,7 @@ class Exchange:
         clock: Callable[[], float],
         blocks: InjectionCache | None = None,
         work: BodyWork | None = None,
-        on_recalled: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
+        note_uses: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
         after: Callable[[str, float], float] = lambda _user, now: now,
     ) -> None:
         self._askers = askers
@@ -96,7 +96,7 @@ class Exchange:
         self._clock = clock
         self._blocks = InjectionCache(entries_max=0, ttl_s=0.0) if blocks is None else blocks
         self._work = work or BodyWork()
-        self._on_recalled = on_recalled
+        self._note_uses = note_uses
         self._after = after
 
     # --- request -----------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ class Exchange:
         except TimeoutError:
             return Recalled(Outcome.TIMEOUT)
         if recalled.block is not None:
-            self._on_recalled(question.scope.user, recalled.block.memories, question.now)
+            self._note_uses(question.scope.user, recalled.block.memories, question.now)
         return recalled
 
     async def _rewrite(self, request: _Request, decision: _Decision) -> RequestResult:

@@ -89,7 +89,7 @@ class Learner:
 
 
 class DriftLoop:
-    """Looks for changes of topic every ``interval_s``, while ``can_look``, and tells ``on_cut`` of what it found.
+    """Looks for changes of topic every ``interval_s``, while ``can_look``, and calls ``nudge`` when it found one.
 
     ``look`` is given the time. A look that fails is made up for by the next one.
     """
@@ -97,13 +97,13 @@ class DriftLoop:
     def __init__(
         self,
         look: Callable[[float], Awaitable[int]],
-        on_cut: Callable[[], None],
+        nudge: Callable[[], None],
         *,
         interval_s: float = 5.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._look = look
-        self._on_cut = on_cut
+        self._nudge = nudge
         self._interval_s = interval_s
         self._clock = clock
 
@@ -115,6 +115,6 @@ class DriftLoop:
                 continue
             try:
                 if await self._look(self._clock()):
-                    self._on_cut()
+                    self._nudge()
             except SemmemError as error:
                 log.warning("no look at topics: %s", type(error).__name__)

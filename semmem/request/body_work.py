@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
+
+from semmem.ports.text_work import Offload
 
 T = TypeVar("T")
 
 LARGE_BODY_BYTES = 1024 * 1024
 """Bodies above this wait for each other only: a chat of a hundred kilobytes does not wait behind them."""
-
-
-class Offload(Protocol):
-    """Does work that would hold up the event loop beside it."""
-
-    async def __call__(self, work: Callable[[], T], /) -> T: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from semmem.backends.models.rerank import HttpReranker
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.part import JournalLimits
 from semmem.backends.worker_process import WorkerProcess
+from semmem.background import OffloadThreads
 from semmem.config.milvus_section import MilvusSection
 from semmem.config.settings import Settings
 from semmem.lifecycle.hiding_store import HidingStore
@@ -31,7 +32,7 @@ from semmem.lifecycle.marks import Marks
 from semmem.ports.embedder import Embedder
 from semmem.ports.models import LanguageModel, Reranker
 from semmem.ports.store import DiskBound, Store
-from semmem.ports.text_work import TextWork
+from semmem.ports.text_work import Offload, TextWork
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
 from semmem.telemetry.metering import MeteredEmbedder, MeteredModel, MeteredReranker
@@ -101,13 +102,14 @@ async def open_backends(
     stack.push_async_callback(vectors.close)
     store_backend = store(settings, vectors.signature)
     clients, ranker, worker = models(settings, metrics), reranker(settings, metrics), WorkerProcess()
-    for part in (store_backend, *clients.values(), ranker, worker):
+    indexing = OffloadThreads()
+    for part in (store_backend, *clients.values(), ranker, worker, indexing):
         if part is not None:
             stack.push_async_callback(part.close)
     # Below the hot memories: nothing runs between what listeners are told and what changes there.
     hiding = hidden(ObservedStore(store_backend, metrics, settings.memory.backend, listeners))
     backends = Backends(
-        store=hot_memories(settings, hiding.shown, spawn),
+        store=hot_memories(settings, hiding.shown, spawn, indexing),
         embedder=MeteredEmbedder(vectors, metrics),
         journal=turns,
         models=clients,
@@ -194,8 +196,9 @@ def _uri(address: str, rules: MilvusSection) -> str:
     return f"{'https' if rules.tls.enabled else 'http'}://{address}"
 
 
-def hot_memories(settings: Settings, store: Store, spawn: Spawn) -> HotMemories:
-    """The store with active users' memories in front of it."""
+def hot_memories(settings: Settings, store: Store, spawn: Spawn, offload: Offload) -> HotMemories:
+    """The store with active users' memories in front of it. ``offload`` builds their indexes, best one at a time:
+    each thread that computes delays the event loop by some milliseconds."""
     rules, milvus = settings.memory.hot_cache, settings.memory.milvus
     staleness_s = rules.staleness_s
     if staleness_s is None:
@@ -203,6 +206,7 @@ def hot_memories(settings: Settings, store: Store, spawn: Spawn) -> HotMemories:
     return HotMemories(
         store,
         spawn=spawn,
+        offload=offload,
         users_max=rules.users_max,
         memories_max=rules.memories_max,
         rows_max=ROWS_PER_MEMORY * settings.memory.max_memories_per_user,

@@ -55,8 +55,8 @@ def learner(settings: Settings, backends: Backends, announce: Announce) -> Learn
     )
 
 
-def drift_loop(settings: Settings, backends: Backends, due: Callable[[], None]) -> DriftLoop | None:
-    """Calls ``due`` when a change of topic has made a batch due. None when changes of topic are not looked for."""
+def drift_loop(settings: Settings, backends: Backends, nudge: Callable[[], None]) -> DriftLoop | None:
+    """Calls ``nudge`` when a change of topic has made a batch due. None when changes of topic are not looked for."""
     extraction = settings.memory.extraction
     if not extraction.drift_threshold:
         return None
@@ -68,7 +68,7 @@ def drift_loop(settings: Settings, backends: Backends, due: Callable[[], None]) 
         look_back_s=extraction.session_idle_s,
         strip_block=without_tags,
     )
-    return DriftLoop(watch.look, due, interval_s=DRIFT_INTERVAL_S)
+    return DriftLoop(watch.look, nudge, interval_s=DRIFT_INTERVAL_S)
 
 
 def learning(settings: Settings, backends: Backends, announce: Announce = nobody_listens) -> Learning:

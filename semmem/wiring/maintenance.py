@@ -22,8 +22,6 @@ from semmem.wiring.store_watch import StoreWatch
 log = logging.getLogger(__name__)
 
 HOUR_S, DAY_S = 3_600.0, 86_400.0
-HOUSEKEEPING_INTERVAL_S = 5.0
-PRUNE_INTERVAL_S = 600.0
 UPKEEP_INTERVAL_S = 600.0
 
 
@@ -85,28 +83,39 @@ async def keep_up(upkeep: Maintenance, can_work: Callable[[], bool]) -> None:
 
 
 class HousekeepingLoop:
-    """Watches the store and the journal, counts the journal's turns, and drops those past their time.
+    """Watches the store and the journal and counts the journal's turns, every ``interval_s``; drops those past their
+    time every ``prune_interval_s``.
 
     ``retention_s``: how long turns are kept that were dealt with; ``marks_s``: how long it is known what was erased.
     """
 
     def __init__(
-        self, journal: Housekeeping, store: StoreWatch, announce: Announce, *, retention_s: float, marks_s: float
+        self,
+        journal: Housekeeping,
+        store: StoreWatch,
+        announce: Announce,
+        *,
+        retention_s: float,
+        marks_s: float,
+        interval_s: float = 5.0,
+        prune_interval_s: float = 600.0,
     ) -> None:
         self._journal = journal
         self._store = store
         self._announce = announce
         self._retention_s = retention_s
         self._marks_s = marks_s
+        self._interval_s = interval_s
+        self._prune_interval_s = prune_interval_s
         self.journal_answers = True
 
     async def run(self) -> None:
         """Until cancelled."""
         pruned = time.monotonic()
         while True:
-            await asyncio.sleep(HOUSEKEEPING_INTERVAL_S)
+            await asyncio.sleep(self._interval_s)
             await self._store.look()
-            due = time.monotonic() - pruned > PRUNE_INTERVAL_S
+            due = time.monotonic() - pruned > self._prune_interval_s
             await self._watch_journal(prune=due)
             if due:
                 pruned = time.monotonic()

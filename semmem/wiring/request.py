@@ -75,7 +75,7 @@ def exchange(
         clock=time.time,
         blocks=injection_cache,
         work=work,
-        on_recalled=note_uses,
+        note_uses=note_uses,
         after=after,
     )
 

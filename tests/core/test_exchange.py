@@ -19,8 +19,9 @@ from semmem.memory import Answer, Hit, Memory, MemoryType, Message, Scope, Turn,
 from semmem.ports.errors import EmbedderError, StoreTimeout, StoreUnavailable
 from semmem.ports.learning import BatchRules
 from semmem.ports.recording import TurnClosed
+from semmem.ports.text_work import Offload
 from semmem.request.asker import AskerRules
-from semmem.request.body_work import BodyWork, Offload
+from semmem.request.body_work import BodyWork
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules
 from semmem.request.limits import ExchangeLimits
@@ -158,7 +159,7 @@ class World:
             clock=lambda: self.now,
             blocks=blocks,
             work=BodyWork(inline_body_bytes_max, offload, offload_large),
-            on_recalled=lambda *noted: self.noted.append(noted),
+            note_uses=lambda *noted: self.noted.append(noted),
         )
 
     async def knows(self, content: str, user: str = "alice", **fields: Any) -> None:

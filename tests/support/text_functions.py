@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 import msgspec
 import numpy as np
 
-from semmem.dialects import Malformed
+from semmem.dialects import Dialect, Malformed
 from semmem.dialects.answer import BoundedBody, TextTail
 from semmem.dialects.chat import ChatCompletions
 from semmem.dialects.json_size import holds_more_than
@@ -165,7 +165,7 @@ def _bodies(text: str) -> Iterator[bytes]:
     yield _raw(text)
 
 
-def _rewritten(dialect: ChatCompletions | AnthropicMessages | Responses) -> Call:
+def _rewritten(dialect: Dialect) -> Call:
     def call(text: str) -> None:
         for body in _bodies(text):
             _refusing(lambda body=body: _rewrite(dialect, body))  # type: ignore[misc]
@@ -173,7 +173,7 @@ def _rewritten(dialect: ChatCompletions | AnthropicMessages | Responses) -> Call
     return call
 
 
-def _rewrite(dialect: ChatCompletions | AnthropicMessages | Responses, body: bytes) -> None:
+def _rewrite(dialect: Dialect, body: bytes) -> None:
     request = dialect.parse(body)
     for position in ("first", "after_system", "before_last_user"):
         injection = Injection("what is known", position=position)
@@ -181,7 +181,7 @@ def _rewrite(dialect: ChatCompletions | AnthropicMessages | Responses, body: byt
         request.keeps(injection)
 
 
-def _answered(dialect: ChatCompletions | AnthropicMessages | Responses) -> Call:
+def _answered(dialect: Dialect) -> Call:
     def call(text: str) -> None:
         for kind in ("application/json", "text/event-stream"):
             reader = dialect.reader(content_type=kind, answer_bytes_max=64 * 1024, body_bytes_max=WHOLE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Column, Connection, Table, and_, bindparam, func, or_, select
 
@@ -47,9 +47,14 @@ class SqlSessions(JournalPart):
         if not marks.is_forgotten(conn, Scope(user, session=session), before):
             _mark(conn, session_drifts, user, session, session_drifts.c.drifted_at, before)
 
+    async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None:
+        """As in the port. Without a session nothing is written."""
+        if marked := sorted({*sessions} - {""}):
+            await self._mark_pasts(user, marked, now)
+
     @one_write
-    def forget_past(self, conn: Connection, user: str, sessions: Iterable[str], *, now: float) -> None:
-        for session in sorted({*sessions} - {""}):
+    def _mark_pasts(self, conn: Connection, user: str, sessions: Sequence[str], now: float) -> None:
+        for session in sessions:
             _mark(conn, session_pasts, user, session, session_pasts.c.forgotten_at, now)
 
     @one_read

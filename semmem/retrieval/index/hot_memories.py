@@ -13,9 +13,9 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from cachetools import LRUCache
@@ -24,6 +24,7 @@ from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.errors import StoreError, StoreTimeout
 from semmem.ports.store import Store
 from semmem.ports.store_wrapper import StoreWrapper
+from semmem.ports.text_work import Offload
 from semmem.retrieval.index.memory_index import MemoryIndex
 
 Spawn = Callable[[str, Coroutine[Any, Any, Any]], asyncio.Task[Any]]
@@ -58,7 +59,7 @@ class HotMemories(StoreWrapper):
     At most ``users_max`` users and ``memories_max`` memories in all are kept, the least recently used go first. A user
     has at most ``rows_max`` memories of any status. At most ``loads_max`` users are loaded at a time while no more than
     ``loads_waiting_max`` wait for it; a place among them and each reading have ``load_timeout_s``.
-    ``staleness_s`` 0 keeps nothing: every search loads.
+    ``staleness_s`` 0 keeps nothing: every search loads. ``offload`` builds the indexes.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class HotMemories(StoreWrapper):
         store: Store,
         *,
         spawn: Spawn,
+        offload: Offload = asyncio.to_thread,
         users_max: int = 1000,
         memories_max: int = 20_000,
         rows_max: int = 5000,
@@ -88,7 +90,7 @@ class HotMemories(StoreWrapper):
         self._kept: LRUCache[str, _Kept] = LRUCache(memories_max, getsizeof=lambda kept: len(kept.memories))
         self._loading: dict[str, _Load] = {}
         self._slots = asyncio.Semaphore(loads_max)
-        self._builder = ThreadPoolExecutor(1, thread_name_prefix="memory index")
+        self._offload = offload
         self._late_until: dict[str, float] = {}
 
     @property
@@ -168,9 +170,9 @@ class HotMemories(StoreWrapper):
             return StoreTimeout(f"memories were not loaded within {self._load_timeout_s} s")
 
     async def _build(self, memories: Iterable[Memory]) -> MemoryIndex:
-        """In a thread, one index at a time: each thread that computes delays the event loop by some milliseconds."""
+        """Beside the event loop."""
         live = [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
-        return await asyncio.get_running_loop().run_in_executor(self._builder, MemoryIndex, live)
+        return await self._offload(partial(MemoryIndex, live))
 
     async def _read(self, user: str) -> tuple[float, dict[str, Memory]]:
         kept, now = self._kept.get(user), self._clock()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import logging
+from pathlib import Path
 
 import pytest
 from prometheus_client import generate_latest
 
+import semmem
 from semmem.extraction.dedup import Removal
 from semmem.extraction.result import BatchLearnt, BatchResult
 from semmem.memory import Scope
@@ -108,3 +111,15 @@ def test_a_page_shows_what_totals_have_come_to_and_gauges_as_they_are() -> None:
     assert b"semmem_journal_dropped_total 6.0\n" in shown
     assert b"semmem_journal_queue 1.0\n" in shown
     assert media_type.startswith("text/plain")
+
+
+def callbacks(source: str) -> list[str]:
+    """Parameters that are told of something by a name of their own."""
+    given = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.arg) and node.annotation]
+    return [arg.arg for arg in given if arg.arg.startswith("on_") and "Callable" in ast.unparse(arg.annotation or arg)]
+
+
+def test_what_happens_is_announced_in_one_way() -> None:
+    assert callbacks("def made(on_end: Callable[[str], None]) -> None: ...") == ["on_end"]
+    files = sorted(Path(semmem.__file__).parent.rglob("*.py"))
+    assert {file.name: found for file in files if (found := callbacks(file.read_text(encoding="utf-8")))} == {}

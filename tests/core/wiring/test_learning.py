@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -34,7 +35,7 @@ class World:
     """What one user says, learnt from by the parts of a configuration."""
 
     def __init__(self, settings: Settings, journal: SqlJournal, store: InProcessStore, tasks: Tasks) -> None:
-        memories = hot_memories(settings, store, tasks.spawn)
+        memories = hot_memories(settings, store, tasks.spawn, asyncio.to_thread)
         backends = Backends(memories, HashEmbedder(), journal, models(settings, Metrics()))
         self.learning = learning(settings, backends)
         self.models = backends.models
