@@ -6,7 +6,7 @@ A dialect adds a subclass of AnswerBuilder, which knows the members of its API's
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import msgspec
 
@@ -194,8 +194,3 @@ def readable(decoder: msgspec.json.Decoder[T], text: bytes) -> T | None:
         return decode_repaired(decoder, text)[0]
     except UNREADABLE:
         return None
-
-
-def text_or_none(value: Any) -> str | None:
-    """A name that an API gave, or None for anything else."""
-    return value if isinstance(value, str) and value else None

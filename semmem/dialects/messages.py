@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from semmem.dialects import AnswerReader, Malformed
-from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for, text_or_none
+from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for
 from semmem.dialects.inject import SplicedRequest, add_part, merge_behind, merge_into_message, string_token
 from semmem.dialects.json_splice import UNREADABLE, Edit, JsonObject, insert_member, read_element, read_object
 from semmem.dialects.request import (
@@ -333,7 +333,7 @@ class MessagesAnswer(AnswerBuilder):
                 self.ended = True
 
     def _begin(self, message: _AnswerMessage) -> None:
-        self.answer_id = text_or_none(message.id)
+        self.answer_id = message.id if isinstance(message.id, str) and message.id else None
         self.count(message.usage)
 
     def _block(self, block: _Piece) -> None:

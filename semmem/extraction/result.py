@@ -10,7 +10,6 @@ from semmem.extraction.dedup import Action, Placed, Removal
 from semmem.extraction.screen import Screened
 from semmem.memory import Fact
 from semmem.ports.events import Event
-from semmem.ports.learning import Batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,8 @@ class BatchResult:
 class BatchLearnt(Event):
     """One try at a batch ended with this result, after so many seconds."""
 
-    batch: Batch
+    batch_id: str
+    trigger: str
     result: BatchResult
     seconds: float
 

@@ -65,9 +65,9 @@ class Recalled:
 
     def placed(self, place: Callable[[Injection], Injection]) -> Recalled:
         """The same with the block where ``place`` says exactly."""
-        if self.block is None:
+        if self.block is None or (injection := place(self.block.injection)) is self.block.injection:
             return self
-        return replace(self, block=replace(self.block, injection=place(self.block.injection)))
+        return replace(self, block=replace(self.block, injection=injection))
 
 
 @dataclass(frozen=True, slots=True)

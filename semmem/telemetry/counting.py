@@ -112,8 +112,8 @@ class Counting:
     # --- learning ----------------------------------------------------------------------------------------------------
 
     def _batch_learnt(self, event: BatchLearnt) -> None:
-        batch, result, metrics = event.batch, event.result, self._metrics
-        metrics.batches.labels(batch.trigger).inc()
+        batch_id, result, metrics = event.batch_id, event.result, self._metrics
+        metrics.batches.labels(event.trigger).inc()
         metrics.extractions.labels(result.status).inc()
         metrics.extraction_seconds.labels(result.status).observe(event.seconds)
         for memory_type, number in result.stored.items():
@@ -127,9 +127,9 @@ class Counting:
         self._replaced(event)
         stored = sum(result.stored.values())
         if result.cause:
-            log.warning("batch %s: %s (%s), %d facts stored", batch.id, result.status, result.cause, stored)
+            log.warning("batch %s: %s (%s), %d facts stored", batch_id, result.status, result.cause, stored)
         else:
-            log.info("batch %s: %s, %d facts stored", batch.id, result.status, stored)
+            log.info("batch %s: %s, %d facts stored", batch_id, result.status, stored)
 
     def _replaced(self, event: BatchLearnt) -> None:
         """Nothing that a user told goes in silence: each removal is counted and logged, by ids and reason alone."""
@@ -138,6 +138,6 @@ class Counting:
                 self._metrics.facts_dropped.labels(removal.reason).inc()
             else:
                 self._metrics.memories_removed.labels(removal.reason).inc()
-            log.info("batch %s: %s %s, in favour of %s", event.batch.id, removal.reason, removal.id, removal.by)
+            log.info("batch %s: %s %s, in favour of %s", event.batch_id, removal.reason, removal.id, removal.by)
         for reason, number in event.result.rejected.items():
-            log.info("batch %s: %d facts rejected (%s)", event.batch.id, number, reason)
+            log.info("batch %s: %d facts rejected (%s)", event.batch_id, number, reason)

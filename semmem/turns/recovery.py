@@ -63,7 +63,7 @@ class Chosen:
 
 
 class Recovery:
-    """Decides. HistoryRead is announced: what became of how many messages."""
+    """Chooses. HistoryRead is announced: how many messages were recovered, or left alone, and why."""
 
     def __init__(
         self,

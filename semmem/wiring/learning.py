@@ -44,7 +44,7 @@ def learner(settings: Settings, backends: Backends, announce: Announce) -> Learn
     async def learn(batch: Batch) -> None:
         started = time.perf_counter()
         result = await batches.learn(batch)
-        announce(BatchLearnt(batch, result, time.perf_counter() - started))
+        announce(BatchLearnt(batch.id, batch.trigger, result, time.perf_counter() - started))
 
     return Learner(
         backends.journal,
