@@ -347,15 +347,15 @@ class SlowIndex(MemoryIndex):
 async def test_an_index_that_takes_long_is_built_to_its_end_and_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hot_memories, "MemoryIndex", SlowIndex)
     monkeypatch.setattr(SlowIndex, "most", 0)
-    one_thread = OffloadThreads()
-    shelf = Shelf(load_timeout_s=0.05, offload=one_thread)
+    thread = OffloadThreads()
+    shelf = Shelf(load_timeout_s=0.05, offload=thread)
     names = [Scope(f"user {number}") for number in range(4)]
     for number, scope in enumerate(names):
         await shelf.knows(number, "tea", scope)
     found = await asyncio.gather(*(shelf.contents(scope.user) for scope in names))
     assert found == [["tea"]] * 4
     assert (SlowIndex.most, shelf.store.readings) == (1, 4)
-    await one_thread.close()
+    await thread.close()
 
 
 async def test_a_deletion_that_failed_here_and_is_done_late_is_seen() -> None:
