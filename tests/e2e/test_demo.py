@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from demo.stack import HOME
 from tests.support.harness import ENVOY, StandInModel, eventually
 
@@ -53,6 +55,7 @@ def left_behind(folder: Path) -> Sequence[str]:
     return [command for command in commands if str(folder) in command]
 
 
+@pytest.mark.long(12)
 def test_the_demo_shows_what_it_promises(tmp_path: Path) -> None:
     code, printed = run(tmp_path)
 
@@ -65,6 +68,7 @@ def test_the_demo_shows_what_it_promises(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"data", "printed"}
 
 
+@pytest.mark.long(12)
 def test_the_demo_takes_other_sentences_and_fails_when_they_are_not_remembered(tmp_path: Path) -> None:
     said: dict[str, Any] = {"FACT": "I live in Lisbon.", "QUESTION": "Where do I live?", "USER_ID": "bob"}
 
@@ -76,6 +80,7 @@ def test_the_demo_takes_other_sentences_and_fails_when_they_are_not_remembered(t
     assert left_behind(tmp_path) == []
 
 
+@pytest.mark.long(12)
 def test_the_demo_runs_before_a_model_that_shows_nothing(tmp_path: Path, model: StandInModel) -> None:
     code, printed = run(
         tmp_path, "--upstream", model.url + "/v1", UPSTREAM_API_KEY="sk-of-the-demo", UPSTREAM_MODEL="m1"
@@ -90,6 +95,7 @@ def test_the_demo_runs_before_a_model_that_shows_nothing(tmp_path: Path, model: 
     assert written == []
 
 
+@pytest.mark.long(12)
 def test_ctrl_c_ends_everything(tmp_path: Path) -> None:
     printed = tmp_path / "printed"
     with demo(tmp_path, "--stay") as process:
