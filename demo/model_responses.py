@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
+from cachetools import LRUCache
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -24,8 +24,7 @@ class ResponsesEndpoint:
 
     def __init__(self, speaker: Speaker, *, chains_max: int = 1000) -> None:
         self._speaker = speaker
-        self._chains: OrderedDict[str, list[Json]] = OrderedDict()
-        self._chains_max = chains_max
+        self._chains: LRUCache[str, list[Json]] = LRUCache(chains_max)
         self._numbers = itertools.count(1)
 
     async def answer(self, request: Request) -> Response:
@@ -57,9 +56,6 @@ class ResponsesEndpoint:
         for name in (reply["id"], _conversation(body)):
             if name:
                 self._chains[name] = said
-                self._chains.move_to_end(name)
-        while len(self._chains) > self._chains_max:
-            self._chains.popitem(last=False)
 
     def _item(self, body: Json, said: list[Json], number: int) -> Json:
         if called := called_tool(body.get("tools") or (), said):

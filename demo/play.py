@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
-from typing import Any
 
 import httpx
 
-from demo.envoy import DEMO_TOKEN_PREFIX, DEMO_USER
+from demo.conversation import say
+from demo.envoy import DEMO_USER
+from demo.folder import Folder
 from demo.processes import POLL_S, Failed, Stopped, TimedOut, ignore_signals, signals_raise
 from demo.stack import Stack
 from demo.stand_in import MODEL
@@ -23,6 +25,10 @@ from demo.stand_in import MODEL
 LEARN_S = 20.0
 CAPTURE_S = 5.0
 LOG_TAIL_LINES = 20
+BATCHES = "llm_memory_extraction_total"
+LEARNT = {"stored", "unchanged"}
+"""What comes of a batch that tells something about its user; ``unchanged``: it was known."""
+NEIGHBOURS = ("bob", "carol")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +56,6 @@ class Script:
             raise Failed(f"USER_ID must match {DEMO_USER.pattern}: the demo's sign-in token is demo-<USER_ID>")
         return script
 
-    @property
-    def neighbour(self) -> str:
-        """Somebody else."""
-        return "bob" if self.user != "bob" else "carol"
-
 
 @dataclass(slots=True)
 class Steps:
@@ -78,13 +79,24 @@ class Steps:
         return ", ".join(f"{name} {seconds:.1f} s" for name, seconds in self.seconds.items())
 
 
-def main(*, stay_up: bool, upstream: str | None, environ: Mapping[str, str], data_dir: Path, envoy_binary: Path) -> int:
+def main(
+    *,
+    stay_up: bool,
+    upstream: str | None,
+    environ: Mapping[str, str],
+    data_dir: Path,
+    first_port: int,
+    envoy_binary: Path,
+) -> int:
     """Plays the demo; the exit status: 0 when every promise was kept, 1 when not, 128 + signal when interrupted.
 
     ``upstream`` is a real model's base URL in place of the stand-in; its key, if it needs one, is in the environment
-    variable UPSTREAM_API_KEY. Everything written lies in ``data_dir``. Every process that was started is ended.
+    variable UPSTREAM_API_KEY. Everything written lies in ``data_dir``, what earlier runs left there is kept.
+    ``first_port`` and the two after it are listened on; 0 for any. Every process that was started is ended.
     """
-    stack = Stack(data_dir, envoy_binary=envoy_binary, upstream=upstream, environ=environ)
+    stack = Stack(
+        Folder(data_dir), first_port=first_port, envoy_binary=envoy_binary, upstream=upstream, environ=environ
+    )
     with signals_raise():
         try:
             play(stack, Script.read(environ), stay_up=stay_up)
@@ -105,53 +117,70 @@ def main(*, stay_up: bool, upstream: str | None, environ: Mapping[str, str], dat
 def play(stack: Stack, script: Script, *, stay_up: bool) -> None:
     """The whole evening. Raises Failed at the first broken promise."""
     steps = Steps()
-    with steps.step("start", f"Starting everything; data and logs are in {stack.data_dir}"):
+    with steps.step("start", f"Starting everything in {stack.folder.path}"):
         stack.start(print)
-        for user in (script.user, script.neighbour):
-            _forget_earlier_runs(stack, user)
+        known = _known_from_earlier_runs(stack, script.user)
+        neighbour = _somebody_unknown(stack, script.user)
     with steps.step("first conversation", f"First conversation: {script.user} tells something"):
-        _first_conversation(stack, script)
+        session, learnt = _first_conversation(stack, script)
     with steps.step("learnt", "What semmem learns from it, in the background"):
-        _show_learnt(stack, script)
+        _show_learnt(stack, script, session, learnt, known)
     with steps.step("recalled", "Second conversation, new session: is it remembered?"):
         _second_conversation(stack, script)
-    with steps.step("isolation", f"Third conversation: {script.neighbour} asks the same"):
-        _third_conversation(stack, script)
+    with steps.step("isolation", f"Third conversation: {neighbour} asks the same"):
+        _third_conversation(stack, script, neighbour)
     stack.played = True
     if stay_up:
-        _stay(stack, script)
+        _stay(stack, script, neighbour)
     print(f"\nsemmem demo: ok: {steps.summary()}", flush=True)
 
 
 # --- the conversations -----------------------------------------------------------------------------------------------
 
 
-def _first_conversation(stack: Stack, script: Script) -> None:
-    said = _say(stack, script, script.user, script.fact)
+def _first_conversation(stack: Stack, script: Script) -> tuple[str, Counter[str]]:
+    """Its session, and the batches before it."""
+    before = _batches(stack)
+    said = say(stack, script.model, script.user, script.fact)
     if not said.streamed:
         raise Failed(f"the answer was not an SSE stream but {said.content_type!r}")
     _wait(stack, CAPTURE_S, lambda: "answered" in stack.metrics_by("llm_memory_turns_total", "status"), "answer seen")
     print(f"    the answer was captured from its SSE stream ({said.events} events)")
+    return said.session, before
 
 
-def _show_learnt(stack: Stack, script: Script) -> None:
+def _show_learnt(stack: Stack, script: Script, session: str, before: Counter[str], known: set[str]) -> None:
+    def learnt() -> bool:
+        stack.end_session(script.user, session)
+        return bool((_batches(stack) - before).keys() & LEARNT)
+
     try:
-        _wait(stack, LEARN_S, lambda: bool(stack.memories(script.user)), "a memory")
+        _wait(stack, LEARN_S, learnt, "batch that was learnt from")
     except TimedOut:
-        raise Failed(
-            f"semmem learnt nothing from {script.fact!r} within {LEARN_S:.0f} s"
-            f" (batches by status: {stack.metrics_by('llm_memory_extraction_total', 'status') or 'none yet'};"
-            f" rejected: {stack.metrics_by('semmem_facts_rejected_total', 'reason') or 'none'})."
-            " Without a language model semmem learns by rules, from what people say about themselves:"
-            ' "My ... is ...", "I live in ...", "I prefer ...". Try such a FACT.',
-            stack.semmem_log,
-        ) from None
+        raise _nothing_learnt(stack, script) from None
     for memory in stack.memories(script.user):
-        print(f"    stored for {script.user}: [{memory['type']}] {memory['content']}  ({memory['id']})")
+        source = "known from an earlier run" if memory["id"] in known else f"stored for {script.user}"
+        print(f"    {source}: [{memory['type']}] {memory['content']}  ({memory['id']})")
+
+
+def _nothing_learnt(stack: Stack, script: Script) -> Failed:
+    return Failed(
+        f"semmem learnt nothing from {script.fact!r} within {LEARN_S:.0f} s"
+        f" (batches by status: {dict(_batches(stack)) or 'none yet'};"
+        f" rejected: {stack.metrics_by('semmem_facts_rejected_total', 'reason') or 'none'})."
+        " Without a language model semmem learns by rules, from what people say about themselves:"
+        ' "My ... is ...", "I live in ...", "I prefer ...". Try such a FACT.',
+        stack.semmem_log,
+    )
+
+
+def _batches(stack: Stack) -> Counter[str]:
+    """How many batches of turns were learnt from, by what came of them."""
+    return Counter({status: int(number) for status, number in stack.metrics_by(BATCHES, "status").items()})
 
 
 def _second_conversation(stack: Stack, script: Script) -> None:
-    said = _say(stack, script, script.user, script.question)
+    said = say(stack, script.model, script.user, script.question)
     if said.outcome != "injected":
         raise Failed(f"nothing was put into the prompt: the outcome was {said.outcome!r}", stack.semmem_log)
     if said.prompt is None:
@@ -162,79 +191,35 @@ def _second_conversation(stack: Stack, script: Script) -> None:
     print(f"    {script.expect!r} reached the model in a part of the prompt that the client did not send")
 
 
-def _third_conversation(stack: Stack, script: Script) -> None:
-    said = _say(stack, script, script.neighbour, script.question)
+def _third_conversation(stack: Stack, script: Script, neighbour: str) -> None:
+    said = say(stack, script.model, neighbour, script.question)
     if said.outcome == "injected" or said.added:
-        raise Failed(f"{script.neighbour} was given somebody's memories", stack.semmem_log)
+        raise Failed(f"{neighbour} was given somebody's memories", stack.semmem_log)
     if said.outcome not in ("no_hits", "general_fact"):
         raise Failed(f"semmem did not look: the outcome was {said.outcome!r}", stack.semmem_log)
-    print(f"    nothing was added for {script.neighbour} (outcome {said.outcome})")
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """One exchange. ``prompt`` None: the model does not show what it received."""
-
-    outcome: str | None
-    content_type: str
-    events: int
-    sent: list[dict[str, Any]]
-    prompt: list[dict[str, Any]] | None
-
-    @property
-    def streamed(self) -> bool:
-        return self.content_type.startswith("text/event-stream") and self.events > 1
-
-    @property
-    def added(self) -> list[dict[str, Any]]:
-        """Messages the model received and the client did not send."""
-        return [message for message in self.prompt or [] if message not in self.sent]
-
-
-def _say(stack: Stack, script: Script, user: str, text: str) -> Reply:
-    """One conversation of one message, streamed to the terminal. Its session is new, as in a new chat window."""
-    sent = [{"role": "user", "content": text}]
-    headers = {
-        "authorization": f"Bearer {DEMO_TOKEN_PREFIX}{user}",
-        "x-session-id": f"demo-{secrets.token_hex(6)}",
-    }
-    body = {"model": script.model, "stream": True, "messages": sent}
-    url = f"{stack.url}/v1/chat/completions"
-    print(f"    {user}: {text}\n    model: ", end="", flush=True)
-    events = 0
-    with stack.http.stream("POST", url, json=body, headers=headers, timeout=120.0) as response:
-        if response.status_code != 200:
-            response.read()
-            raise Failed(f"the model answered {response.status_code}: {response.text[:300]}", stack.envoy_log)
-        for line in response.iter_lines():
-            if line.startswith("data:"):
-                events += 1
-                print(_delta(line.removeprefix("data:").strip()), end="", flush=True)
-    print(flush=True)
-    prompt = stack.last_prompt()
-    for message in prompt or []:
-        print(f"    the model received  {message.get('role')}: {_indented(str(message.get('content')))}")
-    outcome = response.headers.get("x-semmem-outcome")
-    return Reply(outcome, response.headers.get("content-type", ""), events, sent, prompt)
-
-
-def _delta(data: str) -> str:
-    try:
-        return str(json.loads(data)["choices"][0]["delta"].get("content") or "")
-    except (ValueError, LookupError, TypeError, AttributeError):
-        return ""
-
-
-def _indented(text: str) -> str:
-    return text.replace("\n", "\n        ")
+    print(f"    nothing was added for {neighbour} (outcome {said.outcome})")
 
 
 # --- around them -----------------------------------------------------------------------------------------------------
 
 
-def _forget_earlier_runs(stack: Stack, user: str) -> None:
-    if forgotten := stack.forget(user):
-        print(f"    forgot what {user} told in an earlier run ({forgotten} memories)")
+def _known_from_earlier_runs(stack: Stack, user: str) -> set[str]:
+    """The ids of what semmem knows already, after saying so."""
+    if not stack.found_memories:
+        return set()
+    remove = "" if stack.folder.path.name in (".run", ".demo") else f" DATA_DIR={stack.folder.path}"
+    known = stack.memories(user)
+    print(
+        f"    found the memories of an earlier run ({user} has {len(known)}): kept, and recalled below."
+        f" `make clean-run{remove}` removes them"
+    )
+    return {memory["id"] for memory in known}
+
+
+def _somebody_unknown(stack: Stack, user: str) -> str:
+    """A neighbour about whom nothing is known, not from an earlier run either."""
+    names = (name for name in chain(NEIGHBOURS, (f"guest{i}" for i in count(1))) if name != user)
+    return next(name for name in names if not stack.memories(name))
 
 
 def _wait(stack: Stack, timeout_s: float, done: Callable[[], bool], what: str) -> None:
@@ -247,22 +232,28 @@ def _wait(stack: Stack, timeout_s: float, done: Callable[[], bool], what: str) -
         time.sleep(POLL_S)
 
 
-def _stay(stack: Stack, script: Script) -> None:
+def _stay(stack: Stack, script: Script, neighbour: str) -> None:
     body = json.dumps({"model": script.model, "messages": [{"role": "user", "content": script.question}]})
     quoted = body.replace("'", "'\\''")
     print(
-        f"\nEverything stays up. Try it; the token demo-NAME makes you NAME, and {script.neighbour} knows nothing:\n\n"
+        f"\nEverything stays up. Try it; the token demo-NAME makes you NAME, and {neighbour} knows nothing:\n\n"
         f"  curl -s {stack.url}/v1/chat/completions -H 'authorization: Bearer demo-{script.user}' \\\n"
         f"    -H 'content-type: application/json' -d '{quoted}'\n\n"
         f"What semmem knows:\n\n"
         f"  curl -s '{stack.api_url}/v1/memory?user_id={script.user}' \\\n"
         f"    -H 'authorization: Bearer {stack.admin_token}'\n\n"
-        "Ctrl-C ends it.",
+        f"{_after_a_restart(stack)}Ctrl-C ends it.",
         flush=True,
     )
     while True:
         stack.check_alive()
         time.sleep(0.5)
+
+
+def _after_a_restart(stack: Stack) -> str:
+    if not stack.first_port:  # any free port: another one next time
+        return ""
+    return f"Both work after a restart as well: ports, token and memories ({stack.folder.path}) stay the same.\n"
 
 
 def _tail(log: Path) -> str:

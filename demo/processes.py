@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -36,9 +36,21 @@ class Stopped(BaseException):
 
 
 class Child:
-    """A running program in a process group of its own; what it prints goes to ``log``."""
+    """A running program in a process group of its own; what it prints goes to ``log``.
 
-    def __init__(self, name: str, argv: Sequence[str], *, log: Path, cwd: Path, environ: Mapping[str, str]) -> None:
+    ``inherited`` are open files that it keeps open.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        log: Path,
+        cwd: Path,
+        environ: Mapping[str, str],
+        inherited: Collection[int] = (),
+    ) -> None:
         self.name = name
         self.log = log
         with log.open("wb") as output:
@@ -50,6 +62,7 @@ class Child:
                 cwd=cwd,
                 env=dict(environ),
                 start_new_session=True,
+                pass_fds=inherited,
             )
 
     @property
@@ -94,25 +107,37 @@ class Child:
 
 
 class Children:
-    """Every child of one run, their logs in the existing folder ``log_dir``.
+    """Every child of one run, their logs in the existing folder ``log_dir``. ``started`` is told of each.
 
-    They end in reverse order of their start, each within ``grace_s`` seconds.
+    They keep the open files ``inherited``, and end in reverse order of their start, each within ``grace_s`` seconds.
     """
 
-    def __init__(self, log_dir: Path, *, cwd: Path, grace_s: float = 15.0) -> None:
+    def __init__(
+        self,
+        log_dir: Path,
+        *,
+        cwd: Path,
+        grace_s: float = 15.0,
+        inherited: Collection[int] = (),
+        started: Callable[[str, int], None] = lambda _name, _pid: None,
+    ) -> None:
         self._log_dir = log_dir
         self._cwd = cwd
         self._grace_s = grace_s
+        self._inherited = inherited
+        self._started = started
         self._children: list[Child] = []
 
     def start(self, name: str, argv: Sequence[str], environ: Mapping[str, str]) -> Child:
         """Raises Failed when the program cannot be started."""
+        log = self._log_dir / f"{name}.log"
         with signals_held():
             try:
-                child = Child(name, argv, log=self._log_dir / f"{name}.log", cwd=self._cwd, environ=environ)
+                child = Child(name, argv, log=log, cwd=self._cwd, environ=environ, inherited=self._inherited)
             except OSError as error:
                 raise Failed(f"cannot start {name}: {error}") from error
             self._children.append(child)
+            self._started(name, child.pid)
         return child
 
     def check_alive(self) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import secrets
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from demo.envoy import derive
+from demo.folder import Folder, InUse
+from demo.ports import HOST, Ports
 from demo.processes import POLL_S, Child, Children, Failed
 
 HOME = Path(__file__).resolve().parents[1]
@@ -31,55 +33,69 @@ _CONFIG_HEAD = """\
 class Stack:
     """The running demo. ``start`` first, ``end`` always; between them it answers questions about itself."""
 
-    def __init__(self, data_dir: Path, *, envoy_binary: Path, upstream: str | None, environ: Mapping[str, str]) -> None:
-        self.data_dir = data_dir.resolve()
+    def __init__(
+        self, folder: Folder, *, first_port: int, envoy_binary: Path, upstream: str | None, environ: Mapping[str, str]
+    ) -> None:
+        self.folder = folder
         self.upstream = upstream
-        self.url = self.api_url = self.health_url = self.model_url = ""
-        self.admin_token = secrets.token_urlsafe(24)
-        self.played = False
+        self.url = self.api_url = self.health_url = self.model_url = self.admin_token = ""
+        self.found_memories = self.played = False
         self.http = httpx.Client(timeout=10.0, trust_env=False)
+        self.first_port = first_port
+        self._ports = Ports()
         self._envoy_binary = envoy_binary.resolve()
         self._environ = {**environ, "PYTHONUNBUFFERED": "1"}
-        self._log_dir = self.data_dir / "logs"
+        self._owned = ExitStack()
+        self._log_dir = folder.path
         self._children = Children(self._log_dir, cwd=HOME)
 
     # --- starting and ending -----------------------------------------------------------------------------------------
 
     def start(self, say: Callable[[str], None]) -> None:
         """Start everything and wait until a request would be served. Raises Failed."""
-        self._make_data_dir()
+        self._take_folder()
+        say(f"    logs are in      {self._log_dir}")
         if self.upstream is None:
             self.model_url = self._start_model()
             say(f"    stand-in model   {self.model_url}")
+        say("    semmem           loads its embedding model, ten seconds or more ...")
         semmem_port = self._start_semmem()
-        say(f"    semmem           127.0.0.1:{semmem_port} for Envoy, API {self.api_url}, metrics {self.health_url}")
+        say(f"    semmem           {HOST}:{semmem_port} for Envoy, API {self.api_url}, metrics {self.health_url}")
         self._start_envoy(semmem_port)
         say(f"    Envoy            {self.url}  ->  {self.upstream or 'the stand-in model'}")
 
     def end(self) -> None:
         self.http.close()
-        self._children.end()
+        self._owned.close()
 
     def check_alive(self) -> None:
         """Raises Failed when a process has ended by itself."""
         self._children.check_alive()
 
-    def _make_data_dir(self) -> None:
+    def _take_folder(self) -> None:
+        """Before anything is written there: a run that is up already must not notice."""
         try:
-            self.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._log_dir.mkdir(exist_ok=True)
+            self._owned.enter_context(self.folder.held())
+            self._ports = Ports.starting_at(self.first_port)
+            self.found_memories = self.folder.memories.exists()
+            self.admin_token = self.folder.admin_token()
+            self._log_dir = self.folder.new_logs()
+        except InUse as error:
+            raise Failed(str(error)) from error
         except OSError as error:
-            raise Failed(f"cannot make {self.data_dir}: {error.strerror}") from error
+            raise Failed(f"cannot use {self.folder.path}: {error.strerror}") from error
+        self._children = Children(self._log_dir, cwd=HOME, inherited=self.folder.inherited, started=self.folder.note)
+        self._owned.callback(self._children.end)
 
     def _start_model(self) -> str:
         child = self._children.start("model", [sys.executable, "-m", "demo.model", "--port", "0"], self._environ)
         return child.wait_for(r"^model ready (http://\S+)$", timeout_s=START_S)[1]
 
     def _start_semmem(self) -> int:
-        config = self._write("demo.yaml", _CONFIG_HEAD + yaml.safe_dump(self._semmem_config(), sort_keys=False))
-        child = self._children.start(
-            "semmem", [sys.executable, "-m", "semmem", "serve", "--config", config], self._environ
-        )
+        text = _CONFIG_HEAD + yaml.safe_dump(self._semmem_config(), sort_keys=False)
+        config = str(self.folder.write("demo.yaml", text))
+        argv = [sys.executable, "-m", "semmem", "serve", "--config", config]
+        child = self._children.start("semmem", argv, self._environ)
         ready = child.wait_for(r"^semmem ready grpc=\S+:(\d+) api=(\S+) health=(\S+)$", timeout_s=START_S)
         self.api_url, self.health_url = f"http://{ready[2]}", f"http://{ready[3]}"
         return int(ready[1])
@@ -87,13 +103,13 @@ class Stack:
     def _semmem_config(self) -> dict[str, Any]:
         learning = {"engine": "rules", "session_idle_s": 2, "answer_wait_s": 10, "poll_interval_s": 0.2}
         return {
-            "data_dir": str(self.data_dir / "semmem"),
+            "data_dir": str(self.folder.memories),
             "memory": {"backend": "milvus", "embedding": {"source": "local"}, "extraction": learning},
             "identity": {"metadata_claim": ["jwt_payload", "sub"]},
             "listeners": {
-                "grpc": {"address": "127.0.0.1:0"},
-                "api": {"address": "127.0.0.1:0", "admin_token": self.admin_token},
-                "health": {"address": "127.0.0.1:0"},
+                "grpc": {"address": f"{HOST}:0"},
+                "api": {"address": f"{HOST}:{self._ports.api}", "admin_token": self.admin_token},
+                "health": {"address": f"{HOST}:{self._ports.health}"},
             },
         }
 
@@ -102,7 +118,7 @@ class Stack:
         try:
             config = derive(
                 shipped,
-                listener_port=0,
+                listener_port=self._ports.envoy,
                 admin_port=0,
                 semmem_port=semmem_port,
                 upstream=self.upstream or self.model_url,
@@ -111,17 +127,11 @@ class Stack:
             )
         except ValueError as error:
             raise Failed(str(error)) from error
-        admin_file = self.data_dir / "envoy-admin-address"
-        admin_file.unlink(missing_ok=True)
-        argv = envoy_argv(self._envoy_binary, self._write("envoy.json", json.dumps(config, indent=2)), admin_file)
+        admin_file = self._log_dir / "envoy-admin-address"
+        file = str(self.folder.write("envoy.json", json.dumps(config, indent=2)))
+        argv = envoy_argv(self._envoy_binary, file, admin_file)
         child = self._children.start("envoy", argv, self._environ)
         self.url = wait_for_envoy(child, self.http, admin_file, timeout_s=START_S)
-
-    def _write(self, name: str, text: str) -> str:
-        path = self.data_dir / name
-        path.touch(mode=0o600)
-        path.write_text(text, encoding="utf-8")
-        return str(path)
 
     # --- questions ---------------------------------------------------------------------------------------------------
 
@@ -133,21 +143,21 @@ class Stack:
     def envoy_log(self) -> Path:
         return self._log_dir / "envoy.log"
 
-    def _api(self, method: str, user: str) -> Any:
+    def _api(self, method: str, path: str, **request: Any) -> Any:
         admin = {"authorization": f"Bearer {self.admin_token}"}
-        answer = self.http.request(method, f"{self.api_url}/v1/memory", params={"user_id": user}, headers=admin)
-        if answer.status_code != 200:
+        answer = self.http.request(method, self.api_url + path, headers=admin, **request)
+        if not answer.is_success:
             raise Failed(f"the API answered {answer.status_code}: {answer.text[:300]}", self.semmem_log)
         return answer.json()
 
     def memories(self, user: str) -> list[dict[str, Any]]:
         """What semmem has stored for a user, newest first."""
-        found: list[dict[str, Any]] = self._api("GET", user)["memories"]
+        found: list[dict[str, Any]] = self._api("GET", "/v1/memory", params={"user_id": user})["memories"]
         return found
 
-    def forget(self, user: str) -> int:
-        """Forget all of a user's memories; how many there were."""
-        return int(self._api("DELETE", user)["deleted"])
+    def end_session(self, user: str, session: str) -> None:
+        """Have semmem learn from a conversation without waiting for a pause."""
+        self._api("POST", f"/v1/sessions/{session}/end", json={"user_id": user})
 
     def metrics_by(self, name: str, label: str) -> dict[str, float]:
         """The values of one metric by one of its labels."""

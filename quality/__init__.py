@@ -1,7 +1,7 @@
 """Are the memories right? semmem's own gate, search, rules, screens and dedup, measured on a folder of labelled data.
 
 ``python -m quality FOLDER``, or ``make quality DATA=FOLDER``. Nothing of semmem is copied or imitated here: the parts
-are wired by ``semmem.wiring.parts`` from the default settings, without a language model. docs/quality.md says what each
+are wired by ``semmem.wiring`` from the default settings, without a language model. docs/quality.md says what each
 figure means.
 
 folder.py            which file is which set, by the pattern of its name

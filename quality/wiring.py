@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -33,14 +34,19 @@ from semmem.memory import (
     TurnEnding,
 )
 from semmem.ports.embedder import Embedder
-from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import BatchRules
+from semmem.ports.recording import TurnClosed
 from semmem.ports.store import Store
+from semmem.request.outcome import Outcome
+from semmem.request.question import Question
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.query.build import build_query
 from semmem.retrieval.recall import Recall, Recalled
 from semmem.telemetry.metrics import Metrics
-from semmem.wiring import parts as assembly
+from semmem.wiring import backends as backend_parts
+from semmem.wiring import request
+from semmem.wiring.backends import Backends
+from semmem.wiring.learning import learning
 
 NOW = 1_800_000_000.0
 """When everything is asked and learnt, so that two runs give the same figures."""
@@ -50,6 +56,8 @@ BATCH_MAX = 64
 QUEUE_MAX = 100_000
 NOBODY = "nobody"
 """A user without memories, for asking the gate alone."""
+NOT_SEARCHED = (Outcome.GREETING, Outcome.GENERAL_FACT)
+"""What the gate on the question's vector may say."""
 ALL_MAX = 10_000
 """More memories than any user here has."""
 AT_ONCE = BatchRules(size=1, answer_wait_s=0.0, lease_s=DAY_S)
@@ -76,7 +84,7 @@ class Semmem:
 
     def skips_unread(self, text: str) -> bool:
         """Whether the message's words alone are enough for the gate, so that it is never embedded."""
-        return self.recall.skips(asked(text)) is not None
+        return self.recall.skips(Question(asked(text), Scope(NOBODY), NOW)) is not None
 
     def query(self, text: str) -> str:
         """The text that would be embedded for this message."""
@@ -92,10 +100,11 @@ class Semmem:
     ) -> tuple[str | None, list[Hit]]:
         """The whole request path: the gate's reason not to search, or None and what would be injected."""
         recall = recall or self.recall
-        if reason := recall.skips(asked(text)):
+        question = Question(asked(text), Scope(user), now)
+        if reason := recall.skips(question):
             return reason, []
-        found = await recall.search(asked(text), Scope(user), now)
-        return (found, []) if isinstance(found, str) else (None, _hits(found))
+        found = await recall.search(question)
+        return (found.outcome, []) if found.outcome in NOT_SEARCHED else (None, _hits(found))
 
     async def ranked(self, text: str, user: str, now: float = NOW) -> list[Hit]:
         """The user's memories, best first, whatever the gate and the cut say."""
@@ -104,10 +113,7 @@ class Semmem:
     async def rank(self, conversation: Conversation, user: str, now: float = NOW) -> list[Hit]:
         """``ranked`` for a question with messages before it."""
         conversation = replace(conversation, controls=Controls(limit=RANKING_LIMIT, threshold=-1.0))
-        found = await self.ranking.search(conversation, Scope(user), now)
-        if isinstance(found, str):
-            raise RuntimeError("the gate has a say in the ranking")
-        return _hits(found)
+        return _hits(await self.ranking.search(Question(conversation, Scope(user), now)))
 
     async def remember(self, user: str, memory_id: str, text: str, *, at: float) -> None:
         """Put a memory straight into the store, as if it had been learnt at that time."""
@@ -157,8 +163,9 @@ async def semmem(
     embedder = PrefetchedEmbedder(model or _embedder(settings), cache=cache)
     store, journal = InProcessStore(), SqlJournal(folder / "journal.db")
     tasks = Tasks()
-    models = assembly.models(settings, Metrics())
-    backends = assembly.Backends(assembly.hot_memories(settings, store, tasks.spawn), embedder, journal, models)
+    models = backend_parts.models(settings, Metrics())
+    memories = backend_parts.hot_memories(settings, store, tasks.spawn, asyncio.to_thread)
+    backends = Backends(memories, embedder, journal, models)
     for part in (embedder, store, journal):
         await part.open()
     try:
@@ -168,7 +175,7 @@ async def semmem(
             journal,
             recall=_recall(settings, backends),
             ranking=_recall(uncut(settings), backends),
-            learning=assembly.learning(settings, backends),
+            learning=learning(settings, backends),
             may_fail=bool(models),
             query_chars_max=settings.limits.query_chars_max,
             reading=lambda other: _recall(
@@ -198,9 +205,9 @@ def uncut(settings: Settings) -> Settings:
     return settings.model_copy(update={"signals": signals, "memory": memory})
 
 
-def _recall(settings: Settings, backends: assembly.Backends) -> Recall:
+def _recall(settings: Settings, backends: Backends) -> Recall:
     """As an exchange is given it: whatever it is made of, nothing is left out here."""
-    return assembly.recall(settings, backends)
+    return request.recall(settings, backends)
 
 
 def _embedder(settings: Settings) -> Embedder:
@@ -211,5 +218,8 @@ def _embedder(settings: Settings) -> Embedder:
     )
 
 
-def _hits(found: Recalled | None) -> list[Hit]:
-    return [] if found is None else list(found.hits)
+def _hits(found: Recalled) -> list[Hit]:
+    """Raises RuntimeError where the search went another way than the one that is measured."""
+    if found.outcome not in (Outcome.INJECTED, Outcome.NO_HITS):
+        raise RuntimeError(f"a search ended with {found.outcome}")
+    return list(found.hits)

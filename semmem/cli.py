@@ -28,8 +28,12 @@ class NoUser(Exception):
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; its exit status: 0 done, 1 failed, 2 the configuration or the arguments are wrong."""
-    arguments = _parser().parse_args(argv)
-    command: str = arguments.command
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    command: str | None = arguments.command
+    if command is None:
+        parser.print_help(sys.stderr)
+        return EXIT_BAD_CONFIG
     if command == "serve":
         return _serve(arguments.config)
     if command == "check":
@@ -38,9 +42,11 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="semmem", description="Long-term memory per user, beside Envoy.")
+    parser = argparse.ArgumentParser(
+        prog="semmem", description="Long-term memory per user, beside Envoy.", epilog=_first_steps()
+    )
     parser.add_argument("--version", action="version", version=f"semmem {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     serve = commands.add_parser("serve", help="run the sidecar until SIGTERM")
     serve.add_argument("--config", type=Path, default=None, help="config.yaml; without it every default applies")
     checked = commands.add_parser("check", help="say what is wrong with a configuration; exit status 2 if anything is")
@@ -74,6 +80,16 @@ def _add_whose(command: argparse.ArgumentParser) -> None:
     command.add_argument("--api", default=None, help="its API's URL, when that is not where the configuration says")
 
 
+def _first_steps() -> str:
+    settings = Settings()
+    at = settings.listeners
+    return (
+        f"Without a configuration, `semmem serve` listens on {at.grpc.address} for Envoy, {at.api.address} (management"
+        f" API) and {at.health.address} (health, metrics), and keeps everything in {settings.data_dir}."
+        " docs/configuration.md lists every key."
+    )
+
+
 def _check(path: Path, *, here: bool) -> int:
     problems = check(path, os.environ, here=here)
     for problem in problems:
@@ -105,21 +121,21 @@ def _user_of(variable: str, settings: Settings) -> str:
 
 
 def _memories(url: str, token: str, user: str, arguments: argparse.Namespace) -> int:
-    from semmem.management.memories_command import show
+    from semmem.management.commands import memories
 
-    return show(url, token, user, limit=arguments.limit)
+    return memories(url, token, user, limit=arguments.limit)
 
 
 def _preview(url: str, token: str, user: str, arguments: argparse.Namespace) -> int:
-    from semmem.management.preview_command import show
+    from semmem.management.commands import preview
 
     asked = {"query": arguments.question, "user_id": user}
     asked |= {name: value for name in ("strategy", "limit") if (value := getattr(arguments, name)) is not None}
-    return show(url, token, asked)
+    return preview(url, token, asked)
 
 
 def _forget(url: str, token: str, user: str, arguments: argparse.Namespace) -> int:
-    from semmem.management.forget_command import forget
+    from semmem.management.commands import forget
 
     asked = {"user_id": user} | ({"project_id": arguments.project} if arguments.project else {})
     asked |= {"purge": "true"} if arguments.purge else {}
@@ -136,10 +152,18 @@ def _serve(path: Path | None) -> int:
             for problem in problems:
                 logging.getLogger("semmem").critical("the configuration: %s", problem)
             return EXIT_BAD_CONFIG
+        logging.getLogger("semmem").info(
+            "semmem %s starts with %s; its data is in %s; loading takes ten seconds or more",
+            __version__,
+            path or "the defaults, because no --config names a file",
+            Path(settings.data_dir).resolve(),
+        )
         return _run(settings, say)
 
 
 def _run(settings: Settings, say: Callable[[str], None]) -> int:
+    # Children are started by exec alone; gRPC's care for forks would print a line about each of them.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
         import uvloop  # a faster event loop where it exists; nothing depends on it
 

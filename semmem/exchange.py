@@ -1,6 +1,6 @@
 """One HTTP exchange, from top to bottom. The order of the steps lives here, and nothing else.
 
-    request:   parse -> permit -> heed earlier filters -> identify -> journal the turns -> decide -> search -> inject
+    request:   read -> who asks, what is allowed -> journal the turns -> decide -> search -> inject
     response:  read -> journal the answer
 
 Every way out of the request phase is one Outcome word: the metric's label, the access log's field, the test's
@@ -11,31 +11,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
 
 from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
-from semmem.dialects.reading import ReadingLimits, TooMany, read
-from semmem.memory import Answer, Conversation, Scope, Turn, TurnEnding
-from semmem.ports.errors import EmbedderError, StoreError, StoreTimeout
-from semmem.ports.names import usable
+from semmem.dialects.parsing import ParseLimits, TooMany, parse
+from semmem.memory import Answer, Conversation, TurnEnding
+from semmem.ports.errors import StoreError, StoreTimeout
+from semmem.request.asker import AskerRules, read_asker
+from semmem.request.body_work import BodyWork
+from semmem.request.deadline import Deadline, ExtendDeadline, no_extension
 from semmem.request.head import RequestHead
-from semmem.request.identity import IdentityRules, identify
 from semmem.request.limits import ExchangeLimits
 from semmem.request.outcome import Outcome
-from semmem.request.permission import Permission, PermissionRules, permission
-from semmem.request.verdicts import NO_SOURCES, VerdictRules, Verdicts, verdicts
-from semmem.retrieval.context import strip_block
-from semmem.retrieval.injection_cache import Block, InjectionCache, block_of, goes_on, loop_of
-from semmem.retrieval.recall import COLD_DENSE, ExtendDeadline, Recall, Recalled, no_extension
+from semmem.request.question import Question
+from semmem.retrieval.block import Block
+from semmem.retrieval.context import without_blocks
+from semmem.retrieval.injection_cache import InjectionCache, goes_on, loop_of
+from semmem.retrieval.recall import Recall, Recalled
 from semmem.turns.encodings import decoder_for
 from semmem.turns.observation import Observation, Ticket
-from semmem.turns.recorder import TurnJournal, Turns
-from semmem.turns.recovery import Recovery
-from semmem.turns.sessions import Answered, Sessions
+from semmem.turns.recorder import CurrentTurn, TurnRecorder
 
-T = TypeVar("T")
+REWRITING_S = 0.05
+"""A large body that has its memories late, because a model was asked, has at least so long to be rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,79 +49,55 @@ class RequestResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Phase:
-    """When the request phase ends, in the loop's time, and whom to tell that it ends later."""
+class _Request:
+    """A request as it was read: ``said`` is its conversation without what semmem added to it somewhere before."""
 
-    deadline: float
-    extend_deadline: ExtendDeadline
-
-
-REWRITING_S = 0.05
-"""A large body that has its memories late, because a model was asked, has at least so long to be rewritten."""
-
-
-class Offload(Protocol):
-    """Does work that would hold up the event loop beside it."""
-
-    async def __call__(self, work: Callable[[], T], /) -> T: ...
+    head: RequestHead
+    dialect: Dialect
+    parsed: ParsedRequest
+    said: Conversation
+    body_bytes: int
+    deadline: Deadline
 
 
-LARGE_BODY_BYTES = 1024 * 1024
-"""Bodies above this wait for each other only: a chat of a hundred kilobytes does not wait behind them."""
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """How a request goes on: its outcome, the ticket for its answer, and what is put into it."""
 
-
-def by_length(body_bytes: int, usual: Offload, long: Offload | None) -> Offload:
-    """Who does the work on a body of this length."""
-    return usual if long is None or body_bytes <= LARGE_BODY_BYTES else long
+    outcome: Outcome
+    ticket: Ticket | None = None
+    block: Block | None = None
 
 
 class Exchange:
     """The steps of every exchange; holds no state of any one of them.
 
-    ``aside`` reads and rewrites large bodies, ``offload_large`` those above LARGE_BODY_BYTES.
-    ``on_recalled`` is told whose memories were put into a prompt, which, and when; it must neither wait nor raise.
+    ``note_uses`` is told whose memories were put into a prompt, which, and when; it must neither wait nor raise.
     ``after`` gives a time after the user's last erasure, where the clock was set back.
     """
 
     def __init__(
         self,
         *,
-        identity: IdentityRules,
-        permissions: PermissionRules,
-        sessions: Sessions,
+        askers: AskerRules,
+        turns: TurnRecorder,
         recall: Recall,
-        journal: TurnJournal,
         limits: ExchangeLimits,
         clock: Callable[[], float],
-        capture: str = "observe",
-        upstream: VerdictRules = NO_SOURCES,
         blocks: InjectionCache | None = None,
-        recovery: Recovery | None = None,
-        offload: Offload = asyncio.to_thread,
-        offload_large: Offload | None = None,
-        on_recalled: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
+        work: BodyWork | None = None,
+        note_uses: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
         after: Callable[[str, float], float] = lambda _user, now: now,
     ) -> None:
-        self._identity = identity
-        self._permissions = permissions
-        self._sessions = sessions
+        self._askers = askers
+        self._turns = turns
         self._recall = recall
-        self._journal = journal
         self._limits = limits
         self._clock = clock
-        self._turns = Turns(
-            sessions,
-            journal,
-            recovery or Recovery(),
-            capture=capture,
-            turn_chars_max=limits.turn_chars_max,
-            answer_bytes_max=limits.answer_bytes_max,
-        )
-        self._upstream = upstream
         self._blocks = InjectionCache(entries_max=0, ttl_s=0.0) if blocks is None else blocks
-        self._offload, self._offload_large = offload, offload_large
-        self._on_recalled = on_recalled
-        self._said_after = after
+        self._work = work or BodyWork()
+        self._note_uses = note_uses
+        self._after = after
 
     # --- request -----------------------------------------------------------------------------------------------------
 
@@ -148,9 +123,11 @@ class Exchange:
             return RequestResult(Outcome.OTHER_PATH)
         if len(body) > self._limits.request_body_bytes_max:
             return RequestResult(Outcome.OVERSIZE)
-        phase = _Phase(asyncio.get_running_loop().time() + self._limits.phase_s, extend_deadline)
+        deadline = Deadline(asyncio.get_running_loop().time() + self._limits.phase_s, extend_deadline)
+        reading = partial(_read, head, dialect, body, deadline, self._limits.reading)
         try:
-            return await self._understood(head, dialect, body, phase)
+            request = await self._work.do(len(body), reading, until=deadline.at)
+            return await self._rewrite(request, await self._journal_and_recall(request))
         except Malformed:
             return RequestResult(Outcome.MALFORMED)
         except TooMany:
@@ -158,127 +135,72 @@ class Exchange:
         except TimeoutError:
             return RequestResult(Outcome.TIMEOUT)
 
-    async def _understood(self, head: RequestHead, dialect: Dialect, body: bytes, phase: _Phase) -> RequestResult:
-        """Raises Malformed, TooMany and TimeoutError."""
-        reading = partial(_read, dialect, body, self._limits.reading)
-        parsed, said = await self._timely(len(body), reading, phase.deadline)
-
-        async def passed(outcome: Outcome, ticket: Ticket | None = None, block: Block | None = None) -> RequestResult:
-            rewriting = partial(parsed.rewrite, None if block is None else block.injection)
-            until = max(phase.deadline, asyncio.get_running_loop().time() + REWRITING_S)
-            try:
-                rewritten = await self._timely(len(body), rewriting, until)
-            except TimeoutError:
-                return RequestResult(Outcome.TIMEOUT, None, ticket)
-            if block is None:
-                return RequestResult(outcome, rewritten, ticket)
-            return RequestResult(outcome, rewritten, ticket, len(block.memories), block.tokens)
-
-        allowed = permission(self._permissions, head, parsed.conversation.controls)
-        if not (allowed.read or allowed.store):
-            await self._declined(head, said)
-            return await passed(Outcome.OPTED_OUT)
-        found = verdicts(self._upstream, head)
-        if found.blocked or found.pii:
-            await self._declined(head, said)
-            return await passed(Outcome.BLOCKED if found.blocked else Outcome.PII)
-        scope = identify(self._identity, head, parsed.conversation.controls)
-        if scope is None:
-            await self._declined(head, said)
-            return await passed(Outcome.ANONYMOUS)
-
-        turn = await self._turn(head, said, scope)
-        ticket = await self._journalled(turn, said, scope, dialect.name) if allowed.store else None
-        if not allowed.store:
-            await self._declined(head, said)
-        outcome, block = await self._remember(parsed, scope, turn, allowed, found, phase)
-        return await passed(outcome, ticket, block)
-
-    async def _timely(self, body_bytes: int, work: Callable[[], T], deadline: float) -> T:
-        """Beside the event loop where the body is large. Raises TimeoutError: what was begun then ends unheard."""
-        if body_bytes <= self._limits.inline_body_bytes_max:
-            return work()
-        async with asyncio.timeout_at(deadline):
-            return await by_length(body_bytes, self._offload, self._offload_large)(work)
-
-    async def _turn(self, head: RequestHead, said: Conversation, scope: Scope) -> Turn | Answered | None:
-        """The turn that the request's own words begin or belong to; without any, the one it goes on from."""
-        now = self._said_after(scope.user, self._clock())
-        return await self._turns.current(said, scope, now, usable(head.header("x-request-id")) or "")
-
-    async def _journalled(
-        self, turn: Turn | Answered | None, said: Conversation, scope: Scope, dialect: str
-    ) -> Ticket | None:
-        return None if turn is None else await self._turns.record(turn, said, scope, dialect)
-
-    async def _declined(self, head: RequestHead, said: Conversation) -> None:
-        """What is not to be stored now is not learnt from the history of a later request either."""
-        scope = identify(self._identity, head, said.controls)
-        await self._turns.decline(scope, said, self._clock())
-
-    async def _remember(
-        self,
-        parsed: ParsedRequest,
-        scope: Scope,
-        turn: Turn | Answered | None,
-        allowed: Permission,
-        upstream: Verdicts,
-        phase: _Phase,
-    ) -> tuple[Outcome, Block | None]:
-        conversation = parsed.conversation
-        if not allowed.read:
-            return Outcome.WRITE_ONLY, None
-        if self._recall.has_shown(conversation, scope.user):
-            return Outcome.ALREADY_INJECTED, None
-        if turn is None:
-            outcome, recalled = await self._search(conversation, scope, upstream, phase)
-            return outcome, block_of(recalled, parsed.placed)
-        session = turn.scope.session if isinstance(turn, Turn) else turn.session
-        resent = isinstance(turn, Turn)  # the turn's own words are in this request too
-        loop = loop_of(scope, turn.id if isinstance(turn, Turn) else turn.turn_id, conversation)
-        if goes_on(conversation) and (block := self._blocks.get(loop, now=self._clock())) is not None:
-            has_it = not resent and parsed.keeps(block.injection)
-            return (Outcome.ALREADY_INJECTED, None) if has_it else (Outcome.REPEATED, block)
-        mark = self._blocks.mark()
-        outcome, recalled = await self._search(conversation, replace(scope, session=session), upstream, phase)
-        self._blocks.put(loop, block := block_of(recalled, parsed.placed), mark=mark, now=self._clock())
-        return outcome, block
-
-    async def _search(
-        self, conversation: Conversation, scope: Scope, upstream: Verdicts, phase: _Phase
-    ) -> tuple[Outcome, Recalled | None]:
-        reason = self._recall.skips(conversation, fact=upstream.fact, tool=upstream.tool)
-        if reason is not None:
-            return Outcome(reason), None
+    async def _journal_and_recall(self, request: _Request) -> _Decision:
+        """Both as far as they are allowed."""
+        asker = read_asker(self._askers, request.head, request.parsed.conversation.controls)
         now = self._clock()
+        refusal = asker.refusal
+        if asker.scope is None or refusal is not None:
+            await self._turns.decline(asker.scope, request.said, now)
+            return _Decision(refusal or Outcome.ANONYMOUS)
+        said_at = self._after(asker.scope.user, now)
+        turn = await self._turns.current(request.said, asker.scope, said_at, asker.request_id)
+        ticket = None
+        if asker.allowed.store:
+            ticket = await self._turns.record(turn, request.said, request.dialect.name)
+        else:
+            await self._turns.decline(asker.scope, request.said, now)
+        question = Question(
+            request.parsed.conversation, turn.scope, now, asker.allowed, asker.verdicts, request.deadline
+        )
+        recalled = await self._recall_once(question, turn, request.parsed)
+        return _Decision(recalled.outcome, ticket, recalled.block)
+
+    async def _recall_once(self, question: Question, turn: CurrentTurn, parsed: ParsedRequest) -> Recalled:
+        """What the prompt is given: nothing twice, and in a tool loop the same again."""
+        if not question.allowed.read:
+            return Recalled(Outcome.WRITE_ONLY)
+        if self._recall.has_shown(question):
+            return Recalled(Outcome.ALREADY_INJECTED)
+        if turn.id is None:
+            return (await self._search(question)).placed(parsed.placed)
+        loop = loop_of(turn.scope, turn.id, question.conversation)
+        if goes_on(question.conversation) and (block := self._blocks.get(loop, now=question.now)) is not None:
+            has_it = turn.opened is None and parsed.keeps(block.injection)
+            return Recalled(Outcome.ALREADY_INJECTED) if has_it else Recalled(Outcome.REPEATED, block)
+        mark = self._blocks.mark()
+        recalled = (await self._search(question)).placed(parsed.placed)
+        self._blocks.put(loop, recalled.block, mark=mark, now=question.now)
+        return recalled
+
+    async def _search(self, question: Question) -> Recalled:
+        """What the search finds. Whatever fails costs the memories and not the request."""
+        if (reason := self._recall.skips(question)) is not None:
+            return Recalled(reason)
         try:
-            async with asyncio.timeout_at(phase.deadline) as timeout:
-
-                async def extend(extra_s: float) -> None:
-                    timeout.reschedule(phase.deadline + extra_s)
-                    await phase.extend_deadline(extra_s)
-
-                try:
-                    recalled = await self._recall.search(
-                        conversation, scope, now, fact=upstream.fact, extend_deadline=extend
-                    )
-                    if isinstance(recalled, str):
-                        return Outcome(recalled), None
-                    found = Outcome.INJECTED
-                except EmbedderError:
-                    recalled = await self._recall.without_vector(conversation, scope, now)
-                    found = Outcome.DEGRADED
+            async with question.deadline.limit():
+                recalled = await self._recall.search(question)
         except StoreTimeout:
-            return Outcome.STORE_TIMEOUT, None
+            return Recalled(Outcome.STORE_TIMEOUT)
         except StoreError:
-            return Outcome.STORE_DOWN, None
+            return Recalled(Outcome.STORE_DOWN)
         except TimeoutError:
-            return Outcome.TIMEOUT, None
-        if recalled is None:
-            return (Outcome.NO_HITS if found is Outcome.INJECTED else Outcome.EMBEDDER_DOWN), None
-        self._on_recalled(scope.user, [hit.memory.id for hit in recalled.hits], now)
-        cold = found is Outcome.INJECTED and recalled.path == COLD_DENSE
-        return (Outcome.COLD_DENSE if cold else found), recalled
+            return Recalled(Outcome.TIMEOUT)
+        if recalled.block is not None:
+            self._note_uses(question.scope.user, recalled.block.memories, question.now)
+        return recalled
+
+    async def _rewrite(self, request: _Request, decision: _Decision) -> RequestResult:
+        """The request without semmem's own members and with the memories in it."""
+        block, ticket = decision.block, decision.ticket
+        rewriting = partial(request.parsed.rewrite, None if block is None else block.injection)
+        try:
+            body = await self._work.do(request.body_bytes, rewriting, until=request.deadline.at_least(REWRITING_S))
+        except TimeoutError:
+            return RequestResult(Outcome.TIMEOUT, None, ticket)
+        if block is None:
+            return RequestResult(decision.outcome, body, ticket)
+        return RequestResult(decision.outcome, body, ticket, len(block.memories), block.tokens)
 
     # --- response ----------------------------------------------------------------------------------------------------
 
@@ -299,16 +221,7 @@ class Exchange:
         self._turns.close(ticket, ending, answer, self._clock())
 
 
-def _read(dialect: Dialect, body: bytes, limits: ReadingLimits) -> tuple[ParsedRequest, Conversation]:
-    """The request, and what was said in it. Raises Malformed and TooMany."""
-    parsed = read(dialect, body, limits)
-    return parsed, _without_blocks(parsed.conversation)
-
-
-def _without_blocks(conversation: Conversation) -> Conversation:
-    """What was said, without what semmem added to it somewhere before: a message that was nothing else goes."""
-    said = [(message, strip_block(message.text)) for message in conversation.messages]
-    if all(text == message.text for message, text in said):
-        return conversation
-    left = (replace(message, text=text) for message, text in said if text or not message.text)
-    return replace(conversation, messages=tuple(left))
+def _read(head: RequestHead, dialect: Dialect, body: bytes, deadline: Deadline, limits: ParseLimits) -> _Request:
+    """Raises Malformed and TooMany."""
+    parsed = parse(dialect, body, limits)
+    return _Request(head, dialect, parsed, without_blocks(parsed.conversation), len(body), deadline)

@@ -4,6 +4,10 @@ A dialect reads a request into a Conversation, splices memory into the request's
 SSE, split anywhere) back into text. It knows nothing of users, signals, search or config, and no other package may
 say what a request's members are called. Adding an API is one file, one row in DIALECTS and one sample in the
 contract suite.
+
+``chat``, ``messages`` and ``responses`` are the APIs. What they share stands by phase in ``request`` (reading one),
+``inject`` (rewriting it) and ``answer``; ``json_splice`` and ``sse`` know the formats, ``parsing`` and ``json_size``
+how much is parsed.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ A dialect adds a subclass of AnswerBuilder, which knows the members of its API's
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import msgspec
 
@@ -111,10 +111,11 @@ class AnswerBuilder(ABC):
 
     def decoded(self, decoder: msgspec.json.Decoder[T], name: str, data: str) -> T | None:
         """An event's data. None when it cannot be read, which before the answer's finish is a hole in its text."""
-        value = readable(decoder, data.encode())
-        if value is None:
+        try:
+            return decode_repaired(decoder, data.encode())[0]
+        except UNREADABLE:
             self.lost |= self.finish_reason is None or name == "error"
-        return value
+            return None
 
     def count(self, usage: Usage | None) -> None:
         """Counts are running totals, and an event says only those that changed."""
@@ -181,9 +182,10 @@ class _EventStreamReader:
         return self._answer.answer()
 
     def _read(self, events: list[tuple[str, str]]) -> None:
+        answer = self._answer
         for name, data in events:
-            if not self._answer.ended and (stripped := data.strip()):
-                self._answer.read_event(name, stripped)
+            if not answer.ended and (stripped := data.strip()):
+                answer.read_event(name, stripped)
 
 
 def readable(decoder: msgspec.json.Decoder[T], text: bytes) -> T | None:
@@ -192,8 +194,3 @@ def readable(decoder: msgspec.json.Decoder[T], text: bytes) -> T | None:
         return decode_repaired(decoder, text)[0]
     except UNREADABLE:
         return None
-
-
-def text_or_none(value: Any) -> str | None:
-    """A name that an API gave, or None for anything else."""
-    return value if isinstance(value, str) and value else None

@@ -8,47 +8,33 @@ is complete only when its proper end was seen and nothing on the way was lost.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from semmem.dialects import AnswerReader, Malformed
 from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for
-from semmem.dialects.json_splice import (
-    UNREADABLE,
-    Edit,
-    JsonObject,
-    cut_members,
-    insert_element,
-    read_object,
-    reason,
-    splice,
+from semmem.dialects.inject import SplicedRequest, merge_into_message, message_json
+from semmem.dialects.json_splice import Edit, JsonObject, insert_element, read_object
+from semmem.dialects.request import (
+    OTHER_ROLE,
+    ROLES,
+    SYSTEM_ROLES,
+    Content,
+    conversation_of,
+    decoded,
+    name_of,
+    object_of,
+    text_of,
 )
-from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, controls, field_of, model_of, name_of, object_of
-from semmem.dialects.text_merge import merge_into_message, string_token
-from semmem.memory import Conversation, Injection, Message, Role
+from semmem.memory import Conversation, Injection, Message
 
-_TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 _TOOL_ROLES = ("tool", "function")
-_SYSTEM_ROLES = ("system", "developer")
-_ROLES = {
-    "system": Role.SYSTEM,
-    "developer": Role.SYSTEM,
-    "user": Role.USER,
-    "assistant": Role.ASSISTANT,
-}
-_OTHER = Role.TOOL  # whoever that is, it is not the user
-
-
-class _Part(msgspec.Struct, gc=False):
-    type: str = ""
-    text: Any = None  # a string in a text part; what other parts call text is theirs
 
 
 class _ChatMessage(msgspec.Struct):
     role: str = ""
-    content: str | list[_Part | str] | None = None
+    content: Content = None
 
 
 _messages = msgspec.json.Decoder(list[_ChatMessage])
@@ -62,15 +48,13 @@ class ChatCompletions:
     def parse(self, body: bytes) -> ChatRequest:
         """Raises Malformed."""
         source = read_object(body)
-        top = {name: member.value for name, member in source.members.items()}
+        top = source.values()
         messages = _read_messages(top.get("messages"))
         roles = [message.role for message in messages]
-        conversation = Conversation(
-            messages=tuple([Message(_ROLES.get(m.role, _OTHER), _text(m.content, "\n")) for m in messages]),
-            model=model_of(top),
-            stream=field_of(top, "stream", BOOLEAN) or False,
+        conversation = conversation_of(
+            top,
+            [Message(ROLES.get(m.role, OTHER_ROLE), text_of(m.content)) for m in messages],
             tool_turn=_awaits_tool_result(roles) or _names_a_tool(top),
-            controls=controls(top),
         )
         return ChatRequest(source, roles, conversation)
 
@@ -78,46 +62,29 @@ class ChatCompletions:
         return reader_for(content_type, ChatAnswer(answer_bytes_max), body_bytes_max=body_bytes_max)
 
 
-class ChatRequest:
-    """One request: what it says, and the bytes it came in."""
+class ChatRequest(SplicedRequest):
+    """One request.
 
-    __slots__ = ("_roles", "_source", "conversation")
+    Position ``system``: at the end of the first system or developer message, which is given back as the kind of
+    content it was; as the user at the beginning of the user's last message. Many templates refuse a message more: one
+    of its own, at the front, is there only where there is none to put it in. The other positions make it one more
+    message always.
+    """
+
+    __slots__ = ("_roles",)
 
     def __init__(self, source: JsonObject, roles: Sequence[str], conversation: Conversation) -> None:
-        self._source = source
+        super().__init__(source, conversation)
         self._roles = roles
-        self.conversation = conversation
 
-    def rewrite(self, injection: Injection | None) -> bytes | None:
-        """The body without ``memory_config`` and ``memory_context``, and with the injection.
-
-        Position ``system``: at the end of the first system or developer message, which is given back as the kind of
-        content it was; as the user at the beginning of the user's last message. Many templates refuse a message more:
-        one of its own, at the front, is there only where there is none to put it in. The other positions make it one
-        more message always.
-
-        None when that changes nothing. Raises ValueError for a position that does not exist.
-        """
-        edits = cut_members(self._source, OWN_MEMBERS)
-        if injection is not None:
-            edits += self._added(injection)
-        return splice(self._source.body, edits) if edits else None
-
-    def placed(self, injection: Injection) -> Injection:
-        """As it is: what a position means does not change while a loop goes on."""
-        return injection
-
-    def keeps(self, injection: Injection) -> bool:
-        """Never: this API keeps nothing from one request to the next."""
-        return False
-
-    def _added(self, injection: Injection) -> list[Edit]:
+    def _edits(self, injection: Injection) -> list[Edit]:
         messages, as_user = self._source.members["messages"], injection.role == "user"
         host = _host(self._roles, as_user=as_user) if injection.position == "system" else None
-        if host is not None:
-            with suppress(Malformed):  # it names its content twice: left alone
-                return merge_into_message(self._source, messages, host, injection.text, part="text", behind=not as_user)
-        return [insert_element(messages, _index(self._roles, injection.position), _message_json(injection))]
+        if host is not None and (
+            merged := merge_into_message(self._source, messages, host, injection.text, part="text", behind=not as_user)
+        ):
+            return merged
+        return [insert_element(messages, _index(self._roles, injection.position), message_json(injection))]
 
 
 # --- reading a request -----------------------------------------------------------------------------------------------
@@ -126,25 +93,10 @@ class ChatRequest:
 def _read_messages(raw: bytes | None) -> list[_ChatMessage]:
     if raw is None:
         raise Malformed("messages: missing")
-    try:
-        messages = _messages.decode(raw)
-    except UNREADABLE as error:
-        why, _, place = reason(error).partition(" - at `$")
-        raise Malformed(f"messages{place.rstrip('`')}: {why}") from None
+    messages = decoded(_messages, raw, "messages")
     if not messages:
         raise Malformed("messages: empty")
     return messages
-
-
-def _text(content: str | list[_Part | str] | None, joiner: str) -> str:
-    if content is None or isinstance(content, str):
-        return content or ""
-    texts = (part if isinstance(part, str) else part.text for part in content if _is_text(part))
-    return joiner.join(texts)
-
-
-def _is_text(part: _Part | str) -> bool:
-    return isinstance(part, str) or (part.type in _TEXT_PARTS and isinstance(part.text, str))
 
 
 def _awaits_tool_result(roles: Sequence[str]) -> bool:
@@ -164,15 +116,11 @@ def _names_a_tool(top: Mapping[str, bytes]) -> bool:
 # --- rewriting it ----------------------------------------------------------------------------------------------------
 
 
-def _message_json(injection: Injection) -> bytes:
-    return b'{"role":' + string_token(injection.role) + b',"content":' + string_token(injection.text) + b"}"
-
-
 def _host(roles: Sequence[str], *, as_user: bool) -> int | None:
     """The message that takes the injection in."""
     if as_user:
         return max((index for index, role in enumerate(roles) if role == "user"), default=None)
-    return next((index for index, role in enumerate(roles) if role in _SYSTEM_ROLES), None)
+    return next((index for index, role in enumerate(roles) if role in SYSTEM_ROLES), None)
 
 
 def _index(roles: Sequence[str], position: str) -> int:
@@ -181,14 +129,12 @@ def _index(roles: Sequence[str], position: str) -> int:
             return 0
         case "after_system":
             return _after_system(roles)
-        case "before_last_user":
-            return _before_last_user(roles)
         case _:
-            raise ValueError(f"no such position: {position!r}")
+            return _before_last_user(roles)
 
 
 def _after_system(roles: Sequence[str]) -> int:
-    return next((index for index, role in enumerate(roles) if role not in _SYSTEM_ROLES), len(roles))
+    return next((index for index, role in enumerate(roles) if role not in SYSTEM_ROLES), len(roles))
 
 
 def _before_last_user(roles: Sequence[str]) -> int:
@@ -206,7 +152,7 @@ def _before_last_user(roles: Sequence[str]) -> int:
 
 
 class _ChatContent(msgspec.Struct):
-    content: str | list[_Part | str] | None = None
+    content: Content = None
 
 
 class _Choice(msgspec.Struct):
@@ -270,4 +216,4 @@ class ChatAnswer(AnswerBuilder):
 
     def _append(self, said: _ChatContent | None, joiner: str) -> None:
         if said is not None:
-            self.tail.append(_text(said.content, joiner))
+            self.tail.append(text_of(said.content, joiner))

@@ -38,7 +38,7 @@ _elements = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class Member(msgspec.Struct, frozen=True, gc=False):
-    """One member of the top-level object: from its name's opening quote to its value's last byte."""
+    """One member of an object: from its name's opening quote to its value's last byte."""
 
     start: int
     value_start: int
@@ -57,10 +57,15 @@ class Edit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JsonObject:
-    """A body that is one JSON object, and where its members stand, in order, by their decoded names."""
+    """An object in a body, from ``start`` on, and where its members stand, in order, by their decoded names."""
 
     body: bytes
     members: Mapping[str, Member]
+    start: int = 0
+
+    def values(self) -> dict[str, bytes]:
+        """The bytes of each member's value."""
+        return {name: member.value for name, member in self.members.items()}
 
 
 def decode_repaired(decoder: msgspec.json.Decoder[T], text: bytes) -> tuple[T, bytes]:
@@ -103,13 +108,14 @@ def _is_escaped(text: bytes, at: int) -> bool:
 
 
 def read_object(body: bytes) -> JsonObject:
-    """Find the top-level members. Raises Malformed (not UTF-8, not JSON, not an object, a name twice, too deep)."""
+    """A body that is one object. Raises Malformed (not UTF-8, not JSON, not an object, a name twice, too deep)."""
     _check_utf8(body)
-    try:
-        values, text = decode_repaired(_members, body)
-    except UNREADABLE as error:
-        raise Malformed(f"body: {reason(error)}") from None
-    return JsonObject(body, _walk(text, values))
+    return _object(body, 0, len(body))
+
+
+def read_element(source: JsonObject, array: Member, index: int) -> JsonObject:
+    """The object at ``index`` of an array in the source. Raises Malformed (not an object, a name twice), IndexError."""
+    return _object(source.body, *read_elements(array)[index])
 
 
 def read_elements(array: Member) -> list[tuple[int, int]]:
@@ -159,7 +165,7 @@ def insert_member(source: JsonObject, name: str, value: bytes, *, cutting: Colle
     if name in kept:
         raise ValueError(f"the object has a member {name!r}")
     ends = [member.end for member in source.members.values()]
-    at = ends[-1] if ends else source.body.index(b"{") + 1
+    at = ends[-1] if ends else source.body.index(b"{", source.start) + 1
     return Edit(at, at, (b"," if kept else b"") + msgspec.json.encode(name) + b":" + value)
 
 
@@ -203,7 +209,16 @@ def _check_utf8(body: bytes) -> None:
         raise Malformed(f"body: not UTF-8 (byte {error.start})") from None
 
 
-def _walk(text: bytes, values: Mapping[str, msgspec.Raw]) -> dict[str, Member]:
+def _object(body: bytes, start: int, end: int) -> JsonObject:
+    try:
+        values, text = decode_repaired(_members, body[start:end])
+    except UNREADABLE as error:
+        raise Malformed(f"body: {reason(error)}") from None
+    return JsonObject(body, _walk(text, values, start), start)
+
+
+def _walk(text: bytes, values: Mapping[str, msgspec.Raw], start: int) -> dict[str, Member]:
+    """``start``: where the text stands in the body."""
     members, position = {}, 0
     for name, raw in values.items():
         gap = _BEFORE_VALUE.match(text, position)
@@ -211,7 +226,7 @@ def _walk(text: bytes, values: Mapping[str, msgspec.Raw]) -> dict[str, Member]:
         if gap is None or not text.startswith(value, gap.end()):
             raise Malformed("body: a member is named twice")
         position = gap.end() + len(value)
-        members[name] = Member(gap.start(1), gap.end(), position, value)
+        members[name] = Member(start + gap.start(1), start + gap.end(), start + position, value)
     if _OBJECT_END.match(text, position) is None:
         raise Malformed("body: a member is named twice")
     return members

@@ -9,37 +9,25 @@ was seen and nothing on the way was lost.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from semmem.dialects import AnswerReader, Malformed
-from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for, text_or_none
-from semmem.dialects.json_splice import (
-    UNREADABLE,
-    Edit,
-    JsonObject,
-    Member,
-    cut_members,
-    insert_element,
-    insert_member,
-    read_elements,
-    read_object,
-    reason,
-    splice,
+from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for
+from semmem.dialects.inject import SplicedRequest, add_part, merge_behind, merge_into_message, string_token
+from semmem.dialects.json_splice import UNREADABLE, Edit, JsonObject, insert_member, read_element, read_object
+from semmem.dialects.request import (
+    OTHER_ROLE,
+    ROLES,
+    SYSTEM_ROLES,
+    conversation_of,
+    decoded,
+    name_of,
+    object_of,
 )
-from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, STRING, controls, field_of, model_of, name_of, object_of
-from semmem.dialects.text_merge import merge_behind, merge_into_message, string_token
 from semmem.memory import Conversation, Injection, Message, Role
-
-T = TypeVar("T")
-
-_ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
-_OTHER = Role.TOOL  # whoever that is, it is not the user
-_POSITIONS = ("system", "first", "after_system", "before_last_user")
-_SYSTEM_ROLES = ("system", "developer")
 
 
 class _Block(msgspec.Struct):
@@ -90,125 +78,92 @@ class AnthropicMessages:
     def parse(self, body: bytes) -> MessagesRequest:
         """Raises Malformed."""
         source = read_object(body)
-        top = {name: member.value for name, member in source.members.items()}
-        messages = _decoded(_messages, top.get("messages"), "messages")
+        top = source.values()
+        messages = decoded(_messages, top.get("messages", b"[]"), "messages")
         if not messages:
-            raise Malformed(f"messages: {'missing' if messages is None else 'empty'}")
-        system = _decoded(_content, top.get("system"), "system")
+            raise Malformed(f"messages: {'empty' if 'messages' in top else 'missing'}")
+        system = decoded(_content, top.get("system", b"null"), "system")
         instructions = () if system is None else (Message(Role.SYSTEM, _text(system)),)
-        conversation = Conversation(
-            messages=(*instructions, *[said for message in messages for said in _said(message)]),
-            model=model_of(top),
-            stream=field_of(top, "stream", BOOLEAN) or False,
+        conversation = conversation_of(
+            top,
+            (*instructions, *[said for message in messages for said in _said(message)]),
             tool_turn=_awaits_tool_result(messages) or name_of(object_of(top, "tool_choice"), "name") is not None,
-            controls=controls(top),
         )
-        places = _Places(
-            len(_blocks(system)), _spot(messages), _instructing(messages) if not _has_text(system) else None
-        )
+        instructing = None if _text(system).strip() else _instructing(messages)
+        places = _Places(len(_blocks(system)), _spot(messages), instructing)
         return MessagesRequest(source, places, conversation)
 
     def reader(self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int) -> AnswerReader | None:
         return reader_for(content_type, MessagesAnswer(answer_bytes_max), body_bytes_max=body_bytes_max)
 
 
-class MessagesRequest:
-    """One request: what it says, and the bytes it came in."""
+class MessagesRequest(SplicedRequest):
+    """One request.
 
-    __slots__ = ("_places", "_source", "conversation")
+    Position ``system``: behind what ``system`` says, in the same string, or as one more block of a list; as the user at
+    the beginning of the user's last own words, in the same way. At the other positions it is one more block always.
+
+    Role ``system`` or ``developer``: in front of the other blocks of ``system`` (position ``first``) or behind them
+    (``after_system``). Providers cache prompts by their beginning, in the order tools, system, messages: a block behind
+    the client's own, and behind its ``cache_control``, leaves the cached part as it was; one in front makes the
+    provider read everything anew whenever the memories change.
+
+    Position ``before_last_user``, or role ``user`` at any position: in front of the user's last own words, in the same
+    message, behind the results of tools, which must come first there. In front of ``system`` or behind it, as above,
+    when no user speaks.
+    """
+
+    __slots__ = ("_places",)
 
     def __init__(self, source: JsonObject, places: _Places, conversation: Conversation) -> None:
-        self._source = source
+        super().__init__(source, conversation)
         self._places = places
-        self.conversation = conversation
 
-    def rewrite(self, injection: Injection | None) -> bytes | None:
-        """The body without ``memory_config`` and ``memory_context``, and with the injection.
-
-        Position ``system``: behind what ``system`` says, in the same string, or as one more block of a list; as the
-        user at the beginning of the user's last own words, in the same way. At the other positions it is one more
-        block always.
-
-        Role ``system`` or ``developer``: in front of the other blocks of ``system`` (position ``first``) or behind them
-        (``after_system``). Providers cache prompts by their beginning, in the order tools, system, messages: a block
-        behind the client's own, and behind its ``cache_control``, leaves the cached part as it was; one in front makes
-        the provider read everything anew whenever the memories change.
-
-        Position ``before_last_user``, or role ``user`` at any position: in front of the user's last own words, in the
-        same message, behind the results of tools, which must come first there. In front of ``system`` or behind it, as
-        above, when no user speaks.
-
-        None when that changes nothing. Raises ValueError for a position that does not exist.
-        """
-        edits = cut_members(self._source, OWN_MEMBERS)
-        if injection is not None:
-            if injection.position not in _POSITIONS:
-                raise ValueError(f"no such position: {injection.position!r}")
-            text = injection.text.encode("utf-8", "replace").decode()  # half an emoji must not cost the injection
-            as_user = injection.role == "user" or injection.position == "before_last_user"
-            beside_user = self._beside_user(text, injection.position) if as_user else []
-            edits += beside_user or self._beside_system(text, injection.position)
-        return splice(self._source.body, edits) if edits else None
-
-    def placed(self, injection: Injection) -> Injection:
-        """As it is: what a position means does not change while a loop goes on."""
-        return injection
-
-    def keeps(self, injection: Injection) -> bool:
-        """Never: this API keeps nothing from one request to the next."""
-        return False
+    def _edits(self, injection: Injection) -> list[Edit]:
+        as_user = injection.role == "user" or injection.position == "before_last_user"
+        beside_user = self._beside_user(injection.text, injection.position) if as_user else []
+        return beside_user or self._beside_system(injection.text, injection.position)
 
     def _beside_user(self, text: str, position: str) -> list[Edit]:
         """Nothing when no user speaks, or when a message names its content twice: no reader would read it alike."""
         spot = self._places.spot
         if spot is None:
             return []
-        messages = self._source.members["messages"]
+        source, messages = self._source, self._source.members["messages"]
+        if position == "system":
+            return merge_into_message(source, messages, spot.message, text, part="text", behind=False, at=spot.block)
         try:
-            if position == "system":
-                return merge_into_message(
-                    self._source, messages, spot.message, text, part="text", behind=False, at=spot.block
-                )
-            start, end = read_elements(messages)[spot.message]
-            content = read_object(self._source.body[start:end]).members["content"]
-        except (Malformed, KeyError):
+            content = read_element(source, messages, spot.message).members.get("content")
+        except Malformed:
             return []
-        if content.value == b"null":
-            return []
-        placed = Member(start + content.start, start + content.value_start, start + content.end, content.value)
-        return _add_text(placed, spot.block, text)
+        return (
+            []
+            if content is None or content.value == b"null"
+            else add_part(content, text, part="text", index=spot.block)
+        )
 
     def _beside_system(self, text: str, position: str) -> list[Edit]:
-        system, instructing = self._source.members.get("system"), self._places.instructing
+        source, system, instructing = self._source, self._source.members.get("system"), self._places.instructing
         if position == "system" and instructing is not None:
-            with suppress(Malformed):  # it names its content twice: left alone
-                messages = self._source.members["messages"]
-                return merge_into_message(self._source, messages, instructing, text, part="text", behind=True)
+            messages = source.members["messages"]
+            if merged := merge_into_message(source, messages, instructing, text, part="text", behind=True):
+                return merged
         if system is None:
-            return [insert_member(self._source, "system", string_token(text))]
+            return [insert_member(source, "system", string_token(text))]
         if position == "system":
             return merge_behind(system, text, part="text")
-        return _add_text(system, 0 if position == "first" else self._places.system_blocks, text)
+        index = 0 if position == "first" else self._places.system_blocks
+        return add_part(system, text, part="text", index=index)
 
 
 # --- reading a request -----------------------------------------------------------------------------------------------
-
-
-def _decoded(decoder: msgspec.json.Decoder[T], raw: bytes | None, name: str) -> T | None:
-    if raw is None:
-        return None
-    try:
-        return decoder.decode(raw)
-    except UNREADABLE as error:
-        why, _, place = reason(error).partition(" - at `$")
-        raise Malformed(f"{name}{place.rstrip('`')}: {why}") from None
 
 
 def _said(message: _MessageParam) -> Iterator[Message]:
     """A user message apart: what tools say in it, then what the user does."""
     if message.role != "user":
         answered = message.role == "assistant"
-        yield Message(_ROLES.get(message.role, _OTHER), (_spoken if answered else _text)(message.content))
+        yield Message(ROLES.get(message.role, OTHER_ROLE), (_spoken if answered else _text)(message.content))
         return
     results, own = _results(message), _text(message.content)
     yield from (Message(Role.TOOL, _result_text(result)) for result in results)
@@ -253,12 +208,8 @@ def _awaits_tool_result(messages: Sequence[_MessageParam]) -> bool:
     return bool(_results(last)) and not _text(last.content).strip()
 
 
-def _has_text(content: _Content) -> bool:
-    return bool(_text(content).strip())
-
-
 def _instructing(messages: Sequence[_MessageParam]) -> int | None:
-    return next((index for index, message in enumerate(messages) if message.role in _SYSTEM_ROLES), None)
+    return next((index for index, message in enumerate(messages) if message.role in SYSTEM_ROLES), None)
 
 
 def _spot(messages: Sequence[_MessageParam]) -> _Spot | None:
@@ -271,26 +222,6 @@ def _spot(messages: Sequence[_MessageParam]) -> _Spot | None:
             return _Spot(index, ends[-1] if ends else 0)
     empty = (index for index, message in enumerate(messages) if message.role == "user" and message.content is None)
     return next((_Spot(index, 0) for index in empty), None)
-
-
-# --- rewriting it ----------------------------------------------------------------------------------------------------
-
-
-def _add_text(content: Member, index: int, text: str) -> list[Edit]:
-    """Edits that make ``text`` the block at ``index`` of an array of blocks, or of a string, which is one block.
-
-    The string's token keeps its bytes and becomes the text of a block. A blank one takes the text in, because the API
-    refuses blank blocks, and a null (of an older client) is replaced: the only bytes that are ever lost.
-    """
-    block, start, end = msgspec.json.encode({"type": "text", "text": text}), content.value_start, content.end
-    if content.value.startswith(b"["):
-        return [insert_element(content, index, block)]
-    if content.value == b"null":
-        return [Edit(start, end, msgspec.json.encode(text))]
-    if not STRING.decode(content.value).strip():
-        return [Edit(start + 1, start + 1, msgspec.json.encode(text)[1:-1])]
-    before, after = (block + b",", b"") if index == 0 else (b"", b"," + block)
-    return [Edit(start, start, b"[" + before + b'{"type":"text","text":'), Edit(end, end, b"}" + after + b"]")]
 
 
 # --- reading an answer -----------------------------------------------------------------------------------------------
@@ -402,7 +333,7 @@ class MessagesAnswer(AnswerBuilder):
                 self.ended = True
 
     def _begin(self, message: _AnswerMessage) -> None:
-        self.answer_id = text_or_none(message.id)
+        self.answer_id = message.id if isinstance(message.id, str) and message.id else None
         self.count(message.usage)
 
     def _block(self, block: _Piece) -> None:

@@ -9,48 +9,39 @@ Answers are complete only when their proper end was seen and nothing on the way 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from semmem.dialects import AnswerReader, Malformed
+from semmem.dialects import AnswerReader
 from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for
-from semmem.dialects.json_splice import (
-    UNREADABLE,
-    Edit,
-    JsonObject,
-    cut_members,
-    insert_element,
-    insert_member,
-    read_object,
-    reason,
-    splice,
+from semmem.dialects.inject import (
+    SplicedRequest,
+    merge_before,
+    merge_behind,
+    merge_into_message,
+    message_json,
+    string_token,
 )
-from semmem.dialects.own_members import BOOLEAN, OWN_MEMBERS, controls, field_of, model_of, name_of, object_of
-from semmem.dialects.text_merge import merge_before, merge_behind, merge_into_message, string_token
+from semmem.dialects.json_splice import UNREADABLE, Edit, JsonObject, insert_element, insert_member, read_object
+from semmem.dialects.request import (
+    OTHER_ROLE,
+    OWN_MEMBERS,
+    ROLES,
+    SYSTEM_ROLES,
+    Content,
+    conversation_of,
+    decoded,
+    name_of,
+    object_of,
+    text_of,
+    texts_of,
+)
 from semmem.memory import Conversation, Injection, Message, Role
 
-T = TypeVar("T")
-
-_POSITIONS = ("system", "input_item", "first", "after_system", "before_last_user")
-_SYSTEM_ROLES = ("system", "developer")
-_ROLES = {
-    "system": Role.SYSTEM,
-    "developer": Role.SYSTEM,
-    "user": Role.USER,
-    "assistant": Role.ASSISTANT,
-}
-_OTHER = Role.TOOL  # whoever that is, it is not the user
-_TEXT_PARTS = frozenset({"input_text", "output_text", "text"})
 _CHOOSES_FREELY = frozenset({"allowed_tools", "auto", "none", "required"})
 _NULL = msgspec.Raw(b"null")
-
-
-class _Part(msgspec.Struct, gc=False):
-    type: str = ""
-    text: Any = None  # a string in a text part; what other parts call text is theirs
 
 
 class _Item(msgspec.Struct):
@@ -88,9 +79,8 @@ class _Item(msgspec.Struct):
         return next((name for name in names if isinstance(name, str) and name), "")
 
 
-_Content = str | list[_Part | str] | None
 _items = msgspec.json.Decoder(list[_Item])
-_content: msgspec.json.Decoder[_Content] = msgspec.json.Decoder(_Content)
+_content: msgspec.json.Decoder[Content] = msgspec.json.Decoder(Content)
 _instructions: msgspec.json.Decoder[str | None] = msgspec.json.Decoder(str | None)
 
 
@@ -102,15 +92,13 @@ class Responses:
     def parse(self, body: bytes) -> ResponsesRequest:
         """Raises Malformed. A request without ``input`` (a stored prompt has its own) has no user message."""
         source = read_object(body)
-        top = {name: member.value for name, member in source.members.items()}
-        instructions = _read(_instructions, top.get("instructions", b"null"), "instructions")
+        top = source.values()
+        instructions = decoded(_instructions, top.get("instructions", b"null"), "instructions")
         items = _read_input(top.get("input", b"null"))
-        conversation = Conversation(
-            messages=tuple(_messages(instructions, items)),
-            model=model_of(top),
-            stream=field_of(top, "stream", BOOLEAN) or False,
+        conversation = conversation_of(
+            top,
+            _messages(instructions, items),
             tool_turn=_awaits_output(items) or _names_a_tool(top),
-            controls=controls(top),
             conversation_id=name_of(top, "conversation") or name_of(object_of(top, "conversation"), "id"),
             previous_id=name_of(top, "previous_response_id"),
         )
@@ -120,32 +108,24 @@ class Responses:
         return reader_for(content_type, ResponsesAnswer(answer_bytes_max), body_bytes_max=body_bytes_max)
 
 
-class ResponsesRequest:
-    """One request: what it says, and the bytes it came in."""
+class ResponsesRequest(SplicedRequest):
+    """One request.
 
-    __slots__ = ("_items", "_source", "conversation")
+    Position ``system``: at the end of ``instructions``; where there are none but a system or developer item in
+    ``input``, at the end of that, since a server puts instructions before it as one more message; as the user at the
+    beginning of the last user item.
+
+    Otherwise system and developer texts go into ``instructions``, before the client's own words (``first``) or behind
+    them; before the last user message, and whatever is said as the user, stands as an item of ``input``.
+    """
+
+    __slots__ = ("_items",)
+
+    POSITIONS = (*SplicedRequest.POSITIONS, "input_item")
 
     def __init__(self, source: JsonObject, items: Sequence[_Item], conversation: Conversation) -> None:
-        self._source = source
+        super().__init__(source, conversation)
         self._items = items
-        self.conversation = conversation
-
-    def rewrite(self, injection: Injection | None) -> bytes | None:
-        """The body without ``memory_config`` and ``memory_context``, and with the injection.
-
-        Position ``system``: at the end of ``instructions``; where there are none but a system or developer item in
-        ``input``, at the end of that, since a server puts instructions before it as one more message; as the user at
-        the beginning of the last user item.
-
-        Otherwise system and developer texts go into ``instructions``, before the client's own words (``first``) or
-        behind them; before the last user message, and whatever is said as the user, stands as an item of ``input``.
-
-        None when that changes nothing. Raises ValueError for a position that does not exist.
-        """
-        edits = cut_members(self._source, OWN_MEMBERS)
-        if injection is not None:
-            edits += self._added(injection)
-        return splice(self._source.body, edits) if edits else None
 
     def keeps(self, injection: Injection) -> bool:
         """Items of ``input`` become part of the chain or conversation; ``instructions`` are said anew each time."""
@@ -157,9 +137,7 @@ class ResponsesRequest:
             return replace(injection, position="input_item")
         return injection
 
-    def _added(self, injection: Injection) -> list[Edit]:
-        if injection.position not in _POSITIONS:
-            raise ValueError(f"no such position: {injection.position!r}")
+    def _edits(self, injection: Injection) -> list[Edit]:
         if injection.position in ("system", "input_item") and (merged := self._merged(injection)):
             return merged
         last_user = self._host(as_user=True)
@@ -178,9 +156,7 @@ class ResponsesRequest:
         given = self._source.members["input"]
         if not given.value.startswith(b"["):
             return merge_before(given, injection.text, part="input_text")
-        with suppress(Malformed):  # it names its content twice: left alone
-            return merge_into_message(self._source, given, host, injection.text, part="input_text", behind=not as_user)
-        return []
+        return merge_into_message(self._source, given, host, injection.text, part="input_text", behind=not as_user)
 
     def _host(self, *, as_user: bool) -> int | None:
         """The item that takes the injection in: the user's last, or the first with instructions if it is they that a
@@ -189,18 +165,10 @@ class ResponsesRequest:
             return max((index for index, item in enumerate(self._items) if _speaks(item, "user")), default=None)
         if (own := self._source.members.get("instructions")) and (_instructions.decode(own.value) or "").strip():
             return None
-        return next((index for index, item in enumerate(self._items) if _speaks(item, *_SYSTEM_ROLES)), None)
+        return next((index for index, item in enumerate(self._items) if _speaks(item, *SYSTEM_ROLES)), None)
 
 
 # --- reading a request -----------------------------------------------------------------------------------------------
-
-
-def _read(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw, place: str) -> T:
-    try:
-        return decoder.decode(raw)
-    except UNREADABLE as error:
-        why, _, inner = reason(error).partition(" - at `$")
-        raise Malformed(f"{place}{inner.rstrip('`')}: {why}") from None
 
 
 def _read_input(raw: bytes) -> list[_Item]:
@@ -209,7 +177,7 @@ def _read_input(raw: bytes) -> list[_Item]:
         return []
     if raw.startswith(b'"'):
         return [_Item(role="user", content=msgspec.Raw(raw))]
-    return _read(_items, raw, "input")
+    return decoded(_items, raw, "input")
 
 
 def _messages(instructions: str | None, items: Sequence[_Item]) -> Iterator[Message]:
@@ -217,27 +185,16 @@ def _messages(instructions: str | None, items: Sequence[_Item]) -> Iterator[Mess
         yield Message(Role.SYSTEM, instructions)
     for index, item in enumerate(items):
         if item.is_message:
-            content = _read(_content, item.content, f"input[{index}].content")
-            yield Message(_ROLES.get(item.role or "", _OTHER), "\n".join(_texts(content)))
+            content = decoded(_content, item.content, f"input[{index}].content")
+            yield Message(ROLES.get(item.role or "", OTHER_ROLE), text_of(content))
         elif item.is_output:
             yield Message(Role.TOOL, _output_text(item))
-
-
-def _texts(content: _Content) -> Iterator[str]:
-    if isinstance(content, str):
-        yield content
-        return
-    for part in content or ():
-        if isinstance(part, str):
-            yield part
-        elif part.type in _TEXT_PARTS and isinstance(part.text, str):
-            yield part.text
 
 
 def _output_text(item: _Item) -> str:
     """What a tool said, when it said it in text; screenshots and the like have other shapes."""
     try:
-        return "\n".join(_texts(_content.decode(item.output)))
+        return text_of(_content.decode(item.output))
     except UNREADABLE:
         return ""
 
@@ -271,7 +228,7 @@ def _instruct(source: JsonObject, injection: Injection) -> list[Edit]:
 
 def _insert_item(source: JsonObject, items: Sequence[_Item], index: int, injection: Injection) -> list[Edit]:
     member = source.members["input"]
-    item = b'{"role":' + string_token(injection.role) + b',"content":' + string_token(injection.text) + b"}"
+    item = message_json(injection)
     if member.value.startswith(b'"'):
         before = b"[" + item + b',{"role":"user","content":'
         return [Edit(member.value_start, member.value_start, before), Edit(member.end, member.end, b"}]")]
@@ -279,7 +236,7 @@ def _insert_item(source: JsonObject, items: Sequence[_Item], index: int, injecti
 
 
 def _after_system(items: Sequence[_Item]) -> int:
-    return next((index for index, item in enumerate(items) if not _speaks(item, *_SYSTEM_ROLES)), len(items))
+    return next((index for index, item in enumerate(items) if not _speaks(item, *SYSTEM_ROLES)), len(items))
 
 
 def _nearest_seam(items: Sequence[_Item], index: int) -> int:
@@ -343,7 +300,9 @@ class _Response(msgspec.Struct):
         if not self.output:
             return None
         try:
-            parts = [part for item in self.output if item.is_message for part in _texts(_content.decode(item.content))]
+            parts = [
+                part for item in self.output if item.is_message for part in texts_of(_content.decode(item.content))
+            ]
         except UNREADABLE:
             return None
         return "\n".join(part for part in parts if part)

@@ -12,10 +12,8 @@ reads as "continue", whatever its failure mode.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -34,8 +32,18 @@ from semmem.envoy.wire import (
     request_head,
     with_metadata,
 )
-from semmem.exchange import Exchange, Offload, RequestResult, by_length
-from semmem.telemetry.metrics import Metrics
+from semmem.exchange import Exchange, RequestResult
+from semmem.ports.events import (
+    Announce,
+    RequestEnded,
+    StreamClosed,
+    StreamFailed,
+    StreamOpened,
+    StreamShed,
+    TurnEnded,
+    nobody_listens,
+)
+from semmem.request.body_work import BodyWork
 from semmem.turns.observation import Observation, Ticket
 
 log = logging.getLogger(__name__)
@@ -43,15 +51,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DoorLimits:
-    """Streams at once per role (more are closed at once: the request passes without memory), message size in bytes.
-
-    Messages above ``inline_bytes_max`` are decoded and encoded beside the event loop.
-    """
+    """Streams at once per role (more are closed at once: the request passes without memory), message size in bytes."""
 
     mutate_streams_max: int = 256
     observe_streams_max: int = 1024
     message_bytes_max: int = 64 * 1024 * 1024
-    inline_bytes_max: int = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,26 +81,24 @@ class ExternalProcessor:
     def __init__(
         self,
         exchange: Exchange,
-        metrics: Metrics,
         limits: DoorLimits,
         *,
+        announce: Announce = nobody_listens,
         single_filter: bool = False,
         message_timeouts: MessageTimeouts | None = None,
-        offload: Offload = asyncio.to_thread,
-        offload_large: Offload | None = None,
+        work: BodyWork | None = None,
     ) -> None:
         self._exchange = exchange
-        self._offload, self._offload_large = offload, offload_large
-        self._inline_bytes_max = limits.inline_bytes_max
-        self._patience = message_timeouts or MessageTimeouts()
+        self._work = work or BodyWork()
+        self._message_timeouts = message_timeouts or MessageTimeouts()
         self._single_filter = single_filter
-        self._metrics = metrics
+        self._announce = announce
         self._limits = {"mutate": limits.mutate_streams_max, "observe": limits.observe_streams_max}
         self._streams = {"mutate": 0, "observe": 0}
 
     async def serve(self, requests: Any, stream: Any) -> None:
         """One gRPC stream of messages as bytes."""
-        await self.process(requests, _Messages(stream, self._offload_for, self._inline_bytes_max))
+        await self.process(requests, _Messages(stream, self._work))
 
     async def process(self, _requests: Any, stream: Any) -> None:
         """One gRPC stream. Never raises but for cancellation: a clean close means continue."""
@@ -105,20 +107,20 @@ class ExternalProcessor:
             return
         role = "observe" if first.observability_mode else "mutate"
         if self._streams[role] >= self._limits[role]:
-            self._metrics.streams_shed.labels(role).inc()
+            self._announce(StreamShed(role))
             return
         self._streams[role] += 1
-        self._metrics.streams.labels(role).inc()
+        self._announce(StreamOpened(role))
         try:
             await (self._observe(first, stream) if role == "observe" else self._mutate(first, stream))
         except grpc.aio.InternalError:  # reset while we wrote: the client left, or Envoy waited no longer
             log.debug("%s stream was reset", role)
         except Exception as error:  # the one last resort: the client's request must go on
-            self._metrics.door_errors.labels(role).inc()
+            self._announce(StreamFailed(role))
             log.error("%s stream failed: %s in %s", role, type(error).__name__, _where(error))
         finally:
             self._streams[role] -= 1
-            self._metrics.streams.labels(role).dec()
+            self._announce(StreamClosed(role))
 
     # --- request -----------------------------------------------------------------------------------------------------
 
@@ -142,29 +144,18 @@ class ExternalProcessor:
             return
         started = time.perf_counter()
         head = with_metadata(head, message)
-        extend_deadline = partial(_ask_for_time, stream, self._patience)
+        extend_deadline = partial(_ask_for_time, stream, self._message_timeouts)
         result = await self._exchange.request(head, message.request_body.body, extend_deadline=extend_deadline)
         del message  # its copy of the body
         self._count(result, started)  # before the last word: Envoy may end the stream with it
-        await stream.write(await self._body_reply(result))
+        await stream.write(await self._work.do(len(result.body or b""), partial(body_reply, result)))
         if self._single_filter and result.ticket is not None:
             await self._follow(result.ticket, stream)
 
-    async def _body_reply(self, result: RequestResult) -> pb.ProcessingResponse:
-        if len(result.body or b"") <= self._inline_bytes_max:
-            return body_reply(result)
-        return await self._offload_for(len(result.body or b""))(partial(body_reply, result))
-
-    def _offload_for(self, body_bytes: int) -> Offload:
-        return by_length(body_bytes, self._offload, self._offload_large)
-
     def _count(self, result: RequestResult, started: float) -> None:
         log.debug("request: %s", result.outcome)
-        self._metrics.outcomes.labels(result.outcome).inc()
-        self._metrics.request_seconds.labels(result.outcome).observe(time.perf_counter() - started)
-        if result.injected:
-            self._metrics.injected_memories.inc(result.injected)
-            self._metrics.injected_tokens.inc(result.tokens)
+        seconds = time.perf_counter() - started
+        self._announce(RequestEnded(result.outcome, seconds, result.injected, result.tokens))
 
     # --- response ----------------------------------------------------------------------------------------------------
 
@@ -178,7 +169,7 @@ class ExternalProcessor:
             while not _is_last(message := await stream.read()):
                 observation.feed(message.response_body.body)
             _feed_last(observation, message)
-        self._metrics.turns.labels(observation.end()).inc()
+        self._announce(TurnEnded(observation.end()))
 
     async def _follow(self, ticket: Ticket, stream: Any) -> None:
         """The response phase of the only filter: every message is answered at once, and read after that."""
@@ -198,7 +189,7 @@ class ExternalProcessor:
             if message is not grpc.aio.EOF:
                 await _continue(message, stream)
             _feed_last(observation, message)
-        self._metrics.turns.labels(observation.end()).inc()
+        self._announce(TurnEnded(observation.end()))
 
     def _begin(self, ticket: Ticket, message: pb.ProcessingRequest) -> Observation:
         headers = header_values(message.response_headers.headers)
@@ -213,10 +204,9 @@ class ExternalProcessor:
 class _Messages:
     """A stream of gRPC as one of messages. A copy of sixteen megabytes takes longer than anybody else should wait."""
 
-    def __init__(self, stream: Any, offload: Callable[[int], Offload], inline_bytes_max: int) -> None:
+    def __init__(self, stream: Any, work: BodyWork) -> None:
         self._stream = stream
-        self._offload = offload
-        self._inline_bytes_max = inline_bytes_max
+        self._work = work or BodyWork()
 
     async def read(self) -> Any:
         """The next message, or EOF; EOF also for bytes that are no message."""
@@ -224,18 +214,14 @@ class _Messages:
         if data is grpc.aio.EOF:
             return data
         try:
-            if len(data) <= self._inline_bytes_max:
-                return pb.ProcessingRequest.FromString(data)
-            return await self._offload(len(data))(partial(pb.ProcessingRequest.FromString, data))
+            return await self._work.do(len(data), partial(pb.ProcessingRequest.FromString, data))
         except DecodeError:
             log.warning("a message that is none of ext_proc")
             return grpc.aio.EOF
 
     async def write(self, reply: pb.ProcessingResponse) -> None:
         size = reply.ByteSize() if reply.HasField("request_body") else 0
-        large = size > self._inline_bytes_max
-        data = await self._offload(size)(reply.SerializeToString) if large else reply.SerializeToString()
-        await self._stream.write(data)
+        await self._stream.write(await self._work.do(size, reply.SerializeToString))
 
 
 def _status(text: str) -> int:

@@ -29,22 +29,11 @@ from semmem.extraction.session_summary import KEY_PREFIX
 from semmem.extraction.weighing import Judge, Neighbour, Weighing, unweighed
 from semmem.extraction.work import InThread
 from semmem.lifecycle.writes import Writes
-from semmem.memory import (
-    CONTRADICTED,
-    QUARANTINED,
-    REPEATED,
-    UPDATED,
-    Hit,
-    Memory,
-    MemoryStatus,
-    MemoryType,
-    Scope,
-)
+from semmem.memory import CONTRADICTED, QUARANTINED, REPEATED, UPDATED, Hit, Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.errors import WorkLost, WorkTooSlow
-from semmem.ports.history import History
 from semmem.ports.store import Store
 from semmem.ports.text_work import TextWork
-from semmem.ports.user_work import UserWork
+from semmem.ports.writes import DedupRecords
 
 NO_OPINIONS: Opinions = MappingProxyType({})
 
@@ -88,15 +77,15 @@ class Dedup:
     ``update_threshold`` and ``grey_threshold`` are cosines; with the grey one above, there is no grey zone.
     ``judge_cosine_min`` is the cosine from which the judge is asked: what replaces a memory may hardly resemble it.
     ``neighbours_max`` memories of the same user are compared; more than the few that matter, because those of other
-    projects are sorted out only afterwards. At most ``doubts_per_fact_max`` of them are doubts. ``work`` knows
-    what was forgotten while a batch was under way. ``text_work`` weighs a fact and its neighbours, within
-    ``judge_budget_s`` seconds; else all stay, since a double is better than a loss.
+    projects are sorted out only afterwards. At most ``doubts_per_fact_max`` of them are doubts.
+    ``text_work`` weighs a fact and its neighbours, within ``judge_budget_s`` seconds; else all stay, since a double is
+    better than a loss.
     """
 
     def __init__(
         self,
         store: Store,
-        history: History,
+        records: DedupRecords,
         *,
         update_threshold: float = 0.9,
         grey_threshold: float = 0.55,
@@ -104,7 +93,6 @@ class Dedup:
         doubts_per_fact_max: int = 5,
         judge: Judge | None = None,
         judge_cosine_min: float = 0.25,
-        work: UserWork | None = None,
         text_work: TextWork | None = None,
         judge_budget_s: float = 1.0,
     ) -> None:
@@ -113,13 +101,12 @@ class Dedup:
         if neighbours_max < 1 or doubts_per_fact_max < 1:
             raise ValueError("neighbours_max and doubts_per_fact_max must be at least 1")
         self._store = store
-        self._history = history
+        self._records = records
         self._update_threshold = update_threshold
         self._grey_threshold = grey_threshold
         self._neighbours_max = neighbours_max
         self._doubts_per_fact_max = doubts_per_fact_max
         self._weighing = Weighing(judge, judge_cosine_min, update_threshold)
-        self._work = work
         self._text_work = text_work or InThread()
         self._judge_budget_s = judge_budget_s
 
@@ -147,12 +134,9 @@ class Dedup:
         """
         neighbours = await self._neighbours(new)
         verdicts = await self._verdicts(new, neighbours, opinions)
-        for hit, verdict in zip(neighbours, verdicts, strict=True):
-            if verdict is Verdict.SAME:
-                return await self._drop(new, hit.memory)
-        contradicted = [
-            hit for hit, verdict in zip(neighbours, verdicts, strict=True) if verdict is Verdict.CONTRADICTION
-        ]
+        if same := _judged(neighbours, verdicts, Verdict.SAME):
+            return await self._drop(new, same[0].memory)
+        contradicted = _judged(neighbours, verdicts, Verdict.CONTRADICTION)
         if contradicted and self._is_update(new, contradicted[0]):
             if (updating := await self._update(new, contradicted)) is not None:
                 return Placed(Action.UPDATED, updating)
@@ -166,8 +150,8 @@ class Dedup:
         """Nothing is stored; beside the memory it is noted that it was said again."""
         if new.id == known.id:  # an earlier try of this very fact
             return Placed(Action.UNCHANGED)
-        batch = None if self._work is None else new.batch
-        await self._history.note_dropped(Scope(known.user), known.id, REPEATED, now=new.now, batch=batch)
+        batch = new.batch or None
+        await self._records.note_dropped(Scope(known.user), known.id, REPEATED, now=new.now, batch=batch)
         return Placed(Action.UNCHANGED, (Removal(REPEATED, new.id, known.id),))
 
     def _is_update(self, new: Candidate, hit: Hit) -> bool:
@@ -183,8 +167,8 @@ class Dedup:
         if old is not None and same_text(old.content) == same_text(new.fact.content):
             return Action.UNCHANGED
         if old is None:
-            if self._work is not None:  # else upkeep takes it for what a dead worker left of a forgotten one
-                await self._work.settle(new.turn.scope.user, new.id)
+            if new.batch:  # else upkeep takes it for what a dead worker left of a forgotten one
+                await self._records.settle(new.turn.scope.user, new.id)
             return Action.CREATED if await self._writes(new).put(created(new)) else Action.FORGOTTEN
         newer = updated(old, new)
         if old.status is MemoryStatus.SUPERSEDED:  # what took its place does not know what is said now
@@ -209,13 +193,10 @@ class Dedup:
         new = reconsidered(held, batch, now)
         neighbours = await self._neighbours(new)
         verdicts = await self._verdicts(new, neighbours, NO_OPINIONS)
-        for hit, verdict in zip(neighbours, verdicts, strict=True):
-            if verdict is Verdict.SAME:
-                await self._writes(new).replace(held, superseded(held, new, hit.memory.id, REPEATED))
-                return Action.UNCHANGED, hit.memory
-        contradicted = [
-            hit for hit, verdict in zip(neighbours, verdicts, strict=True) if verdict is Verdict.CONTRADICTION
-        ]
+        if same := _judged(neighbours, verdicts, Verdict.SAME):
+            await self._writes(new).replace(held, superseded(held, new, same[0].memory.id, REPEATED))
+            return Action.UNCHANGED, same[0].memory
+        contradicted = _judged(neighbours, verdicts, Verdict.CONTRADICTION)
         await self._supersede(contradicted, new, by=held.id)
         released = as_released(held, now)
         if not await self._writes(new).replace(held, released):
@@ -288,7 +269,12 @@ class Dedup:
         return found if found.embedding is not None else await self._store.get(Scope(found.user), found.id)
 
     def _writes(self, new: Candidate) -> Writes:
-        return Writes(self._store, self._history, self._work, new.batch)
+        return Writes(self._store, self._records, new.batch)
+
+
+def _judged(neighbours: Sequence[Hit], verdicts: Sequence[Verdict], wanted: Verdict) -> list[Hit]:
+    """Those neighbours whose verdict is the wanted one, nearest first."""
+    return [hit for hit, verdict in zip(neighbours, verdicts, strict=True) if verdict is wanted]
 
 
 def _comparable(one: MemoryType, other: MemoryType) -> bool:

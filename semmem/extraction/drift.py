@@ -12,7 +12,7 @@ import numpy as np
 
 from semmem.memory import Turn, Vector
 from semmem.ports.embedder import Embedder
-from semmem.ports.journal import Journal
+from semmem.ports.learning import TopicRecords
 from semmem.text.grounding import content_words
 
 CONTENT_WORDS_MIN = 3
@@ -31,7 +31,7 @@ class DriftWatch:
 
     def __init__(
         self,
-        journal: Journal,
+        journal: TopicRecords,
         embedder: Embedder,
         *,
         threshold: float = 0.12,
@@ -82,7 +82,7 @@ class DriftWatch:
 
 
 def first_drift(vectors: Sequence[Vector], telling: Sequence[bool], *, threshold: float, turns_min: int) -> int | None:
-    """The place of the first telling message that is about something else than those before it, or None.
+    """The place of the first message with content that is about something else than those before it, or None.
 
     ``vectors`` have length 1; messages that are not ``telling`` neither drift nor say what the topic is.
     """

@@ -34,8 +34,7 @@ from semmem.ports.errors import (
     WorkLost,
     WorkTooSlow,
 )
-from semmem.ports.journal import Journal
-from semmem.ports.learning import Batch, Extractor
+from semmem.ports.learning import Batch, BatchRecords, Extractor
 from semmem.ports.storable import check_storable
 from semmem.ports.text_work import TextWork
 from semmem.text.grounding import SourceText
@@ -67,7 +66,7 @@ class Learning:
 
     def __init__(
         self,
-        journal: Journal,
+        journal: BatchRecords,
         embedder: Embedder,
         dedup: Dedup,
         extractor: Extractor,
@@ -281,7 +280,8 @@ class Learning:
 
 
 def _screen_all(screening: Screening, facts: Sequence[Fact], said: SourceText) -> list[Screened]:
-    """What is kept under a key is a summary, which was grounded in more than its batch."""
+    """The screen's ruling for each fact. A fact with a key is a summary: it was held against the texts of its whole
+    session already, and not against this batch."""
     return [screening(fact, said if fact.key is None else SourceText(fact.content)) for fact in facts]
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from semmem.extraction.dedup import Action, Placed, Removal
 from semmem.extraction.screen import Screened
 from semmem.memory import Fact
+from semmem.ports.events import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,16 @@ class BatchResult:
     cause: str = ""
     quarantined: Mapping[str, int] = field(default_factory=dict)
     removals: tuple[Removal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLearnt(Event):
+    """One try at a batch ended with this result, after so many seconds."""
+
+    batch_id: str
+    trigger: str
+    result: BatchResult
+    seconds: float
 
 
 class Tally:

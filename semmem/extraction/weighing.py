@@ -60,5 +60,5 @@ class Weighing:
 
 
 def unweighed(neighbours: Sequence[Neighbour], said: str) -> list[Verdict]:
-    """What can be said without weighing: all stay, but for what is the same word for word."""
+    """Verdicts for when weighing took too long: all memories stay, and only a repetition word for word is dropped."""
     return [Verdict.SAME if same_text(old.content) == same_text(said) else Verdict.DIFFERENT for old in neighbours]

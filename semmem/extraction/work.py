@@ -1,7 +1,7 @@
-"""Where texts are read: beside the event loop, and not for ever.
+"""Where texts are read by rules: off the event loop, and for a limited time.
 
-Nothing here is expensive for what people write. It is for what somebody makes up: a text that is dear to read costs
-its own turn and nothing else.
+What people write is read in milliseconds. The limits are for texts that somebody has made up to be slow: such a text
+costs its own turn and nothing else.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ the process that read it died of it."""
 
 
 class InThread:
-    """TextWork for where nobody else is served: in a thread, which nothing stops."""
+    """TextWork in a worker thread, without a limit: for tests and commands, where nobody else waits."""
 
     async def run(self, work: Callable[..., T], *args: Any, budget_s: float) -> T:
         return await asyncio.to_thread(work, *args)
 
 
 def reason(error: WorkTooSlow | WorkLost) -> str:
-    """The word for it."""
+    """Why a text was not read, as one word."""
     return TOO_SLOW if isinstance(error, WorkTooSlow) else WORKER_DIED

@@ -14,38 +14,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 from semmem.lifecycle.marks import Marks
 from semmem.memory import Forgetting, Memory, MemoryType, Scope
+from semmem.ports.erasure import ErasureRecords
 from semmem.ports.errors import JournalError, SemmemError
-from semmem.ports.history import AccessStatistics, History, UserList
+from semmem.ports.events import Announce, ErasureEnded, nobody_listens
 from semmem.ports.store import Store
-from semmem.ports.user_work import UserWork
 
 DONE, PENDING, FINISHED = "done", "pending", "finished"
 """How an erasure ended: at once; not yet; after it was pending."""
 ERASED = "erased"
 """The reason under which memories are counted that somebody asked to be erased."""
-
-
-class ErasureRecords(History, AccessStatistics, UserList, UserWork, Protocol):
-    """What erasing needs of the journal's database. Raises JournalError."""
-
-    async def begin_erasure(
-        self, what: Forgetting, *, now: float, turned_away: Sequence[str] = (), hold_s: float = 60.0
-    ) -> tuple[str, Counter[str]]: ...
-
-    async def finish_erasure(self, what: Forgetting, hold_id: str) -> None: ...
-
-    async def pending_erasures(self, *, limit: int) -> list[Forgetting]: ...
-
-    async def forget_memories(self, scope: Scope, memory_ids: Sequence[str]) -> int: ...
-
-    async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None: ...
 
 
 class InProcess(Protocol):
@@ -116,8 +100,8 @@ class Erasure:
     ``wait_s``: longest wait for writes under way. ``answer_s``: how long a caller waits, before the rest is done behind
     him and the erasure is pending. ``hold_s``: how long the user is held for the removal at most.
     ``hidden_s``: how long what was erased stays hidden after it is gone, for those who read it before and write late.
-    At most ``pending_max`` erasures are remembered in this process. ``on_end`` is told DONE, PENDING or FINISHED and
-    what went.
+    At most ``pending_max`` erasures are remembered in this process. ErasureEnded is announced with DONE, PENDING or
+    FINISHED, and what went.
     """
 
     def __init__(
@@ -134,7 +118,7 @@ class Erasure:
         hold_s: float = 60.0,
         hidden_s: float = 300.0,
         pending_max: int = 1000,
-        on_end: Callable[[str, Receipt], None] = lambda _result, _receipt: None,
+        announce: Announce = nobody_listens,
     ) -> None:
         self._store = store
         self._everything = everything
@@ -147,7 +131,7 @@ class Erasure:
         self._hold_s = hold_s
         self._hidden_s = hidden_s
         self._pending_max = pending_max
-        self._on_end = on_end
+        self._announce = announce
         self._pending: dict[Forgetting, _Progress] = {}
 
     @property
@@ -189,10 +173,13 @@ class Erasure:
                 await self._complete(what, progress)
             except SemmemError:
                 continue
-            self._on_end(FINISHED, progress.receipt())
+            self._ended(FINISHED, progress.receipt())
         return len(self._pending)
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _ended(self, result: str, receipt: Receipt) -> None:
+        self._announce(ErasureEnded(result, receipt.turns, receipt.halves, receipt.memories))
 
     def _now(self, user: str) -> float:
         return self._marks.after(user, self._clock())
@@ -215,9 +202,9 @@ class Erasure:
             async with asyncio.timeout(self._answer_s):
                 await self._complete(what, progress)
         except (SemmemError, TimeoutError):
-            self._on_end(PENDING, progress.receipt())
+            self._ended(PENDING, progress.receipt())
             raise ErasurePending(progress.receipt(), remembered=progress.marked) from None
-        self._on_end(DONE, progress.receipt())
+        self._ended(DONE, progress.receipt())
         return progress.receipt()
 
     def _remember(self, what: Forgetting) -> _Progress:

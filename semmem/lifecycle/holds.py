@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from semmem.ports.errors import JournalError
-from semmem.ports.user_work import UserWork
+from semmem.ports.writes import HoldRecords
 
 
 class Busy(Exception):
@@ -33,7 +33,7 @@ class Holds:
 
     def __init__(
         self,
-        work: UserWork,
+        records: HoldRecords,
         *,
         clock: Callable[[], float],
         wait_s: float = 5.0,
@@ -41,7 +41,7 @@ class Holds:
         lease_s: float = 60.0,
         callers_max: int = 200,
     ) -> None:
-        self._work = work
+        self._records = records
         self._clock = clock
         self._wait_s = wait_s
         self._poll_s = poll_s
@@ -82,7 +82,7 @@ class Holds:
 
     async def _hold(self, user: str, deadline: float) -> str:
         while True:
-            hold_id = await self._work.hold(user, now=self._clock(), lease_s=self._lease_s)
+            hold_id = await self._records.hold(user, now=self._clock(), lease_s=self._lease_s)
             if hold_id is not None:
                 return hold_id
             if asyncio.get_running_loop().time() >= deadline:
@@ -91,7 +91,7 @@ class Holds:
 
     async def _let_go(self, line: _Line, hold_id: str) -> None:
         try:
-            await self._work.release(hold_id)
+            await self._records.release(hold_id)
         except JournalError:  # what was done is done; the hold ends by itself
             pass
         finally:

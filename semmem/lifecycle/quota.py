@@ -8,39 +8,36 @@ from collections.abc import Callable
 from semmem.lifecycle.removal import remove
 from semmem.lifecycle.value import Decay, value
 from semmem.memory import Memory, MemoryStatus, Scope
-from semmem.ports.history import AccessStatistics, History, Uses
+from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
+from semmem.ports.history import Uses
 from semmem.ports.store import Store
+from semmem.ports.writes import QuotaRecords
 
 QUOTA = "quota"
 """The reason under which memories are counted that went for want of room."""
 
 
 class Quota:
-    """Keeps at most ``memories_max`` memories per user, of all kinds together.
-
-    ``statistics`` None: every memory counts as never used. ``on_removed`` is told a reason and how many went.
-    """
+    """Keeps at most ``memories_max`` memories per user, of all kinds together. MemoriesRemoved is announced."""
 
     def __init__(
         self,
         store: Store,
-        history: History,
+        records: QuotaRecords,
         *,
-        statistics: AccessStatistics | None = None,
         memories_max: int = 1000,
         decay: Decay | None = None,
         clock: Callable[[], float] = time.time,
-        on_removed: Callable[[str, int], None] = lambda _reason, _number: None,
+        announce: Announce = nobody_listens,
     ) -> None:
         if memories_max < 1:
             raise ValueError("memories_max must be at least 1")
         self._store = store
-        self._history = history
-        self._statistics = statistics
+        self._records = records
         self._memories_max = memories_max
         self._decay = decay or Decay()
         self._clock = clock
-        self._on_removed = on_removed
+        self._announce = announce
 
     async def make_room(self, user: str) -> int:
         """Forget what is over the limit; how many memories that were. Raises StoreError and JournalError."""
@@ -51,13 +48,13 @@ class Quota:
         memories = await self._store.list(scope, limit=number)
         surplus = (await self._by_worth(user, memories))[: len(memories) - self._memories_max]
         for memory in surplus:
-            await remove(self._store, self._history, scope, memory.id)
-        self._on_removed(QUOTA, len(surplus))
+            await remove(self._store, self._records, scope, memory.id)
+        self._announce(MemoriesRemoved(QUOTA, len(surplus)))
         return len(surplus)
 
     async def _by_worth(self, user: str, memories: list[Memory]) -> list[Memory]:
         """Least first: what is no longer retrieved, then by value, then what was said longest ago."""
-        uses = await self._statistics.uses(user) if self._statistics is not None else {}
+        uses = await self._records.uses(user)
         now = self._clock()
 
         def worth(memory: Memory) -> tuple[bool, float, float, str]:

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from semmem.memory import Memory, Scope
 from semmem.ports.errors import Erased
-from semmem.ports.history import History
 from semmem.ports.store import Store
-from semmem.ports.user_work import UserWork
+from semmem.ports.writes import WriteRecords
 
 
 class Writes:
-    """Puts one user's memories. ``work`` None: everything may be written (nothing else runs beside it)."""
+    """Puts one user's memories. Without a batch or hold (``batch_id`` empty) everything may be written: nothing else
+    runs beside it."""
 
-    def __init__(self, store: Store, history: History, work: UserWork | None, batch_id: str) -> None:
+    def __init__(self, store: Store, records: WriteRecords, batch_id: str) -> None:
         self._store = store
-        self._history = history
-        self._work = work
+        self._records = records
         self._batch_id = batch_id
 
     async def put(self, memory: Memory) -> bool:
@@ -41,15 +40,15 @@ class Writes:
         """Remove what must not stay, with all that is kept beside it."""
         scope = Scope(memory.user)
         await self._store.forget(scope, memory.id)
-        await self._history.forget_versions(scope, memory.id)
+        await self._records.forget_versions(scope, memory.id)
 
     async def replace(self, old: Memory, new: Memory) -> bool:
         """``put`` of the next version; the one before is history."""
         if not await self.allowed(new):
             return False
-        await self._history.keep_version(old)
+        await self._records.keep_version(old)
         return await self.put(new)
 
     async def allowed(self, memory: Memory, *, written: bool = False) -> bool:
-        """As ``UserWork.allows``."""
-        return self._work is None or await self._work.allows(self._batch_id, memory.id, written=written)
+        """As ``WriteRecords.allows``."""
+        return not self._batch_id or await self._records.allows(self._batch_id, memory.id, written=written)

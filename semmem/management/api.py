@@ -30,8 +30,8 @@ from semmem.management.retrieval import add_retrieval_routes
 from semmem.management.shown import shown
 from semmem.management.write_screen import WriteScreen
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
+from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.names import bounded
-from semmem.telemetry.metrics import Metrics
 
 Types = Annotated[list[MemoryType] | None, Query(alias="type", max_length=TYPES_MAX)]
 
@@ -67,8 +67,8 @@ May = Callable[[Request, str | None], str]
 def create_api(
     memories: Memories,
     access: AccessRules,
-    metrics: Metrics,
     *,
+    announce: Announce = nobody_listens,
     door: DoorRules | None = None,
     metadata: MetadataLimits | None = None,
     screening: WriteScreen | None = None,
@@ -83,7 +83,7 @@ def create_api(
         Door,
         rules=door or DoorRules(),
         access=access,
-        on_answer=lambda route, status: metrics.api_requests.labels(route, str(status)).inc(),
+        announce=announce,
     )
     screening, limits = screening or WriteScreen(), metadata or MetadataLimits()
 

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
 
 from semmem.extraction.dedup import Action, Dedup
 from semmem.lifecycle.holds import Holds
 from semmem.memory import MERGED, RELEASED, SUMMARISED, SUPERSEDED_WHY, UPDATED, Memory, MemoryStatus, Scope
-from semmem.ports.history import AccessStatistics, Dropped, History, Uses
+from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
+from semmem.ports.history import CurationRecords, Dropped, Uses
 from semmem.ports.store import Store
-from semmem.ports.user_work import UserWork
 from semmem.retrieval.context import estimate_tokens
 from semmem.upkeep.consolidation import Consolidator, Group
 from semmem.upkeep.summaries import Summariser, Summary
@@ -27,10 +26,6 @@ class NotQuarantined(Exception):
 
 class NoModel(Exception):
     """There is no language model with the role memory_extraction."""
-
-
-class LifeRecords(History, AccessStatistics, UserWork, Protocol):
-    """Earlier versions, uses, and holds on users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +66,22 @@ class Summarised:
 class Curation:
     """Raises StoreError, JournalError, EmbedderError, ModelUnavailable, Busy, and the exceptions above.
 
-    ``on_removed`` is told a reason and how many memories went. ``hold_wait_s``: how long a call waits for a batch or
-    another call that is at work on the same user's memories. ``holds``: shared with whoever else changes memories in
-    this process.
+    MemoriesRemoved is announced. ``hold_wait_s``: how long a call waits for a batch or another call that is at work on
+    the same user's memories. ``holds``: shared with whoever else changes memories in this process.
     """
 
     def __init__(
         self,
         store: Store,
-        records: LifeRecords,
+        records: CurationRecords,
         dedup: Dedup,
         consolidator: Consolidator,
         summariser: Summariser,
         *,
         clock: Callable[[], float],
+        holds: Holds,
         hold_wait_s: float = 5.0,
-        holds: Holds | None = None,
-        on_removed: Callable[[str, int], None] = lambda _reason, _number: None,
+        announce: Announce = nobody_listens,
     ) -> None:
         self._store = store
         self._records = records
@@ -96,8 +90,8 @@ class Curation:
         self._summariser = summariser
         self._clock = clock
         self._hold_wait_s = hold_wait_s
-        self._holds = holds or Holds(records, clock=clock)
-        self._on_removed = on_removed
+        self._holds = holds
+        self._announce = announce
 
     async def history(self, scope: Scope, memory_id: str) -> Story | None:
         """None when the scope has no such memory."""
@@ -127,7 +121,7 @@ class Curation:
         async with self._held(scope.user) as hold_id:
             found = await self._duplicates(scope)
             superseded = await self._consolidator.merge(found.groups, hold_id=hold_id, now=self._clock())
-        self._on_removed(MERGED, superseded)
+        self._announce(MemoriesRemoved(MERGED, superseded))
         return Consolidated(found.candidates, found.groups, found.tokens_saved, superseded)
 
     async def summarise(self, scope: Scope, *, older_than_days: float, dry_run: bool) -> Summarised:
@@ -155,7 +149,7 @@ class Curation:
             for summary in summaries:
                 memory = await self._summariser.replace(summary, hold_id=hold_id, now=self._clock())
                 if memory is not None:
-                    self._on_removed(SUMMARISED, len(summary.of))
+                    self._announce(MemoriesRemoved(SUMMARISED, len(summary.of)))
                     created.append((memory, _tokens(summary.of) - _tokens([memory])))
         return created
 

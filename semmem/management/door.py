@@ -14,9 +14,10 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from semmem.dialects.json_values import holds_more_than
+from semmem.dialects.json_size import holds_more_than
 from semmem.management.access import AccessRules, Denied, authenticate
 from semmem.management.errors import denial, error
+from semmem.ports.events import Announce, ApiAnswered
 from semmem.request.head import RequestHead, read_headers
 
 log = logging.getLogger(__name__)
@@ -52,15 +53,13 @@ class DoorRules:
 
 
 class Door:
-    """ASGI middleware. ``on_answer`` is told the route's path (``none`` for what reached no route) and the status."""
+    """ASGI middleware. ApiAnswered is announced for every answer."""
 
-    def __init__(
-        self, app: App, *, rules: DoorRules, access: AccessRules, on_answer: Callable[[str, int], None]
-    ) -> None:
+    def __init__(self, app: App, *, rules: DoorRules, access: AccessRules, announce: Announce) -> None:
         self._app = app
         self._rules = rules
         self._access = access
-        self._on_answer = on_answer
+        self._announce = announce
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":  # nothing here speaks it, and nobody was asked who they are
@@ -85,7 +84,7 @@ class Door:
                 await error(500, "INTERNAL", "semmem could not answer this", CLOSE)(scope, receive, counted)
         finally:
             if status:
-                self._on_answer(getattr(scope.get("route"), "path", "none"), status)
+                self._announce(ApiAnswered(getattr(scope.get("route"), "path", "none"), status))
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -12,11 +11,10 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from semmem.management.door import CLOSE, App, Receive, Scope, Send, has_body, head_of
-from semmem.telemetry.metrics import Metrics
 
 
-def create_health(metrics: Metrics, ready: Callable[[], Mapping[str, bool]], refresh: Callable[[], None]) -> Starlette:
-    """``ready`` tells which needed components are ready; ``refresh`` updates gauges before a scrape.
+def create_health(ready: Callable[[], Mapping[str, bool]], metrics_page: Callable[[], tuple[bytes, str]]) -> Starlette:
+    """``ready`` tells which needed components are ready; ``metrics_page`` gives the page and its media type.
 
     Nothing here takes a body: one that is announced is refused unread, and its connection closed.
     """
@@ -29,8 +27,8 @@ def create_health(metrics: Metrics, ready: Callable[[], Mapping[str, bool]], ref
         return JSONResponse(components, status_code=200 if all(components.values()) else 503)
 
     async def scrape(_request: Request) -> Response:
-        refresh()
-        return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
+        page, media_type = metrics_page()
+        return Response(page, media_type=media_type)
 
     routes = [Route("/healthz", live), Route("/readyz", readiness), Route("/metrics", scrape)]
     return Starlette(routes=routes, middleware=[Middleware(_Bodiless)])

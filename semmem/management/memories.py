@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from semmem.lifecycle.erasure import Erasure, Receipt
 from semmem.lifecycle.holds import Busy, Holds
@@ -13,19 +13,14 @@ from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.writes import Writes
 from semmem.memory import Controls, Conversation, Memory, MemoryStatus, MemoryType, Message, Role, Scope, Source
 from semmem.ports.embedder import Embedder
-from semmem.ports.history import History, UserList
-from semmem.ports.journal import Journal
 from semmem.ports.store import Store
-from semmem.ports.user_work import UserWork
+from semmem.ports.writes import ManagementRecords
+from semmem.request.question import Question
 from semmem.retrieval.recall import Preview, Recall
 from semmem.retrieval.search import Strategy
 
 CREATE_TRIES = 3
 """How often a memory is written anew that an erasure met on its way."""
-
-
-class Records(Journal, History, UserList, UserWork, Protocol):
-    """The journal's database: turns, earlier versions of memories, who has any, who changes them."""
 
 
 class Memories:
@@ -39,7 +34,7 @@ class Memories:
         self,
         store: Store,
         embedder: Embedder,
-        records: Records,
+        records: ManagementRecords,
         quota: Quota,
         recall: Recall,
         *,
@@ -73,6 +68,7 @@ class Memories:
         return memories, await self._store.count(scope, types=types)
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
+        """None when the scope has none. The doors know this object, and not the store."""
         return await self._store.get(scope, memory_id)
 
     async def create(
@@ -124,7 +120,7 @@ class Memories:
             updated_at=now,
             expires_at=told.expires_at if told.expires_at is not None or self._ttl_s is None else now + self._ttl_s,
         )
-        writes = Writes(self._store, self._records, self._records, hold_id)
+        writes = Writes(self._store, self._records, hold_id)
         await self._records.register_user(told.user)
         old = await self._with_key(told) if told.key is not None else None
         if old is None:
@@ -154,11 +150,11 @@ class Memories:
     ) -> Preview:
         """Memories for a query, each with its scores and why it was kept or cut. Raises StoreError."""
         asked = Conversation((Message(Role.USER, query),), controls=controls)
-        return await self._recall.preview(asked, scope, self._clock(), strategy=strategy, said=())
+        return await self._recall.preview(Question(asked, scope, self._clock()), strategy=strategy, said=())
 
     async def preview(self, scope: Scope, conversation: Conversation, *, strategy: Strategy | None = None) -> Preview:
         """What a request with this conversation would be given, and why. Raises StoreError."""
-        return await self._recall.preview(conversation, scope, self._clock(), strategy=strategy)
+        return await self._recall.preview(Question(conversation, scope, self._clock()), strategy=strategy)
 
     async def end_session(self, user: str, session: str) -> int:
         """Learn from a session's waiting turns now; how many wait."""

@@ -9,13 +9,12 @@ from typing import Any
 from semmem.extraction.screen import Ruling, Screened, screen_text
 from semmem.management.access import Denied
 from semmem.memory import QUARANTINED, RELEASED, MemoryStatus
+from semmem.ports.events import Announce, ApiScreened, nobody_listens
 
 OVERRIDDEN = "overridden"
 
 Screen = Callable[[str], Screened]
 """``screen_text`` with the operator's settings bound to it."""
-Count = Callable[[str, str], None]
-"""Told what became of a text (reject, redact, quarantine, overridden), and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +27,11 @@ class Admitted:
 
 
 class WriteScreen:
-    """Judges what the API is told. ``on_judged`` counts every text that is not simply kept."""
+    """Judges what the API is told. ApiScreened is announced for every text that is not simply kept."""
 
-    def __init__(self, screen: Screen = screen_text, *, on_judged: Count = lambda _what, _why: None) -> None:
+    def __init__(self, screen: Screen = screen_text, *, announce: Announce = nobody_listens) -> None:
         self._screen = screen
-        self._count = on_judged
+        self._announce = announce
 
     def judge(self, content: str, *, key: str | None, override: bool) -> Admitted:
         """A text that is kept is kept as it came. Raises Denied (422) with the screen's word for one that is not.
@@ -43,13 +42,13 @@ class WriteScreen:
         if verdict.outcome is Ruling.KEEP:
             return Admitted(content)
         if override:
-            self._count(OVERRIDDEN, verdict.reason)
+            self._announce(ApiScreened(OVERRIDDEN, verdict.reason))
             # Somebody who is allowed to has read it. A secret stays out of prompts all the same.
             return Admitted(content, metadata={RELEASED: True} if verdict.reason == "instruction" else {})
         if verdict.outcome is Ruling.REJECT or (verdict.outcome is Ruling.QUARANTINE and key is not None):
-            self._count(Ruling.REJECT, verdict.reason)
+            self._announce(ApiScreened(Ruling.REJECT, verdict.reason))
             raise Denied(422, "SCREENED", f"content: {verdict.reason}")
-        self._count(verdict.outcome, verdict.reason)
+        self._announce(ApiScreened(verdict.outcome, verdict.reason))
         if verdict.outcome is Ruling.QUARANTINE:
             return Admitted(verdict.content, MemoryStatus.QUARANTINED, {QUARANTINED: verdict.reason})
         return Admitted(verdict.content)

@@ -1,7 +1,8 @@
-"""What turns are learnt from, a batch at a time, and by whom."""
+"""What turns are learnt from, a batch at a time, by whom, and where that is kept."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -59,3 +60,50 @@ class Extractor(Protocol):
 
     async def extract(self, batch: Batch) -> list[Fact]:
         """Facts from ``batch.turns``' user texts. Raises ModelError when a language model is needed and failed."""
+
+
+class BatchQueue(Protocol):
+    """Where batches are claimed. Several processes may claim from one. Raises JournalError."""
+
+    async def claim(self, rules: BatchRules, *, now: float) -> Batch | None:
+        """Lease the next due batch. A user with a leased batch is passed over, so one user's batches never overlap.
+
+        An expired lease makes the same batch (same id, facts and applied) claimable again with ``attempt`` + 1.
+        """
+
+
+class BatchRecords(Protocol):
+    """How far a leased batch has come. All writes are idempotent. Raises JournalError."""
+
+    async def save_facts(self, batch_id: str, facts: Sequence[Fact]) -> None:
+        """Remember what was extracted, before any of it is stored, so that another try stores the same."""
+
+    async def mark_applied(self, batch_id: str, count: int) -> None:
+        """The first ``count`` facts are stored."""
+
+    async def finish(self, batch_id: str, status: str, *, now: float) -> None:
+        """End a batch with a terminal status word. Its turns are done."""
+
+    async def postpone(self, batch_id: str, *, until: float) -> None:
+        """Give the lease back; the batch is not claimable before ``until``."""
+
+    async def session_turns(self, last: Turn, *, limit: int) -> list[Turn]:
+        """At most ``limit`` turns of a session that were not refused, oldest first: those before ``last``, and it.
+
+        None that were opened before a memory of the session was forgotten by hand.
+        """
+
+
+class TopicRecords(Protocol):
+    """The turns that wait, for whoever looks for changes of topic. Raises JournalError."""
+
+    async def waiting_sessions(self, *, turns_min: int, opened_after: float) -> list[WaitingSession]:
+        """Sessions with at least ``turns_min`` waiting turns since they were last cut, the newest of them opened after
+        then. A bounded number, those with the newest turns."""
+
+    async def waiting_turns(self, user: str, session: str) -> list[Turn]:
+        """The waiting turns of a session since it was last cut, oldest first. A bounded number, the newest."""
+
+    async def cut_session(self, user: str, session: str, *, before: float) -> None:
+        """The session's turns opened before then make a batch of their own (trigger ``drift``) as soon as they are
+        ready. Idempotent."""

@@ -40,6 +40,7 @@ class StoreWrapper:
             await self._store.open()
 
     async def close(self) -> None:
+        """Passed on bare: it may be called when everything else is gone."""
         await self._store.close()
 
     async def put(self, scope: Scope, memory: Memory) -> None:

@@ -1,4 +1,4 @@
-"""Who reads long texts, beside everything else."""
+"""Who does what takes long, beside the event loop."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+class Offload(Protocol):
+    """Does work that would hold up the event loop beside it."""
+
+    async def __call__(self, work: Callable[[], T], /) -> T: ...
 
 
 class TextWork(Protocol):

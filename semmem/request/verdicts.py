@@ -47,6 +47,9 @@ class Verdicts:
     pii: bool = False
 
 
+NO_VERDICTS = Verdicts()
+
+
 def verdicts(rules: VerdictRules, head: RequestHead) -> Verdicts:
     """Everything that earlier filters say about this request."""
     return Verdicts(

@@ -11,9 +11,10 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from semmem.memory import Hit, Memory
+from semmem.memory import Conversation, Hit, Memory
 from semmem.retrieval.role_labels import unlabelled
 
 OPENING = "<semmem-memory"
@@ -115,6 +116,15 @@ def strip_block(text: str) -> str:
         kept.append(text[start : max(start, before)])
         start = end
     return "".join([*kept, text[start:]])
+
+
+def without_blocks(conversation: Conversation) -> Conversation:
+    """What was said, without what semmem added to it somewhere before: a message that was nothing else goes."""
+    said = [(message, strip_block(message.text)) for message in conversation.messages]
+    if all(text == message.text for message, text in said):
+        return conversation
+    left = (replace(message, text=text) for message, text in said if text or not message.text)
+    return replace(conversation, messages=tuple(left))
 
 
 def without_tags(text: str) -> str:

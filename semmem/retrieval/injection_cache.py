@@ -10,12 +10,12 @@ A block is dropped as soon as one of its memories changes, expires or goes. What
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import islice
 
-from semmem.memory import Conversation, Injection, Role, Scope
-from semmem.retrieval.recall import Recalled
+from semmem.memory import Conversation, Role, Scope
+from semmem.retrieval.block import Block
 from semmem.text.digest import digest
 
 
@@ -25,34 +25,6 @@ class Loop:
 
     user: str
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """What was put into a prompt: the text with its role and place, the memories' ids, its estimated tokens.
-
-    ``expires_at``: when the first of the memories expires; None for never.
-    """
-
-    injection: Injection
-    memories: tuple[str, ...]
-    tokens: int
-    expires_at: float | None = None
-
-
-def block_of(
-    recalled: Recalled | None, placed: Callable[[Injection], Injection] = lambda injection: injection
-) -> Block | None:
-    """What a search found, as it goes into the prompt. ``placed``: the request's word on where exactly."""
-    if recalled is None:
-        return None
-    memories = [hit.memory for hit in recalled.hits]
-    return Block(
-        placed(Injection(recalled.text, role=recalled.role, position=recalled.position)),
-        tuple(memory.id for memory in memories),
-        recalled.tokens,
-        min((memory.expires_at for memory in memories if memory.expires_at is not None), default=None),
-    )
 
 
 def loop_of(scope: Scope, turn_id: str, conversation: Conversation) -> Loop:
@@ -78,6 +50,7 @@ class InjectionCache:
     def __init__(self, *, entries_max: int, ttl_s: float, changes_max: int = 1000) -> None:
         self._entries_max = entries_max
         self._ttl_s = ttl_s
+        # no cachetools here: an entry's time begins anew with each use, and one that goes leaves the index by user, too
         self._entries: OrderedDict[Loop, tuple[Block, float]] = OrderedDict()
         self._of_user: dict[str, set[Loop]] = {}
         self._changes: deque[tuple[str, str | None]] = deque(maxlen=changes_max)

@@ -14,6 +14,7 @@ from semmem.memory import Hit, MemoryStatus, Vector
 from semmem.text.number_words import CARDINALS, MULTIPLES, ORDINALS
 from semmem.text.screening import readable
 from semmem.text.times.names import MONTHS, WEEKDAYS
+from semmem.text.words import negations_apart, words
 
 RECENCY_WEIGHT = 0.03
 IMPORTANCE_WEIGHT = 0.03
@@ -29,7 +30,6 @@ SENTENCES_MAX = 500
 """Of the request's own words only so many, the newest, are compared; a request may be megabytes long."""
 _NO_CUTS: Mapping[str, str] = {}
 
-_WORD = re.compile(r"[^\W_]+(?:[.,:]\d+)*")
 _NAME = re.compile(r"(?<=\s)[A-Z][^\W_]*")
 _TELLING = frozenset(
     "not no never none nor without cannot dislikes hates stopped quit former ex before after until anymore am pm last"
@@ -48,7 +48,7 @@ _FIRST_PERSON = {"user's": "my", "user": "i", "i'm": "i is", "i've": "i has", "a
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate and what became of it. ``reason``: ``kept``, or the word for why it was cut."""
+    """A candidate, and whether it is shown. ``reason``: ``kept``, or the word for why it was cut."""
 
     hit: Hit
     kept: bool
@@ -104,9 +104,9 @@ class _Content:
     @classmethod
     def of(cls, hit: Hit) -> _Content:
         content = hit.memory.content
-        words = frozenset(_WORD.findall(content.casefold()))
+        said = frozenset(words(content))
         names = frozenset(name.casefold() for name in _NAME.findall(content))
-        return cls(content, words, _told_apart_by(content, words), names, hit.memory.embedding)
+        return cls(content, said, _told_apart_by(content, said), names, hit.memory.embedding)
 
 
 def _score(hit: Hit, now: float, half_life_s: float) -> float:
@@ -144,11 +144,11 @@ def _cosine(one: Vector, other: Vector) -> float:
     return float(np.dot(one, other)) if one.shape == other.shape else 0.0
 
 
-def _told_apart_by(content: str, words: frozenset[str]) -> frozenset[str]:
+def _told_apart_by(content: str, said: frozenset[str]) -> frozenset[str]:
     """Numbers, negations, days and months: two memories that differ in one of them are two facts, as with names."""
-    numbers = {word for word in words if any(char.isdigit() for char in word)}
+    numbers = {word for word in said if any(char.isdigit() for char in word)}
     negated = {"not"} if _NEGATION.search(content) else set()
-    return frozenset(numbers | negated | (words & _TELLING))
+    return frozenset(numbers | negated | (said & _TELLING))
 
 
 def _statements(said: Sequence[str]) -> Iterator[str]:
@@ -171,12 +171,13 @@ def _sentences(said: Sequence[str]) -> Iterator[str]:
 def _folded(text: str) -> str:
     """Words only, in the first person: "User lives in Boston." and "I live in Boston" fold into the same."""
     line = _PERSON.sub(_in_first_person, text.casefold().replace("’", "'"))
-    return " ".join(map(_stem, _WORD.findall(line)))
+    return " ".join(map(_agreed, words(negations_apart(line))))
 
 
 def _in_first_person(person: re.Match[str]) -> str:
     return _FIRST_PERSON[person[0].removeprefix("the ")]
 
 
-def _stem(word: str) -> str:
+def _agreed(word: str) -> str:
+    """The verb of "user" as that of "I". No stem, which has no tense: who lived in Rome does not live in Rome."""
     return word[:-1] if len(word) > 3 and word.endswith("s") else word

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from semmem.memory import Hit
 from semmem.ports.errors import ModelError
+from semmem.ports.events import Announce, Reranked, nobody_listens
 from semmem.ports.models import Reranker
 
 
@@ -15,13 +16,13 @@ from semmem.ports.models import Reranker
 class Reranking:
     """A reranker and how it is used: at most ``candidates_max`` hits per request, ``timeout_s`` seconds.
 
-    ``on_reranked`` hears one word per request that asked: ``reranked``, ``failed`` or ``late``.
+    Reranked is announced for each request that asked.
     """
 
     reranker: Reranker
     timeout_s: float = 0.1
     candidates_max: int = 20
-    on_reranked: Callable[[str], None] = lambda _word: None
+    announce: Announce = nobody_listens
 
     async def order(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """``hits`` (best first) with the first ``candidates_max`` in the reranker's order, ties as they were.
@@ -33,7 +34,7 @@ class Reranking:
         if len(candidates) < 2:
             return [*candidates, *rest]
         word, scores = await self._scores(query, candidates)
-        self.on_reranked(word)
+        self.announce(Reranked(word))
         if scores is None:
             return [*candidates, *rest]
         order = sorted(range(len(candidates)), key=lambda i: -scores[i])

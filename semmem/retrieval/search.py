@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -14,6 +15,7 @@ from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreTimeout
 from semmem.ports.store import Store
+from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 from semmem.retrieval.relevance import BELOW_RELEVANCE, COVERAGE_LEAST, relevant
 from semmem.retrieval.time_filter import CLOCK_SLACK_S, TIME_WEIGHT, is_dated, matches, names
@@ -25,6 +27,12 @@ NAMED_MAX = 25
 """Where only the time is asked for, the best candidates are read for those they name: 0.05 to 0.2 ms each."""
 OVERFETCH = 2
 """Hits asked of the store for each memory wanted, since ranking drops duplicates and what was already said."""
+HOT, COLD_DENSE, RECENT = "hot", "cold_dense", "recent"
+"""Where hits came from: the user's index; the store, since the index was not there in time; the newest memories."""
+LOADING_SHARE = 0.6
+"""Of the store's time so much is given to loading the user's index; the rest is for the store's own search."""
+COLD_THRESHOLD = 0.3
+"""Least cosine where nobody set one and there is no index to judge relevance by (docs/quality.md)."""
 
 
 class Strategy(StrEnum):
@@ -34,6 +42,25 @@ class Strategy(StrEnum):
     SEMANTIC = "semantic"  # meaning: the cosine
     KEYWORD = "keyword"  # words: BM25
     RECENT = "recent"  # time: the newest, whatever is asked
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedQuery:
+    """A question as it is searched with: every choice of the request's and of the configuration's is made.
+
+    ``text`` is what is embedded and whose words are compared, ``scope`` whose memories are read, ``types`` empty for
+    all; ``threshold`` is a cosine, None for the calibrated rule of relevance.py; ``during`` is a time that
+    is asked for.
+    """
+
+    text: str
+    scope: Scope
+    now: float
+    strategy: Strategy
+    limit: int
+    types: tuple[MemoryType, ...] = ()
+    threshold: float | None = None
+    during: Interval | None = None
 
 
 async def embed_query(embedder: Embedder, query: str, *, timeout_s: float = 0.2) -> Vector:
@@ -72,6 +99,66 @@ class Candidates:
 
     hits: list[Hit]
     cuts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """Candidates for a query, how they were found (HOT, COLD_DENSE, RECENT), and the least cosine they must have."""
+
+    query: ResolvedQuery
+    candidates: Candidates
+    path: str
+    threshold: float | None = None
+
+    @property
+    def fitting(self) -> list[Hit]:
+        """Those that are neither cut nor below the threshold."""
+        floor = -1.0 if self.threshold is None else self.threshold
+        cuts = self.candidates.cuts
+        return [hit for hit in self.candidates.hits if hit.cosine >= floor and hit.memory.id not in cuts]
+
+
+async def find(memories: HotMemories, query: ResolvedQuery, vector: Vector, *, timeout_s: float) -> SearchResult:
+    """By the user's index where it is there in time, else by the store's own search. Raises StoreError."""
+    started = time.perf_counter()
+    index = await memories.index(query.scope.user, wait_s=LOADING_SHARE * timeout_s)
+    if index is None:
+        return await _find_cold(memories, query, vector, timeout_s=timeout_s - (time.perf_counter() - started))
+    best = best_of(
+        index,
+        query.text,
+        vector,
+        strategy=query.strategy,
+        scope=query.scope,
+        types=query.types,
+        now=query.now,
+        during=query.during,
+    )
+    if query.strategy is Strategy.RECENT:
+        return SearchResult(query, best, HOT)  # no cosine was asked for, so there is none to compare
+    return SearchResult(query, best if query.threshold is None else replace(best, cuts={}), HOT, query.threshold)
+
+
+async def find_by_words(memories: HotMemories, query: ResolvedQuery, *, timeout_s: float) -> SearchResult:
+    """By the query's words, else the newest, for when it cannot be embedded. Raises StoreError."""
+    scope, types, now = query.scope, query.types, query.now
+    index = await memories.index(scope.user, wait_s=timeout_s)
+    if index is None:
+        listed = await memories.list(scope, types=types, limit=CANDIDATES_MAX)
+        return SearchResult(query, Candidates([Hit(memory, 0.0, 0.0) for memory in listed]), RECENT)
+    best = best_of(index, query.text, None, strategy=Strategy.KEYWORD, scope=scope, types=types, now=now)
+    if any(hit.memory.id not in best.cuts for hit in best.hits):
+        return SearchResult(query, best, HOT)
+    return SearchResult(query, newest(index, scope=scope, types=types, now=now), RECENT)
+
+
+async def _find_cold(memories: HotMemories, query: ResolvedQuery, vector: Vector, *, timeout_s: float) -> SearchResult:
+    hits = await nearest(
+        memories, query.scope, vector, limit=query.limit, types=query.types, now=query.now, timeout_s=timeout_s
+    )
+    hits = hits if query.during is None else in_time(hits, query.during)
+    threshold = COLD_THRESHOLD if query.threshold is None else query.threshold
+    return SearchResult(query, Candidates(hits), COLD_DENSE, threshold)
 
 
 def best_of(

@@ -1,1 +1,2 @@
-"""What happened, counted: every metric, and the wrappers that measure. No other room counts."""
+"""What happened, counted: the one listener of every event, every metric, and the wrappers that measure. No other room
+counts."""

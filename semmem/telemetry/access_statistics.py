@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable
 
 from semmem.ports.errors import JournalError
-from semmem.ports.history import AccessStatistics, Uses
+from semmem.ports.history import UseRecords, Uses
 
 log = logging.getLogger(__name__)
 
@@ -22,9 +22,7 @@ class AccessRecorder:
     many), and neither are those of a flush that failed: statistics never queue up behind a journal that is down.
     """
 
-    def __init__(
-        self, statistics: AccessStatistics, *, memories_max: int = 10_000, flush_interval_s: float = 5.0
-    ) -> None:
+    def __init__(self, statistics: UseRecords, *, memories_max: int = 10_000, flush_interval_s: float = 5.0) -> None:
         if memories_max < 1 or flush_interval_s <= 0:
             raise ValueError("memories_max must be at least 1, flush_interval_s above 0")
         self._statistics = statistics

@@ -2,60 +2,30 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from semmem.extraction.result import BatchResult
-from semmem.memory import REPEATED, Message, Vector
+from semmem.memory import Message, Vector
 from semmem.ports.embedder import Embedder
+from semmem.ports.embedder_wrapper import EmbedderWrapper
 from semmem.ports.errors import SemmemError
-from semmem.ports.learning import Batch
 from semmem.ports.models import LanguageModel, Reranker
 from semmem.telemetry.metrics import Metrics
 
-log = logging.getLogger(__name__)
 
-
-def count_removals(metrics: Metrics, batch: Batch, result: BatchResult) -> None:
-    """Nothing that a user told goes in silence: each removal is counted and logged, by ids and reason word alone."""
-    for removal in result.removals:
-        if removal.reason == REPEATED:
-            metrics.facts_dropped.labels(removal.reason).inc()
-        else:
-            metrics.memories_removed.labels(removal.reason).inc()
-        log.info("batch %s: %s %s, in favour of %s", batch.id, removal.reason, removal.id, removal.by)
-    for reason, count in result.rejected.items():
-        log.info("batch %s: %d facts rejected (%s)", batch.id, count, reason)
-
-
-class MeteredEmbedder:
+class MeteredEmbedder(EmbedderWrapper):
     """An Embedder whose calls are timed."""
 
     def __init__(self, embedder: Embedder, metrics: Metrics) -> None:
-        self._embedder = embedder
+        super().__init__(embedder)
         self._metrics = metrics
-
-    @property
-    def dimension(self) -> int:
-        return self._embedder.dimension
-
-    @property
-    def signature(self) -> str:
-        return self._embedder.signature
-
-    async def open(self) -> None:
-        await self._embedder.open()
-
-    async def close(self) -> None:
-        await self._embedder.close()
 
     async def embed(self, text: str) -> Vector:
         started = time.perf_counter()
         status = "error"
         try:
-            vector = await self._embedder.embed(text)
+            vector = await super().embed(text)
             status = "ok"
             return vector
         finally:
@@ -77,6 +47,7 @@ class MeteredModel:
             return await self._model.complete(messages, timeout_s=timeout_s, json_schema=json_schema)
 
     async def close(self) -> None:
+        """Whoever has the measured model has no other to close."""
         await self._model.close()
 
 
@@ -92,6 +63,7 @@ class MeteredReranker:
             return await self._reranker.rerank(query, texts, timeout_s=timeout_s)
 
     async def close(self) -> None:
+        """Whoever has the measured reranker has no other to close."""
         await self._reranker.close()
 
 

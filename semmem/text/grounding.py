@@ -8,13 +8,13 @@ likes, works at, ...) need no ground, because every extractor puts them in by it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import cached_property
 
+from semmem.text import stop_words
 from semmem.text.number_words import CARDINALS
+from semmem.text.stems import stems
+from semmem.text.words import WORD, is_unspaced, pairs, words
 
-_CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_WORD = re.compile(rf"[{_CJK}]+|[^\W\d_{_CJK}]+(?:['’][^\W\d_{_CJK}]+)*")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:\s?(?:k|thousand|m|million)\b)?", re.IGNORECASE)
 _GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 _CLAUSE = re.compile(
@@ -58,86 +58,90 @@ class SourceText:
         return SourceText, (self._text, self._context)
 
     @cached_property
-    def _own(self) -> _Words:
-        return _Words(content_words(self._text))
+    def _own(self) -> _Stems:
+        return _Stems(content_words(self._text))
 
     @cached_property
-    def _all(self) -> _Words:
-        return _Words(content_words(f"{self._text}\n{self._context}"))
+    def _all(self) -> _Stems:
+        return _Stems(content_words(f"{self._text}\n{self._context}"))
 
     @cached_property
     def _numbers(self) -> set[float]:
         return numbers(self._text)
 
     @cached_property
-    def _clauses(self) -> list[tuple[str, _Words]]:
+    def _clauses(self) -> list[tuple[str, _Stems]]:
         clauses = (clause for clause in _CLAUSE.split(self._text) if clause.strip())
-        return [(clause, _Words(content_words(clause))) for clause in clauses]
+        return [(clause, _Stems(content_words(clause))) for clause in clauses]
 
     def grounds(self, content: str, *, share_min: float = 0.6) -> bool:
         """Whether ``content`` rests on it. ``share_min`` of its content words must be found; the rest is paraphrase."""
-        words, values, proper = content_words(content), numbers(content), names(content)
+        telling, values, proper = content_words(content), numbers(content), names(content)
         return (
-            bool(self._own.shared(words) or (values and not words))
+            bool(self._own.shared(telling) or (values and not telling))
             and values <= self._numbers
             and proper <= self._all.shared(proper)
-            and len(self._all.shared(words)) >= share_min * len(words)
-            and not self._reverses(content, words)
+            and len(self._all.shared(telling)) >= share_min * len(telling)
+            and not self._reverses(content, telling)
         )
 
-    def _reverses(self, content: str, words: set[str]) -> bool:
+    def _reverses(self, content: str, telling: set[str]) -> bool:
         """Every clause with all of the fact's words says the opposite. A fact spread over clauses is let through."""
-        clauses = [clause for clause, held in self._clauses if words and words <= held.shared(words)]
+        clauses = [clause for clause, held in self._clauses if telling and telling <= held.shared(telling)]
         negative = _is_negative(content)
         return bool(clauses) and all(_opposite(negative, clause) for clause in clauses)
 
 
-class _Words:
-    """Stems, found again by themselves or by a relative that begins alike."""
+class _Stems:
+    """Stems of a text; another stem is found among them by itself or by one that begins alike."""
 
-    def __init__(self, stems: set[str]) -> None:
-        self._stems = stems
+    def __init__(self, held: set[str]) -> None:
+        self._held = held
         self._by_prefix: dict[str, list[str]] = {}
-        for stem in stems:
+        for stem in held:
             self._by_prefix.setdefault(stem[:PREFIX_CHARS_MIN], []).append(stem)
 
-    def shared(self, words: set[str]) -> set[str]:
-        return {word for word in words if word in self._stems or any(_akin(word, s) for s in self._relatives(word))}
+    def shared(self, asked: set[str]) -> set[str]:
+        return {stem for stem in asked if stem in self._held or any(_akin(stem, s) for s in self._relatives(stem))}
 
-    def _relatives(self, word: str) -> list[str]:
-        return self._by_prefix.get(word[:PREFIX_CHARS_MIN], [])
+    def _relatives(self, stem: str) -> list[str]:
+        return self._by_prefix.get(stem[:PREFIX_CHARS_MIN], [])
 
 
 def overlap(content: str, said: str) -> int:
     """How many content words and numbers of ``content`` the user said."""
-    return len(_Words(content_words(said)).shared(content_words(content))) + len(numbers(content) & numbers(said))
-
-
-def covers(held: set[str], words: set[str]) -> bool:
-    """Whether every one of ``words`` is among ``held``, by itself or by a relative; both as ``content_words``."""
-    return len(_Words(held).shared(words)) == len(words)
+    return len(_Stems(content_words(said)).shared(content_words(content))) + len(numbers(content) & numbers(said))
 
 
 def content_words(text: str) -> set[str]:
     """Stems of the words that say what a text is about. Runs without spaces (Chinese, ...) become pairs of signs."""
-    found: set[str] = set()
-    for match in _WORD.finditer(text.casefold()):
-        found.update(_stems(match.group()))
-    return found - _FRAME
+    return _contents(words(text, chars_max=None))
 
 
 def names(text: str) -> set[str]:
     """Stems of capitalised words inside a sentence."""
-    found: set[str] = set()
-    for match in _WORD.finditer(text):
+    found: list[str] = []
+    for match in WORD.finditer(text):
         if match.group()[0].isupper() and not _SENTENCE_START.search(text[max(0, match.start() - 40) : match.start()]):
-            found.update(_stems(match.group().casefold()))
-    return found - _FRAME
+            found += words(match.group())
+    return _contents(found)
+
+
+def _contents(said: list[str]) -> set[str]:
+    """Numbers are left out, which are compared as values, and single letters."""
+    paired = {pair for word in said if _is_paired(word) for pair in (pairs(word) or (word,))}
+    spelled = [word for word in said if len(word) > 1 and not word[0].isdigit() and not _is_paired(word)]
+    return paired.union(stems(spelled)) - _FRAME
+
+
+def _is_paired(word: str) -> bool:
+    """Korean writes spaces, but words take endings that no stemmer here knows."""
+    return is_unspaced(word) or "\uac00" <= word[0] <= "\ud7af"
 
 
 def numbers(text: str) -> set[float]:
     """Every number as a value: ``10,000``, ``10k`` and ``10000`` are one, ``ten`` is 10. A lone ``one`` is none."""
-    values = {float(_SPELLED[word]) for word in re.findall(r"[a-z]+", text.casefold()) if word in _SPELLED}
+    values = {float(_SPELLED[word]) for word in words(text, chars_max=None) if word in _SPELLED}
     return values | {_value(match.group()) for match in _NUMBER.finditer(text)}
 
 
@@ -151,23 +155,6 @@ def _value(spelling: str) -> float:
         number = re.sub(r"\D", "", number)
     factor = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6}.get(scale, 1.0)
     return round(float(number.replace(",", ".")) * factor, 6)
-
-
-def _stems(word: str) -> Iterable[str]:
-    if re.match(rf"[{_CJK}]", word):
-        return [word] if len(word) == 1 else [word[i : i + 2] for i in range(len(word) - 1)]
-    word = re.sub(r"['’](?:s|re|ve|ll|d|m)$", "", word)
-    return [_stem(word)] if len(word) > 1 else []
-
-
-def _stem(word: str) -> str:
-    for suffix, ending in (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""), ("ly", "")):
-        if word.endswith(suffix) and len(word) - len(suffix) >= 3:
-            word = word.removesuffix(suffix) + ending
-            break
-    if len(word) > 3 and word[-1] == word[-2]:
-        word = word[:-1]
-    return word.removesuffix("e") if len(word) > 3 else word
 
 
 def _akin(one: str, other: str) -> bool:
@@ -188,20 +175,16 @@ def _is_negative(text: str) -> bool:
     return bool(_NEGATIVE.search(_NOT_REALLY_NEGATIVE.sub(" ", text)))
 
 
-_FRAME_WORDS = """
-user users they them their theirs he him his she her hers it its we us our ours i me my mine myself you your yours
-themselves himself herself a an the this that these those there here what which who whom whose when where why how
-and or but if then than so because since as at by for from in into of off on onto out over to under up upon with
-within without about after before between during until while through toward towards against among per via not no nor
-never none neither is am are was were be been being do does did doing done have has had having can could may might
-must shall should will would one ones some any each every all both few more most other another such only own same too
-very just also now currently recently often usually sometimes always still already again ever yet really quite rather
-like likes love enjoy prefer dislike hate avoid favour favor favourite favorite want wish need plan intend hope
-live lives reside work works job employed use using own owns get got go goes going went come make made take took keep
-know think believe feel find say said says tell told mention mentioned state stated ask asked call called name named
-eat eats drink study studies speak speaks play plays buy bought move moved visit visited attend
-identify described describe consider considers tend tends regularly something someone anything thing things person
-don doesn didn isn aren wasn weren hasn haven hadn won wouldn couldn shouldn don't doesn't didn't isn't aren't wasn't
-weren't hasn't haven't hadn't won't wouldn't couldn't shouldn't can't cannot
+_CARRIERS = """
+user users theirs myself themselves himself herself because since off onto out over under up upon within without
+after before between during until through toward towards against among per via never none neither done having
+may must one ones each every all both few more most other another such only own same also now currently recently
+often usually sometimes always still already again ever yet really quite rather like likes love enjoy prefer
+dislike hate avoid favour favor favourite favorite want wish need plan intend hope live lives reside work works
+job employed use using owns get got go goes going went come make made take took keep know think believe feel
+find say said says tell told mention mentioned state stated ask asked call called name named eat eats drink
+study studies speak speaks play plays buy bought move moved visit visited attend identify described describe
+consider considers tend tends regularly something someone anything thing things person won cannot
 """
-_FRAME = frozenset(stem for word in (*_FRAME_WORDS.split(), *_SPELLED) for stem in (*_stems(word), word))
+"""What an extractor, or somebody who tells of the user, puts around what was said, beside words of grammar."""
+_FRAME = frozenset(stems(sorted({*stop_words.ENGLISH, *stop_words.NEGATED_AUXILIARIES, *_CARRIERS.split(), *_SPELLED})))

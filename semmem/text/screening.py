@@ -10,6 +10,8 @@ import re
 import unicodedata
 from hashlib import blake2b
 
+from cachetools import LRUCache
+
 from semmem.memory import RELEASED, Memory
 
 REDACTED = "[redacted]"
@@ -34,14 +36,11 @@ def _verdict(content: str) -> str:
     key = blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     known = _verdicts.get(key)
     if known is None:
-        known = _judge(content)
-        while len(_verdicts) >= VERDICTS_MAX:
-            _verdicts.pop(next(iter(_verdicts)), None)
-        _verdicts[key] = known
+        known = _verdicts[key] = _judge(content)
     return known
 
 
-_verdicts: dict[bytes, str] = {}
+_verdicts: LRUCache[bytes, str] = LRUCache(VERDICTS_MAX)  # for one thread: memories are ranked on the event loop
 
 
 def _judge(content: str) -> str:
@@ -72,7 +71,7 @@ def _hide(match: re.Match[str]) -> str:
 
 
 def _is_mixed(word: str) -> bool:
-    """Whether it looks drawn by lot: capitals, small letters and digits in one long word."""
+    """Whether a long word looks random: it has capitals, small letters and digits."""
     return all(kind.search(word) for kind in _MIXED)
 
 

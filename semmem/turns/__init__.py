@@ -1,2 +1,2 @@
-"""From requests to turns: what the user says in one (``said``), what of it was seen before (``seen``), what of its
-history is made up for (``recovery``), and the halves that the journal is given (``recorder``)."""
+"""From requests to turns: the user's messages of a request (``user_messages``), which of them were seen before
+(``seen``), which of the history are recovered (``recovery``), and turns as they open and close (``recorder``)."""

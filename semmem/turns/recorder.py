@@ -1,26 +1,26 @@
-"""Turns out of requests: every new user message is one, and what of the history was never seen is made up for.
+"""Requests and answers as turns in the journal: every new user message opens one, and so do messages of the history
+that semmem never saw.
 
-Of several messages without an answer between them the last is the turn that the answer is observed for; the others
-are closed with it, whatever became of it. A message that is recovered brings its answer along, as far as the client
-resends it: nobody else will ever see that.
+Of several messages without an answer between them the last is the turn that the answer is observed for; the others end
+as it does. A message that is recovered from the history is closed with the answer that the client resends with it:
+that answer will not be observed any more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol
 
 from semmem.memory import Answer, Conversation, Role, Scope, Turn, TurnEnding
-from semmem.ports.journal import TurnClosed
 from semmem.ports.names import bounded, usable
-from semmem.text.digest import digest
-from semmem.turns.ids import session_key, turn_id
+from semmem.ports.recording import TurnClosed
+from semmem.turns.ids import turn_id
 from semmem.turns.observation import Ticket
 from semmem.turns.recovery import Chosen, Recovery
-from semmem.turns.said import UserMessage, UserMessages
-from semmem.turns.sessions import Answered, Sessions
+from semmem.turns.sessions import Sessions
+from semmem.turns.user_messages import UserMessage, UserMessages
 
 OBSERVING = ("observe", "single_filter")
 """Ways of capturing answers that need a ticket; ``history`` takes them from the next request, ``off`` does without."""
@@ -35,73 +35,69 @@ class TurnJournal(Protocol):
     def offer(self, half: Turn | TurnClosed) -> bool: ...
 
 
-class Turns:
-    """Makes turns and hands them to the journal. Characters and bytes are kept of a user's text and of an answer."""
+@dataclass(frozen=True, slots=True)
+class CurrentTurn:
+    """The turn that a request belongs to; ``scope`` has its session, where that is known.
+
+    ``opened``: the request brings words of the user's own, which begin this turn or are resent. Without them (a tool's
+    result) ``id`` is the turn whose answer the request goes on from; None where that is not known.
+    """
+
+    scope: Scope
+    id: str | None = None
+    opened: Turn | None = None
+
+
+class TurnRecorder:
+    """Makes turns of requests and answers, and offers them to the journal.
+
+    ``turn_chars_max`` characters are kept of a user's text, ``answer_bytes_max`` of an answer.
+    """
 
     def __init__(
         self,
         sessions: Sessions,
         journal: TurnJournal,
-        recovery: Recovery,
+        recovery: Recovery | None = None,
         *,
-        capture: str,
-        turn_chars_max: int,
-        answer_bytes_max: int,
+        capture: str = "observe",
+        turn_chars_max: int = 64 * 1024,
+        answer_bytes_max: int = 64 * 1024,
     ) -> None:
         self._sessions = sessions
         self._journal = journal
-        self._recovery = recovery
+        self._recovery = recovery or Recovery()
         self._capture = capture
         self._turn_chars_max = turn_chars_max
         self._answer_bytes_max = answer_bytes_max
 
-    async def current(
-        self, conversation: Conversation, scope: Scope, now: float, request_id: str
-    ) -> Turn | Answered | None:
+    async def current(self, conversation: Conversation, scope: Scope, now: float, request_id: str) -> CurrentTurn:
         """The turn that the request's own words begin or belong to; without any, the one it goes on from."""
         said = self._newest(conversation, scope)
         if said is None:
             return await self._continued(conversation, scope)
         scope = replace(scope, session=await self._sessions.name(scope, conversation, now))
-        messages = self._messages(conversation, scope)
-        return self._turn(said, scope, self._after(conversation, scope), now, request_id, resumed=messages.tool_spoke)
+        messages, after = self._messages(conversation, scope), self._after(conversation, scope)
+        turn = self._turn(said, scope, after, now, request_id, resumed=messages.tool_spoke)
+        return CurrentTurn(scope, turn.id, turn)
 
-    async def record(
-        self, turn: Turn | Answered, conversation: Conversation, scope: Scope, dialect: str
-    ) -> Ticket | None:
+    async def record(self, current: CurrentTurn, conversation: Conversation, dialect: str) -> Ticket | None:
         """Offer to the journal what the request brings; a ticket when its answer is to be observed."""
-        observing = self._capture in OBSERVING
-        if isinstance(turn, Answered):
-            if observing:
-                self._sessions.opened(turn.turn_id, replace(scope, session=turn.session))
-            return Ticket(turn.turn_id, dialect) if observing else None
-        messages, after = self._messages(conversation, turn.scope), self._after(conversation, turn.scope)
-        session, now = turn.scope.session or "", turn.opened_at
-        chosen = await self._recovery.choose(
-            messages, user=turn.scope.user, session=session, now=now, history=not _kept_by_api(conversation)
-        )
-        opened = self._opened(turn, chosen, after)
-        accepted = self._offer_all(messages, chosen, opened)
-        if not chosen.current or chosen.current[-1].ordinal != turn.ordinal:
-            return None  # the turn itself is not to be kept
-        if accepted and chosen.complete and not _kept_by_api(conversation):
-            self._recovery.seen.settle(turn.scope.user, session, chosen.current[-1])
-        if self._capture == "history" and not _kept_by_api(conversation):
-            self._close_from_history(messages, turn)
-        if not observing or not accepted:
+        if current.opened is not None:
+            return await self._record_opened(current.opened, conversation, dialect)
+        if current.id is None or self._capture not in OBSERVING:
             return None
-        self._sessions.opened(turn.id, turn.scope)
-        earlier = opened[len(chosen.recovered) : -1]
-        return Ticket(turn.id, dialect, tuple(each.id for each in earlier))
+        self._sessions.opened(current.id, current.scope)
+        return Ticket(current.id, dialect)
 
     async def decline(self, scope: Scope | None, conversation: Conversation, now: float) -> None:
         """Remember that the request's own words are not to be kept, not from a later history either."""
         if scope is None:
             messages = UserMessages(conversation, user="", session="", chars_max=self._turn_chars_max)
             oldest = islice(messages.current(), self._recovery.rules.new_turns_max)
-            self._recovery.seen.declined_by_nobody(said.text for said in oldest)
+            self._recovery.seen.declined_anonymously(said.text for said in oldest)
         elif any(message.role is Role.USER for message in conversation.messages):
-            scope = replace(scope, session=await self._lasting_session(conversation, scope))
+            scope = replace(scope, session=await self._sessions.name_without_start(scope, conversation))
             for said in self._recovery.declines(self._messages(conversation, scope), now):
                 self._journal.offer(TurnClosed(said.place, TurnEnding.DECLINED, now))
 
@@ -121,6 +117,26 @@ class Turns:
         reason = usable(answer.finish_reason) if answer is not None else None
         self._journal.offer(TurnClosed(ticket.turn_id, ending, now, text, reason, name))
 
+    async def _record_opened(self, turn: Turn, conversation: Conversation, dialect: str) -> Ticket | None:
+        messages, after = self._messages(conversation, turn.scope), self._after(conversation, turn.scope)
+        session, now = turn.scope.session or "", turn.opened_at
+        chosen = await self._recovery.choose(
+            messages, user=turn.scope.user, session=session, now=now, history=not _kept_by_api(conversation)
+        )
+        opened = self._opened(turn, chosen, after)
+        accepted = self._offer_all(messages, chosen, opened)
+        if not chosen.current or chosen.current[-1].ordinal != turn.ordinal:
+            return None  # the turn itself is not to be kept
+        if accepted and chosen.complete and not _kept_by_api(conversation):
+            self._recovery.seen.settle(turn.scope.user, session, chosen.current[-1])
+        if self._capture == "history" and not _kept_by_api(conversation):
+            self._close_from_history(messages, turn)
+        if not accepted or self._capture not in OBSERVING:
+            return None
+        self._sessions.opened(turn.id, turn.scope)
+        earlier = opened[len(chosen.recovered) : -1]
+        return Ticket(turn.id, dialect, tuple(each.id for each in earlier))
+
     # --- what the request brings -------------------------------------------------------------------------------------
 
     def _messages(self, conversation: Conversation, scope: Scope) -> UserMessages:
@@ -136,20 +152,13 @@ class Turns:
         latest = self._sessions.latest(scope)
         return conversation.previous_id or (latest.answer_id if latest else "")
 
-    async def _continued(self, conversation: Conversation, scope: Scope) -> Answered | None:
+    async def _continued(self, conversation: Conversation, scope: Scope) -> CurrentTurn:
         """A request without words of the user's own (a tool's result) extends the turn whose answer it goes on from."""
         if conversation.previous_id:
-            return await self._sessions.answered(scope.user, conversation.previous_id)
-        return self._sessions.latest(replace(scope, session=scope.session or conversation.conversation_id))
-
-    async def _lasting_session(self, conversation: Conversation, scope: Scope) -> str:
-        """What the session is called whenever it began: for that nobody has to be asked, but in a chain of answers."""
-        if named := scope.session or conversation.conversation_id:
-            return named
-        if conversation.previous_id:
             before = await self._sessions.answered(scope.user, conversation.previous_id)
-            return before.session if before else "r_" + digest(scope.user, conversation.previous_id)
-        return session_key(scope, conversation)
+        else:
+            before = self._sessions.latest(replace(scope, session=scope.session or conversation.conversation_id))
+        return CurrentTurn(replace(scope, session=before.session), before.turn_id) if before else CurrentTurn(scope)
 
     # --- turns and their ends ----------------------------------------------------------------------------------------
 

@@ -10,12 +10,14 @@ declined ends that: what follows it unseen counts as declined too, until the nex
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from semmem.turns.said import UserMessage, UserMessages, began_at
+from semmem.ports.events import Announce, HistoryRead, nobody_listens
+from semmem.turns.ids import session_start
 from semmem.turns.seen import UNSEEN, Known, SeenMessages, Unread
+from semmem.turns.user_messages import UserMessage, UserMessages
 
 EXAMINED_MAX = 10
 """So many times as many messages as may be recovered are looked at, for known ones among and before them."""
@@ -61,19 +63,18 @@ class Chosen:
 
 
 class Recovery:
-    """Decides. ``on_history`` is told what became of how many messages, in one word: ``recovered``, ``unproven``,
-    ``declined``, ``erased``, ``over_limit``, ``unread``."""
+    """Chooses. HistoryRead is announced: how many messages were recovered, or left alone, and why."""
 
     def __init__(
         self,
         seen: SeenMessages | None = None,
         rules: RecoveryRules = RecoveryRules(),
         *,
-        on_history: Callable[[str, int], None] = lambda _word, _number: None,
+        announce: Announce = nobody_listens,
     ) -> None:
         self.seen = SeenMessages() if seen is None else seen
         self.rules = rules
-        self._on_history = on_history
+        self._announce = announce
 
     def declines(self, messages: UserMessages, now: float) -> list[UserMessage]:
         """The current messages that were not known to be declined. Oldest first: what follows the first of them
@@ -98,7 +99,7 @@ class Recovery:
         except Unread:
             self._count("unread", len(past))
             known, past, complete, read = {said.id: self.seen.here(said) for said in doubtful}, [], False, False
-        began = began_at(session)
+        began = session_start(session)
         wanted = (said for said in current if said not in doubtful or _is_wanted(said, known[said.id], began))
         # Where nobody says: perhaps it was, and is erased since.
         again = frozenset(said.place for said in doubtful if not read or said.ordinal in known[said.id].journalled)
@@ -172,14 +173,14 @@ class Recovery:
                 proven = what.journalled[said.ordinal] > floor
             elif what.journalled or what.passed:
                 continue
-            elif self.seen.was_nobodys(said):
+            elif self.seen.was_declined_anonymously(said):
                 proven = False
             elif proven:
                 yield said
 
     def _count(self, word: str, number: int) -> None:
         if number > 0:
-            self._on_history(word, number)
+            self._announce(HistoryRead(word, number))
 
 
 def _is_beginning(past: Sequence[UserMessage], known: Mapping[str, Known]) -> bool:

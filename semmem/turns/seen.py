@@ -1,5 +1,8 @@
-"""Which messages were seen before, and whether they may be kept: as digests, the most recent ones in this process and
-all of them in the journal. No text, and no name of a user."""
+"""Which messages were seen before, and whether they may be kept.
+
+The most recent ones are remembered in this process, all of them in the journal, as digests: no text and no user's
+name.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from cachetools import LRUCache
+
 from semmem.ports.errors import JournalError
-from semmem.ports.journal import MessageRecords
+from semmem.ports.recording import MessageRecords
 from semmem.text.digest import digest
-from semmem.text.recent import Recent
-from semmem.turns.said import UserMessage, lasting_session, message_id
+from semmem.turns.ids import message_id, session_without_start
+from semmem.turns.user_messages import UserMessage
 
 PLACES_MAX = 16
 """How many places of the same words in one conversation are remembered in process: "yes" may be said all day."""
@@ -56,10 +61,10 @@ class SeenMessages:
     ) -> None:
         self._records = records
         self._lookup_timeout_s = lookup_timeout_s
-        self._known = Recent[Known](messages_max)
-        self._settled = Recent[str](messages_max)
-        self._anonymous = Recent[bool](messages_max)
-        self._tellers = Recent[str](messages_max)
+        self._known: LRUCache[str, Known] = LRUCache(messages_max)
+        self._settled: LRUCache[str, str] = LRUCache(messages_max)
+        self._anonymous: LRUCache[str, bool] = LRUCache(messages_max)
+        self._tellers: LRUCache[str, str] = LRUCache(messages_max)
 
     def here(self, said: UserMessage) -> Known:
         """What this process knows of the words."""
@@ -69,28 +74,28 @@ class SeenMessages:
         """The journal has taken it. The first time counts."""
         known = self.here(said)
         first = known.journalled.get(said.ordinal, at)
-        self._known.put(said.id, replace(known, journalled=_with(known.journalled, said.ordinal, first)))
+        self._known[said.id] = replace(known, journalled=_with(known.journalled, said.ordinal, first))
 
     def declined(self, said: UserMessage, at: float) -> bool:
         """It is not to be kept; whether that is news. The last time counts."""
         known = self.here(said)
-        self._known.put(said.id, replace(known, declined=_with(known.declined, said.ordinal, at)))
+        self._known[said.id] = replace(known, declined=_with(known.declined, said.ordinal, at))
         return said.ordinal not in known.declined or not known.is_declined(said.ordinal)
 
     def passed(self, left: Iterable[UserMessage]) -> int:
         """Messages of a history that were left alone; how many of them were not known yet."""
         unseen = {said.id for said in left if self.here(said) is UNSEEN}
         for each in unseen:
-            self._known.put(each, Known(passed=True))
+            self._known[each] = Known(passed=True)
         return len(unseen)
 
-    def declined_by_nobody(self, texts: Iterable[str]) -> None:
-        """Words of somebody who was not identified."""
+    def declined_anonymously(self, texts: Iterable[str]) -> None:
+        """Not to be kept: nobody is known to have said it."""
         for text in texts:
-            self._anonymous.put(message_id("", "", text), True)
+            self._anonymous[message_id("", "", text)] = True
 
-    def was_nobodys(self, said: UserMessage) -> bool:
-        """Whether somebody who was not identified has said the same."""
+    def was_declined_anonymously(self, said: UserMessage) -> bool:
+        """Whether somebody who was not known has said the same."""
         return self._anonymous.get(message_id("", "", said.text)) is not None
 
     def is_shared(self, said: UserMessage, user: str) -> bool:
@@ -98,16 +103,16 @@ class SeenMessages:
         what everybody says and nobody needs to have remembered."""
         words = message_id("", "", said.text)
         teller, new = self._tellers.get(words), digest(user)
-        self._tellers.put(words, new if teller is None or teller == new else SHARED)
+        self._tellers[words] = new if teller is None or teller == new else SHARED
         return teller not in (None, new)
 
     def settle(self, user: str, session: str, last: UserMessage) -> None:
         """Everything in the conversation up to these words was dealt with."""
-        self._settled.put(digest(user, lasting_session(session)), last.place)
+        self._settled[digest(user, session_without_start(session))] = last.place
 
     def settled(self, user: str, session: str) -> str | None:
         """The place of the last words that were dealt with."""
-        return self._settled.get(digest(user, lasting_session(session)))
+        return self._settled.get(digest(user, session_without_start(session)))
 
     async def look_up(self, asked: Sequence[UserMessage], *, first: bool = False) -> dict[str, Known]:
         """What is known of each message, by its id. Raises Unread when the journal has to be asked and does not say.
@@ -132,7 +137,7 @@ class SeenMessages:
                 earliest = min(row.at, what.journalled.get(row.ordinal, row.at))
                 what = replace(what, journalled={**what.journalled, row.ordinal: earliest})
             known[row.message_id] = what
-            self._known.put(row.message_id, what)
+            self._known[row.message_id] = what
         return known
 
     async def forgotten_at(self, user: str) -> float | None:

@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
+
+from cachetools import Cache, LRUCache
 
 from semmem.memory import Conversation, Scope
 from semmem.ports.errors import JournalError
+from semmem.ports.recording import SessionRecords
 from semmem.text.digest import digest
-from semmem.text.recent import Recent
-from semmem.turns.ids import session_key
+from semmem.turns.ids import chained_session, derived_session, session_key
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """The turn that an answer belongs to, and the API's name for the answer."""
+class AnsweredTurn:
+    """A turn that was answered, and the API's name for the answer."""
 
     turn_id: str
     session: str
     answer_id: str
     user: str = ""
-
-
-class SessionRecords(Protocol):
-    """What the journal knows of sessions."""
-
-    async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None: ...
-
-    async def turn_of_answer(self, user: str, answer_id: str) -> tuple[str, str] | None: ...
 
 
 class Sessions:
@@ -57,57 +51,69 @@ class Sessions:
         self._records = records
         self._idle_s = idle_s
         self._lookup_timeout_s = lookup_timeout_s
-        self._seen = Recent[tuple[float, float, str]](sessions_max)
-        self._turns = Recent[tuple[str, str]](sessions_max)
-        self._answers = Recent[Answered](sessions_max)
-        self._latest = Recent[Answered](sessions_max)
+        self._seen: LRUCache[str, tuple[float, float, str]] = LRUCache(sessions_max)
+        self._turns: LRUCache[str, tuple[str, str]] = LRUCache(sessions_max)
+        self._answers: LRUCache[str, AnsweredTurn] = LRUCache(sessions_max)
+        self._latest: LRUCache[str, AnsweredTurn] = LRUCache(sessions_max)
 
     async def name(self, scope: Scope, conversation: Conversation, now: float) -> str:
         """The session's name. Never raises."""
-        if named := scope.session or conversation.conversation_id:
+        named = await self._named(scope, conversation)
+        if named is not None:
             return named
-        if conversation.previous_id:
-            before = await self.answered(scope.user, conversation.previous_id)
-            return before.session if before else "r_" + digest(scope.user, conversation.previous_id)
         key = session_key(scope, conversation)
         start, last, _ = self._seen.get(key) or (0.0, -math.inf, "")
         if now - last > self._idle_s:
             lookup = self._records.session_start(scope.user, key, seen_since=now - self._idle_s)
             found = await self._within(lookup)
             start = now if found is None else found
-        self._seen.put(key, (start, now, scope.user))
-        return f"{key}.{int(start)}"
+        self._seen[key] = (start, now, scope.user)
+        return derived_session(key, start)
 
-    async def answered(self, user: str, answer_id: str) -> Answered | None:
+    async def name_without_start(self, scope: Scope, conversation: Conversation) -> str:
+        """The session's name less the time at which it began, which nobody has to be asked for. Never raises."""
+        named = await self._named(scope, conversation)
+        return session_key(scope, conversation) if named is None else named
+
+    async def answered(self, user: str, answer_id: str) -> AnsweredTurn | None:
         """The user's turn that was answered under this name. Never raises."""
         known = self._answers.get(digest(user, answer_id))
         if known is not None:
             return known
         found = await self._within(self._records.turn_of_answer(user, answer_id))
-        return Answered(*found, answer_id) if found is not None else None
+        return AnsweredTurn(*found, answer_id) if found is not None else None
 
     def opened(self, turn_id: str, scope: Scope) -> None:
         """A turn began; its answer may be asked for before the journal has it."""
-        self._turns.put(turn_id, (scope.user, scope.session or ""))
+        self._turns[turn_id] = (scope.user, scope.session or "")
 
     def closed(self, turn_id: str, answer_id: str) -> None:
         """A turn was answered under this name."""
         if (turn := self._turns.get(turn_id)) is not None:
             user, session = turn
-            answered = Answered(turn_id, session, answer_id, user)
-            self._answers.put(digest(user, answer_id), answered)
-            self._latest.put(digest(user, session), answered)
+            answered = AnsweredTurn(turn_id, session, answer_id, user)
+            self._answers[digest(user, answer_id)] = answered
+            self._latest[digest(user, session)] = answered
 
-    def latest(self, scope: Scope) -> Answered | None:
+    def latest(self, scope: Scope) -> AnsweredTurn | None:
         """The newest answer of a session, as far as this process saw it."""
         return self._latest.get(digest(scope.user, scope.session)) if scope.session else None
 
     def forget(self, user: str) -> None:
-        """Nothing of what the user said until now is gone on from."""
-        self._seen.drop(lambda entry: entry[2] == user)
-        self._turns.drop(lambda entry: entry[0] == user)
+        """Forget the user's sessions and answers: no later request continues one of them."""
+        _drop(self._seen, lambda entry: entry[2] == user)
+        _drop(self._turns, lambda entry: entry[0] == user)
         for answers in (self._answers, self._latest):
-            answers.drop(lambda entry: entry.user == user)
+            _drop(answers, lambda entry: entry.user == user)
+
+    async def _named(self, scope: Scope, conversation: Conversation) -> str | None:
+        """The session's name where it is not derived from its words."""
+        if named := scope.session or conversation.conversation_id:
+            return named
+        if not conversation.previous_id:
+            return None
+        before = await self.answered(scope.user, conversation.previous_id)
+        return before.session if before else chained_session(scope.user, conversation.previous_id)
 
     async def _within(self, lookup: Awaitable[T | None]) -> T | None:
         try:
@@ -115,3 +121,9 @@ class Sessions:
                 return await lookup
         except (TimeoutError, JournalError):
             return None
+
+
+def _drop(cache: Cache[str, T], unwanted: Callable[[T], bool]) -> None:
+    """The others stay as recent as they were: an LRUCache's own reading would make each of them the most recent."""
+    for name in [name for name in cache if unwanted(Cache.__getitem__(cache, name))]:
+        del cache[name]

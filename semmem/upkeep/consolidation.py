@@ -17,9 +17,8 @@ import numpy as np
 from semmem.extraction.contradiction import repeats
 from semmem.lifecycle.writes import Writes
 from semmem.memory import MERGED, SUPERSEDED_BY, SUPERSEDED_WHY, Memory, MemoryStatus, Scope, Vector
-from semmem.ports.history import History
 from semmem.ports.store import Store
-from semmem.ports.user_work import UserWork
+from semmem.ports.writes import WriteRecords
 from semmem.text.grounding import content_words
 
 MERGED_IDS_MAX = 100
@@ -45,8 +44,7 @@ class Consolidator:
     def __init__(
         self,
         store: Store,
-        history: History,
-        work: UserWork,
+        records: WriteRecords,
         *,
         cosine_min: float = 0.9,
         memories_max: int = 2000,
@@ -56,8 +54,7 @@ class Consolidator:
         if not 0 < cosine_min <= 1 or memories_max < 2 or min(pairs_max, groups_max) < 1:
             raise ValueError("cosine_min must be a cosine above 0, memories_max at least 2, the others at least 1")
         self._store = store
-        self._history = history
-        self._work = work
+        self._records = records
         self._cosine_min = cosine_min
         self._memories_max = memories_max
         self._pairs_max = pairs_max
@@ -75,7 +72,7 @@ class Consolidator:
 
         Groups of which anything changed since they were found are left alone.
         """
-        writes = Writes(self._store, self._history, self._work, hold_id)
+        writes = Writes(self._store, self._records, hold_id)
         return sum([await self._merge(group, writes, now) for group in groups])
 
     async def _merge(self, group: Group, writes: Writes, now: float) -> int:

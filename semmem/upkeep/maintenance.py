@@ -7,26 +7,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from semmem.lifecycle.removal import remove
-from semmem.memory import Memory, MemoryStatus, Scope
+from semmem.memory import MERGED, Memory, MemoryStatus, Scope
 from semmem.ports.errors import SemmemError
-from semmem.ports.history import AccessStatistics, History, UserList, Uses
+from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
+from semmem.ports.history import Uses
+from semmem.ports.maintenance import MaintenanceRecords
 from semmem.ports.store import Store, Sweepable
-from semmem.ports.user_work import UserWork
 from semmem.upkeep.consolidation import Consolidator
 
-EXPIRED, RETENTION, NEVER_USED, MERGED = "expired", "retention", "never_used", "merged"
-"""Reasons under which memories are counted that went in a run; what was merged stays in history."""
-
-
-class UpkeepRecords(History, AccessStatistics, UserWork, UserList, Protocol):
-    """What upkeep needs of the journal's database."""
-
-    async def forget_memories(self, scope: Scope, memory_ids: list[str]) -> int: ...
+EXPIRED, RETENTION, NEVER_USED = "expired", "retention", "never_used"
+"""Reasons under which memories are counted that went in a run, as MERGED is for those that stay in history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +49,24 @@ class MaintenanceRules:
 
 
 class Maintenance:
-    """One run after another; replicas may run it at the same time."""
+    """One run after another; replicas may run it at the same time. MemoriesRemoved is announced for each reason."""
 
     def __init__(
         self,
         store: Store,
         sweepable: Sweepable,
-        records: UpkeepRecords,
+        records: MaintenanceRecords,
         consolidator: Consolidator,
         rules: MaintenanceRules,
         *,
-        on_removed: Callable[[str, int], None] = lambda _reason, _number: None,
+        announce: Announce = nobody_listens,
     ) -> None:
         self._store = store
         self._sweepable = sweepable
         self._records = records
         self._consolidator = consolidator
         self._rules = rules
-        self._on_removed = on_removed
+        self._announce = announce
 
     async def run(self, now: float) -> None:
         """One bounded run. Raises StoreError and JournalError; the next run goes on where this one broke off."""
@@ -108,7 +101,7 @@ class Maintenance:
             if memory is not None and _is_expired(memory, now):
                 await self._forget(user, memory_id)
                 removed += 1
-        self._on_removed(EXPIRED, removed)
+        self._announce(MemoriesRemoved(EXPIRED, removed))
 
     async def _keep(self, user: str, now: float) -> None:
         """One user, unless somebody is at work on their memories: then the next run comes back to them."""
@@ -122,9 +115,8 @@ class Maintenance:
             await self._records.release(hold_id)
 
     async def _keep_held(self, user: str, now: float, hold_id: str) -> None:
-        recorded_ids = await self._records.recorded_ids(
-            user
-        )  # before the store is read: what that has no more was forgotten
+        # Before the store is read: what that has no more was forgotten.
+        recorded_ids = await self._records.recorded_ids(user)
         memories = await self._list(user)
         if recorded_ids - {memory.id for memory in memories}:
             await asyncio.sleep(self._rules.settle_s)
@@ -149,7 +141,7 @@ class Maintenance:
         for memory_id, _ in going:
             await self._forget(user, memory_id)
         for reason, number in Counter(reason for _, reason in going).items():
-            self._on_removed(reason, number)
+            self._announce(MemoriesRemoved(reason, number))
         return {memory_id for memory_id, _ in going}
 
     def _reason(self, memory: Memory, uses: Uses, now: float) -> str:
@@ -169,7 +161,8 @@ class Maintenance:
         if self._rules.consolidate_from is None or len(active) < self._rules.consolidate_from:
             return
         groups = await self._consolidator.groups(active, now)
-        self._on_removed(MERGED, await self._consolidator.merge(groups, hold_id=hold_id, now=now))
+        superseded = await self._consolidator.merge(groups, hold_id=hold_id, now=now)
+        self._announce(MemoriesRemoved(MERGED, superseded))
 
     async def _forget(self, user: str, memory_id: str) -> None:
         await remove(self._store, self._records, Scope(user), memory_id)

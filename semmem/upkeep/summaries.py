@@ -19,10 +19,9 @@ from semmem.lifecycle.writes import Writes
 from semmem.memory import SUMMARISED, SUMMARY_OF, Memory, Message, Role, Source
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import ModelRefused
-from semmem.ports.history import History
 from semmem.ports.models import LanguageModel
 from semmem.ports.store import Store
-from semmem.ports.user_work import UserWork
+from semmem.ports.writes import WriteRecords
 from semmem.text.grounding import SourceText, names, numbers
 from semmem.text.screening import is_instruction, redact
 from semmem.upkeep.consolidation import cosines, retrievable, superseded, unchanged
@@ -73,15 +72,13 @@ class Summariser:
     def __init__(
         self,
         store: Store,
-        history: History,
-        work: UserWork,
+        records: WriteRecords,
         embedder: Embedder,
         model: LanguageModel | None,
         rules: SummaryRules,
     ) -> None:
         self._store = store
-        self._history = history
-        self._work = work
+        self._records = records
         self._embedder = embedder
         self._model = model
         self._rules = rules
@@ -135,7 +132,7 @@ class Summariser:
 
         Raises StoreError, JournalError and EmbedderError.
         """
-        writes = Writes(self._store, self._history, self._work, hold_id)
+        writes = Writes(self._store, self._records, hold_id)
         originals = [await unchanged(self._store, memory) for memory in summary.of]
         found = [memory for memory in originals if memory is not None]
         if len(found) < len(originals):

@@ -1,4 +1,4 @@
-"""The composition root: what a running semmem consists of, how it starts, and how it ends.
+"""What a running semmem consists of, how it starts, and how it ends.
 
 Starting never waits for the store: a Milvus that is down when semmem starts is opened when it comes, and until then
 requests pass without memory; so with an embedded store whose files are damaged. What cannot get better by waiting (data
@@ -16,43 +16,25 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from semmem.backends.in_process import InProcessStore
-from semmem.backends.milvus.embedded import EmbeddedMilvus
-from semmem.backends.worker_process import WorkerProcess
-from semmem.background import DriftLoop, JournalWriter, Learner, OffloadThreads, Tasks
-from semmem.config.listeners_section import HttpListenerSection as HttpSettings
+from semmem.background import JournalWriter, Learner, Tasks
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
-from semmem.envoy.service import ExternalProcessor
-from semmem.extraction.result import BatchResult
-from semmem.lifecycle.erasure import ERASED, PENDING, Erasure, Receipt
-from semmem.management.curation_api import curation_routes
+from semmem.lifecycle.erasure import Erasure
 from semmem.management.health import create_health
-from semmem.management.purging import Purging
-from semmem.memory import Hit
 from semmem.ports.embedder import Embedder
-from semmem.ports.errors import EmbedderError, JournalError, SemmemError, StoreError
-from semmem.ports.learning import Batch
-from semmem.ports.store import Purgeable, Store, Sweepable
-from semmem.retrieval.index.hot_memories import HotMemories
+from semmem.ports.errors import EmbedderError, StoreError
 from semmem.telemetry.access_statistics import AccessRecorder
-from semmem.telemetry.metering import MeteredEmbedder, count_removals
+from semmem.telemetry.counting import Counting
 from semmem.telemetry.metrics import Metrics
-from semmem.telemetry.observed_store import ObservedStore
+from semmem.telemetry.page import MetricsPage
 from semmem.turns.sessions import Sessions
-from semmem.wiring import doors as assembly_api
-from semmem.wiring import erasure as assembly_erasure
-from semmem.wiring import maintenance as assembly_life
-from semmem.wiring import parts as assembly
-from semmem.wiring.parts import DAY_S, Backends
-from semmem.wiring.store_watch import DiskWatch, open_store
+from semmem.wiring import doors, learning, maintenance, request
+from semmem.wiring import erasure as erasing
+from semmem.wiring.backends import Opened, disk_of, open_backends
+from semmem.wiring.store_watch import StoreWatch
 
 log = logging.getLogger(__name__)
 
-HEALTH_INTERVAL_S = 5.0
-DRIFT_INTERVAL_S = 5.0
-PRUNE_INTERVAL_S = 600.0
-UPKEEP_INTERVAL_S = 600.0
 LEARN_DRAIN_S = 5.0
 
 
@@ -65,149 +47,142 @@ class Addresses:
     health: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What works beside the requests, or is shared by the doors."""
+
+    opened: Opened
+    store: StoreWatch
+    writer: JournalWriter
+    uses: AccessRecorder
+    sessions: Sessions
+    erasure: Erasure
+    housekeeping: maintenance.HousekeepingLoop
+
+
 class App:
     """One semmem process. Must be made inside a running event loop."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self.metrics = Metrics()
+        self._metrics = Metrics()
+        self._announce = Counting(
+            self._metrics, backend=settings.memory.backend, retention_days=settings.journal.retention_days
+        )
+        self._injection_cache = request.injection_cache(settings)
         self._tasks = Tasks()
-        self._blocks = assembly.blocks(settings)
-        self._hidden: assembly_erasure.Hidden | None = None
-        self._sweepable: Sweepable | None = None
-        self._purgeable: Purgeable | None = None
-        self._disk = DiskWatch(None)
-        self._up = {"journal": False, "embedder": False, "store": False, "disk": True}
+        self._embedder_answers = False
         self._embedder_tried = asyncio.Event()
-        self._store_tried = asyncio.Event()
         self._fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    # --- life --------------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Addresses]:
         """Serve inside the block; drain and close at its end. Raises OSError or SemmemError when it cannot start."""
         async with AsyncExitStack() as stack:
-            backends = await self._open_backends(stack)
-            writer = JournalWriter(
-                backends.journal,
-                queue_max=self._settings.journal.queue_max,
-                commit_interval_s=self._settings.journal.commit_interval_ms / 2000,
-                on_commit=lambda status, _halves, seconds: self.metrics.journal_commit_seconds.labels(status).observe(
-                    seconds
-                ),
+            listeners = [self._injection_cache.changed]
+            opened = await open_backends(
+                self._settings, self._metrics, stack, spawn=self._tasks.spawn, listeners=listeners
             )
-            learner = self._learner(backends)
-            notes = AccessRecorder(backends.journal)
-            sessions = assembly.sessions(self._settings, backends)
-            erasure = await self._make_erasure(backends, writer, sessions, notes)
+            parts = self._parts(opened)
+            await parts.erasure.load()  # before anything is read: what was not finished is hidden
+            learner = learning.learner(self._settings, opened.backends, self._announce)
             stack.push_async_callback(self._tasks.cancel)
-            server, addresses = await self._open_doors(backends, writer, notes, sessions, erasure, stack)
-            for name, work in (
-                ("open store", lambda: self._open_store(backends.store)),
-                ("open embedder", lambda: self._open_embedder(backends.embedder)),
-                ("journal writer", writer.run),
-                ("learner", lambda: learner.run(self._can_learn)),
-                ("access notes", notes.run),
-                ("housekeeping", lambda: self._housekeeping(backends, writer, notes)),
-                ("upkeep", lambda: self._upkeep(backends)),
-                ("erasures", lambda: self._erasures(erasure)),
-            ):
-                self._tasks.keep(name, work)
-            self._watch_topics(backends, learner)
-            await self._until_ready()
+            server, addresses = await self._open_doors(parts, stack)
+            self._begin(parts, learner)
+            await self._until_ready(parts.store)
             _settle()
             await server.set_serving(True)
             try:
                 yield addresses
             finally:
-                await self._drain(server, writer, learner)
-                await notes.flush()
+                await self._drain(server, parts.writer, learner)
+                await parts.uses.flush()
 
     async def until(self, stop: asyncio.Event) -> None:
         """Wait to be stopped. Raises a failure that waiting will not mend."""
-        stopped = self._tasks.spawn("stop", stop.wait())
-        await asyncio.wait([stopped, self._fatal], return_when=asyncio.FIRST_COMPLETED)
-        if self._fatal.done():
-            self._fatal.result()
+        await self._unless_fatal("stop", stop)
 
-    async def _until_ready(self) -> None:
-        tried = self._tasks.spawn("wait for backends", self._backends_tried())
-        await asyncio.wait([tried, self._fatal], return_when=asyncio.FIRST_COMPLETED)
-        if self._fatal.done():
-            self._fatal.result()
+    # --- start -------------------------------------------------------------------------------------------------------
 
-    async def _backends_tried(self) -> None:
-        await self._embedder_tried.wait()
-        await self._store_tried.wait()
-
-    async def _drain(self, server: ExtProcServer, writer: JournalWriter, learner: Learner) -> None:
-        """Nothing that was accepted is lost: streams end first, then the journal's queue, then running batches."""
-        deadline = time.monotonic() + self._settings.deployment.drain_s
-        await server.stop(max(0.5, deadline - time.monotonic() - LEARN_DRAIN_S))
-        if not await writer.drained(max(1.0, deadline - time.monotonic())):
-            log.error("stopped with %d halves of turns not committed", len(writer))
-        await learner.drained(max(0.5, min(LEARN_DRAIN_S, deadline - time.monotonic())))
-
-    # --- backends ----------------------------------------------------------------------------------------------------
-
-    async def _open_backends(self, stack: AsyncExitStack) -> Backends:
-        settings = self._settings
-        journal = assembly.journal(settings)
-        await journal.open()
-        stack.push_async_callback(journal.close)
-        self._up["journal"] = True
-        embedder = await asyncio.to_thread(assembly.embedder, settings)
-        stack.push_async_callback(embedder.close)
-        store = self._make_store(embedder.signature)
-        stack.push_async_callback(store.close)
-        models = assembly.models(settings, self.metrics)
-        for model in models.values():
-            stack.push_async_callback(model.close)
-        reranker = assembly.reranker(settings, self.metrics)
-        if reranker is not None:
-            stack.push_async_callback(reranker.close)
-        self._hidden = assembly_erasure.hidden(self._observed(store))
-        worker = WorkerProcess()
-        stack.push_async_callback(worker.close)
-        return Backends(
-            store=assembly.hot_memories(settings, self._hidden.shown, self._tasks.spawn),
-            embedder=MeteredEmbedder(embedder, self.metrics),
-            journal=journal,
-            models=models,
-            reranker=reranker,
-            fence=await asyncio.to_thread(assembly.fence, settings),
-            worker=worker,
+    def _parts(self, opened: Opened) -> _Parts:
+        settings, backends = self._settings, opened.backends
+        writer = request.journal_writer(settings, backends, self._announce)
+        uses, sessions = AccessRecorder(backends.journal), request.sessions(settings, backends)
+        here = erasing.Here(writer, backends.store, opened.hidden.shown, self._injection_cache, sessions, uses)
+        store = StoreWatch(backends.store, disk_of(opened.store_backend))
+        return _Parts(
+            opened,
+            store,
+            writer,
+            uses,
+            sessions,
+            erasing.erasure(settings, backends, opened.hidden, here, self._announce),
+            maintenance.housekeeping(settings, backends, store, self._announce),
         )
 
-    def _observed(self, store: Store) -> Store:
-        """Below the hot memories: nothing runs between what tool loops are told here and what changes there."""
-        return ObservedStore(store, self.metrics, self._settings.memory.backend, [self._blocks.changed])
+    async def _open_doors(self, parts: _Parts, stack: AsyncExitStack) -> tuple[ExtProcServer, Addresses]:
+        settings, backends, after = self._settings, parts.opened.backends, parts.opened.hidden.marks.after
+        work = request.body_work(settings, stack)
+        exchange = request.exchange(
+            settings,
+            backends,
+            self._announce,
+            writer=parts.writer,
+            injection_cache=self._injection_cache,
+            sessions=parts.sessions,
+            after=after,
+            note_uses=parts.uses.note,
+            work=work,
+        )
+        server = doors.envoy_door(settings, exchange, self._announce, work=work)
+        grpc = await server.start()
+        stack.push_async_callback(server.stop, 0.0)
+        api = doors.api(
+            settings, backends, self._announce, erasure=parts.erasure, after=after, purgeable=parts.opened.store_backend
+        )
+        health = create_health(lambda: self._ready(parts), self._metrics_page(parts))
+        listeners, serve = settings.listeners, partial(doors.serve, spawn=self._tasks.spawn, stack=stack)
+        return server, Addresses(
+            grpc=grpc,
+            api=await serve("api", api, listeners.api),
+            health=await serve("health", health, listeners.health),
+        )
 
-    def _make_store(self, signature: str) -> Store:
-        if self._settings.memory.backend == "in_process":
-            self._sweepable = self._purgeable = in_process = InProcessStore()
-            return in_process
-        self._sweepable = self._purgeable = milvus = assembly.milvus(self._settings, signature)
-        self._disk = DiskWatch(milvus if isinstance(milvus, EmbeddedMilvus) else None)
-        return milvus
+    def _begin(self, parts: _Parts, learner: Learner) -> None:
+        """Everything that runs as long as the process."""
+        settings, backends = self._settings, parts.opened.backends
+        upkeep = maintenance.upkeep(settings, backends, parts.opened.store_backend, self._announce)
 
-    async def _open_store(self, store: Store) -> None:
+        def can_learn() -> bool:
+            """Not while the embedder is being opened: after a restart the store is often there seconds before it."""
+            return self._embedder_tried.is_set() and parts.store.answers and parts.store.has_room
+
+        for name, work in (
+            ("open store", lambda: self._open_store(parts.store)),
+            ("open embedder", lambda: self._open_embedder(backends.embedder)),
+            ("journal writer", parts.writer.run),
+            ("learner", lambda: learner.run(can_learn)),
+            ("access notes", parts.uses.run),
+            ("housekeeping", parts.housekeeping.run),
+            ("upkeep", lambda: maintenance.keep_up(upkeep, can_learn)),
+            ("erasures", lambda: erasing.finish_pending(parts.erasure, settings.erasure.retry_s)),
+        ):
+            self._tasks.keep(name, work)
+        drift = learning.drift_loop(settings, backends, learner.nudge)
+        if drift is not None:
+            self._tasks.keep("topics", lambda: drift.run(lambda: self._embedder_answers))
+
+    async def _open_store(self, store: StoreWatch) -> None:
         """A store that answers but does not fit is fatal."""
-
-        def tried(is_open: bool) -> None:
-            self._up["store"] = is_open
-            self._store_tried.set()
-
         try:
-            await open_store(store, tried)
+            await store.open()
         except StoreError as error:
             self._fail(error)
 
     async def _open_embedder(self, embedder: Embedder) -> None:
         try:
             await embedder.open()
-            self._up["embedder"] = True
+            self._embedder_answers = True
         except EmbedderError as error:
             if self._settings.memory.embedding.source == "local":
                 self._fail(error)
@@ -219,242 +194,47 @@ class App:
         if not self._fatal.done():
             self._fatal.set_exception(error)
 
-    # --- doors -------------------------------------------------------------------------------------------------------
+    async def _until_ready(self, store: StoreWatch) -> None:
+        await self._unless_fatal("wait for the embedder", self._embedder_tried)
+        await self._unless_fatal("wait for the store", store.tried)
 
-    async def _open_doors(
-        self,
-        backends: Backends,
-        writer: JournalWriter,
-        notes: AccessRecorder,
-        sessions: Sessions,
-        erasure: Erasure,
-        stack: AsyncExitStack,
-    ) -> tuple[ExtProcServer, Addresses]:
-        settings, after = self._settings, self._erased().marks.after
-        limits = assembly.door_limits(settings)
-        offload, offload_large = OffloadThreads(), OffloadThreads()
-        stack.push_async_callback(offload.close)
-        stack.push_async_callback(offload_large.close)
-        exchange = assembly.exchange(
-            settings,
-            backends,
-            writer,
-            self._searched,
-            self._blocks,
-            sessions,
-            after,
-            notes.note,
-            on_written=lambda result: self.metrics.rewrites.labels(result).inc(),
-            on_reranked=lambda result: self.metrics.reranks.labels(result).inc(),
-            on_history=lambda result, number: self.metrics.history_messages.labels(result).inc(number),
-            offload=offload,
-            offload_large=offload_large,
-        )
-        server = ExtProcServer(
-            ExternalProcessor(
-                exchange,
-                self.metrics,
-                limits,
-                single_filter=settings.capture.mode == "single_filter",
-                message_timeouts=assembly.message_timeouts(settings),
-                offload=offload,
-                offload_large=offload_large,
-            ),
-            address=assembly.grpc_address(settings),
-            message_bytes_max=limits.message_bytes_max,
-            credentials=assembly.grpc_credentials(settings),
-        )
-        grpc = await server.start()
-        stack.push_async_callback(server.stop, 0.0)
-        holds = assembly_erasure.holds(settings, backends)
-        memories = assembly.memories(settings, backends, self._removed, erasure, holds, after)
-        life = partial(curation_routes, assembly_life.life(settings, backends, holds, self._removed))
-        purging = Purging([part for part in (backends.journal, self._purgeable) if part is not None])
-        api = assembly_api.api(settings, memories, self.metrics, more=[life], purging=purging)
-        health = create_health(self.metrics, self._ready, lambda: self._gauges(writer, backends.store, erasure))
-        return server, Addresses(
-            grpc=grpc,
-            api=await self._serve("api", api, settings.listeners.api, stack),
-            health=await self._serve("health", health, settings.listeners.health, stack),
-        )
+    async def _unless_fatal(self, name: str, happened: asyncio.Event) -> None:
+        """Wait for it. Raises a failure that waiting will not mend."""
+        waiting = self._tasks.spawn(name, happened.wait())
+        await asyncio.wait([waiting, self._fatal], return_when=asyncio.FIRST_COMPLETED)
+        if self._fatal.done():
+            self._fatal.result()
 
-    async def _serve(self, name: str, application: object, where: HttpSettings, stack: AsyncExitStack) -> str:
-        listener = assembly_api.http_listener(application, where)
-        bound = listener.bind()
-        task = self._tasks.spawn(name, listener.serve())
+    # --- state -------------------------------------------------------------------------------------------------------
 
-        async def stop() -> None:
-            listener.stop()
-            await asyncio.wait({task}, timeout=5.0)
-            listener.close()
-
-        stack.push_async_callback(stop)
-        return bound
-
-    def _ready(self) -> dict[str, bool]:
+    def _ready(self, parts: _Parts) -> dict[str, bool]:
         """Memory is optional, so a store that is down does not make semmem unready."""
-        return {"journal": self._up["journal"], "embedder": self._embedder_tried.is_set()}
+        return {"journal": parts.housekeeping.journal_answers, "embedder": self._embedder_tried.is_set()}
 
-    # --- learning, housekeeping, measuring ---------------------------------------------------------------------------
+    def _metrics_page(self, parts: _Parts) -> MetricsPage:
+        return doors.metrics_page(
+            self._metrics,
+            parts.opened.backends,
+            writer=parts.writer,
+            uses=parts.uses,
+            erasure=parts.erasure,
+            components={
+                "journal": lambda: parts.housekeeping.journal_answers,
+                "embedder": lambda: self._embedder_answers,
+                "store": lambda: parts.store.answers,
+                "disk": lambda: parts.store.has_room,
+            },
+        )
 
-    def _learner(self, backends: Backends) -> Learner:
-        learning = assembly.learning(self._settings, backends, self._removed, self._unread)
+    # --- end ---------------------------------------------------------------------------------------------------------
 
-        async def learn(batch: Batch) -> None:
-            started = time.perf_counter()
-            result = await learning.learn(batch)
-            self._learnt(batch, result, time.perf_counter() - started)
-
-        return assembly.learner(self._settings, backends, learn)
-
-    def _watch_topics(self, backends: Backends, learner: Learner) -> None:
-        watch = assembly.drift_watch(self._settings, backends)
-        if watch is not None:
-            drift = DriftLoop(watch.look, learner.nudge, interval_s=DRIFT_INTERVAL_S)
-            self._tasks.keep("topics", lambda: drift.run(lambda: self._up["embedder"]))
-
-    async def _housekeeping(self, backends: Backends, writer: JournalWriter, notes: AccessRecorder) -> None:
-        """Watch the components, count the journal's turns, drop those past their time."""
-        dropped, uncounted, turned_away, pruned = 0, 0, 0, time.monotonic()
-        while True:
-            await asyncio.sleep(HEALTH_INTERVAL_S)
-            self.metrics.journal_dropped.inc(writer.dropped - dropped)
-            dropped = writer.dropped
-            self.metrics.uses_dropped.inc(notes.dropped - uncounted)
-            uncounted = notes.dropped
-            self.metrics.erased_halves.labels("journal").inc(backends.journal.turned_away - turned_away)
-            turned_away = backends.journal.turned_away
-            if self._store_tried.is_set():
-                await self._watch_store(backends.store)
-            await self._disk.look()
-            self._up["disk"] = self._disk.has_room
-            due = time.monotonic() - pruned > PRUNE_INTERVAL_S
-            await self._watch_journal(backends, prune=due)
-            if due:
-                pruned = time.monotonic()
-
-    async def _watch_store(self, store: Store) -> None:
-        was_up = self._up["store"]
-        try:
-            await store.health()
-            self._up["store"] = True
-        except StoreError as error:
-            self._up["store"] = False
-            if was_up:
-                log.error("store does not answer, requests pass without memory: %s", type(error).__name__)
-        if self._up["store"] and not was_up:
-            log.info("store answers again")
-
-    def _can_learn(self) -> bool:
-        """Not while the embedder is being opened: after a restart the store is often there seconds before it."""
-        return self._embedder_tried.is_set() and self._up["store"] and self._disk.has_room
-
-    async def _upkeep(self, backends: Backends) -> None:
-        """Go through what is remembered: replaced versions, expired memories, and all that upkeep has rules for."""
-        if self._sweepable is None:
-            return
-        upkeep = assembly_life.upkeep(self._settings, backends, self._sweepable, self._removed)
-        while True:
-            await asyncio.sleep(UPKEEP_INTERVAL_S)
-            if not self._can_learn():
-                continue
-            try:
-                await upkeep.run(time.time())
-            except SemmemError as error:
-                log.warning("upkeep failed, the next one goes on: %s", type(error).__name__)
-
-    # --- erasing -----------------------------------------------------------------------------------------------------
-
-    def _erased(self) -> assembly_erasure.Hidden:
-        if self._hidden is None:
-            raise RuntimeError("open the backends first")
-        return self._hidden
-
-    async def _make_erasure(
-        self, backends: Backends, writer: JournalWriter, sessions: Sessions, notes: AccessRecorder
-    ) -> Erasure:
-        """Knows what was not finished before anything is read."""
-        hidden = self._erased()
-        here = assembly_erasure.Here(writer, backends.store, hidden.shown, self._blocks, sessions, notes)
-        erasure = assembly_erasure.erasure(self._settings, backends, hidden, here, self._erasure_ended)
-        await erasure.load()
-        return erasure
-
-    def _erasure_ended(self, result: str, receipt: Receipt) -> None:
-        self.metrics.erasures.labels(result).inc()
-        if result == PENDING:
-            log.error("an erasure could not be completed; what it covers is hidden, and it is tried again")
-            return
-        self._removed(ERASED, receipt.memories)
-        self.metrics.erased_halves.labels("queue").inc(receipt.halves)
-        log.info("an erasure is %s: %d turns, %d memories", result, receipt.turns, receipt.memories)
-
-    async def _erasures(self, erasure: Erasure) -> None:
-        """Finish what is pending, that of other processes as well."""
-        while True:
-            await asyncio.sleep(self._settings.erasure.retry_s)
-            try:
-                await erasure.load()
-            except JournalError as error:
-                log.warning("pending erasures could not be read: %s", error)
-            await erasure.finish_pending()
-
-    def _removed(self, reason: str, number: int) -> None:
-        self.metrics.memories_removed.labels(reason).inc(number)
-        if number:
-            log.info("memories removed: %d (%s)", number, reason)
-
-    def _unread(self, batch_id: str, reason: str, turns: int) -> None:
-        self.metrics.turns_unread.labels(reason).inc(turns)
-        days = self._settings.journal.retention_days
-        log.warning("batch %s: %d turns not learnt from (%s), kept %d days", batch_id, turns, reason, days)
-
-    async def _watch_journal(self, backends: Backends, *, prune: bool) -> None:
-        try:
-            for state, count in (await backends.journal.counts()).items():
-                self.metrics.journal_turns.labels(state).set(count)
-            if prune:
-                await backends.journal.prune(done_before=time.time() - self._settings.journal.retention_days * DAY_S)
-                marked = time.time() - self._settings.erasure.marks_days * DAY_S
-                await backends.journal.prune_marks(forgotten_before=marked)
-            self._up["journal"] = True
-        except JournalError as error:
-            self._up["journal"] = False
-            log.error("journal: %s", error)
-
-    def _gauges(self, writer: JournalWriter, hot: HotMemories, erasure: Erasure) -> None:
-        self.metrics.journal_queue.set(len(writer))
-        self.metrics.hot_users.set(hot.users)
-        self.metrics.hot_memories.set(hot.memories)
-        self.metrics.erasures_pending.set(erasure.pending)
-        for component, up in self._up.items():
-            self.metrics.component_up.labels(component).set(up)
-
-    def _searched(self, status: str, hits: list[Hit], seconds: float) -> None:
-        backend = self._settings.memory.backend
-        self.metrics.retrievals.labels(backend, status).inc()
-        self.metrics.retrieval_seconds.labels(backend, "search").observe(seconds)
-        if status != "error":
-            self.metrics.retrieval_results.labels(backend).observe(len(hits))
-
-    def _learnt(self, batch: Batch, result: BatchResult, seconds: float) -> None:
-        self.metrics.batches.labels(batch.trigger).inc()
-        self.metrics.extractions.labels(result.status).inc()
-        self.metrics.extraction_seconds.labels(result.status).observe(seconds)
-        for memory_type, count in result.stored.items():
-            self.metrics.facts.labels(memory_type).inc(count)
-        for action, count in result.actions.items():
-            self.metrics.fact_actions.labels(action).inc(count)
-        for reason, count in result.rejected.items():
-            self.metrics.facts_rejected.labels(reason).inc(count)
-        for reason, count in result.quarantined.items():
-            self.metrics.facts_quarantined.labels(reason).inc(count)
-        count_removals(self.metrics, batch, result)
-        stored = sum(result.stored.values())
-        if result.cause:
-            log.warning("batch %s: %s (%s), %d facts stored", batch.id, result.status, result.cause, stored)
-        else:
-            log.info("batch %s: %s, %d facts stored", batch.id, result.status, stored)
+    async def _drain(self, server: ExtProcServer, writer: JournalWriter, learner: Learner) -> None:
+        """Nothing that was accepted is lost: streams end first, then the journal's queue, then running batches."""
+        deadline = time.monotonic() + self._settings.deployment.drain_s
+        await server.stop(max(0.5, deadline - time.monotonic() - LEARN_DRAIN_S))
+        if not await writer.drained(max(1.0, deadline - time.monotonic())):
+            log.error("stopped with %d halves of turns not committed", len(writer))
+        await learner.drained(max(0.5, min(LEARN_DRAIN_S, deadline - time.monotonic())))
 
 
 def _settle() -> None:

@@ -1,44 +1,136 @@
-"""Settings -> parts, as assembly.py: the API's door, what it takes, and the listeners that speak HTTP."""
+"""Settings -> the doors: Envoy's, the API's, health and metrics, and the listeners they are served by."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from functools import partial
+from pathlib import Path
+from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 
+from semmem.background import JournalWriter
 from semmem.config.listeners_section import HttpListenerSection
 from semmem.config.settings import Settings
+from semmem.envoy.server import ExtProcServer
+from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts
+from semmem.envoy.tls import TlsFiles, server_credentials
+from semmem.exchange import Exchange
 from semmem.extraction.screen import Ruling, screen_text
-from semmem.management.api import May, create_api
+from semmem.lifecycle.erasure import Erasure
+from semmem.lifecycle.holds import Holds
+from semmem.management.access import AccessRules
+from semmem.management.api import create_api
+from semmem.management.curation import Curation
+from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
 from semmem.management.fields import MetadataLimits
 from semmem.management.memories import Memories
 from semmem.management.purging import Purging
 from semmem.management.server import HttpListener
 from semmem.management.write_screen import WriteScreen
+from semmem.ports.events import Announce
+from semmem.ports.store import Purgeable
+from semmem.request.body_work import BodyWork
 from semmem.retrieval.context import FENCE_MARKERS
+from semmem.retrieval.index.hot_memories import Spawn
+from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.metrics import Metrics
-from semmem.wiring import parts as assembly
+from semmem.telemetry.page import MetricsPage
+from semmem.upkeep.summaries import Summariser, SummaryRules
+from semmem.wiring.backends import Backends
+from semmem.wiring.erasure import holds
+from semmem.wiring.learning import dedup
+from semmem.wiring.maintenance import consolidator, lifetime_s, quota
+from semmem.wiring.request import recall
+
+GRPC_OVERHEAD_BYTES = 1024 * 1024
+"""Headers and metadata around a body in one gRPC message."""
+LISTENER_END_S = 5.0
+
+
+def envoy_door(settings: Settings, exchange: Exchange, announce: Announce, *, work: BodyWork) -> ExtProcServer:
+    """The ext_proc server, not started. Raises OSError naming a file that cannot be read."""
+    limits = door_limits(settings)
+    processor = ExternalProcessor(
+        exchange,
+        limits,
+        announce=announce,
+        single_filter=settings.capture.mode == "single_filter",
+        message_timeouts=message_timeouts(settings),
+        work=work,
+    )
+    return ExtProcServer(
+        processor,
+        address=grpc_address(settings),
+        message_bytes_max=limits.message_bytes_max,
+        credentials=grpc_credentials(settings),
+    )
+
+
+def door_limits(settings: Settings) -> DoorLimits:
+    limits = settings.limits
+    return DoorLimits(
+        mutate_streams_max=limits.mutate_streams_max,
+        observe_streams_max=limits.observe_streams_max,
+        message_bytes_max=max(limits.request_body_bytes_max, limits.response_body_bytes_max) + GRPC_OVERHEAD_BYTES,
+    )
+
+
+def message_timeouts(settings: Settings) -> MessageTimeouts:
+    deadlines = settings.deadlines
+    return MessageTimeouts(
+        phase_s=deadlines.phase_ms / 1000,
+        message_timeout_s=deadlines.message_timeout_ms / 1000,
+        max_message_timeout_s=deadlines.max_message_timeout_ms / 1000,
+    )
+
+
+def grpc_address(settings: Settings) -> str:
+    grpc = settings.listeners.grpc
+    return f"unix:{grpc.unix_socket}" if grpc.unix_socket else grpc.address
+
+
+def grpc_credentials(settings: Settings) -> Any:
+    """None for plain text. Raises OSError naming a file that cannot be read."""
+    tls = settings.listeners.grpc.tls
+    if not tls.cert_file:
+        return None
+    client_ca = Path(tls.client_ca_file) if tls.client_ca_file else None
+    return server_credentials(TlsFiles(Path(tls.cert_file), Path(tls.key_file), client_ca))
 
 
 def api(
     settings: Settings,
-    memories: Memories,
-    metrics: Metrics,
+    backends: Backends,
+    announce: Announce,
     *,
-    more: Sequence[Callable[[May], APIRouter]],
-    purging: Purging | None = None,
+    erasure: Erasure,
+    after: Callable[[str, float], float],
+    purgeable: Purgeable,
 ) -> FastAPI:
+    """The management API. ``after`` gives a time after a user's last erasure."""
+    one_line = holds(settings, backends)
     return create_api(
-        memories,
-        assembly.access(settings),
-        metrics,
+        memories(settings, backends, announce, erasure=erasure, holds=one_line, after=after),
+        access(settings),
+        announce=announce,
         door=door(settings),
         metadata=metadata_limits(settings),
-        screening=write_screen(settings, lambda result, why: metrics.api_screened.labels(result, why).inc()),
-        more=more,
-        purging=purging,
+        screening=write_screen(settings, announce),
+        more=[partial(curation_routes, curation(settings, backends, announce, holds=one_line))],
+        purging=Purging([backends.journal, purgeable]),
+    )
+
+
+def access(settings: Settings) -> AccessRules:
+    return AccessRules(
+        admin_token=settings.listeners.api.admin_token.get_secret_value(),
+        trusted_headers=settings.listeners.api.trusted_headers,
+        user_chars_max=settings.identity.user_chars_max,
     )
 
 
@@ -60,7 +152,7 @@ def metadata_limits(settings: Settings) -> MetadataLimits:
     )
 
 
-def write_screen(settings: Settings, on_judged: Callable[[str, str], None]) -> WriteScreen:
+def write_screen(settings: Settings, announce: Announce) -> WriteScreen:
     """What the API is told is as long as the API says; otherwise as what is learnt."""
     rules = settings.memory.write_screen
     screening = partial(
@@ -69,10 +161,106 @@ def write_screen(settings: Settings, on_judged: Callable[[str, str], None]) -> W
         on_instruction=Ruling(rules.instructions),
         own_markers=FENCE_MARKERS,
     )
-    return WriteScreen(screening, on_judged=on_judged)
+    return WriteScreen(screening, announce=announce)
+
+
+def memories(
+    settings: Settings,
+    backends: Backends,
+    announce: Announce,
+    *,
+    erasure: Erasure,
+    holds: Holds,
+    after: Callable[[str, float], float],
+) -> Memories:
+    """What the API does with memories."""
+    return Memories(
+        backends.store,
+        backends.embedder,
+        backends.journal,
+        quota(settings, backends, announce),
+        recall(settings, backends),
+        clock=time.time,
+        erasure=erasure,
+        holds=holds,
+        after=after,
+        create_wait_s=settings.memory.create_wait_s,
+        ttl_s=lifetime_s(settings),
+    )
+
+
+def curation(settings: Settings, backends: Backends, announce: Announce, *, holds: Holds) -> Curation:
+    """What the API does with versions, quarantine, duplicates and summaries."""
+    model = settings.external_model("memory_extraction")
+    summariser = Summariser(
+        backends.store,
+        backends.journal,
+        backends.embedder,
+        backends.models.get("memory_extraction"),
+        SummaryRules(
+            chars_max=settings.memory.write_screen.fact_chars_max,
+            timeout_s=model.llm_timeout_seconds if model is not None else 30.0,
+        ),
+    )
+    return Curation(
+        backends.store,
+        backends.journal,
+        dedup(settings, backends),
+        consolidator(settings, backends),
+        summariser,
+        clock=time.time,
+        holds=holds,
+        announce=announce,
+    )
 
 
 def http_listener(application: object, where: HttpListenerSection) -> HttpListener:
     return HttpListener(
         application, where.address, connections_max=where.connections_max, head_timeout_s=where.head_timeout_s
+    )
+
+
+async def serve(
+    name: str, application: object, where: HttpListenerSection, *, spawn: Spawn, stack: AsyncExitStack
+) -> str:
+    """Listen until ``stack`` is closed; the address with its port. Raises OSError naming one that is in use."""
+    listener = http_listener(application, where)
+    bound = listener.bind()
+    task = spawn(name, listener.serve())
+
+    async def stop() -> None:
+        listener.stop()
+        await asyncio.wait({task}, timeout=LISTENER_END_S)
+        listener.close()
+
+    stack.push_async_callback(stop)
+    return bound
+
+
+def metrics_page(
+    metrics: Metrics,
+    backends: Backends,
+    *,
+    writer: JournalWriter,
+    uses: AccessRecorder,
+    erasure: Erasure,
+    components: Mapping[str, Callable[[], bool]],
+) -> MetricsPage:
+    """The page with what nobody announces: how much waits, is held in memory, or was dropped, and which components are
+    up."""
+    up = {metrics.component_up.labels(name): is_up for name, is_up in components.items()}
+    return MetricsPage(
+        metrics,
+        gauges={
+            metrics.journal_queue: lambda: len(writer),
+            metrics.hot_users: lambda: backends.store.users,
+            metrics.hot_memories: lambda: backends.store.memories,
+            metrics.erasures_pending: lambda: erasure.pending,
+            **up,
+        },
+        totals={
+            metrics.journal_dropped: lambda: writer.dropped,
+            metrics.uses_dropped: lambda: uses.dropped,
+            metrics.erased_halves.labels("journal"): lambda: backends.journal.turned_away,
+        },
     )

@@ -1,42 +1,31 @@
-"""Settings -> parts, as assembly.py: what forgets, and all that this process has to forget with it."""
+"""Settings -> what forgets, and all that this process has to forget with it."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from semmem.background import JournalWriter
 from semmem.config.settings import Settings
-from semmem.lifecycle.erasure import Erasure, Receipt
+from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.holds import Holds
-from semmem.lifecycle.marks import Marks
 from semmem.memory import Forgetting
-from semmem.ports.store import Store
+from semmem.ports.errors import JournalError
+from semmem.ports.events import Announce
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.injection_cache import InjectionCache
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.turns.sessions import Sessions
-from semmem.wiring.parts import Backends
+from semmem.wiring.backends import Backends, Hidden
+
+log = logging.getLogger(__name__)
 
 CREATE_LEASE_S = 20.0
 """How long a hold outlives a process that died: shorter than others wait for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hidden:
-    """The store as it is, the same without what is being erased, and what that is."""
-
-    everything: Store
-    shown: HidingStore
-    marks: Marks
-
-
-def hidden(everything: Store) -> Hidden:
-    marks = Marks()
-    return Hidden(everything, HidingStore(everything, marks), marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +59,7 @@ class Here:
         self.notes.forget(user, memory_ids)
 
 
-def erasure(
-    settings: Settings,
-    backends: Backends,
-    hidden: Hidden,
-    here: Here,
-    on_end: Callable[[str, Receipt], None],
-) -> Erasure:
+def erasure(settings: Settings, backends: Backends, hidden: Hidden, here: Here, announce: Announce) -> Erasure:
     rules = settings.erasure
     return Erasure(
         backends.store,
@@ -89,8 +72,19 @@ def erasure(
         answer_s=rules.answer_s,
         hidden_s=rules.hidden_s,
         pending_max=rules.pending_max,
-        on_end=on_end,
+        announce=announce,
     )
+
+
+async def finish_pending(erasure: Erasure, retry_s: float) -> None:
+    """Finish what is pending, that of other processes as well; again and again, until cancelled."""
+    while True:
+        await asyncio.sleep(retry_s)
+        try:
+            await erasure.load()
+        except JournalError as error:
+            log.warning("pending erasures could not be read: %s", error)
+        await erasure.finish_pending()
 
 
 def holds(settings: Settings, backends: Backends) -> Holds:

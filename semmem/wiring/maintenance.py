@@ -1,32 +1,56 @@
-"""Settings -> parts, as assembly.py: what goes through memories when nobody asks, and what the API does with them."""
+"""Settings -> what keeps memories and the journal in bounds when nobody asks."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
+from collections.abc import Callable
 
 from semmem.config.settings import Settings
-from semmem.lifecycle.holds import Holds
-from semmem.management.curation import Curation
+from semmem.lifecycle.quota import Quota
+from semmem.lifecycle.value import Decay
+from semmem.ports.errors import JournalError, SemmemError
+from semmem.ports.events import Announce, JournalCounted
+from semmem.ports.maintenance import Housekeeping
 from semmem.ports.store import Sweepable
 from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.maintenance import Maintenance, MaintenanceRules
-from semmem.upkeep.summaries import Summariser, SummaryRules
-from semmem.wiring import parts as assembly
-from semmem.wiring.parts import DAY_S, Backends, Removed
+from semmem.wiring.backends import Backends
+from semmem.wiring.store_watch import StoreWatch
 
-HOUR_S = 3_600.0
+log = logging.getLogger(__name__)
+
+HOUR_S, DAY_S = 3_600.0, 86_400.0
+UPKEEP_INTERVAL_S = 600.0
+
+
+def quota(settings: Settings, backends: Backends, announce: Announce) -> Quota:
+    rules = settings.memory.decay
+    return Quota(
+        backends.store,
+        backends.journal,
+        memories_max=settings.memory.max_memories_per_user,
+        decay=Decay(half_life_s=rules.half_life_days * DAY_S, floor=rules.floor),
+        announce=announce,
+    )
+
+
+def lifetime_s(settings: Settings) -> float | None:
+    """How long a memory lives after it was last said: the shorter of ttl_days and retention_days, None for ever."""
+    days = [days for days in (settings.memory.ttl_days, settings.memory.retention_days) if days]
+    return min(days) * DAY_S if days else None
 
 
 def consolidator(settings: Settings, backends: Backends) -> Consolidator:
     return Consolidator(
         backends.store,
         backends.journal,
-        backends.journal,
         cosine_min=settings.memory.consolidation.similarity_threshold,
     )
 
 
-def upkeep(settings: Settings, backends: Backends, sweepable: Sweepable, on_removed: Removed) -> Maintenance:
+def upkeep(settings: Settings, backends: Backends, sweepable: Sweepable, announce: Announce) -> Maintenance:
     memory = settings.memory
     rules = MaintenanceRules(
         interval_s=memory.consolidation.interval_hours * HOUR_S,
@@ -41,30 +65,78 @@ def upkeep(settings: Settings, backends: Backends, sweepable: Sweepable, on_remo
         backends.journal,
         consolidator(settings, backends),
         rules,
-        on_removed=on_removed,
+        announce=announce,
     )
 
 
-def life(settings: Settings, backends: Backends, holds: Holds, on_removed: Removed) -> Curation:
-    model = settings.external_model("memory_extraction")
-    summariser = Summariser(
-        backends.store,
+async def keep_up(upkeep: Maintenance, can_work: Callable[[], bool]) -> None:
+    """Go through what is remembered, whenever ``can_work``: replaced versions, expired memories, and all that upkeep
+    has rules for. Runs until cancelled."""
+    while True:
+        await asyncio.sleep(UPKEEP_INTERVAL_S)
+        if not can_work():
+            continue
+        try:
+            await upkeep.run(time.time())
+        except SemmemError as error:
+            log.warning("upkeep failed, the next one goes on: %s", type(error).__name__)
+
+
+class HousekeepingLoop:
+    """Watches the store and the journal and counts the journal's turns, every ``interval_s``; drops those past their
+    time every ``prune_interval_s``.
+
+    ``retention_s``: how long turns are kept that were dealt with; ``marks_s``: how long it is known what was erased.
+    """
+
+    def __init__(
+        self,
+        journal: Housekeeping,
+        store: StoreWatch,
+        announce: Announce,
+        *,
+        retention_s: float,
+        marks_s: float,
+        interval_s: float = 5.0,
+        prune_interval_s: float = 600.0,
+    ) -> None:
+        self._journal = journal
+        self._store = store
+        self._announce = announce
+        self._retention_s = retention_s
+        self._marks_s = marks_s
+        self._interval_s = interval_s
+        self._prune_interval_s = prune_interval_s
+        self.journal_answers = True
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        pruned = time.monotonic()
+        while True:
+            await asyncio.sleep(self._interval_s)
+            await self._store.look()
+            due = time.monotonic() - pruned > self._prune_interval_s
+            await self._watch_journal(prune=due)
+            if due:
+                pruned = time.monotonic()
+
+    async def _watch_journal(self, *, prune: bool) -> None:
+        try:
+            self._announce(JournalCounted(await self._journal.counts()))
+            if prune:
+                await self._journal.prune(done_before=time.time() - self._retention_s)
+                await self._journal.prune_marks(forgotten_before=time.time() - self._marks_s)
+            self.journal_answers = True
+        except JournalError as error:
+            self.journal_answers = False
+            log.error("journal: %s", error)
+
+
+def housekeeping(settings: Settings, backends: Backends, store: StoreWatch, announce: Announce) -> HousekeepingLoop:
+    return HousekeepingLoop(
         backends.journal,
-        backends.journal,
-        backends.embedder,
-        backends.models.get("memory_extraction"),
-        SummaryRules(
-            chars_max=settings.memory.write_screen.fact_chars_max,
-            timeout_s=model.llm_timeout_seconds if model is not None else 30.0,
-        ),
-    )
-    return Curation(
-        backends.store,
-        backends.journal,
-        assembly.dedup(settings, backends),
-        consolidator(settings, backends),
-        summariser,
-        clock=time.time,
-        holds=holds,
-        on_removed=on_removed,
+        store,
+        announce,
+        retention_s=settings.journal.retention_days * DAY_S,
+        marks_s=settings.erasure.marks_days * DAY_S,
     )

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from semmem.background import DriftLoop, JournalWriter, Learner, Tasks
 from semmem.memory import Forgetting, Scope, Turn, TurnEnding
 from semmem.ports.errors import JournalError, StoreUnavailable
-from semmem.ports.journal import Journal, TurnClosed
 from semmem.ports.learning import Batch, BatchRules
+from semmem.ports.recording import TurnClosed
 
 
 def turn(name: str) -> Turn:
@@ -55,7 +55,7 @@ async def running(worker: Any) -> AsyncIterator[None]:
 
 
 def writer_for(journal: Recording, **limits: Any) -> JournalWriter:
-    return JournalWriter(cast(Journal, journal), **{"commit_interval_s": 0.005, "retry_s": 0.005} | limits)
+    return JournalWriter(journal, **{"commit_interval_s": 0.005, "retry_s": 0.005} | limits)
 
 
 async def test_halves_that_arrive_together_share_a_commit() -> None:
@@ -192,7 +192,7 @@ async def test_batches_are_learnt_side_by_side_up_to_the_limit() -> None:
             everything.set()
 
     journal = Recording([batch(f"b{i}") for i in range(6)])
-    learner = Learner(cast(Journal, journal), learn, rules=BatchRules(), concurrency=2, poll_interval_s=0.01)
+    learner = Learner(journal, learn, rules=BatchRules(), concurrency=2, poll_interval_s=0.01)
     async with running(learner):
         await asyncio.wait_for(everything.wait(), 2.0)
     assert sorted(learnt) == [f"b{i}" for i in range(6)]
@@ -208,7 +208,7 @@ async def test_a_batch_that_fails_does_not_end_the_learner() -> None:
         learnt.set()
 
     journal = Recording([batch("bad"), batch("good")])
-    learner = Learner(cast(Journal, journal), learn, rules=BatchRules(), concurrency=1, poll_interval_s=0.01)
+    learner = Learner(journal, learn, rules=BatchRules(), concurrency=1, poll_interval_s=0.01)
     async with running(learner):
         await asyncio.wait_for(learnt.wait(), 2.0)
 
@@ -221,7 +221,7 @@ async def test_a_locked_journal_is_asked_again_and_a_nudge_does_not_wait_for_the
 
     journal = Recording([batch("b")])
     journal.failing = True
-    learner = Learner(cast(Journal, journal), learn, rules=BatchRules(), concurrency=1, poll_interval_s=30.0)
+    learner = Learner(journal, learn, rules=BatchRules(), concurrency=1, poll_interval_s=30.0)
     async with running(learner):
         await asyncio.sleep(0.02)
         journal.failing = False
@@ -237,7 +237,7 @@ async def test_nothing_is_claimed_while_nothing_can_be_learnt() -> None:
         learnt.set()
 
     journal = Recording([batch("b")])
-    learner = Learner(cast(Journal, journal), learn, rules=BatchRules(), concurrency=1, poll_interval_s=0.01)
+    learner = Learner(journal, learn, rules=BatchRules(), concurrency=1, poll_interval_s=0.01)
     tasks = Tasks()
     tasks.spawn("learner", learner.run(lambda: able))
     try:
@@ -257,7 +257,7 @@ async def test_draining_waits_for_running_batches_and_cancels_what_takes_too_lon
         ended.append(one.id)
 
     journal = Recording([batch("quick"), batch("slow")])
-    learner = Learner(cast(Journal, journal), learn, rules=BatchRules(), concurrency=2, poll_interval_s=0.01)
+    learner = Learner(journal, learn, rules=BatchRules(), concurrency=2, poll_interval_s=0.01)
     async with running(learner):
         await asyncio.sleep(0.01)
         assert not await learner.drained(0.2)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from semmem.ports.journal import TurnClosed
 from semmem.ports.names import NAME_BYTES_MAX, bounded
+from semmem.ports.recording import TurnClosed
 from semmem.request.head import RequestHead
 from semmem.turns.observation import Ticket
 from tests.core.test_exchange import World
@@ -61,7 +61,7 @@ def texts(half: Any) -> list[str]:
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("name", ["n" * 100_000, "漢" * 20_000, "with\x00control\nin it", "ok"])
 async def test_no_name_beyond_the_bound_is_journalled(path: str, name: str) -> None:
-    world = World()
+    world = World(phase_s=20.0)
     members: dict[str, Any] = {"conversation": name} if path == "/v1/responses" else {}
     content = body(path, "I like tea", memory_context={"project_id": name}, **members)
     headers = {"x_agent_id": name, "x_request_id": name} | ({} if members else {"x_session_id": name})
@@ -78,7 +78,7 @@ async def test_no_name_beyond_the_bound_is_journalled(path: str, name: str) -> N
 
 
 async def test_the_same_long_conversation_is_the_same_session_and_another_is_another() -> None:
-    world = World()
+    world = World(phase_s=20.0)
     for number, name in enumerate((HUGE, HUGE, HUGE + "d")):
         await post(world, "/v1/responses", body("/v1/responses", f"I like tea number {number}", conversation=name))
     first, again, other = (turn.scope.session for turn in world.turns)
@@ -87,7 +87,7 @@ async def test_the_same_long_conversation_is_the_same_session_and_another_is_ano
 
 
 async def test_a_chain_of_answers_with_long_names_stays_one_session() -> None:
-    world = World()
+    world = World(phase_s=20.0)
     ticket = await post(world, "/v1/responses", body("/v1/responses", "I like tea"))
     answer(world, ticket, "resp_" + "r" * 5000)
     going_on = body("/v1/responses", "And coffee", previous_response_id="resp_" + "r" * 5000)

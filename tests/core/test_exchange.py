@@ -7,16 +7,21 @@ import gzip
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.exchange import Exchange, Offload, RequestResult
+from semmem.backends.sql.journal import SqlJournal
+from semmem.exchange import Exchange, RequestResult
 from semmem.memory import Answer, Hit, Memory, MemoryType, Message, Scope, Turn, TurnEnding, Vector
 from semmem.ports.errors import EmbedderError, StoreTimeout, StoreUnavailable
-from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import BatchRules
+from semmem.ports.recording import TurnClosed
+from semmem.ports.text_work import Offload
+from semmem.request.asker import AskerRules
+from semmem.request.body_work import BodyWork
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules
 from semmem.request.limits import ExchangeLimits
@@ -30,8 +35,8 @@ from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.search import Strategy
 from semmem.turns.encodings import decoder_for
 from semmem.turns.observation import Observation, Ticket
+from semmem.turns.recorder import TurnRecorder
 from semmem.turns.sessions import Sessions
-from tests.core.extraction.fakes import InMemoryJournal
 from tests.support.fakes import HashEmbedder, hot
 
 NOW = 1_800_000_000.0
@@ -103,6 +108,16 @@ class FailingEmbedder(HashEmbedder):
         return await super().embed(text)
 
 
+class NoSessions:
+    """Records in which no session is known yet."""
+
+    async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None:
+        return None
+
+    async def turn_of_answer(self, user: str, answer_id: str) -> tuple[str, str] | None:
+        return None
+
+
 class World:
     """An exchange with everything around it in reach."""
 
@@ -118,6 +133,7 @@ class World:
         fence: Fence | None = None,
         offload: Offload = asyncio.to_thread,
         offload_large: Offload | None = None,
+        inline_body_bytes_max: int = 64 * 1024,
         **limits: Any,
     ) -> None:
         self.store = Failing()
@@ -129,9 +145,8 @@ class World:
         self.noted: list[tuple[str, Sequence[str], float]] = []
 
         self.exchange = Exchange(
-            identity=IdentityRules(trusted_headers=("x-user-id",)),
-            permissions=permissions,
-            sessions=Sessions(InMemoryJournal()),
+            askers=AskerRules(IdentityRules(trusted_headers=("x-user-id",)), permissions, upstream),
+            turns=TurnRecorder(Sessions(NoSessions()), self.journal, capture=capture),
             recall=Recall(
                 hot(self.store),
                 self.embedder,
@@ -140,15 +155,11 @@ class World:
                 writer=writer,
                 fence=fence,
             ),
-            journal=self.journal,
             limits=ExchangeLimits(**{"phase_s": 20.0} | limits),
             clock=lambda: self.now,
-            capture=capture,
-            upstream=upstream,
             blocks=blocks,
-            offload=offload,
-            offload_large=offload_large,
-            on_recalled=lambda *noted: self.noted.append(noted),
+            work=BodyWork(inline_body_bytes_max, offload, offload_large),
+            note_uses=lambda *noted: self.noted.append(noted),
         )
 
     async def knows(self, content: str, user: str = "alice", **fields: Any) -> None:
@@ -202,7 +213,7 @@ async def test_what_reaches_a_prompt_is_noted_and_what_does_not_is_not() -> None
     await world.knows("User keeps goats")
     await world.knows(BUDGET)
     await world.ask()
-    assert world.noted == [("alice", [f"mem_{len(BUDGET)}_{hash(BUDGET)}"], NOW)]
+    assert world.noted == [("alice", (f"mem_{len(BUDGET)}_{hash(BUDGET)}",), NOW)]
     await world.ask("Hello!")
     await world.ask(x_semmem_memory="write")
     assert len(world.noted) == 1
@@ -653,8 +664,9 @@ async def test_from_history_the_next_request_closes_the_turn_before_it() -> None
     assert (closed.turn_id, closed.status, closed.answer) == (world.turns[0].id, "answered", "Noted.")
 
 
-async def test_a_turn_captured_in_two_ways_is_one_turn() -> None:
-    journal = InMemoryJournal()
+async def test_a_turn_captured_in_two_ways_is_one_turn(tmp_path: Path) -> None:
+    journal = SqlJournal(tmp_path / "journal.db")
+    await journal.open()
     for capture in ("history", "observe"):
         world = World(capture=capture)
         await world.ask(history("I like tea"), x_session_id="s")
@@ -670,6 +682,7 @@ async def test_a_turn_captured_in_two_ways_is_one_turn() -> None:
     batch = await journal.claim(BatchRules(), now=NOW)
     assert batch is not None
     assert [(turn.user_text, turn.answer) for turn in batch.turns] == [("I like tea", "Noted."), ("And milk", None)]
+    await journal.close()
 
 
 async def test_without_capture_the_users_words_are_journalled_all_the_same() -> None:

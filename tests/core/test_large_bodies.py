@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from semmem.background import OffloadThreads, Tasks
-from semmem.dialects.reading import ReadingLimits
+from semmem.dialects.parsing import ParseLimits
 from semmem.exchange import RequestResult
 from semmem.request.outcome import Outcome
 from semmem.retrieval.context import strip_block
@@ -60,7 +60,7 @@ async def test_blocks_are_looked_for_once_in_each_text_and_in_large_bodies_besid
         looked_at.append((text, threading.current_thread() is threading.main_thread()))
         return strip_block(text)
 
-    monkeypatch.setattr("semmem.exchange.strip_block", watched)
+    monkeypatch.setattr("semmem.retrieval.context.strip_block", watched)
     world = World(rules=PATIENT, phase_s=30.0, inline_body_bytes_max=1024)
     await world.ask(said(LARGE, QUESTION))
     assert looked_at == [(LARGE, False), (QUESTION, False)]
@@ -100,10 +100,10 @@ async def test_rewriting_a_large_body_ends_with_the_phase_and_the_turn_is_journa
 
 
 @pytest.mark.parametrize(
-    "reading", [ReadingLimits(messages_max=2), ReadingLimits(values_max=5)], ids=["messages", "values"]
+    "reading", [ParseLimits(messages_max=2), ParseLimits(values_max=5)], ids=["messages", "values"]
 )
 @pytest.mark.parametrize("inline_body_bytes_max", [10, 10_000], ids=["aside", "inline"])
-async def test_a_body_of_too_much_passes_unread_as_oversize(reading: ReadingLimits, inline_body_bytes_max: int) -> None:
+async def test_a_body_of_too_much_passes_unread_as_oversize(reading: ParseLimits, inline_body_bytes_max: int) -> None:
     world = World(reading=reading, phase_s=30.0, inline_body_bytes_max=inline_body_bytes_max)
     assert await world.ask(said("a", "b", "c")) == RequestResult(Outcome.OVERSIZE)
     assert world.turns == []

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from demo.folder import Folder
+from demo.ports import HOST, Ports
+from demo.processes import Failed
 from demo.stack import HOME
 from tests.support.harness import ENVOY, StandInModel, eventually
 
@@ -64,6 +69,7 @@ def test_the_demo_shows_what_it_promises(tmp_path: Path) -> None:
     assert "the answer was captured from its SSE stream" in printed
     assert "stored for alice: [semantic]" in printed
     assert "nothing was added for bob (outcome no_hits)" in printed
+    assert [char for char in printed if char < " " and char != "\n"] == []
     assert left_behind(tmp_path) == []
     assert {path.name for path in tmp_path.iterdir()} == {"data", "printed"}
 
@@ -95,25 +101,93 @@ def test_the_demo_runs_before_a_model_that_shows_nothing(tmp_path: Path, model: 
     assert written == []
 
 
-@pytest.mark.long(12)
-def test_ctrl_c_ends_everything(tmp_path: Path) -> None:
-    printed = tmp_path / "printed"
-    with demo(tmp_path, "--stay") as process:
+@contextmanager
+def staying(folder: Path, port: int) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A demo that stays up, and what it printed until then."""
+    printed = folder / "printed"
+    with demo(folder, "--stay", "--port", str(port)) as process:
         eventually(
             lambda: "Ctrl-C ends it." in printed.read_text() or process.poll() is not None, within_s=110, what="up"
         )
         assert process.poll() is None, printed.read_text()
+        yield process, printed.read_text()
+
+
+def ctrl_c(process: subprocess.Popen[bytes]) -> int:
+    os.killpg(process.pid, signal.SIGINT)
+    return process.wait(30)
+
+
+def free_port() -> int:
+    """The first of three that are free just now."""
+    for _ in range(100):
+        with socket.create_server((HOST, 0)) as server:
+            first = int(server.getsockname()[1])
+        with suppress(Failed):
+            Ports.starting_at(first)
+            return first
+    raise AssertionError("no three free ports in a row")
+
+
+def printed_commands(printed: str) -> list[list[str]]:
+    """The curl lines, word by word."""
+    lines = re.findall(r"^  curl (?:.*\\\n)*.*$", printed, re.MULTILINE)
+    return [shlex.split(line.replace("\\\n", " ")) for line in lines]
+
+
+def outcome_of(command: list[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
+
+
+@pytest.mark.timeout(240)  # two starts, on a busy machine
+def test_what_it_printed_works_until_ctrl_c_and_again_after_a_restart(tmp_path: Path) -> None:
+    port = free_port()
+    with staying(tmp_path, port) as (process, printed):
         assert len(left_behind(tmp_path)) > 2
-        command = printed.read_text().partition("  curl -s ")[2].partition("\n\n")[0]
-        answer = subprocess.run(
-            ["bash", "-c", "curl -s " + command], capture_output=True, text=True, timeout=20, check=True
-        )
-        assert "10,000" in answer.stdout
-
-        os.killpg(process.pid, signal.SIGINT)
-
-        assert process.wait(30) == 0
+        commands = printed_commands(printed)
+        first = [outcome_of(command) for command in commands]
+        assert ctrl_c(process) == 0
     assert left_behind(tmp_path) == []
+    ended = (tmp_path / "printed").read_text()
+
+    with staying(tmp_path, port) as (process, printed):
+        again = [outcome_of(command) for command in commands]
+        assert ctrl_c(process) == 0
+
+    assert len(commands) == 2
+    assert all("10,000" in answer for answer in first + again)
+    assert ended.splitlines()[-1] == "semmem demo: ended by SIGINT"
+    assert "found the memories of an earlier run (alice has 1): kept" in printed
+    assert "known from an earlier run: [semantic]" in printed
+    assert printed_commands(printed) == commands
+    assert len(list((tmp_path / "data" / "logs").iterdir())) == 2
+
+
+def test_a_second_run_in_the_same_folder_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "data")
+    with folder.held():
+        folder.write("demo.yaml", "of the first run")
+
+        code, printed = run(tmp_path, "--port", str(free_port()))
+
+        assert code == 1
+        assert f"a demo is already running in {folder.path} (process {os.getpid()})" in printed
+        assert "make run DATA_DIR=" in printed
+        assert {path.name for path in folder.path.iterdir()} == {"run.lock", "demo.yaml"}
+        assert (folder.path / "demo.yaml").read_text() == "of the first run"
+    assert left_behind(folder.path) == []
+
+
+def test_a_taken_port_is_said_before_anything_starts(tmp_path: Path) -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+
+        code, printed = run(tmp_path, "--port", str(port))
+
+    assert code == 1
+    assert f"another program listens on port {port} (Envoy)" in printed
+    assert re.search(r"make run PORT=\d+", printed)
+    assert not (tmp_path / "data" / "logs").exists()
 
 
 def test_a_child_that_cannot_start_is_named_and_nothing_is_left(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Scope, Turn, TurnEnding
-from semmem.ports.journal import TurnClosed
+from semmem.ports.recording import TurnClosed
 from tests.faults.sidecar import READY, Sidecar
 from tests.support.harness import eventually
 

@@ -16,9 +16,9 @@ from google.protobuf.message import DecodeError
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.dialects import dialect_for
 from semmem.envoy.service import DoorLimits, ExternalProcessor
+from semmem.ports.events import Event, StreamFailed
 from semmem.request.head import RequestHead
 from semmem.request.outcome import Outcome
-from semmem.telemetry.metrics import Metrics
 from semmem.turns.observation import Ticket
 from tests.core.test_exchange import BUDGET, World
 from tests.fuzz import answers, encodings, requests
@@ -135,11 +135,11 @@ def extproc(data: bytes) -> None:
     choices = Choices(data)
     single = choices.below(2) == 1
     messages = _decoded(choices) if choices.below(2) == 0 else _built(choices)
-    processor, metrics, words = _door(single)
-    before = _errors(metrics)
+    processor, failures, words = _door(single)
+    before = len(failures)
     stream = _Stream(messages)
     _run(processor.process(None, stream))
-    assert _errors(metrics) == before, words.kept
+    assert len(failures) == before, words.kept
     for reply in stream.replies:
         _check_length(reply)
 
@@ -150,11 +150,6 @@ def _check_length(reply: pb.ProcessingResponse) -> None:
     if changes.HasField("body_mutation"):
         [length] = changes.header_mutation.set_headers
         assert (length.header.key, int(length.header.raw_value)) == ("content-length", len(changes.body_mutation.body))
-
-
-def _errors(metrics: Metrics) -> float:
-    samples = (sample for metric in metrics.door_errors.collect() for sample in metric.samples)
-    return sum(sample.value for sample in samples if sample.name.endswith("_total"))
 
 
 def _decoded(choices: Choices) -> Iterator[pb.ProcessingRequest]:
@@ -235,9 +230,15 @@ def _world(capture: str) -> World:
 
 
 @functools.cache
-def _door(single: bool) -> tuple[ExternalProcessor, Metrics, _LastWords]:
+def _door(single: bool) -> tuple[ExternalProcessor, list[StreamFailed], _LastWords]:
     words = _LastWords()
     logging.getLogger("semmem.envoy.service").addHandler(words)
-    metrics = Metrics()
+    failures: list[StreamFailed] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, StreamFailed):
+            failures.append(event)
+
     world = _world("single_filter" if single else "observe")
-    return ExternalProcessor(world.exchange, metrics, DoorLimits(), single_filter=single), metrics, words
+    processor = ExternalProcessor(world.exchange, DoorLimits(), announce=hear, single_filter=single)
+    return processor, failures, words

@@ -7,8 +7,9 @@ from typing import Any
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import JournalWriter, Tasks
-from semmem.lifecycle.erasure import Erasure, Receipt
+from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.holds import Holds
+from semmem.ports.events import Event
 from semmem.ports.store import Store
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.injection_cache import InjectionCache
@@ -16,7 +17,8 @@ from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.observed_store import ObservedStore
 from semmem.turns.sessions import Sessions
-from semmem.wiring.erasure import Here, hidden
+from semmem.wiring.backends import hidden
+from semmem.wiring.erasure import Here
 
 
 class Erasing:
@@ -30,7 +32,7 @@ class Erasing:
         self.writer = JournalWriter(journal, commit_interval_s=0.01, retry_s=0.05)
         self.sessions = Sessions(journal)
         self.notes = AccessRecorder(journal)
-        self.ended: list[tuple[str, Receipt]] = []
+        self.announced: list[Event] = []
         here = Here(self.writer, self.store, self.hidden.shown, self.blocks, self.sessions, self.notes)
         self.erasure = Erasure(
             self.store,
@@ -39,7 +41,7 @@ class Erasing:
             self.hidden.marks,
             here,
             clock=clock,
-            on_end=lambda result, receipt: self.ended.append((result, receipt)),
+            announce=self.announced.append,
             **limits,
         )
         self.holds = Holds(journal, clock=clock, poll_s=0.01)

@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.memory import Scope, Turn, TurnEnding
-from semmem.ports.journal import Journal, TurnClosed
-from semmem.ports.learning import Batch, BatchRules
+from semmem.memory import Forgetting, Scope, Turn, TurnEnding
+from semmem.ports.learning import Batch, BatchQueue, BatchRecords, BatchRules, TopicRecords
+from semmem.ports.maintenance import Housekeeping
+from semmem.ports.recording import MessageRecords, SessionRecords, TurnClosed, TurnRecords
+
+
+class Journal(
+    TurnRecords, SessionRecords, MessageRecords, BatchQueue, BatchRecords, TopicRecords, Housekeeping, Protocol
+):
+    """What these tests ask of a journal: all that is written into it, learnt from it and pruned."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def health(self) -> None: ...
+
+    async def end_session(self, user: str, session: str, *, now: float) -> int: ...
+
+    async def begin_erasure(
+        self, what: Forgetting, *, now: float, turned_away: Sequence[str] = (), hold_s: float = 60.0
+    ) -> tuple[str, Counter[str]]: ...
+
+    async def finish_erasure(self, what: Forgetting, hold_id: str) -> None: ...
+
 
 JOURNALS: dict[str, Callable[[Path], Journal]] = {"sqlite": lambda folder: SqlJournal(folder / "journal.db")}
 
@@ -47,6 +70,15 @@ def lost(turn_id: str, *, at: float = 101.0) -> TurnClosed:
 
 def refused(turn_id: str, *, at: float = 101.0) -> TurnClosed:
     return TurnClosed(turn_id, TurnEnding.REFUSED, at)
+
+
+async def erase(journal: Journal, scope: Scope, *, at: float = 1000.0) -> int:
+    """Erase what was said in a scope until then, with what is kept beside it, as the owner of erasures does; how many
+    turns that were."""
+    what = Forgetting(scope, at)
+    hold_id, counts = await journal.begin_erasure(what, now=at)
+    await journal.finish_erasure(what, hold_id)
+    return counts["turns"]
 
 
 async def learn_all(journal: Journal, *, now: float = 1000.0) -> list[Batch]:

@@ -16,13 +16,13 @@ from datetime import UTC, datetime
 import msgspec
 import numpy as np
 
-from semmem.dialects import Malformed
+from semmem.dialects import Dialect, Malformed
 from semmem.dialects.answer import BoundedBody, TextTail
 from semmem.dialects.chat import ChatCompletions
+from semmem.dialects.json_size import holds_more_than
 from semmem.dialects.json_splice import decode_repaired, read_elements, read_object
-from semmem.dialects.json_values import holds_more_than
 from semmem.dialects.messages import AnthropicMessages
-from semmem.dialects.own_members import controls
+from semmem.dialects.request import controls
 from semmem.dialects.responses import Responses
 from semmem.dialects.sse import EventStream
 from semmem.extraction import answers, llm, model_judge, reading, screen, session_summary, weighing
@@ -56,15 +56,14 @@ from semmem.retrieval.injection_cache import goes_on, loop_of
 from semmem.retrieval.query import build as query
 from semmem.retrieval.query import rewrite
 from semmem.retrieval.search import Strategy, best_of, in_time
-from semmem.text import grounding, words
+from semmem.text import grounding, stems, terms, words
 from semmem.text.digest import digest
 from semmem.text.screening import is_instruction, readable, redact
 from semmem.text.times import Interval, chinese, intervals, leaning, occurred_at
 from semmem.text.times.tokens import tokens
 from semmem.turns.encodings import Undecodable, decoder_for
-from semmem.turns.ids import session_key, turn_id
+from semmem.turns.ids import message_id, session_key, turn_id
 from semmem.turns.recorder import storable
-from semmem.turns.said import message_id
 from semmem.upkeep import consolidation
 
 Call = Callable[[str], object]
@@ -166,7 +165,7 @@ def _bodies(text: str) -> Iterator[bytes]:
     yield _raw(text)
 
 
-def _rewritten(dialect: ChatCompletions | AnthropicMessages | Responses) -> Call:
+def _rewritten(dialect: Dialect) -> Call:
     def call(text: str) -> None:
         for body in _bodies(text):
             _refusing(lambda body=body: _rewrite(dialect, body))  # type: ignore[misc]
@@ -174,7 +173,7 @@ def _rewritten(dialect: ChatCompletions | AnthropicMessages | Responses) -> Call
     return call
 
 
-def _rewrite(dialect: ChatCompletions | AnthropicMessages | Responses, body: bytes) -> None:
+def _rewrite(dialect: Dialect, body: bytes) -> None:
     request = dialect.parse(body)
     for position in ("first", "after_system", "before_last_user"):
         injection = Injection("what is known", position=position)
@@ -182,7 +181,7 @@ def _rewrite(dialect: ChatCompletions | AnthropicMessages | Responses, body: byt
         request.keeps(injection)
 
 
-def _answered(dialect: ChatCompletions | AnthropicMessages | Responses) -> Call:
+def _answered(dialect: Dialect) -> Call:
     def call(text: str) -> None:
         for kind in ("application/json", "text/event-stream"):
             reader = dialect.reader(content_type=kind, answer_bytes_max=64 * 1024, body_bytes_max=WHOLE)
@@ -225,7 +224,7 @@ def _best(text: str) -> object:
 
 
 def _matched(text: str) -> object:
-    found = words.terms(words.words(text))
+    found = terms.terms(words.words(text))
     return word_index.WordIndex([found]).match(found)
 
 
@@ -284,8 +283,8 @@ REGISTRY: Mapping[str, Call] = {
         for body in _bodies(t)
     ],
     "dialects.json_splice.read_elements": _elements,
-    "dialects.json_values.holds_more_than": lambda t: [holds_more_than(len(t) // 1000, body) for body in _bodies(t)],
-    "dialects.own_members.controls": lambda t: controls(
+    "dialects.json_size.holds_more_than": lambda t: [holds_more_than(len(t) // 1000, body) for body in _bodies(t)],
+    "dialects.request.controls": lambda t: controls(
         {name: msgspec.json.encode(_raw(t).decode()) for name in ("memory_config", "memory_context", "user")}
     ),
     "dialects.sse.EventStream.feed": lambda t: _in_pieces(EventStream(event_bytes_max=WHOLE).feed, t),
@@ -307,7 +306,6 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
     "text.grounding.SourceText.grounds": _grounded,
     "text.grounding.content_words": grounding.content_words,
-    "text.grounding.covers": lambda t: grounding.covers(grounding.content_words(t), grounding.content_words(t[:500])),
     "text.grounding.names": grounding.names,
     "text.grounding.numbers": grounding.numbers,
     "text.grounding.overlap": lambda t: grounding.overlap(t[:500], t),
@@ -366,7 +364,7 @@ REGISTRY: Mapping[str, Call] = {
     # turns
     "text.digest.digest": digest,
     "turns.recorder.storable": lambda t: storable(t, WHOLE),
-    "turns.said.message_id": lambda t: message_id("ada", "s_1", t),
+    "turns.ids.message_id": lambda t: message_id("ada", "s_1", t),
     "turns.ids.session_key": lambda t: session_key(Scope("ada"), _said(t)),
     "turns.ids.turn_id": lambda t: turn_id(Scope("ada"), 1, t),
     # retrieval
@@ -381,6 +379,7 @@ REGISTRY: Mapping[str, Call] = {
         [_hit(t), _hit("likes tea")], tokens_max=2000, mark=lambda _inside: "0" * context.MARK_CHARS
     ),
     "retrieval.context.strip_block": context.strip_block,
+    "retrieval.context.without_blocks": lambda t: context.without_blocks(_said(t)),
     "retrieval.context.without_tags": context.without_tags,
     "retrieval.fence.Fence.mark": lambda t: Fence(b"key").mark("ada", t),
     "retrieval.fence.Fence.stands_in": lambda t: Fence(b"key").stands_in(_said(t).messages, "ada"),
@@ -409,8 +408,14 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.time_filter.names": lambda t: time_filter.names(_memory(t), Interval(NOW - 1000, NOW)),
     "retrieval.time_filter.time_filter": lambda t: time_filter.time_filter(t, NOW),
     "retrieval.index.word_index.WordIndex.match": _matched,
-    "text.words.terms": lambda t: words.terms(words.words(t)),
+    "text.terms.terms": lambda t: terms.terms(words.words(t)),
+    "text.words.negations_apart": words.negations_apart,
+    "text.words.is_unspaced": words.is_unspaced,
+    "text.words.pairs": words.pairs,
     "text.words.words": words.words,
+    "text.words.written_words": words.written_words,
+    "text.stems.stem": stems.stem,
+    "text.stems.stems": lambda t: stems.stems(t.split()),
     # screening and time expressions
     "text.screening.is_instruction": is_instruction,
     "text.screening.readable": lambda t: readable(_memory(t), chars_max=WHOLE),
@@ -437,20 +442,25 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.messages.MessagesAnswer.read_event": "called by the reader above",
     "dialects.responses.ResponsesAnswer.read_body": "called by the reader above",
     "dialects.responses.ResponsesAnswer.read_event": "called by the reader above",
-    "dialects.reading.read": "holds_more_than and every parse above",
+    "dialects.parsing.parse": "holds_more_than and every parse above",
     "extraction.rules.facts_of": "facts_in, which is in the table above",
     "dialects.dialect_for": _NAMES,
     "dialects.json_splice.cut_members": "called with every parse above",
     "dialects.json_splice.insert_element": "called with every parse above",
     "dialects.json_splice.insert_member": "called with every parse above",
+    "dialects.json_splice.read_element": "called with every rewrite above",
     "dialects.json_splice.splice": "called with every parse above",
-    "dialects.text_merge.merge_before": "called with every rewrite above",
-    "dialects.text_merge.merge_behind": "called with every rewrite above",
-    "dialects.text_merge.merge_into_message": "called with every rewrite above",
-    "dialects.text_merge.string_token": "called with every rewrite above",
-    "dialects.own_members.field_of": "called by controls",
-    "dialects.own_members.name_of": "called by controls",
-    "dialects.own_members.object_of": "called by controls",
+    "dialects.inject.add_part": "called with every rewrite above",
+    "dialects.inject.merge_before": "called with every rewrite above",
+    "dialects.inject.merge_behind": "called with every rewrite above",
+    "dialects.inject.merge_into_message": "called with every rewrite above",
+    "dialects.inject.string_token": "called with every rewrite above",
+    "dialects.request.text_of": "called with every parse above",
+    "dialects.request.conversation_of": "called with every parse above",
+    "dialects.request.decoded": "called with every parse above",
+    "dialects.request.field_of": "called by controls",
+    "dialects.request.name_of": "called by controls",
+    "dialects.request.object_of": "called by controls",
     "extraction.candidate.as_released": _VALUES,
     "extraction.candidate.created": _VALUES,
     "extraction.candidate.keyed_id": _NAMES,
@@ -495,14 +505,13 @@ NEEDLESS: Mapping[str, str] = {
     "lifecycle.writes.Writes.put": _WAITS,
     "lifecycle.writes.Writes.replace": _WAITS,
     "lifecycle.writes.Writes.retract": _WAITS,
-    "text.recent.Recent.get": _NAMES,
-    "text.recent.Recent.put": _NAMES,
     "request.head.RequestHead.first_header": _NAMES,
     "request.head.RequestHead.header": _NAMES,
     "request.head.RequestHead.metadata_at": _NAMES,
     "turns.sessions.Sessions.answered": _NAMES,
     "turns.sessions.Sessions.closed": _NAMES,
     "turns.sessions.Sessions.name": "session_key and digest, which are in the table above",
+    "turns.sessions.Sessions.name_without_start": "session_key and digest, which are in the table above",
     "turns.sessions.Sessions.forget": _NAMES,
     "turns.sessions.Sessions.opened": _NAMES,
     "request.head.read_headers": _NAMES,
@@ -515,11 +524,8 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.index.hot_memories.HotMemories.index": _NAMES,
     "retrieval.index.hot_memories.HotMemories.put": _WAITS,
     "retrieval.index.hot_memories.HotMemories.warm": _NAMES,
-    "retrieval.recall.Recall.has_shown": "Fence.stands_in, which is in the table above",
+    "retrieval.block.block_of": _NAMES,
     "retrieval.recall.Recall.preview": _WAITS,
-    "retrieval.recall.Recall.search": _WAITS,
-    "retrieval.recall.Recall.skips": "decide, which is in the table above",
-    "retrieval.recall.Recall.without_vector": _WAITS,
     "retrieval.rerank.Reranking.order": _WAITS,
     "retrieval.query.rewrite.QueryWriter.improved": _WAITS,
     "retrieval.query.rewrite.QueryWriter.wants": "is_vague, which is in the table above",
@@ -529,7 +535,7 @@ NEEDLESS: Mapping[str, str] = {
     "text.times.calendar.season": _NAMES,
     "text.times.calendar.whole": _NAMES,
     "text.times.calendar.window": _NAMES,
-    "text.times.grammar.Found.get": _NAMES,
+    "text.times.grammar.TimePhrase.get": _NAMES,
     "lifecycle.erasure.Erasure.forget_memory": _NAMES,
     "lifecycle.hiding_store.HidingStore.get": _NAMES,
     "lifecycle.hiding_store.HidingStore.put": _NAMES,
@@ -540,13 +546,15 @@ NEEDLESS: Mapping[str, str] = {
     "lifecycle.marks.Marks.cover": _NAMES,
     "lifecycle.removal.remove": _NAMES,
     "turns.observation.Observation.feed": "the readers of the dialects, which are in the table above",
-    "turns.recorder.Turns.current": "session_key and turn_id, which are in the table above",
-    "turns.recorder.Turns.decline": "UserMessages: each message once; tests/core/turns hold them to that",
-    "turns.recorder.Turns.record": "UserMessages: each message once; tests/core/turns hold them to that",
+    "turns.recorder.TurnRecorder.current": "session_key and turn_id, which are in the table above",
+    "turns.recorder.TurnRecorder.decline": "UserMessages: each message once; tests/core/turns hold them to that",
+    "turns.recorder.TurnRecorder.record": "UserMessages: each message once; tests/core/turns hold them to that",
     "turns.recovery.Recovery.choose": _NAMES,
-    "turns.said.began_at": _NAMES,
-    "turns.said.lasting_session": _NAMES,
-    "turns.seen.SeenMessages.declined_by_nobody": _NAMES,
+    "turns.ids.chained_session": _NAMES,
+    "turns.ids.derived_session": _NAMES,
+    "turns.ids.session_start": _NAMES,
+    "turns.ids.session_without_start": _NAMES,
+    "turns.seen.SeenMessages.declined_anonymously": _NAMES,
     "turns.seen.SeenMessages.forgotten_at": _NAMES,
     "turns.seen.SeenMessages.is_shared": _NAMES,
     "turns.seen.SeenMessages.settle": _NAMES,

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections import OrderedDict
 from collections.abc import Callable
+
+from cachetools import TTLCache
 
 from semmem.memory import Vector
 from semmem.ports.embedder import Embedder
+from semmem.ports.embedder_wrapper import EmbedderWrapper
 from semmem.ports.errors import EmbedderError
 
 
-class CachedEmbedder:
+class CachedEmbedder(EmbedderWrapper):
     """Keeps the ``entries_max`` most recently used vectors, each for at most ``ttl_s`` seconds.
 
     Equal texts that are asked for at the same time are computed once. Texts are kept only as digests. Failures are
@@ -30,33 +32,19 @@ class CachedEmbedder:
     ) -> None:
         if entries_max < 1 or ttl_s <= 0:
             raise ValueError("entries_max is at least 1, ttl_s more than 0")
-        self._inner = inner
-        self._entries_max = entries_max
-        self._ttl_s = ttl_s
-        self._clock = clock
-        self._entries: OrderedDict[bytes, tuple[float, Vector]] = OrderedDict()
+        super().__init__(inner)
+        self._entries: TTLCache[bytes, Vector, float] = TTLCache(entries_max, ttl_s, clock)
         self._flights: dict[bytes, asyncio.Future[Vector | EmbedderError | None]] = {}
-
-    @property
-    def dimension(self) -> int:
-        return self._inner.dimension
-
-    @property
-    def signature(self) -> str:
-        return self._inner.signature
-
-    async def open(self) -> None:
-        await self._inner.open()
 
     async def close(self) -> None:
         self._entries.clear()
-        await self._inner.close()
+        await super().close()
 
     async def embed(self, text: str) -> Vector:
         """As the inner embedder; the vector is shared between callers and read-only."""
         key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
         while True:
-            if (vector := self._fresh(key)) is not None:
+            if (vector := self._entries.get(key)) is not None:
                 return vector
             flight = self._flights.get(key)
             if flight is None:
@@ -73,9 +61,9 @@ class CachedEmbedder:
         flight = self._flights[key] = asyncio.get_running_loop().create_future()
         outcome: Vector | EmbedderError | None = None
         try:
-            outcome = await self._inner.embed(text)
+            outcome = await super().embed(text)
             outcome.setflags(write=False)
-            self._keep(key, outcome)
+            self._entries[key] = outcome
             return outcome
         except EmbedderError as error:
             outcome = error
@@ -83,19 +71,3 @@ class CachedEmbedder:
         finally:
             del self._flights[key]
             flight.set_result(outcome)
-
-    def _fresh(self, key: bytes) -> Vector | None:
-        entry = self._entries.get(key)
-        if entry is None:
-            return None
-        if entry[0] <= self._clock():
-            del self._entries[key]
-            return None
-        self._entries.move_to_end(key)
-        return entry[1]
-
-    def _keep(self, key: bytes, vector: Vector) -> None:
-        self._entries[key] = (self._clock() + self._ttl_s, vector)
-        self._entries.move_to_end(key)
-        while len(self._entries) > self._entries_max:
-            self._entries.popitem(last=False)

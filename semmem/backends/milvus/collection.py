@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from itertools import islice
 from typing import Any, Literal, TypeVar
@@ -26,7 +27,7 @@ Item = TypeVar("Item")
 
 
 class MilvusCollection:
-    """Every call is made inside ``connection.within``, except ``updated_rows``."""
+    """Every call is made inside ``connection.within``, except ``updated_versions``."""
 
     def __init__(self, connection: MilvusConnection, *, index: str) -> None:
         self._connection = connection
@@ -96,17 +97,20 @@ class MilvusCollection:
         """On semmem's Milvus Lite: rewrite the files without removed rows, and return when that is done."""
         await self._connection.call("compact", timeout_s=timeout_s)
 
-    async def updated_rows(self, *, rows_max: int, timeout_s: float) -> AsyncIterator[Row]:
-        """Rows of every user whose version is above 1, with VERSION_FIELDS; at most about ``rows_max``."""
+    async def updated_versions(self, *, rows_max: int, timeout_s: float) -> dict[str, dict[str, int]]:
+        """By user and memory id the highest version of those above 1; of at most about ``rows_max`` rows."""
+        highest: defaultdict[str, dict[str, int]] = defaultdict(dict)
         seen = 0
         scan = self._connection.scan("version > 1", VERSION_FIELDS, batch=SCAN_BATCH, timeout_s=timeout_s)
         async with aclosing(scan):
             async for rows in scan:
                 for row in rows:
-                    yield row
+                    versions = highest[row["user_id"]]
+                    versions[row["memory_id"]] = max(row["version"], versions.get(row["memory_id"], 0))
                 seen += len(rows)
                 if seen >= rows_max:
-                    return
+                    break
+        return highest
 
 
 def batches(items: Iterable[Item], size: int) -> Iterable[list[Item]]:

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, TypedDict
 
 import grpc
 from pymilvus import AsyncMilvusClient, MilvusClient, MilvusException
@@ -46,8 +46,30 @@ RELOAD_TIMEOUT_S = 5.0
 """A load that a dying server took with it is not waited for: every call waits with it, and the next one tries anew."""
 
 
+class TlsOptions(TypedDict, total=False):
+    """As pymilvus takes them; paths of PEM files."""
+
+    secure: bool
+    server_pem_path: str
+    ca_pem_path: str
+    client_pem_path: str
+    client_key_path: str
+    server_name: str
+
+
+def tls_options(given: TlsOptions) -> dict[str, Any]:
+    """Those that say something. Without a client certificate pymilvus looks for the authority in ``server_pem_path``
+    only."""
+    authority = "" if given.get("client_pem_path") else given.get("ca_pem_path", "")
+    options = {**given, "server_pem_path": given.get("server_pem_path") or authority}
+    return {name: value for name, value in options.items() if value}
+
+
 class MilvusConnection:
-    """``client_options`` is what both pymilvus clients take: uri, token, db_name and the TLS options."""
+    """``client_options`` is what both pymilvus clients take: uri, token, db_name and the TLS options.
+
+    Raises ValueError for a uri or an index of another kind.
+    """
 
     def __init__(
         self,
@@ -60,6 +82,10 @@ class MilvusConnection:
         num_partitions: int,
         open_timeout_s: float,
     ) -> None:
+        if not client_options["uri"].startswith(("http://", "https://")) or client_options["uri"].endswith(".db"):
+            raise ValueError("a Milvus uri is http://host:port or https://host:port")
+        if index not in INDEX_PARAMETERS:
+            raise ValueError(f"index must be one of {', '.join(INDEX_PARAMETERS)}")
         self._options = {**client_options, "dedicated": True, "grpc_options": _GRPC_OPTIONS, "timeout": open_timeout_s}
         self._collection = collection
         self._dimension = dimension

@@ -13,9 +13,11 @@ memories were just written here is read with Strong for a while.
 from __future__ import annotations
 
 import asyncio
-import time
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+
+from cachetools import TTLCache
 
 
 class Reads:
@@ -58,19 +60,10 @@ class RecentWrites:
     """The users written to in the last ``settle_s`` seconds."""
 
     def __init__(self, *, settle_s: float) -> None:
-        self._settle_s = settle_s
-        self._written: dict[str, float] = {}
+        self._written: TTLCache[str, None, float] = TTLCache(math.inf, settle_s)  # none may go before its time
 
     def add(self, user: str) -> None:
-        self._written.pop(user, None)
-        self._written[user] = time.monotonic()
-        self._drop_settled()
+        self._written[user] = None
 
     def __contains__(self, user: str) -> bool:
-        self._drop_settled()
         return user in self._written
-
-    def _drop_settled(self) -> None:
-        settled = time.monotonic() - self._settle_s
-        while self._written and next(iter(self._written.values())) <= settled:
-            del self._written[next(iter(self._written))]

@@ -9,12 +9,12 @@ steps, an older row stays: putting the same version again removes it, and so doe
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Unpack
 
 from semmem.backends.milvus.collection import WINDOW_MAX, Consistency, MilvusCollection, batches
-from semmem.backends.milvus.connection import INDEX_PARAMETERS, MilvusConnection
+from semmem.backends.milvus.connection import MilvusConnection, TlsOptions, tls_options
 from semmem.backends.milvus.flush import BackgroundFlush
 from semmem.backends.milvus.owned_tasks import OwnedTasks
 from semmem.backends.milvus.reads import Reads, RecentWrites
@@ -55,8 +55,7 @@ class MilvusStore:
     ``rows_per_user_max`` bounds what one user's list may read (at most 16,384): beyond it StoreError.
     ``flush`` None means only when the server is Milvus Lite; then after ``flush_rows`` rows or ``flush_interval_s``.
     ``sweep_rows_max`` bounds how many updated memories one sweep looks at.
-    TLS: ``secure``, ``server_pem_path``, ``ca_pem_path``, ``client_pem_path``, ``client_key_path``, ``server_name`` as
-    pymilvus takes them.
+    ``tls``: see TlsOptions.
 
     Times come back in whole milliseconds. Hits carry no embedding; get and list do. Get, list and count see what this
     process wrote; so does search on Milvus Lite, while on a server it may take 200 ms (unless ``fresh``).
@@ -71,12 +70,6 @@ class MilvusStore:
         signature: str,
         token: str = "",
         database: str = "",
-        secure: bool = False,
-        server_pem_path: str = "",
-        ca_pem_path: str = "",
-        client_pem_path: str = "",
-        client_key_path: str = "",
-        server_name: str = "",
         index: str = "FLAT",
         num_partitions: int = 16,
         search_timeout_s: float = 0.2,
@@ -88,24 +81,12 @@ class MilvusStore:
         flush_rows: int = 200,
         flush_interval_s: float = 2.0,
         sweep_rows_max: int = 100_000,
+        **tls: Unpack[TlsOptions],
     ) -> None:
-        if not uri.startswith(("http://", "https://")) or uri.endswith(".db"):
-            raise ValueError("a Milvus uri is http://host:port or https://host:port")
-        if index not in INDEX_PARAMETERS:
-            raise ValueError(f"index must be one of {', '.join(INDEX_PARAMETERS)}")
         if not 0 < rows_per_user_max < WINDOW_MAX:
             raise ValueError(f"rows_per_user_max must be between 1 and {WINDOW_MAX - 1}")
-        tls = {
-            "secure": secure,
-            # Without a client certificate pymilvus looks for the authority here only.
-            "server_pem_path": server_pem_path or ("" if client_pem_path else ca_pem_path),
-            "ca_pem_path": ca_pem_path,
-            "client_pem_path": client_pem_path,
-            "client_key_path": client_key_path,
-            "server_name": server_name,
-        }
         self._connection = MilvusConnection(
-            client_options={"uri": uri, "token": token, "db_name": database, **{k: v for k, v in tls.items() if v}},
+            client_options={"uri": uri, "token": token, "db_name": database, **tls_options(tls)},
             collection=collection,
             dimension=dimension,
             signature=signature,
@@ -225,10 +206,9 @@ class MilvusStore:
 
         The only call that looks at every user's rows; it returns none of them.
         """
-        updated: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        async for row in self._collection.updated_rows(rows_max=self._sweep_rows_max, timeout_s=self._write_timeout_s):
-            versions = updated[row["user_id"]]
-            versions[row["memory_id"]] = max(row["version"], versions.get(row["memory_id"], 0))
+        updated = await self._collection.updated_versions(
+            rows_max=self._sweep_rows_max, timeout_s=self._write_timeout_s
+        )
         removed = 0
         for user, versions in updated.items():
             for part in batches(versions.items(), SWEEP_BATCH):

@@ -1,34 +1,20 @@
-"""Making batches of waiting turns and leasing them, inside the caller's write transaction.
+"""Making batches of waiting turns and leasing them.
 
-The session that waits longest goes first, counted from its oldest waiting turn. A batch that lost its holder goes
-before new ones, under its own id, so that a retry stores the same facts again instead of new ones.
+A batch that lost its holder goes before new ones, under its own id, so that a retry stores the same facts again instead
+of new ones.
 """
 
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    Select,
-    Subquery,
-    and_,
-    case,
-    delete,
-    func,
-    insert,
-    literal,
-    or_,
-    select,
-    true,
-    tuple_,
-    update,
-)
+from sqlalchemy import Connection, Row, and_, case, delete, insert, literal, select, tuple_, update
 
+from semmem.backends.sql.due import Due, due_session
+from semmem.backends.sql.part import JournalPart, one_read, one_write
+from semmem.backends.sql.rows import facts_json, json_facts, row_scope, row_turn, upsert_into
 from semmem.backends.sql.tables import (
     IN_BATCH,
     LIVE,
@@ -36,18 +22,11 @@ from semmem.backends.sql.tables import (
     WAITING,
     AnyText,
     batches,
-    facts_json,
-    json_facts,
     resting,
-    row_scope,
-    row_turn,
-    session_drifts,
-    session_ends,
     session_pasts,
     turns,
     users,
 )
-from semmem.backends.sql.turns import upsert_into
 from semmem.memory import Fact, Turn
 from semmem.ports.learning import Batch, BatchRules
 
@@ -57,21 +36,70 @@ EMPTY = "empty"
 _ORDER = (turns.c.opened_at, turns.c.ordinal, turns.c.id)
 
 
-def claim_batch(conn: Connection, rules: BatchRules, now: float, turns_max: int) -> Batch | None:
-    """The next batch, leased until ``now + rules.lease_s``; it has at most ``turns_max`` turns, all of one scope."""
-    while (row := _claimable(conn, now)) is not None:
-        _lease_again(conn, row.id, now + rules.lease_s)
-        batch = _load(conn, row.id, rules.context_turns)
-        if batch.turns:
-            return batch
-        finish_batch(conn, row.id, EMPTY, now)
-    due = _due_session(conn, rules, now, turns_max)
-    if due is None:
-        return None
-    return _load(conn, _make(conn, due, rules.lease_s, now, turns_max), rules.context_turns)
+class SqlBatches(JournalPart):
+    """BatchQueue and BatchRecords.
+
+    A lease is held by whoever claimed the batch last, and the calls that follow name only the batch. So ``lease_s``
+    must be longer than the work. A worker that overstays cannot break what the next one does, except by giving back a
+    lease that is not its own: the first facts that are saved stay, progress only rises, the first terminal status
+    stays, and a finished or erased batch takes no more.
+    """
+
+    @one_write
+    def claim(self, conn: Connection, rules: BatchRules, *, now: float) -> Batch | None:
+        """As in the port. Trigger words: ``end``, ``drift``, ``size``, ``idle``; the first that holds.
+
+        A turn that was refused meanwhile is left out when a batch is claimed again, with the facts it grounds; a batch
+        of which nothing is left is finished as ``empty``. A batch's turns are all of one scope.
+        """
+        while (row := _claimable(conn, now)) is not None:
+            _lease_again(conn, row.id, now + rules.lease_s)
+            batch = _load(conn, row.id, rules.context_turns)
+            if batch.turns:
+                return batch
+            _finish(conn, row.id, EMPTY, now)
+        turns_max = self._limits.batch_sizes_max * rules.size
+        due = due_session(conn, rules, now, turns_max)
+        if due is None:
+            return None
+        return _load(conn, _make(conn, due, rules.lease_s, now, turns_max), rules.context_turns)
+
+    @one_write
+    def save_facts(self, conn: Connection, batch_id: str, facts: Sequence[Fact]) -> None:
+        """As in the port. The first facts that are saved stay."""
+        unsaved = and_(batches.c.id == batch_id, LIVE, batches.c.facts.is_(None))
+        conn.execute(update(batches).where(unsaved).values(facts=facts_json(facts)))
+
+    @one_write
+    def mark_applied(self, conn: Connection, batch_id: str, count: int) -> None:
+        """As in the port. The number only rises."""
+        higher = and_(batches.c.id == batch_id, LIVE, batches.c.applied < count)
+        conn.execute(update(batches).where(higher).values(applied=count))
+
+    @one_write
+    def finish(self, conn: Connection, batch_id: str, status: str, *, now: float) -> None:
+        """As in the port. The first status stays."""
+        _finish(conn, batch_id, status, now)
+
+    @one_write
+    def postpone(self, conn: Connection, batch_id: str, *, until: float) -> None:
+        """As in the port. Its user's other turns wait with it; holds do not."""
+        statement = upsert_into(conn.dialect.name, resting).values(batch_id=batch_id, until=until)
+        this = update(batches).where(batches.c.id == batch_id, LIVE)
+        if conn.execute(this.values(claimable_at=until)).rowcount:
+            again = {"until": until, "held_until": None}
+            conn.execute(statement.on_conflict_do_update(index_elements=["batch_id"], set_=again))
+
+    @one_read
+    def session_turns(self, conn: Connection, last: Turn, *, limit: int) -> list[Turn]:
+        past = session_pasts.c
+        mine = and_(past.user_id == last.scope.user, past.session == (last.scope.session or ""))
+        forgotten_at = conn.execute(select(past.forgotten_at).where(mine)).scalar()
+        every = [*_turns_before(conn, last, limit - 1), last]
+        return [turn for turn in every if forgotten_at is None or turn.opened_at > forgotten_at]
 
 
-def finish_batch(conn: Connection, batch_id: str, status: str, now: float) -> None:
+def _finish(conn: Connection, batch_id: str, status: str, now: float) -> None:
     """The first status stays. What was extracted is content that nobody needs any more.
 
     A refused turn leaves the batch, so that it can be in another one when it is asked again and answered.
@@ -81,9 +109,6 @@ def finish_batch(conn: Connection, batch_id: str, status: str, now: float) -> No
     learnt = case((turns.c.closing == REFUSED, None), else_=turns.c.batch_id)
     mine = and_(turns.c.batch_id == batch_id, IN_BATCH)
     conn.execute(update(turns).where(mine).values(done_at=now, batch_id=learnt))
-
-
-# --- a batch that exists ---------------------------------------------------------------------------------------------
 
 
 def _claimable(conn: Connection, now: float) -> Row[Any] | None:
@@ -108,7 +133,7 @@ def _load(conn: Connection, batch_id: str, context_turns: int) -> Batch:
         id=batch_id,
         scope=row_scope(row),
         turns=learnable,
-        context=turns_before(conn, learnable[0], context_turns) if learnable else (),
+        context=_turns_before(conn, learnable[0], context_turns) if learnable else (),
         trigger=row.trigger_word,
         attempt=row.attempt,
         facts=facts,
@@ -129,7 +154,7 @@ def _keep_grounded(conn: Connection, row: Row[Any], refused: set[str]) -> tuple[
     return kept, applied
 
 
-def turns_before(conn: Connection, first: Turn, limit: int) -> tuple[Turn, ...]:
+def _turns_before(conn: Connection, first: Turn, limit: int) -> tuple[Turn, ...]:
     """The newest turns of a session that came before ``first``, oldest first, without refused ones."""
     session = and_(turns.c.user_id == first.scope.user, turns.c.session == (first.scope.session or ""))
     before = and_(
@@ -141,99 +166,7 @@ def turns_before(conn: Connection, first: Turn, limit: int) -> tuple[Turn, ...]:
     return tuple(row_turn(row) for row in reversed(conn.execute(newest_first).all()))
 
 
-def session_turns(conn: Connection, last: Turn, limit: int) -> list[Turn]:
-    """``last`` and the turns before it, since a memory of the session was last forgotten."""
-    past = session_pasts.c
-    mine = and_(past.user_id == last.scope.user, past.session == (last.scope.session or ""))
-    forgotten_at = conn.execute(select(past.forgotten_at).where(mine)).scalar()
-    every = [*turns_before(conn, last, limit - 1), last]
-    return [turn for turn in every if forgotten_at is None or turn.opened_at > forgotten_at]
-
-
-# --- a new batch -----------------------------------------------------------------------------------------------------
-
-
-_FIRST = 500
-"""How many of the oldest waiting turns are looked at before all of them."""
-
-_FREE = turns.c.user_id.not_in(select(batches.c.user_id).where(LIVE))
-
-
-@dataclass(frozen=True, slots=True)
-class _Due:
-    """A session to learn from, why, and which of its waiting turns may be taken."""
-
-    user: str
-    session: str
-    trigger: str
-    takes: ColumnElement[bool]
-
-
-def _ready(rules: BatchRules, now: float) -> ColumnElement[bool]:
-    return or_(turns.c.closed_at.is_not(None), turns.c.opened_at <= now - rules.answer_wait_s)
-
-
-def _due_session(conn: Connection, rules: BatchRules, now: float, turns_max: int) -> _Due | None:
-    """Among the sessions of the oldest waiting turns first: one that is due there waits longer than any elsewhere."""
-    oldest = select(turns.c.user_id, turns.c.session).where(WAITING, _FREE).order_by(turns.c.opened_at).limit(_FIRST)
-    for among in (tuple_(turns.c.user_id, turns.c.session).in_(oldest), true()):
-        row = conn.execute(_due(rules, now, among)).first()
-        if row is None:
-            continue
-        if row.ended:
-            return _Due(row.user_id, row.session, "end", turns.c.opened_at <= row.ended_at)
-        if row.drifted:
-            before = and_(_ready(rules, now), turns.c.opened_at < row.drifted_at)
-            return _Due(row.user_id, row.session, "drift", before)
-        return _Due(row.user_id, row.session, _trigger(row, rules, now, turns_max), _ready(rules, now))
-    return None
-
-
-def _trigger(row: Row[Any], rules: BatchRules, now: float, turns_max: int) -> str:
-    """A session that fell silent while its turns had to wait has ended, however many they are, if this batch is its
-    last."""
-    silent = row.ready == row.waiting and row.active <= now - rules.idle_s
-    return "idle" if row.ready < rules.size or (silent and row.waiting <= turns_max) else "size"
-
-
-def _due(rules: BatchRules, now: float, among: ColumnElement[bool]) -> Select[Any]:
-    """The due session of the oldest waiting turn."""
-    session = _sessions(_ready(rules, now), among)
-    end, drift = session_ends.c, session_drifts.c
-    ended = session.c.oldest <= end.ended_at
-    drifted = session.c.oldest_ready < drift.drifted_at
-    idle = and_(session.c.ready == session.c.waiting, session.c.active <= now - rules.idle_s)
-    return (
-        select(session, end.ended_at, ended.label("ended"), drift.drifted_at, drifted.label("drifted"))
-        .outerjoin(session_ends, and_(end.user_id == session.c.user_id, end.session == session.c.session))
-        .outerjoin(session_drifts, and_(drift.user_id == session.c.user_id, drift.session == session.c.session))
-        .where(or_(session.c.ready >= rules.size, idle, ended, drifted))
-        .order_by(session.c.oldest)
-        .limit(1)
-    )
-
-
-def _sessions(ready: ColumnElement[bool], among: ColumnElement[bool]) -> Subquery:
-    """Each session's waiting turns as one row, except those of users with a live batch."""
-    # An answer that came long after the question is activity too.
-    active = case((turns.c.closed_at > turns.c.seen_at, turns.c.closed_at), else_=turns.c.seen_at)
-    return (
-        select(
-            turns.c.user_id,
-            turns.c.session,
-            func.min(turns.c.opened_at).label("oldest"),
-            func.min(case((ready, turns.c.opened_at))).label("oldest_ready"),
-            func.count().label("waiting"),
-            func.sum(case((ready, 1), else_=0)).label("ready"),
-            func.max(active).label("active"),
-        )
-        .where(WAITING, _FREE, among)
-        .group_by(turns.c.user_id, turns.c.session)
-        .subquery()
-    )
-
-
-def _make(conn: Connection, due: _Due, lease_s: float, now: float, turns_max: int) -> str:
+def _make(conn: Connection, due: Due, lease_s: float, now: float, turns_max: int) -> str:
     """Put the session's oldest turns into a new batch. Turns of another project or agent wait for their own."""
     takes = and_(WAITING, turns.c.user_id == due.user, turns.c.session == due.session, due.takes)
     head = conn.execute(select(turns).where(takes).order_by(*_ORDER).limit(1)).one()

@@ -11,8 +11,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, literal, or_, select, update
 
-from semmem.backends.sql import marks as sql_marks
-from semmem.backends.sql import memory_records as sql_life
+from semmem.backends.sql import marks
+from semmem.backends.sql.holds import HOLD, end_hold, hold_user
+from semmem.backends.sql.part import JournalPart, one_read, one_write
+from semmem.backends.sql.rows import NARROWING, json_memory, scope_row, upsert_into, within
 from semmem.backends.sql.tables import (
     ERASED,
     IN_BATCH,
@@ -22,60 +24,59 @@ from semmem.backends.sql.tables import (
     batches,
     dropped,
     erasures,
-    json_memory,
     pending_erasures,
-    scope_row,
     session_drifts,
     session_ends,
     session_pasts,
     turns,
     users,
     versions,
-    within,
 )
-from semmem.backends.sql.turns import upsert_into
 from semmem.memory import Forgetting, MemoryType, Scope
 from semmem.ports.errors import JournalError
 
-_NARROWING = ("project", "agent", "session")
 
+class SqlErasure(JournalPart):
+    """What erases, and remembers what is to be erased still. See ErasureRecords."""
 
-# --- what is begun ---------------------------------------------------------------------------------------------------
-
-
-def begin(
-    conn: Connection, what: Forgetting, now: float, turned_away: Sequence[str], hold_s: float
-) -> tuple[str, Counter[str]]:
-    """Remember the erasure until it is finished, and erase what is here of its turns. See SqlJournal.begin_erasure."""
-    if not what.takes_turns:
+    @one_write
+    def begin_erasure(
+        self,
+        conn: Connection,
+        what: Forgetting,
+        *,
+        now: float,
+        turned_away: Sequence[str] = (),
+        hold_s: float = 60.0,
+    ) -> tuple[str, Counter[str]]:
+        if not what.takes_turns:
+            _remember(conn, what)
+            return "", Counter()
+        counts = _erase_turns(conn, what.scope, what.at)  # first: in a full file it makes room for what follows
         _remember(conn, what)
-        return "", Counter()
-    counts = erase_turns(conn, what.scope, what.at)  # first: in a full file it makes room for what follows
-    _remember(conn, what)
-    sql_marks.mark(conn, what.scope, what.at)
-    sql_marks.shut(conn, [(turn_id, what.at) for turn_id in turned_away])
-    return sql_life.hold(conn, what.scope.user, now, hold_s) or "", counts
+        marks.mark(conn, what.scope, what.at)
+        marks.shut(conn, [(turn_id, what.at) for turn_id in turned_away])
+        return hold_user(conn, what.scope.user, now, hold_s) or "", counts
 
+    @one_write
+    def finish_erasure(self, conn: Connection, what: Forgetting, hold_id: str) -> None:
+        """As in the port. Nobody needs to know any more whose it was."""
+        end_hold(conn, hold_id)
+        live = select(batches.c.id).where(LIVE)
+        conn.execute(delete(erasures).where(erasures.c.batch_id == hold_id, erasures.c.batch_id.not_in(live)))
+        this = and_(pending_erasures.c.id == _id(what), pending_erasures.c.forgotten_at <= what.at)
+        conn.execute(delete(pending_erasures).where(this))
 
-def finish(conn: Connection, what: Forgetting, hold_id: str) -> None:
-    """Nothing of it is left anywhere, and nobody needs to know any more whose it was."""
-    sql_life.release(conn, hold_id)
-    live = select(batches.c.id).where(LIVE)
-    conn.execute(delete(erasures).where(erasures.c.batch_id == hold_id, erasures.c.batch_id.not_in(live)))
-    this = and_(pending_erasures.c.id == _id(what), pending_erasures.c.forgotten_at <= what.at)
-    conn.execute(delete(pending_erasures).where(this))
-
-
-def pending(conn: Connection, limit: int) -> list[Forgetting]:
-    """What is not finished, longest ago first."""
-    rows = conn.execute(select(pending_erasures).order_by(pending_erasures.c.forgotten_at).limit(limit))
-    return [_forgetting(row) for row in rows]
+    @one_read
+    def pending_erasures(self, conn: Connection, *, limit: int) -> list[Forgetting]:
+        rows = conn.execute(select(pending_erasures).order_by(pending_erasures.c.forgotten_at).limit(limit))
+        return [_forgetting(row) for row in rows]
 
 
 def _remember(conn: Connection, what: Forgetting) -> None:
     row = scope_row(what.scope) | {
         "id": _id(what),
-        "narrowed": json.dumps([name for name in _NARROWING if getattr(what.scope, name) is not None]),
+        "narrowed": json.dumps([name for name in NARROWING if getattr(what.scope, name) is not None]),
         "types": json.dumps([each.value for each in what.types]),
         "memory_id": what.memory_id,
         "forgotten_at": what.at,
@@ -104,7 +105,7 @@ def _id(what: Forgetting) -> str:
 # --- turns and what hangs on them ------------------------------------------------------------------------------------
 
 
-def erase_turns(conn: Connection, scope: Scope, at: float = math.inf) -> Counter[str]:
+def _erase_turns(conn: Connection, scope: Scope, at: float) -> Counter[str]:
     """Everything of the scope until ``at``, and the batches and holds that have it in their hands; how many of each.
 
     Of a turn its bare id stays until it is pruned, so that an answer that comes later is turned away.
@@ -127,8 +128,7 @@ def _bare_id(at: float) -> dict[str, Any]:
     """What is left of a turn."""
     blank = dict.fromkeys(("user_id", "project", "agent", "session", "request_id", "user_text"), "")
     names = ("session_key", "opened_at", "seen_at", "batch_id", "closed_at", "answer", "finish_reason")
-    done_at = turns.c.seen_at if math.isinf(at) else at
-    return {**blank, **dict.fromkeys(names), "ordinal": 0, "closing": ERASED, "done_at": done_at}
+    return {**blank, **dict.fromkeys(names), "ordinal": 0, "closing": ERASED, "done_at": at}
 
 
 def _cut_batches(conn: Connection, scope: Scope, at: float, torn: set[str]) -> int:
@@ -136,7 +136,7 @@ def _cut_batches(conn: Connection, scope: Scope, at: float, torn: set[str]) -> i
     batch. How many batches and holds were under way."""
     empty = ~select(turns.c.id).where(turns.c.batch_id == batches.c.id).exists()
     lost = and_(within(batches, scope), or_(batches.c.id.in_(torn), empty))
-    held = and_(batches.c.user_id == scope.user, batches.c.trigger_word == sql_life.HOLD)
+    held = and_(batches.c.user_id == scope.user, batches.c.trigger_word == HOLD)
     cut = list(conn.execute(select(batches.c.id).where(LIVE, or_(lost, held))).scalars())
     conn.execute(update(turns).where(turns.c.batch_id.in_(cut), IN_BATCH).values(batch_id=None))
     conn.execute(delete(batches).where(batches.c.id.in_(cut)))
@@ -147,8 +147,6 @@ def _cut_batches(conn: Connection, scope: Scope, at: float, torn: set[str]) -> i
 
 def _erase_versions(conn: Connection, scope: Scope, at: float) -> int:
     mine = within(versions, scope)
-    if math.isinf(at):
-        return conn.execute(delete(versions).where(mine)).rowcount
     rows = conn.execute(select(versions.c.memory_id, versions.c.version, versions.c.body).where(mine)).all()
     old = [row for row in rows if _said_at(row.body) <= at]
     for row in old:

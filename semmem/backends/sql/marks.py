@@ -13,11 +13,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, bindparam, delete, func, or_, select
 
+from semmem.backends.sql.rows import NARROWING, upsert_into
 from semmem.backends.sql.tables import ERASED, forgotten, turns
-from semmem.backends.sql.turns import upsert_into
 from semmem.memory import Scope, Turn
 
-_NARROWING = ("project", "agent", "session")
 _Marks = Mapping[str, Sequence[Row[Any]]]
 """By digest of the user."""
 
@@ -25,7 +24,7 @@ _Marks = Mapping[str, Sequence[Row[Any]]]
 def mark(conn: Connection, scope: Scope, at: float) -> None:
     """The scope's mark moves on to ``at``, never back. Narrower ones that it covers go."""
     row = {"user_digest": digest(scope.user)}
-    row |= {f"{name}_digest": _digest_of_given(getattr(scope, name)) for name in _NARROWING}
+    row |= {f"{name}_digest": _digest_of_given(getattr(scope, name)) for name in NARROWING}
     statement = upsert_into(conn.dialect.name, forgotten)
     new = statement.excluded.forgotten_at
     rising = statement.values(**row, forgotten_at=at).on_conflict_do_update(
@@ -56,7 +55,7 @@ def users_forgotten_at(conn: Connection, users: Iterable[str]) -> dict[str, floa
         named[key]: found.forgotten_at
         for key, rows in _marks(conn, named.values()).items()
         for found in rows
-        if not any(getattr(found, f"{name}_digest") for name in _NARROWING)
+        if not any(getattr(found, f"{name}_digest") for name in NARROWING)
     }
 
 
@@ -118,7 +117,7 @@ def _is_late(turn: Turn, marks: _Marks, *, resumed: bool = False) -> bool:
 
 def _covers(found: Row[Any], scope: Scope, said_at: float) -> bool:
     return said_at <= found.forgotten_at and all(
-        getattr(found, f"{name}_digest") in ("", digest(getattr(scope, name) or "")) for name in _NARROWING
+        getattr(found, f"{name}_digest") in ("", digest(getattr(scope, name) or "")) for name in NARROWING
     )
 
 

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 
 from sqlalchemy import Column, Connection, Double, Index, Integer, Table, delete, select, tuple_
 
+from semmem.backends.sql.rows import upsert_into
 from semmem.backends.sql.tables import AnyText, metadata
-from semmem.backends.sql.turns import upsert_into
-from semmem.memory import Turn
-from semmem.ports.journal import SaidBefore, TurnClosed
-
-DECLINED, ERASED = "declined", "erased"
+from semmem.memory import Turn, TurnEnding
+from semmem.ports.recording import SaidBefore, TurnClosed
 
 ROWS_MAX = 4000
 """Rows of one answer: 500 messages are asked for at most, most of which have one place or none."""
@@ -34,14 +32,14 @@ Index("said_messages_at", said_messages.c.at)
 def record_said(conn: Connection, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
     """The first time stays."""
     rows = [{"id": t.message_id, "ordinal": t.ordinal, "at": t.opened_at} for t in opened if t.message_id]
-    rows += [_bare_row(half) for half in closed if half.status in (DECLINED, ERASED)]
+    rows += [_bare_row(half) for half in closed if half.status in (TurnEnding.DECLINED, TurnEnding.ERASED)]
     if rows:
         conn.execute(upsert_into(conn.dialect.name, said_messages).on_conflict_do_nothing(), rows)
 
 
 def _bare_row(half: TurnClosed) -> dict[str, object]:
     message_id, _, ordinal = half.turn_id.rpartition(".")
-    sign = -1 if half.status == DECLINED else 1
+    sign = -1 if half.status == TurnEnding.DECLINED else 1
     return {"id": message_id, "ordinal": sign * int(ordinal), "at": half.closed_at}
 
 

@@ -1,4 +1,4 @@
-"""The journal's tables, and how values become rows and come back.
+"""The journal's tables.
 
 One row of ``turns`` takes both halves of a turn. They are two upserts that commute, so it does not matter which
 process sends which half, in which order, or how often. Which columns are filled says where the row stands:
@@ -14,11 +14,7 @@ erased         ``closing`` is ERASED: only the id is left, so that a half still 
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import (
@@ -29,16 +25,11 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
-    Row,
     Table,
     Text,
     TypeDecorator,
     and_,
 )
-
-from semmem.memory import Fact, Memory, MemoryStatus, MemoryType, Scope, Source, Turn
-from semmem.ports.errors import JournalError
-from semmem.ports.journal import TurnClosed
 
 SCHEMA_VERSION = 2
 """1: turns, batches, answers, ends of sessions, versions. 2: users, accesses, erasures; a file of 1 is extended."""
@@ -53,7 +44,6 @@ CLOSING = {"answer_lost": ANSWER_LOST, "answered": ANSWERED, "refused": REFUSED}
 
 _UNSTORABLE = re.compile("[\\\\\x00\ud800-\udfff]")
 _ESCAPED = re.compile(r"\\([0-9a-f]{4})")
-_DERIVED_SESSION = re.compile(r"(.+)\.[0-9]{1,12}", re.DOTALL)
 
 
 class AnyText(TypeDecorator[str]):
@@ -272,102 +262,3 @@ _index("batches_claimable", batches.c.claimable_at, where=LIVE)
 Index("answers_turn", answers.c.turn_id)
 Index("users_kept", users.c.kept_at)
 _index("batches_finished", batches.c.finished_at, where=batches.c.status.is_not(None))
-
-
-def scope_row(scope: Scope) -> dict[str, str]:
-    """The scope columns of a row that is written."""
-    return {
-        "user_id": scope.user,
-        "project": scope.project or "",
-        "agent": scope.agent or "",
-        "session": scope.session or "",
-    }
-
-
-def within(table: Table, scope: Scope) -> ColumnElement[bool]:
-    """The rows a scope may touch: all of the user's, narrowed by what is given."""
-    narrowed = {"project": scope.project, "agent": scope.agent, "session": scope.session}
-    given = [table.c[name] == value for name, value in narrowed.items() if value is not None]
-    return and_(table.c.user_id == scope.user, *given)
-
-
-def row_scope(row: Row[Any]) -> Scope:
-    return Scope(row.user_id, row.project or None, row.agent or None, row.session or None)
-
-
-def opened_row(turn: Turn) -> dict[str, Any]:
-    derived = _DERIVED_SESSION.fullmatch(turn.scope.session or "")
-    return {
-        **scope_row(turn.scope),
-        "id": turn.id,
-        "session_key": derived and derived[1],
-        "ordinal": turn.ordinal,
-        "opened_at": turn.opened_at,
-        "seen_at": turn.opened_at,
-        "request_id": turn.request_id,
-        "user_text": turn.user_text,
-    }
-
-
-def closed_row(closed: TurnClosed) -> dict[str, Any]:
-    closing = CLOSING[closed.status]
-    return {
-        "id": closed.turn_id,
-        "closing": closing,
-        "closed_at": closed.closed_at,
-        "answer": closed.answer if closing == ANSWERED else None,
-        "finish_reason": closed.finish_reason,
-        "done_at": closed.closed_at if closing == REFUSED else None,
-    }
-
-
-def answer_row(closed: TurnClosed) -> dict[str, Any]:
-    return {"id": closed.answer_id, "turn_id": closed.turn_id, "answered_at": closed.closed_at}
-
-
-def row_turn(row: Row[Any]) -> Turn:
-    return Turn(
-        id=row.id,
-        scope=row_scope(row),
-        ordinal=row.ordinal,
-        user_text=row.user_text,
-        opened_at=row.opened_at,
-        request_id=row.request_id,
-        answer=row.answer,
-    )
-
-
-@contextmanager
-def _unreadable(what: str) -> Iterator[None]:
-    try:
-        yield
-    except (ValueError, KeyError, TypeError):
-        # The cause would show the content.
-        raise JournalError(f"the journal holds {what} that cannot be read") from None
-
-
-def facts_json(facts: Sequence[Fact]) -> str:
-    return json.dumps([dataclasses.asdict(fact) for fact in facts])
-
-
-def json_facts(text: str) -> tuple[Fact, ...]:
-    """Raises JournalError when the text is not what facts_json wrote."""
-    with _unreadable("facts"):
-        return tuple(Fact(**{**item, "type": MemoryType(item["type"])}) for item in json.loads(text))
-
-
-def memory_json(memory: Memory) -> str:
-    """Everything but the vector."""
-    fields = dataclasses.asdict(dataclasses.replace(memory, embedding=None))
-    del fields["embedding"]
-    return json.dumps(fields)
-
-
-def json_memory(text: str) -> Memory:
-    """Raises JournalError when the text is not what memory_json wrote."""
-    with _unreadable("a memory"):
-        fields = json.loads(text)
-        fields["type"] = MemoryType(fields["type"])
-        fields["status"] = MemoryStatus(fields["status"])
-        fields["source"] = Source(**fields["source"])
-        return Memory(**fields)

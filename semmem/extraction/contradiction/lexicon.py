@@ -2,71 +2,28 @@
 
 from __future__ import annotations
 
-STOPWORDS = """a an the of in on at to into onto for from with by as about around roughly
-approximately some any and or but
-so then than that this these those there here it its their his her he she they them him user users who which
-when while be do does did will would can could should may might must have very quite really keen big great
-much many lot more most say mention report note tell confirm up down out off over per each every via under
-between during still already only own whole all both always usually often mostly near next last get go make
-take find thing currently total exactly nearly almost just even ever because feel rather good well way time
-kind sort mean like s t re ve d ll m reach ltd inc llc gmbh be know put set seem keep come per week's habit
-regularly about follow like try
-"""
+from semmem.text import stop_words
 
-IRREGULAR = """be: is are was were been being am isn aren wasn weren
-have: has had having hasn haven hadn
-do: does did done doing don doesn didn
-go: goes went gone going
-give: gave given
-take: took taken taking
-get: got gotten getting
-sell: sold
-buy: bought
-leave: left
-lose: lost
-break: broke broken
-wake: woke woken
-rise: rose risen
-raise: raised raising
-write: wrote written writing
-speak: spoke spoken
-drive: drove driven driving
-ride: rode ridden riding
-eat: ate eaten
-drink: drank drunk
-swim: swam swum
-run: ran running
-sing: sang sung
-fly: flew flown flies
-see: saw seen
-meet: met
-find: found
-keep: kept
-pay: paid
-spend: spent
-begin: began begun
-become: became
-grow: grew grown
-bring: brought
-bear: born
-teach: taught
-tell: told
-say: said says
-make: made
-send: sent
-feel: felt
-think: thought
-choose: chose chosen
-bite: bit bitten
-tear: tore torn
-swear: swore sworn
-cut: cutting
-quit: quitted quitting
-stop: stopped
-die: died dies dying
-lie: lying
-tie: tied
-good: better best
+SAYS_LITTLE = """
+onto around roughly approximately user users may must quite really keen big great much many lot more most say
+mention report note tell confirm up down out off over per each every via under between during still already only
+own whole all both always usually often mostly near next last get go make take find thing currently total
+exactly nearly almost even ever because feel rather good well way time kind sort mean like reach ltd inc llc
+gmbh know put set seem keep come habit regularly follow try
+"""
+"""What two statements may differ in and still say the same, beside words of grammar."""
+COMPARED = (
+    stop_words.NEGATIONS
+    | stop_words.FIRST_AND_SECOND_PERSON
+    | (stop_words.QUESTION_WORDS - {"who", "which", "when"})
+    | {"if", "too"}
+)
+"""Words of grammar that do make a difference here. Negations and "too" are marks (``phrases``); facts are told in the
+third person, so that "my" or "you" belongs to a title; "how" and "if" begin what a fact is about."""
+
+FORMS = """be: is are was were been being am
+have: has had having
+do: does did done doing
 child: children
 foot: feet
 tooth: teeth
@@ -74,31 +31,16 @@ mouse: mice
 man: men
 woman: women
 wife: wives
-life: lives_
 cactus: cacti
+good: better best
+new: newest
 can: could
 will: won
-let: lets
-put: putting
-hit: hitting
-win: won
-sit: sat sits sitting
-hear: heard
-split: splitting
-hold: held
-stand: stood
-lay: laid
-shift: shifted
-swap: swapped
-marry: married
-divorce: divorced
-plan: planned planning
-program: programming programs programmed programmes
-use: uses using
-new: newest
+program: programmes
 no: none
-not: n't nt neither
+not: nt neither
 """
+"""Forms that no ending tells, beside those of irregular verbs (``text.verbs``)."""
 
 EXCLUSIVE = frozenset(
     "live origin employer job name favourite mail address budget age birthday marital wake park expire due".split()

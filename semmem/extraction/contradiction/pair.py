@@ -25,7 +25,7 @@ class Pair:
         self.conflicting = _conflicting(old.quantities, new.quantities)
 
     def _one_holds(self) -> Words:
-        """The shared attributes of which one value holds, and both values are of the kind that excludes."""
+        """The shared attributes that have one value at a time, where the two values exclude each other."""
         return self.attributes & (_EXCLUSIVE if self.named else _EXCLUSIVE - _NAMED)
 
     @property
@@ -59,7 +59,7 @@ def _conflicting(old: frozenset[Value], new: frozenset[Value]) -> set[str]:
 
 
 def groups(lines: Iterable[str]) -> dict[str, Words]:
-    """Every word of a line, with the other words of its lines."""
+    """For each word the other words of the lines that it stands in."""
     found: dict[str, Words] = {}
     for line in lines:
         group = frozenset(stem(word) for word in line.split())
@@ -69,7 +69,7 @@ def groups(lines: Iterable[str]) -> dict[str, Words]:
 
 
 def across(grouped: dict[str, Words], old: Words, new: Words) -> bool:
-    """Whether a word of ``old`` and one of ``new`` are of one group."""
+    """Whether a word of ``old`` and a word of ``new`` belong to the same group."""
     return any(not new.isdisjoint(grouped[word]) for word in old if word in grouped)
 
 

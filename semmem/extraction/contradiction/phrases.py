@@ -72,7 +72,7 @@ freelance: self employ | self employed | freelancer | work as a freelancer | be 
 #like: be mad about
 #like: have a taste for | have a passion for | get a kick out of | devoted to | take to | big on | like to | love to
 #like -: dislike | hate | detest | loathe | despise | cannot stand | can not stand | cannot bear | can not bear
-#like -: can no longer stand | stand no longer | disgust | disgusting | gross | find gross | gross out | be bore of
+#like -: can no longer stand | stand no longer | disgust | disgusting | gross | find gross | gross out | be bored of
 #like -: be tire of | bored of | tired of | fed up with | be fed up with | sick of | be sick of | lose all interest in
 #like -: lose interest in | go off | have no time for | put off by | have an aversion to | averse to | awful
 #like -: be repel by | revolt | yucky | unbearable | revolting | repulsive | not care for | abhor | grow tired of

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from semmem.text.number_words import CARDINALS, MULTIPLES, ORDINALS, TENS
 from semmem.text.times.names import MONTHS, WEEKDAYS
+from semmem.text.words import WORD
 
 NUMBERS = {**CARDINALS, **{word: value for word, value in ORDINALS.items() if value > 3}, "dozen": 12}
 """Without "first", "second" and "third", which tell things apart (``lexicon.SIDES``)."""
@@ -226,7 +227,7 @@ _DIGIT = re.compile(r"\d")
 
 def take_quantities(text: str) -> tuple[frozenset[Value], str]:
     """The quantities of a lower-case text, and the text without them."""
-    if not (_DIGIT.search(text) or "@" in text or not _CUES.isdisjoint(re.split(r"[\s.,;!?-]+", text))):
+    if not (_DIGIT.search(text) or "@" in text or not _CUES.isdisjoint(WORD.findall(text))):
         return frozenset(), text
     text = spelled_as_digits(text)
     digits = _DIGIT.search(text) is not None

@@ -21,6 +21,7 @@ from semmem.extraction.contradiction.wording import (
     phrases,
     tokens,
 )
+from semmem.text.verbs import IRREGULAR_VERBS
 
 COPULAS = frozenset({"is", "are", "am", "'s"})
 INDEFINITE = frozenset({"a", "an", "another", "some"})
@@ -28,12 +29,8 @@ DIRECTIONS = frozenset({"from", "before", "after", "without", "until", "since"})
 """Prepositions that make something else of what stands behind them; ``at`` and ``for`` do not."""
 ELSEWHEN = frozenset("night nights day days home weekend weekends times first last work".split())
 """What follows a preposition without being the name of a place or a firm."""
-PAST = frozenset(
-    "was were had did went gave took got bought sold left lost broke woke rose wrote spoke drove rode ate drank swam "
-    "ran sang flew saw met found kept paid spent began became grew brought bore taught told said made sent felt bit "
-    "thought chose tore swore won sat heard held stood laid fell built caught cut drew fought forgot hid hit hurt knew "
-    "lent let put read rang shot shut slept stole threw understood wore".split()
-)
+PAST = frozenset(past for past, _ in IRREGULAR_VERBS.values()) - {"cost", "set"} | {"were", "shut"}
+"""Irregular forms that tell of the past; "cost" and "set" are as often of the present."""
 _PLACED = frozenset({"#live", "#origin", "#employer"})
 _EXCLUSIVE = frozenset(f"#{name}" for name in lexicon.EXCLUSIVE)
 _MEASURED = frozenset(f"#{name}" for name in lexicon.MEASURED)
@@ -88,7 +85,8 @@ def _of_a_year(changed: Change) -> bool:
 
 
 def _quantity(changed: Change, old: str, new: str) -> bool:
-    """Another number of one and the same thing. A day needs a thing of somebody's own, or there are two such days."""
+    """Another number of the same thing. A date or time counts only for something that belongs to somebody ("the user's
+    exam"): else there may be two such days."""
     if not (is_quantity(changed.old) and is_quantity(changed.new)):
         return False
     if INDEFINITE & set(changed.before) or _tells_an_event(changed.before):
@@ -98,12 +96,12 @@ def _quantity(changed: Change, old: str, new: str) -> bool:
 
 
 def _tells_an_event(before: Tokens) -> bool:
-    """What happened once, happened: another number of it is another time."""
+    """Whether a past event is told: with another number it is another event, and the first one stays true."""
     return any((len(token) > 4 and token.endswith("ed")) or token in PAST for token in before)
 
 
 def _opposite(changed: Change, _old: str, _new: str) -> bool:
-    """A window seat against an aisle seat, where one of two is chosen."""
+    """The opposite choice: a window seat, and now an aisle seat."""
     chosen = changed.before[-1] in COPULAS or changed.before[-1] in ("prefers", "prefer")
     if not chosen or max(len(changed.old), len(changed.new)) > 2:
         return False
@@ -112,7 +110,7 @@ def _opposite(changed: Change, _old: str, _new: str) -> bool:
 
 
 def _attribute(changed: Change, old: str, new: str) -> bool:
-    """Another favourite of the same kind of thing, another address, another name."""
+    """Another value of an attribute that has one at a time: a favourite, an address, a name."""
     if changed.before[-1] not in COPULAS or changed.after or not changed.before[0].endswith("'s"):
         return False
     attributes = read(" ".join((*changed.before, "1"))).attributes & _EXCLUSIVE
@@ -123,7 +121,7 @@ def _attribute(changed: Change, old: str, new: str) -> bool:
 
 
 def _one_at_a_time(changed: Change, old: str, new: str) -> bool:
-    """Another name of somebody of whom one has one at a time."""
+    """Another name for a relation of which people have one at a time: a spouse, a boss."""
     if changed.before[-1] not in COPULAS or len(changed.before) < 2 or changed.after:
         return False
     whose = changed.before[-2].removesuffix("'s")
@@ -139,7 +137,7 @@ def _is_name(stretch: Tokens, text: str) -> bool:
 
 
 def _denied(pair: Pair, old: str, new: str) -> bool:
-    """One says yes and the other no, of the very same."""
+    """One affirms and the other denies exactly the same."""
     if pair.old.negative == pair.new.negative or pair.old_only or pair.new_only or not _denies_all(pair):
         return False
     if not (pair.shared or pair.attributes) or not _same_subject(old, new):
@@ -149,7 +147,8 @@ def _denied(pair: Pair, old: str, new: str) -> bool:
 
 
 def _denies_all(pair: Pair) -> bool:
-    """Who does not smoke does not smoke ten a day; who eats no meat on Mondays may eat some on Tuesdays."""
+    """Whether the denial covers the quantities of the other: who does not smoke does not smoke ten a day, but who eats
+    no meat on Mondays may eat some on Tuesdays."""
     old, new = pair.old.quantities, pair.new.quantities
     return new <= old if pair.new.negative else new == old
 
@@ -178,7 +177,7 @@ def _exclusive(pair: Pair, old: str, new: str) -> bool:
 
 
 def _bare(pair: Pair, old: str, new: str) -> bool:
-    """Names in lower case: ``in texas``, where ``in a tower`` has an article."""
+    """Whether both values are names written in lower case: ``in texas``, and not ``in a tower``."""
     if old.replace("User", "user") != old.lower() and new.replace("User", "user") != new.lower():
         return False
     return all(_bare_value(tokens(text), only) for text, only in ((old, pair.old_only), (new, pair.new_only)))
@@ -222,7 +221,7 @@ def _same_subject(old: str, new: str) -> bool:
 
 
 def _differ_in_direction(old: str, new: str) -> bool:
-    """``from Oslo`` against ``to Oslo``. A change names what it comes from."""
+    """Whether only the old one has a word like "from" or "before": ``from Oslo`` is not ``to Oslo``."""
     one, other = DIRECTIONS & set(tokens(old)), DIRECTIONS & set(tokens(new))
     return bool(one - other)
 

@@ -10,7 +10,12 @@ from functools import lru_cache
 from semmem.extraction.contradiction import lexicon
 from semmem.extraction.contradiction.phrases import OCCUPATIONS, PHRASES
 from semmem.extraction.contradiction.quantities import Value, take_quantities
+from semmem.text import stems, stop_words
+from semmem.text.verbs import IRREGULAR_VERBS
+from semmem.text.words import negations_apart, words
 
+MARKS = "#-<>+!"
+"""What a word of a phrase's meaning begins with that is no word (``phrases``)."""
 PHRASE_WORDS_MAX = 6
 TEXT_CHARS_MAX = 500
 """Facts are not longer (write_screen.fact_chars_max); what is cut off bounds the time of a comparison."""
@@ -41,27 +46,23 @@ class Statement:
     additional: bool = False
 
 
-_FORMS = {
+_FORMS = {form: base for base, forms in IRREGULAR_VERBS.items() for form in forms if form != base} | {
     form: base
-    for line in lexicon.IRREGULAR.splitlines()
+    for line in lexicon.FORMS.splitlines()
     for base, _, forms in [line.partition(": ")]
     for form in forms.split()
 }
-_ENDINGS = ("ing", "ed", "er")
 
 
 @lru_cache(maxsize=STEMS_MAX)
 def stem(word: str) -> str:
-    """What a word shares with its other forms: ``hiking``, ``hiker`` and ``hikes`` are all ``hik``."""
-    word = _FORMS.get(word, word)
-    if len(word) > 3 and word[-1] == "s" and word[-2] != "s":
-        word = word[:-1]
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            word = word[: -len(ending)]
-            break
-    if len(word) > 5 and word.endswith("ic"):
-        word = word[:-2]
+    """What a word shares with its other forms: ``hiking``, ``hiker`` and ``hikes`` are all ``hik``.
+
+    More than ``stems.stem``: forms of irregular words too, and who does something has the stem of what is done.
+    """
+    word = stems.stem(_FORMS.get(word, word))
+    if len(word) > 4:
+        word = word.removesuffix("er")
     while len(word) > 3 and word[-1] in "yie":
         word = word[:-1]
     return word[:-1] if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "ls" else word
@@ -76,15 +77,14 @@ def _phrases() -> dict[tuple[str, ...], list[str]]:
     for word in map(stem, OCCUPATIONS.split()):
         for article in ("a", "an"):
             table[("be", article, word)] = ["#job", "employed", *table.get((word,), [word])]
-    return table
+    return {phrase: [word if word[0] in MARKS else stem(word) for word in meaning] for phrase, meaning in table.items()}
 
 
 _TABLE = _phrases()
 _MEASURED = frozenset(f"#{name}" for name in lexicon.MEASURED)
 _STARTS = frozenset(phrase[0] for phrase in _TABLE)
-_STOP = frozenset(stem(word) for word in lexicon.STOPWORDS.split()) | frozenset(lexicon.STOPWORDS.split())
+_STOP = frozenset(map(stem, (stop_words.ENGLISH - lexicon.COMPARED).union(lexicon.SAYS_LITTLE.split())))
 _PERSONS = frozenset(stem(word) for word in lexicon.PERSONS) | lexicon.PERSONS
-_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _NAME = re.compile(r"(?<!^)\b[A-Z]\w+|^[A-Z]\w+(?= [A-Z])")
 _SUBJECT = re.compile(
     r"^(?:the )?user's (.+?) (?:is|are|was|were|has|have|had|runs?|goes|go|got|gets|takes?|uses?|moved|can|will|"
@@ -93,8 +93,6 @@ _SUBJECT = re.compile(
     r"expires?|weighs?|died|needs?|wants?|tracks?|chats?|owns?|stays?|sits?|opens?|prefers?|drives?|eats?|drinks?|"
     r"meets?|turned|turns|went|allows?|includes?|contains?|became|changed|switched|changes|does|did|doesn't|isn't)\b"
 )
-_CLIPPED = {"ca": "can", "wo": "will", "sha": "shall"}
-_SPLIT = str.maketrans({"-": " ", "’": "'", "/": " "})
 
 
 def read(text: str) -> Statement:
@@ -104,15 +102,15 @@ def read(text: str) -> Statement:
     quantities, rest = take_quantities(text.lower())
     found = _meanings(_tokens(rest))
     subject = _SUBJECT.match(rest.strip())
-    words = frozenset(word for word in found if word[0].isalnum() and word not in _STOP)
+    told = frozenset(word for word in found if word[0].isalnum() and word not in _STOP)
     attributes = frozenset(word for word in found if word[0] == "#")
     return Statement(
-        words=words,
+        words=told,
         subject=_words(subject[1]) if subject else frozenset(),
         attributes=attributes if quantities else attributes - _MEASURED,
         quantities=quantities,
-        persons=words & _PERSONS,
-        names=names & words,
+        persons=told & _PERSONS,
+        names=names & told,
         negative=found.count("-") % 2 == 1,
         change=">" in found,
         replaced="!" in found,
@@ -126,17 +124,11 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _tokens(text: str) -> list[str]:
-    tokens: list[str] = []
-    for word in _WORD.findall(text.translate(_SPLIT).replace("cannot", "can not")):
-        if word.endswith("n't"):
-            tokens += [_CLIPPED.get(word[:-3], stem(word[:-3])), "not"]
-        elif (base := word.removesuffix("'s").partition("'")[0]) not in ("user", "users"):
-            tokens.append(stem(base))
-    return tokens
+    return [stem(word) for word in words(negations_apart(text)) if word not in ("user", "users")]
 
 
 def _meanings(tokens: list[str]) -> list[str]:
-    """Every phrase, the longest first, replaced by what it stands for."""
+    """The tokens with every phrase of the table, the longest first, replaced by its meaning."""
     found: list[str] = []
     at = 0
     while at < len(tokens):
@@ -146,7 +138,7 @@ def _meanings(tokens: list[str]) -> list[str]:
         else:
             found.append(tokens[at])
         at += max(1, length)
-    return [word if word[0] in "#-<>+!" else stem(word) for word in found]
+    return found
 
 
 def _phrase_length(tokens: list[str], at: int) -> int:

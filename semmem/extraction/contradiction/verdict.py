@@ -57,7 +57,7 @@ def details_differ(old: str, new: str) -> bool:
 
 
 def _is_readable(text: str) -> bool:
-    """Whether the rules know the script: in any other, what is very near replaces and the rest stands beside."""
+    """Whether the rules can read the script. In any other one only a changed number replaces, all else stays."""
     letters = [char for char in text if char.isalpha()]
     return sum(char.isascii() for char in letters) * 2 >= len(letters)
 
@@ -67,21 +67,21 @@ _PARTNERS = frozenset(stem(word) for word in ("spouse", "partner", "ex", "friend
 
 
 def _other_person(pair: Pair) -> bool:
-    """The user's sister is not the user's daughter, and neither is the user."""
+    """Whether they are about different people: the user, the user's sister, the user's daughter."""
     old, new = pair.old, pair.new
     if old.persons and new.persons:
-        return not old.persons & new.persons and not covered(old, new)[0] and not _ends_together(pair)
+        return not old.persons & new.persons and not covered(old, new)[0] and not _same_partner(pair)
     owner = (old.subject | new.subject) & (old.persons or new.persons)
     return bool(owner) and not pair.shared & (old.names | new.names) and not pair.attributes & {"#marital"}
 
 
-def _ends_together(pair: Pair) -> bool:
-    """A partner of the same name: a girlfriend who is a wife now, or an ex."""
+def _same_partner(pair: Pair) -> bool:
+    """Whether both are about one partner by name, who was a girlfriend and is a wife now, or an ex."""
     return bool(pair.shared & pair.old.names) and pair.old.persons | pair.new.persons <= _PARTNERS
 
 
 def _other_thing(pair: Pair) -> bool:
-    """The test cluster is not the live cluster, and the camera is not the drone."""
+    """Whether they are about different things: the test cluster and the live cluster, the camera and the drone."""
     if pair.old.change or pair.new.change:
         return False
     if across(_SIDES, pair.old_only, pair.new_only) and not pair.attributes & {"#prefer", "#favourite"}:

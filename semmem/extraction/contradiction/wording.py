@@ -12,35 +12,39 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from semmem.extraction.contradiction.quantities import MONEY, UNIT
+from semmem.text import stop_words
 from semmem.text.number_words import CARDINALS, CHINESE_NUMERALS
+from semmem.text.stop_words import ARTICLES
 from semmem.text.times.names import MONTHS, WEEKDAYS
+from semmem.text.words import UNSPACED, negations_apart
 
 Tokens = tuple[str, ...]
 
 TEXT_CHARS_MAX = 500
 """Facts are not longer (write_screen.fact_chars_max); of a longer text nothing is held to be known."""
 
-ARTICLES = frozenset({"a", "an", "the"})
 CHANGE = frozenset({"now", "currently", "nowadays", "meanwhile"})
 """Words that say no more than that the statement is the newer one."""
-CONJUNCTIONS = frozenset(
-    "and or but nor plus while because since although though if unless so than as who whom whose which that where when "
-    "und oder aber y o pero et ou mais e ma und en of maar i и а но или 和 与 及 、 と や".split()
+CONJUNCTIONS = (stop_words.CONJUNCTIONS - {"then"}).union(
+    "plus because since although though unless as than nor that where".split(),
+    "who whom whose which when".split(),
+    "und oder aber y o pero et ou mais e ma und en of maar i и а но или 和 与 及 、 と や".split(),
 )
-PREPOSITIONS = frozenset(
-    "in on at to from for with without of by about into onto over under near behind before after until during between "
-    "through against across around above below beside towards".split()
+"""Words that begin another phrase: conjunctions and relative pronouns, of more languages than are read otherwise."""
+PREPOSITIONS = (stop_words.PREPOSITIONS - {"as", "than"}).union(
+    "without onto over under near behind before after until during between through against across around above below"
+    " beside towards".split()
 )
+"""All of them: those that are more than grammar ("without", "before") begin another phrase too."""
 NAMING = frozenset({"called", "named"})
 BREAKS = frozenset(",;:()[]，；：、")
 _SEPARATORS = CONJUNCTIONS | PREPOSITIONS | NAMING | BREAKS
 
 _CLOSING = '.!?。！？…"“”„«»'
-_CJK = "\u3040-\u30ff\u3400-\u9fff"
-_TOKEN = re.compile(rf"\d+(?:[.,:]\d+)*|[{_CJK}]|[^\W\d_{_CJK}]+(?:'[^\W\d_{_CJK}]+)?|[^\w\s]|\w")
+_TOKEN = re.compile(rf"\d+(?:[.,:]\d+)*|[{UNSPACED}]|[^\W\d_{UNSPACED}]+(?:'[^\W\d_{UNSPACED}]+)?|[^\w\s]|\w")
+"""More than ``words.WORD``: nothing is left out, and units stand apart from their numbers ("10k", "5pm")."""
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
 _SPELLED = {word: str(value) for word, value in CARDINALS.items()}
-_CLIPPED = {"can't": "can", "won't": "will", "shan't": "shall"}
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _DAYS = frozenset(MONTHS) | frozenset(month[:3] for month in MONTHS) | frozenset(WEEKDAYS)
 _CLOCK = frozenset({"am", "pm", "o'clock"})
@@ -62,12 +66,8 @@ def tokens(text: str) -> Tokens:
     """Words, numbers and signs as they are compared: folded, numerals as digits, a negation apart from its verb."""
     folded = unicodedata.normalize("NFKC", text).replace("’", "'").casefold().strip()
     found: list[str] = []
-    for token in _TOKEN.findall(folded):
-        if token.endswith("n't"):
-            found += [_CLIPPED.get(token, token[:-3]), "not"]
-        elif token == "cannot":
-            found += ["can", "not"]
-        elif _GROUPED.fullmatch(token):
+    for token in _TOKEN.findall(negations_apart(folded)):
+        if _GROUPED.fullmatch(token):
             found.append(token.replace(",", ""))
         elif token not in _CLOSING:
             found.append(_SPELLED.get(token, token))

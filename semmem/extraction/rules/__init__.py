@@ -7,7 +7,8 @@ third-person facts. When in doubt it takes nothing: a missed fact can be said ag
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+
+from cachetools import LRUCache
 
 from semmem.extraction.rules import guards
 from semmem.extraction.rules.buried import buried_in, meant_for
@@ -22,9 +23,9 @@ from semmem.extraction.rules.sentences import CUT, Clause, Sentence, own_words, 
 from semmem.extraction.work import BATCH_TOO_SLOW, InThread, reason
 from semmem.memory import Fact, MemoryType, Turn
 from semmem.ports.errors import WorkLost, WorkTooSlow
+from semmem.ports.events import Announce, TurnsUnread, nobody_listens
 from semmem.ports.learning import Batch
 from semmem.ports.text_work import TextWork
-from semmem.text.recent import Recent
 
 __all__ = ["Finding", "RulesExtractor", "facts_in"]
 
@@ -86,7 +87,7 @@ class RulesExtractor:
     ``facts_per_batch``: facts kept of one batch, the first ones. ``text_chars_max``: characters read of one turn.
     ``work`` reads; it has ``turn_budget_s`` seconds for a turn and ``batch_budget_s`` for those of a batch. A turn that
     takes longer is given up, once and for all (the last ``GIVEN_UP_MAX`` are remembered): the others of its batch are
-    read, and ``on_unread`` is told of the batch's id, the reason in one word, and how many turns.
+    read, and TurnsUnread is announced.
     """
 
     name = "rules"
@@ -99,15 +100,15 @@ class RulesExtractor:
         work: TextWork | None = None,
         turn_budget_s: float = 1.0,
         batch_budget_s: float = 5.0,
-        on_unread: Callable[[str, str, int], None] = lambda _batch_id, _reason, _turns: None,
+        announce: Announce = nobody_listens,
     ) -> None:
         self._facts_per_batch = facts_per_batch
         self._text_chars_max = text_chars_max
         self._work = work or InThread()
         self._turn_budget_s = turn_budget_s
         self._batch_budget_s = batch_budget_s
-        self._on_unread = on_unread
-        self._given_up = Recent[str](GIVEN_UP_MAX)
+        self._announce = announce
+        self._given_up: LRUCache[str, str] = LRUCache(GIVEN_UP_MAX)
 
     async def extract(self, batch: Batch) -> list[Fact]:
         """Facts from the user texts of ``batch.turns``, oldest first; answers and context are not read.
@@ -121,7 +122,7 @@ class RulesExtractor:
             facts += found
             left_s -= seconds
             if why:
-                self._on_unread(batch.id, why, 1)
+                self._announce(TurnsUnread(batch.id, why, 1))
         return facts[: self._facts_per_batch]
 
     async def _read(self, turn: Turn, left_s: float) -> tuple[list[Fact], float, str]:
@@ -135,7 +136,7 @@ class RulesExtractor:
             found, seconds = await self._work.run(facts_of, turn, self._text_chars_max, budget_s=budget_s)
         except (WorkTooSlow, WorkLost) as error:
             why = reason(error)
-            self._given_up.put(turn.id, why)
+            self._given_up[turn.id] = why
             return [], budget_s, why
         return found, seconds, ""
 

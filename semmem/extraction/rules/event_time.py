@@ -12,6 +12,8 @@ from functools import cached_property
 from semmem.extraction.rules.grammar import PAST_TO_BASE
 from semmem.text.grounding import content_words
 from semmem.text.times import Interval, Towards, intervals, leaning
+from semmem.text.verbs import SAME_FORM
+from semmem.text.words import words
 
 LONGEST_S = 366 * 86_400.0
 """A time longer than a year ("since 2015", "before the war") is no date of anything."""
@@ -19,7 +21,6 @@ SENTENCES_MAX = 200
 """Of the user's text, as many sentences are looked at for the one that a fact comes from."""
 SENTENCE_CHARS_MAX = 500
 
-_WORD = re.compile(r"[a-z']+")
 _AGAIN = re.compile(
     r"\b(?:birthdays?|anniversar(?:y|ies)|every|each|usually|always|often|normally|generally|sometimes|typically|never"
     r"|annual(?:ly)?|yearly|monthly|weekly|daily)\b",
@@ -72,8 +73,8 @@ class DatedText:
             told = _start(when, towards, self._said_at)
         if told is not None and any(named.start <= told < named.end for named in self._named):
             return told
-        words = content_words(statement)
-        source, _ = max(self._sentences, key=lambda sentence: len(sentence[1] & words), default=("", None))
+        content = content_words(statement)
+        source, _ = max(self._sentences, key=lambda sentence: len(sentence[1] & content), default=("", None))
         return event_time(source, self._said_at)
 
     @cached_property
@@ -104,12 +105,10 @@ def _towards(statement: str) -> Towards | None:
     """Which way a statement looks; None when its verb does not tell."""
     if _ARRANGED.search(statement) or leaning(statement) == "future":
         return "future"
-    if any(word in _PASTS or (len(word) > 4 and word.endswith("ed")) for word in _WORD.findall(statement.lower())):
+    if any(word in _PASTS or (len(word) > 4 and word.endswith("ed")) for word in words(statement)):
         return "past"
     return "future" if _COMING.search(statement) else None
 
 
-_ALSO_PRESENT = frozenset(
-    "read put set cut let cost hit run come become hurt wound lay ground saw shut spread split".split()
-)
-_PASTS = (frozenset(PAST_TO_BASE) | {"was", "were", "had", "did", "quit"}) - _ALSO_PRESENT
+_PASTS = (PAST_TO_BASE.keys() | {"was"}) - SAME_FORM - {"saw"} | {"quit"}
+"""What tells of the past by itself. "saw" may be a tool; people who "quit" have done so."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from semmem.extraction.rules import lexicon
+from semmem.text.verbs import IRREGULAR_VERBS
 
 _NOT = {
     "don": "do", "doesn": "does", "didn": "did", "won": "will", "isn": "is", "aren": "are", "wasn": "was",
@@ -66,8 +67,8 @@ def third_singular(verb: str) -> str:
 
 def past_forms(verb: str) -> tuple[str, str]:
     """Past and participle of a base form."""
-    if verb in lexicon.IRREGULAR:
-        return lexicon.IRREGULAR[verb]
+    if verb in IRREGULAR_VERBS:
+        return IRREGULAR_VERBS[verb]
     if verb.endswith("e"):
         form = verb + "d"
     elif verb.endswith("y") and verb[-2:-1] not in "aeiou":
@@ -88,7 +89,7 @@ def _pasts(verbs: Iterable[str]) -> dict[str, str]:
     return {form: verb for verb in verbs for form in past_forms(verb)}
 
 
-PAST_TO_BASE = _pasts(lexicon.EVENT_VERBS | lexicon.STATE_VERBS | frozenset(lexicon.IRREGULAR)) | {
+PAST_TO_BASE = _pasts(lexicon.EVENT_VERBS | lexicon.STATE_VERBS | frozenset(IRREGULAR_VERBS)) | {
     "travelled": "travel", "enrolled": "enroll", "got": "get", "were": "be", "cancelled": "cancel",
 }  # fmt: skip
 GERUND_TO_BASE = {gerund(verb): verb for verb in lexicon.DOING_VERBS} | {"travelling": "travel"}

@@ -202,7 +202,7 @@ _ATTRIBUTED = folded(
 
 
 def is_attributed(clause: str) -> bool:
-    """Somebody else's words, without quotation marks."""
+    """Whether it reports what somebody else says, without quotation marks."""
     return bool(_ATTRIBUTED.search(clause) or _SAYS_WHO.search(clause[-80:].rstrip(".!")))
 
 
@@ -211,5 +211,5 @@ def is_hypothetical(clause: str) -> bool:
 
 
 def is_passing(clause: str) -> bool:
-    """A matter of this moment or of the task at hand, not of the user's life."""
+    """Whether it is about this moment or the task at hand, and not about the user's life."""
     return bool(_TECHNICAL.search(clause) or (_AT_HAND.search(clause) and "@" not in clause))

@@ -225,7 +225,7 @@ _NEVER_LASTING = lexicon.MODALS | frozenset(
 
 
 def _habitual(verb: str, tail: list[str]) -> bool:
-    """A verb in the present tense: with an object of its kind, or one that is not about this moment at all."""
+    """Whether a verb in the present tense tells a habit: by its object, or because it is no verb of the moment."""
     text = " ".join(tail)
     if is_past(verb):
         return False

@@ -141,7 +141,7 @@ _FRONTED = frozenset(
 
 
 def _subject_at(words: list[str]) -> int:
-    """Where the user (I, we, my ...) stands as the subject; -1 when they do not."""
+    """The place of the word (I, we, my ...) with which the user is the subject; -1 when they are not."""
     if not words:
         return -1
     if words[0] in {"i", "we", "my", "our"} or _MY.match(" ".join(words[:4])):

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import re
 
+from semmem.text.words import words
+
 CHARS_MAX = 120
 """Longer messages say more than hello."""
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_COURTESIES = _words(
-    """
+_COURTESIES = frozenset(
+    words(
+        """
     hi hey heya heyy hello hallo hullo howdy hiya yo ahoy greetings salutations sup wassup
     welcome thank thanks thankyou thanx thx ty tysm cheers appreciate appreciated grateful thankful gratitude obliged
     bye goodbye byebye farewell ciao cya later laters toodles tata peace goodnight gn ttyl
@@ -29,11 +28,13 @@ _COURTESIES = _words(
     lol haha hmm hm oh ah oops sorry helpful enjoyed pleasure
     hola buenos buenas gracias adiós adios chao luego mañana sí vale claro bueno acuerdo nada
     moin servus danke dankeschön dank tschüss tschüs wiedersehen ja nein nee genau klar stimmt bitte guten
-    bonjour bonsoir salut coucou merci revoir bientôt oui non d'accord rien parfait bonne
+    bonjour bonsoir salut coucou merci revoir bientôt oui non rien parfait bonne
     """
+    )
 )
-_SMALL_WORDS = _words(
-    """
+_SMALL_WORDS = frozenset(
+    words(
+        """
     i im my me you ya u your ur we it its that thats this there the a an am is are was were be been being will would
     do did does done don't dont not have has had to for of on in with by at from and or but so then if as all any
     very much many really quite just too also well again now today tonight tomorrow soon then way super truly totally
@@ -56,6 +57,7 @@ _SMALL_WORDS = _words(
     hilfe die deine ihre in ordnung schönes schönen wochenende noch gute das
     beaucoup infiniment pour tout votre ton aide au à demain plus tard nuit journée soirée très je vous en prie
     """
+    )
 )
 _PHRASES = re.compile(
     r"""
@@ -76,7 +78,7 @@ _PHRASES = re.compile(
       | not\ (?:really|sure|at\ all) | makes\ sense | sounds\ good | what\ you(?:\ just)?\ (?:said|did)
       | (?:don't|dont|do\ not|can't|cannot|couldn't)\ (?:know|say|tell)
       | qu[ée]\ tal | c[óo]mo\ (?:est[áa]s|est[áa]|va|te\ va) | wie\ geht(?:'s|\ es)?(?:\ dir|\ ihnen)?
-      | (?:comment\ )?ça\ va | comment\ (?:allez|vas)[\ -](?:vous|tu)
+      | d'accord | (?:comment\ )?ça\ va | comment\ (?:allez|vas)[\ -](?:vous|tu)
     )(?![\w'])\ ?\?*
     """,
     re.VERBOSE,
@@ -91,10 +93,8 @@ _CHINESE = re.compile(
     r"|[\s,.!，。！、～~])+[?？]?"
 )
 _SAYS_SOMETHING = re.compile(r"[\w?？]")
-_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 _OTHER = re.compile(r"[\d@#$%&*/\\+=<>|{}\[\]^_]")
 _DRAWN_OUT = re.compile(r"(\w)\1{2,}")
-_SHORT_FORM = re.compile(r"'(?:s|m|re|ve|ll|d)$")
 
 
 def is_social(text: str) -> bool:
@@ -109,6 +109,6 @@ def is_social(text: str) -> bool:
     rest, phrases = _PHRASES.subn(" ", line)
     if _OTHER.search(rest) or _QUESTION.search(rest.lstrip(" ?!.,")):
         return False
-    words = [_SHORT_FORM.sub("", word) for word in _WORD.findall(rest)]
-    courtesy = phrases > 0 or any(word in _COURTESIES for word in words)
-    return courtesy and all(word in _COURTESIES or word in _SMALL_WORDS for word in words)
+    said = words(rest)
+    courtesy = phrases > 0 or not _COURTESIES.isdisjoint(said)
+    return courtesy and all(word in _COURTESIES or word in _SMALL_WORDS for word in said)

@@ -12,17 +12,19 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
+
+from cachetools import LRUCache
 
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.errors import StoreError, StoreTimeout
 from semmem.ports.store import Store
 from semmem.ports.store_wrapper import StoreWrapper
+from semmem.ports.text_work import Offload
 from semmem.retrieval.index.memory_index import MemoryIndex
 
 Spawn = Callable[[str, Coroutine[Any, Any, Any]], asyncio.Task[Any]]
@@ -57,7 +59,7 @@ class HotMemories(StoreWrapper):
     At most ``users_max`` users and ``memories_max`` memories in all are kept, the least recently used go first. A user
     has at most ``rows_max`` memories of any status. At most ``loads_max`` users are loaded at a time while no more than
     ``loads_waiting_max`` wait for it; a place among them and each reading have ``load_timeout_s``.
-    ``staleness_s`` 0 keeps nothing: every search loads.
+    ``staleness_s`` 0 keeps nothing: every search loads. ``offload`` builds the indexes.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class HotMemories(StoreWrapper):
         store: Store,
         *,
         spawn: Spawn,
+        offload: Offload = asyncio.to_thread,
         users_max: int = 1000,
         memories_max: int = 20_000,
         rows_max: int = 5000,
@@ -79,17 +82,15 @@ class HotMemories(StoreWrapper):
         super().__init__(store)
         self._spawn = spawn
         self._users_max = users_max
-        self._memories_max = memories_max
         self._rows_max = rows_max
         self._staleness_s = staleness_s
         self._loads_waiting_max = loads_waiting_max
         self._load_timeout_s = load_timeout_s
         self._clock = clock
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: LRUCache[str, _Kept] = LRUCache(memories_max, getsizeof=lambda kept: len(kept.memories))
         self._loading: dict[str, _Load] = {}
         self._slots = asyncio.Semaphore(loads_max)
-        self._builder = ThreadPoolExecutor(1, thread_name_prefix="memory index")
-        self._memories = 0
+        self._offload = offload
         self._late_until: dict[str, float] = {}
 
     @property
@@ -100,7 +101,7 @@ class HotMemories(StoreWrapper):
     @property
     def memories(self) -> int:
         """How many memories are kept now."""
-        return self._memories
+        return int(self._kept.currsize)
 
     # --- the index ---------------------------------------------------------------------------------------------------
 
@@ -132,7 +133,6 @@ class HotMemories(StoreWrapper):
         now = self._clock()
         if not self._is_current(user, kept, now):
             return None
-        self._kept.move_to_end(user)
         if now - kept.read_at > self._staleness_s / 2:
             self._load(user)
         return kept.index
@@ -170,9 +170,9 @@ class HotMemories(StoreWrapper):
             return StoreTimeout(f"memories were not loaded within {self._load_timeout_s} s")
 
     async def _build(self, memories: Iterable[Memory]) -> MemoryIndex:
-        """In a thread, one index at a time: each thread that computes delays the event loop by some milliseconds."""
+        """Beside the event loop."""
         live = [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
-        return await asyncio.get_running_loop().run_in_executor(self._builder, MemoryIndex, live)
+        return await self._offload(partial(MemoryIndex, live))
 
     async def _read(self, user: str) -> tuple[float, dict[str, Memory]]:
         kept, now = self._kept.get(user), self._clock()
@@ -185,20 +185,20 @@ class HotMemories(StoreWrapper):
         self._drop(user)
         if kept.read_at >= self._late_until.get(user, math.inf):
             del self._late_until[user]
-        if self._staleness_s <= 0 or len(kept.memories) > self._memories_max:
-            return
-        self._kept[user] = kept
-        self._memories += len(kept.memories)
-        self._make_room()
+        if self._staleness_s > 0:
+            self._put(user, kept)
 
-    def _make_room(self) -> None:
-        while len(self._kept) > self._users_max or self._memories > self._memories_max:
-            self._drop(next(iter(self._kept)))
+    def _put(self, user: str, kept: _Kept) -> None:
+        """Of two bounds the cache keeps that of all memories. A user with more than these is not kept at all."""
+        self._drop(user)
+        if len(kept.memories) > self._kept.maxsize:
+            return
+        while len(self._kept) >= self._users_max:
+            self._kept.popitem()
+        self._kept[user] = kept
 
     def _drop(self, user: str) -> None:
-        kept = self._kept.pop(user, None)
-        if kept is not None:
-            self._memories -= len(kept.memories)
+        self._kept.pop(user, None)
 
     def forget_user(self, user: str) -> None:
         """Read the user's memories anew: what was read before shows what must not be shown any more."""
@@ -257,10 +257,9 @@ class HotMemories(StoreWrapper):
         present = kept.memories.get(memory.id)
         if present is not None and present.version >= memory.version:
             return  # as in the store, a version is written once
-        self._memories += present is None
         kept.memories[memory.id] = _slim(memory)
         kept.index = None
-        self._make_room()
+        self._put(user, kept)
 
 
 def _slim(memory: Memory) -> Memory:

@@ -18,7 +18,8 @@ from semmem.retrieval.answers import offered, wanted
 from semmem.retrieval.index.membership import Membership
 from semmem.retrieval.index.succession import Succession, said_at
 from semmem.retrieval.index.word_index import WordIndex
-from semmem.text.words import terms, words
+from semmem.text.terms import terms
+from semmem.text.words import words
 
 Floats = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]

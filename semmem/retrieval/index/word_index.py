@@ -10,7 +10,7 @@ import bm25s
 import numpy as np
 import numpy.typing as npt
 
-from semmem.text.words import RELATED
+from semmem.text.terms import RELATED
 
 SATURATION = 0.9
 """BM25's k1: in a text of a line or two, saying a word twice means little."""

@@ -12,6 +12,8 @@ from itertools import islice
 
 from semmem.memory import Conversation, Role
 from semmem.retrieval.decide.greetings import is_social
+from semmem.text import stop_words
+from semmem.text.words import words, written_words
 
 EARLIER_MESSAGES_MAX = 3
 """How many user messages before the last one lend their key terms."""
@@ -23,36 +25,17 @@ _READ_CHARS_MAX = 2000
 _VAGUE_WORDS_MAX = 8
 _GAP = " … "
 
-_STOP_WORDS = frozenset(
-    (
-        # English
-        " a about actually after again all also am an and any anyone anything are as ask at be because been before"
-        " being but by can could did do does doing don't else ever for from get give go going got had has have"
-        " having he hello help her here hers hi him his how i i'd i'll i'm i've if in into is it it's its just"
-        " know let like ll look make many me mean might mine more most much must my need no not now of off ok"
-        " okay on one ones only or other others our out over please re really same say see shall she should show"
-        " so some something still such sure take tell than thank thanks that that's the their them then there"
-        " these they thing things think this those to too try two up us use ve very want was way we well were what"
-        " what's when where which while who whose why will with would yes yet you your"
-        # Spanish
-        " al algo como con cual cuál cuando cuándo cuánta cuántas cuánto cuántos de del donde dónde el ella"
-        " ellos en es esa ese eso esta este esto está la las le lo los me mi mis muy más no nos o otra otras otro"
-        " otros para pero por porque qué que quiero quién se ser si sobre su sus sí también te tengo tu tus un"
-        " una uno y ya yo"
-        # German
-        " aber als also am an andere anderen anderer auch auf aus bei bitte da das dass dein deine dem den denn"
-        " der des dies diese dieser dieses doch du ein eine einem einen einer er es für gibt hab habe haben"
-        " ich ihr im in ist ja jetzt kann kannst kein mal mein meine meinem meinen meiner mich mir mit"
-        " nach nein nicht noch nur oder sag schon sein sich sie sind so und uns viel viele vom von warum was"
-        " welche welcher wann wenn wer wie wieviel wir wird wo zu zum zur"
-        # French
-        " ai au autre autres aux avec avoir bien c'est ce ceci cela celle celui ces cette combien comme"
-        " dans des dis du elle elles en est et il ils j'ai je l'autre leur leurs lui ma mais mes moi mon même ne"
-        " non nos notre nous on ou où par pas pourquoi qu'est quand que quel quelle quelles quels qui"
-        " quoi s'il sa sans ses sont sur ta te tes toi tu un une va vos votre vous à ça être"
-    ).split()
+_LIGHT = frozenset(
+    """
+    actually after again all also anyone anything ask because before else ever get give go going got having hello
+    help hi know let like look make many mean more most much must need now off ok okay one ones only other others
+    out over please really same say see show something still such sure take tell thank thanks thing things think try
+    two up use want way well yes yet
+    """.split()
 )
-_WORD = re.compile(r"[^\W_]+(?:['’.@-][^\W_]+)*")
+"""English words that are more than grammar and still name nothing: a question made of them is understood from what
+came before. To the ranking they are words like any other."""
+_NAMING_NOTHING = _LIGHT.union(stop_words.ENGLISH, stop_words.SPANISH, stop_words.GERMAN, stop_words.FRENCH)
 _CONTINUES = re.compile(
     r"^(?:and|or|but|then|what about|how about|what else|what if|y|o|pero|und|oder|aber|et|ou|mais)\b"
     r"|^(?:那么?|还有|另外)|呢[？?]?$"
@@ -97,38 +80,45 @@ def is_vague(text: str) -> bool:
     line = text[:_READ_CHARS_MAX].casefold().strip(" ¿¡")
     if _CHINESE_VAGUE.match(line) or (len(line) <= _VAGUE_WORDS_MAX and _CONTINUES.search(line)):
         return True  # in Chinese a word is a character or two
-    words = _WORD.findall(line)
-    if len(words) > _VAGUE_WORDS_MAX:
+    said = written_words(line)
+    if len(said) > _VAGUE_WORDS_MAX:
         return False
-    named = [word for word in words if word not in _STOP_WORDS]
+    named = [word for word in said if _names_something(word)]
     if len(named) == 1:
-        return bool(_REFERS_BACK.search(line) or _CONTINUES.search(line)) or _is_bare(text, line, words, named[0])
+        return bool(_REFERS_BACK.search(line) or _CONTINUES.search(line)) or _is_bare(text, line, said, named[0])
     if len(named) == 2 and not _FIRST_PERSON.search(line):
         return bool(_PRONOUN.search(line) or _CONTINUES.search(line))
     return not named
 
 
-def _is_bare(text: str, line: str, words: Sequence[str], name: str) -> bool:
+def _names_something(word: str) -> bool:
+    """Whether a folded word as it stands, or any part of it ("l'hôtel"), is more than a word of grammar."""
+    if word.isalnum():
+        return word not in _NAMING_NOTHING
+    return any(len(part) > 1 and part not in _NAMING_NOTHING for part in words(word))
+
+
+def _is_bare(text: str, line: str, said: Sequence[str], name: str) -> bool:
     """Whether a short question asks for a property without saying whose: "Which seat?", not "Who is Emma?"."""
     if _FIRST_PERSON.search(line) or name.title() in text[1:]:
         return False
-    return (len(words) <= _BARE_WORDS_MAX and bool(_BARE.search(line))) or bool(_PAST_BARE.search(line))
+    return (len(said) <= _BARE_WORDS_MAX and bool(_BARE.search(line))) or bool(_PAST_BARE.search(line))
 
 
 def key_words(text: str) -> frozenset[str]:
     """The words of a text that carry meaning, in small letters."""
-    words = (word.casefold().replace("’", "'") for word in _WORD.findall(text))
-    return frozenset(word for word in words if word not in _STOP_WORDS and len(word) <= _TERM_CHARS_MAX)
+    said = (word.casefold().replace("’", "'") for word in written_words(text) if len(word) <= _TERM_CHARS_MAX)
+    return frozenset(word for word in said if _names_something(word))
 
 
 def _key_terms(last: str, earlier: Iterable[str]) -> list[str]:
     """Words that carry meaning, newest message first, each once, none that the last message has."""
-    seen = {word.casefold() for word in _WORD.findall(last)}
+    seen = {word.casefold() for word in written_words(last)}
     terms: list[str] = []
     for text in islice(_telling(earlier), EARLIER_MESSAGES_MAX):
-        for term in _WORD.findall(_head_and_tail(text, _READ_CHARS_MAX)):
+        for term in written_words(_head_and_tail(text, _READ_CHARS_MAX)):
             key = term.casefold().replace("’", "'")
-            if key in seen or key in _STOP_WORDS or len(term) > _TERM_CHARS_MAX:
+            if key in seen or len(term) > _TERM_CHARS_MAX or not _names_something(key):
                 continue
             seen.add(key)
             terms.append(term)

@@ -19,16 +19,17 @@ import json
 import re
 import time
 import unicodedata
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from cachetools import TTLCache
 
 from semmem.memory import Conversation, Message, Role, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, ModelError
+from semmem.ports.events import Announce, Rewritten, nobody_listens
 from semmem.ports.models import LanguageModel
 from semmem.retrieval.query.build import build_query, is_vague, key_words
 
@@ -81,7 +82,7 @@ _UNSAFE = ("Cc", "Cf", "Cs", "Co", "Cn")
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class WrittenQuery:
     """What to search with: ``text`` for words and vector, ``hypothesis`` for a second vector (empty: none)."""
 
     text: str
@@ -93,8 +94,7 @@ class QueryWriter:
 
     ``timeout_s`` bounds the whole of one call. Answers of more than ``answer_chars_max`` characters are not used. Up to
     ``cache_entries_max`` answers are kept for ``cache_ttl_s`` seconds, by a digest of what the model was shown, so a
-    retry costs nothing. ``on_written`` hears one word for each time the model was wanted: ``written``, ``cached``,
-    ``failed``, ``late`` or ``unusable``.
+    retry costs nothing. Rewritten is announced each time the model was wanted.
     """
 
     def __init__(
@@ -106,18 +106,15 @@ class QueryWriter:
         answer_chars_max: int = 300,
         cache_entries_max: int = 1000,
         cache_ttl_s: float = 300.0,
-        on_written: Callable[[str], None] = lambda _word: None,
+        announce: Announce = nobody_listens,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._model = model
         self._mode = mode
         self._timeout_s = timeout_s
         self._answer_chars_max = answer_chars_max
-        self._cache_entries_max = cache_entries_max
-        self._cache_ttl_s = cache_ttl_s
-        self._on_written = on_written
-        self._clock = clock
-        self._cache: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
+        self._announce = announce
+        self._cache: TTLCache[bytes, str, float] = TTLCache(cache_entries_max, cache_ttl_s, clock)
 
     @property
     def timeout_s(self) -> float:
@@ -132,15 +129,15 @@ class QueryWriter:
             return False
         return self._mode == "hyde" or (len(said) > 1 and is_vague(said[-1]))
 
-    async def write(self, conversation: Conversation, *, chars_max: int = 2000) -> Query:
+    async def write(self, conversation: Conversation, *, chars_max: int = 2000) -> WrittenQuery:
         """The query, its text at most ``chars_max`` characters. Never raises but for cancellation."""
         plain = build_query(conversation, chars_max=chars_max)
         if not self.wants(conversation):
-            return Query(plain)
+            return WrittenQuery(plain)
         answer = await self._answer(_tail(conversation.messages))
         if not answer:
-            return Query(plain)
-        return Query(plain, hypothesis=answer) if self._mode == "hyde" else Query(answer[:chars_max])
+            return WrittenQuery(plain)
+        return WrittenQuery(plain, hypothesis=answer) if self._mode == "hyde" else WrittenQuery(answer[:chars_max])
 
     async def improved(
         self, conversation: Conversation, text: str, vector: Vector, embedder: Embedder, *, embed_timeout_s: float
@@ -148,7 +145,7 @@ class QueryWriter:
         """A better text and vector to search with than these; these when there is none. Never raises but for
         cancellation."""
         query = await self.write(conversation, chars_max=max(len(text), self._answer_chars_max))
-        if query == Query(text):
+        if query == WrittenQuery(text):
             return text, vector
         try:
             async with asyncio.timeout(embed_timeout_s):
@@ -159,13 +156,13 @@ class QueryWriter:
     async def _answer(self, shown: str) -> str:
         """The model's usable answer, empty when there is none in time."""
         key = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).digest()
-        if kept := self._cached(key):
-            self._on_written("cached")
+        if kept := self._cache.get(key):
+            self._announce(Rewritten("cached"))
             return kept
         word, answer = await self._asked(shown)
-        self._on_written(word)
+        self._announce(Rewritten(word))
         if answer:
-            self._keep(key, answer)
+            self._cache[key] = answer
         return answer
 
     async def _asked(self, shown: str) -> tuple[str, str]:
@@ -181,21 +178,8 @@ class QueryWriter:
         usable = bool(answer) and (_ABOUT_USER.match(answer) if self._mode == "hyde" else _is_grounded(answer, shown))
         return ("written", answer) if usable else ("unusable", "")
 
-    def _cached(self, key: bytes) -> str:
-        until, answer = self._cache.get(key, (0.0, ""))
-        if not answer or self._clock() >= until:
-            self._cache.pop(key, None)
-            return ""
-        self._cache.move_to_end(key)
-        return answer
 
-    def _keep(self, key: bytes, answer: str) -> None:
-        self._cache[key] = (self._clock() + self._cache_ttl_s, answer)
-        while len(self._cache) > self._cache_entries_max:
-            self._cache.popitem(last=False)
-
-
-async def embed(embedder: Embedder, query: Query) -> Vector:
+async def embed(embedder: Embedder, query: WrittenQuery) -> Vector:
     """The query's vector; with a hypothesis the average of both, of length 1. Raises EmbedderError."""
     if not query.hypothesis:
         return await embedder.embed(query.text)

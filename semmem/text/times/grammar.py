@@ -13,17 +13,17 @@ from semmem.text.times import calendar, chinese
 from semmem.text.times.calendar import EARLIEST_S, LATEST_S, Interval, Towards
 from semmem.text.times.lexicon import TELLING
 from semmem.text.times.tokens import tokens
+from semmem.text.words import WORD
 
 INTERVALS_MAX = 16
 """How many times are read out of one text; those after it are not."""
 
 _DIGIT_OR_CHINESE = re.compile(r"[0-9天年月周期拜]")
-_WORDS = re.compile(r"[^\W\d_]+")
 STEPS = {"L": -1, "l": -1, "T": 0, "X": 1, "x": 1}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TimePhrase:
     """The classes of one match and their values. ``get`` gives the first value of any of some classes."""
 
     classes: str
@@ -83,17 +83,17 @@ def intervals(text: str, now: float, *, towards: Towards = "past") -> list[Inter
 
 
 def _may_name_a_time(text: str) -> bool:
-    """A quick no for most texts."""
+    """Whether a text may name a time at all: a fast check, which most texts fail."""
     if _DIGIT_OR_CHINESE.search(text):
         return True
-    return not TELLING.isdisjoint(_WORDS.findall(text.casefold()))
+    return not TELLING.isdisjoint(WORD.findall(text.casefold()))
 
 
 def _named(text: str, now: float, today: date, towards: Towards) -> Iterator[Interval]:
     read = tokens(text)
     for match in _ANY.finditer(read.classes):
         start, end = match.span()
-        found = Found(match.group(), read.values[start:end], now, today, towards)
+        found = TimePhrase(match.group(), read.values[start:end], now, today, towards)
         interval = _BUILDERS[match.lastgroup or ""](found)
         if interval and (bounded := _bounded(interval, _modifier(read.classes, start), now)):
             yield bounded
@@ -108,7 +108,7 @@ def _modifier(classes: str, start: int) -> str:
 
 
 def _bounded(interval: Interval, modifier: str, now: float) -> Interval | None:
-    """Since, before and after make a longer time of it."""
+    """The interval as "since", "before" or "after" extends it."""
     if modifier == "s":
         return Interval(interval.start, max(now, interval.end))
     if modifier == "b":
@@ -121,17 +121,17 @@ def _bounded(interval: Interval, modifier: str, now: float) -> Interval | None:
 # --- what a pattern means --------------------------------------------------------------------------------------------
 
 
-def _whole_date(found: Found) -> Interval | None:
+def _whole_date(found: TimePhrase) -> Interval | None:
     dated: Interval | None = found.get("DZr")
     return dated
 
 
-def _years(found: Found) -> Interval | None:
+def _years(found: TimePhrase) -> Interval | None:
     first, last = found.get("Y"), found.get("Y", 1)
     return calendar.year(first, last - first + 1) if last >= first else None
 
 
-def _months(found: Found) -> Interval | None:
+def _months(found: TimePhrase) -> Interval | None:
     first, last, year = found.get("Mmci"), found.get("Mmci", 1), found.get("Y")
     end = calendar.month(year, last) if year else found.nearest(lambda each: calendar.month(each, last))
     if end is None:
@@ -141,14 +141,14 @@ def _months(found: Found) -> Interval | None:
     return Interval(start.start, end.end) if start else None
 
 
-def _day_of_month(found: Found) -> Interval | None:
+def _day_of_month(found: TimePhrase) -> Interval | None:
     month, number, year = found.get("Mmci"), found.get("NO"), found.get("Y")
     if year:
         return calendar.day_of(year, month, number)
     return found.nearest(lambda each: calendar.day_of(each, month, number))
 
 
-def _month_of_year(found: Found) -> Interval | None:
+def _month_of_year(found: TimePhrase) -> Interval | None:
     month, year = found.get("Mmci"), found.get("Y")
     if year is None:
         if found.get("U") != "year":
@@ -157,14 +157,14 @@ def _month_of_year(found: Found) -> Interval | None:
     return calendar.month(year, month)
 
 
-def _month(found: Found) -> Interval | None:
+def _month(found: TimePhrase) -> Interval | None:
     month = found.get("Mmci")
     if any(letter in STEPS for letter in found.classes):
         return found.stepped(lambda each: calendar.month(each, month))
     return found.nearest(lambda each: calendar.month(each, month))
 
 
-def _season(found: Found) -> Interval | None:
+def _season(found: TimePhrase) -> Interval | None:
     name, year = found.get("S"), found.get("Y")
     if found.get("U") not in (None, "year"):
         return None
@@ -173,7 +173,7 @@ def _season(found: Found) -> Interval | None:
     return calendar.season(year, name) if year else found.stepped(lambda each: calendar.season(each, name))
 
 
-def _weekday(found: Found) -> Interval | None:
+def _weekday(found: TimePhrase) -> Interval | None:
     number = found.get("Ww")
     if any(letter in STEPS for letter in found.classes):
         return calendar.weekday(found.today, number, found.step)
@@ -182,25 +182,25 @@ def _weekday(found: Found) -> Interval | None:
     return calendar.weekday(found.today, number, -1)
 
 
-def _unit(found: Found) -> Interval | None:
+def _unit(found: TimePhrase) -> Interval | None:
     return calendar.whole(found.today, found.step, found.get("UP"))
 
 
-def _last_units(found: Found) -> Interval | None:
+def _last_units(found: TimePhrase) -> Interval | None:
     return calendar.window(found.today, found.get("N"), found.get("U"))
 
 
-def _ago(found: Found) -> Interval | None:
+def _ago(found: TimePhrase) -> Interval | None:
     return calendar.back(found.today, found.get("Na"), found.get("U"))
 
 
-def _ahead(found: Found) -> Interval | None:
+def _ahead(found: TimePhrase) -> Interval | None:
     if found.get("R") is None and (found.towards == "past" or found.get("I") != "in"):
         return None
     return calendar.back(found.today, -found.get("Na"), found.get("U"))
 
 
-def _year(found: Found) -> Interval | None:
+def _year(found: TimePhrase) -> Interval | None:
     return calendar.year(found.get("Y")) if found.get("U") in (None, "year") else None
 
 
@@ -208,7 +208,7 @@ _ANY_MONTH = "[Mmci]"
 _BEFORE = "[Isbv]?"
 """What may stand before a month with more behind it, so that the longer reading is the first one."""
 
-RULES: tuple[tuple[str, Callable[[Found], Interval | None]], ...] = (
+RULES: tuple[tuple[str, Callable[[TimePhrase], Interval | None]], ...] = (
     (r"k[WUMS]P?", lambda _found: None),  # every Monday morning
     (r"D|[Ins]Z|[FI]r", _whole_date),
     (r"FYoY", _years),

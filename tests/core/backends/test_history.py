@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backends.sql.part import JournalLimits
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Source
 from semmem.ports.errors import JournalError
-from semmem.ports.history import History
-from tests.support.journal_samples import HOSTILE
+from tests.support.journal_samples import HOSTILE, erase
 
 TEA = Memory(
     id="mem_1",
@@ -41,18 +41,18 @@ ADA = Scope("ada")
 
 @pytest.fixture
 async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    made = SqlJournal(tmp_path / "journal.db", versions_max=3)
+    made = SqlJournal(tmp_path / "journal.db", limits=JournalLimits(versions_max=3))
     await made.open()
     yield made
     await made.close()
 
 
 @pytest.fixture
-def history(journal: SqlJournal) -> History:
+def history(journal: SqlJournal) -> SqlJournal:
     return journal
 
 
-async def test_a_version_comes_back_whole_but_for_its_vector(history: History) -> None:
+async def test_a_version_comes_back_whole_but_for_its_vector(history: SqlJournal) -> None:
     await history.keep_version(TEA)
     [found] = await history.versions(ADA, "mem_1")
     assert found == TEA
@@ -61,25 +61,25 @@ async def test_a_version_comes_back_whole_but_for_its_vector(history: History) -
     assert isinstance(found.status, MemoryStatus)
 
 
-async def test_a_memory_with_nothing_optional_comes_back(history: History) -> None:
+async def test_a_memory_with_nothing_optional_comes_back(history: SqlJournal) -> None:
     bare = Memory(id="mem_2", version=1, type=MemoryType.SEMANTIC, content="x", user="ada")
     await history.keep_version(bare)
     assert await history.versions(ADA, "mem_2") == [bare]
 
 
-async def test_keeping_a_version_again_changes_nothing(history: History) -> None:
+async def test_keeping_a_version_again_changes_nothing(history: SqlJournal) -> None:
     await history.keep_version(TEA)
     await history.keep_version(replace(TEA, content="rewritten"))
     assert await history.versions(ADA, "mem_1") == [TEA]
 
 
-async def test_versions_come_oldest_first(history: History) -> None:
+async def test_versions_come_oldest_first(history: SqlJournal) -> None:
     for version in (2, 3, 1):
         await history.keep_version(replace(TEA, version=version))
     assert [each.version for each in await history.versions(ADA, "mem_1")] == [1, 2, 3]
 
 
-async def test_only_the_newest_versions_are_kept(history: History) -> None:
+async def test_only_the_newest_versions_are_kept(history: SqlJournal) -> None:
     await history.keep_version(replace(TEA, id="other"))
     for version in (1, 2, 3, 4, 5, 1):
         await history.keep_version(replace(TEA, version=version))
@@ -87,7 +87,7 @@ async def test_only_the_newest_versions_are_kept(history: History) -> None:
     assert len(await history.versions(ADA, "other")) == 1
 
 
-async def test_nobody_sees_or_erases_another_users_versions(history: History) -> None:
+async def test_nobody_sees_or_erases_another_users_versions(history: SqlJournal) -> None:
     await history.keep_version(TEA)
     for scope in (Scope("eve"), Scope("ada", project="q"), Scope("ada", agent="b"), Scope("ada", session="z")):
         assert await history.versions(scope, "mem_1") == []
@@ -95,13 +95,13 @@ async def test_nobody_sees_or_erases_another_users_versions(history: History) ->
     assert await history.versions(Scope("ada", "p", "a", "s"), "mem_1") == [TEA]
 
 
-async def test_two_users_may_have_the_same_id_and_version(history: History) -> None:
+async def test_two_users_may_have_the_same_id_and_version(history: SqlJournal) -> None:
     for user in HOSTILE:
         await history.keep_version(replace(TEA, user=user))
     assert [(await history.versions(Scope(user), "mem_1"))[0].user for user in HOSTILE] == HOSTILE
 
 
-async def test_forgetting_one_memory_erases_its_versions(history: History) -> None:
+async def test_forgetting_one_memory_erases_its_versions(history: SqlJournal) -> None:
     for version in (1, 2):
         await history.keep_version(replace(TEA, version=version))
     await history.keep_version(replace(TEA, id="other"))
@@ -114,10 +114,10 @@ async def test_forgetting_one_memory_erases_its_versions(history: History) -> No
 async def test_forgetting_a_scope_erases_its_history(journal: SqlJournal) -> None:
     for memory in (TEA, replace(TEA, id="other", project="q"), replace(TEA, user="eve")):
         await journal.keep_version(memory)
-    await journal.forget_turns(Scope("ada", project="p"))
+    await erase(journal, Scope("ada", project="p"), at=2e9)
     assert await journal.versions(ADA, "mem_1") == []
     assert len(await journal.versions(ADA, "other")) == 1
-    await journal.forget_turns(ADA)
+    await erase(journal, ADA, at=2e9)
     assert await journal.versions(ADA, "other") == []
     assert len(await journal.versions(Scope("eve"), "mem_1")) == 1
 

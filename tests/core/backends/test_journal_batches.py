@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from semmem.memory import Fact, MemoryType, Scope, Turn, TurnEnding
-from semmem.ports.journal import Journal, TurnClosed
 from semmem.ports.learning import Batch, BatchRules, WaitingSession
+from semmem.ports.recording import TurnClosed
 from tests.support.journal_samples import (
     ADA,
     EAGER,
     HOSTILE,
     JOURNALS,
+    Journal,
     answered,
+    erase,
     learn_all,
     lost,
     refused,
@@ -197,11 +200,15 @@ async def test_sessions_that_wait_are_listed_newest_first_until_they_are_cut_or_
     assert await journal.waiting_turns("bob", "s1") == []
 
 
-async def test_a_forgotten_session_is_not_cut_any_more(journal: Journal) -> None:
-    await journal.cut_session("ada", "s1", before=200.0)
-    await journal.forget_turns(Scope("ada", session="s1"))
-    await add(journal, 2)
-    assert await journal.claim(ROOMY, now=105.0) is None
+async def test_of_a_forgotten_session_no_cut_and_no_end_is_left(journal: Journal, tmp_path: Path) -> None:
+    for session in ("s1", "s2"):
+        await journal.cut_session("ada", session, before=200.0)
+        await journal.end_session("ada", session, now=200.0)
+    await erase(journal, Scope("ada", session="s1"))
+    with sqlite3.connect(tmp_path / "journal.db") as file:
+        for table in ("session_drifts", "session_ends"):
+            assert file.execute(f"SELECT session FROM {table}").fetchall() == [("s2",)]
+    file.close()
 
 
 async def test_a_cut_goes_when_nothing_waits_any_more(journal: Journal) -> None:

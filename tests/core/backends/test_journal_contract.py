@@ -17,17 +17,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backends.sql.part import JournalLimits
 from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.errors import JournalError
-from semmem.ports.journal import Journal, TurnClosed
 from semmem.ports.learning import BatchRules
+from semmem.ports.recording import TurnClosed
 from tests.support.examples import examples
 from tests.support.journal_samples import (
-    ADA,
     EAGER,
     HOSTILE,
     JOURNALS,
+    Journal,
     answered,
+    erase,
     learn_all,
     learnt,
     lost,
@@ -281,7 +283,7 @@ async def test_an_answer_that_calls_a_tool_names_its_turn_and_leaves_it_open(jou
 async def test_names_of_answers_go_with_their_turns(journal: Journal) -> None:
     await journal.record([turn("t", Scope("ada", session="s1"))], [named("t", "resp_1")])
     await journal.record([turn("e", Scope("eve", session="s2"))], [named("e", "resp_2")])
-    await journal.forget_turns(Scope("ada"))
+    await erase(journal, Scope("ada"))
     assert await journal.turn_of_answer("ada", "resp_1") is None
     assert await journal.turn_of_answer("eve", "resp_2") == ("e", "s2")
     await learn_all(journal)
@@ -296,7 +298,7 @@ async def test_hostile_names_stay_apart(journal: Journal) -> None:
     scopes = [Scope(user, session=session) for user in HOSTILE for session in HOSTILE]
     await journal.record([turn(str(n), scope) for n, scope in enumerate(scopes)], [])
     assert await journal.end_session(HOSTILE[2], HOSTILE[3], now=200.0) == 1
-    assert await journal.forget_turns(Scope("ada%")) == len(HOSTILE)
+    assert await erase(journal, Scope("ada%")) == len(HOSTILE)
     found = {each.id: each.scope for batch in await learn_all(journal) for each in batch.turns}
     assert found == {str(n): scope for n, scope in enumerate(scopes) if scope.user != "ada%"}
 
@@ -306,15 +308,15 @@ async def test_hostile_names_stay_apart(journal: Journal) -> None:
 
 async def test_forgetting_a_user_erases_their_turns_and_nobody_elses(journal: Journal) -> None:
     await journal.record([turn("a"), turn("b", Scope("ada", session="s2")), turn("c", Scope("eve"))], [answered("a")])
-    assert await journal.forget_turns(Scope("ada")) == 2
-    assert await journal.forget_turns(Scope("ada")) == 0
+    assert await erase(journal, Scope("ada")) == 2
+    assert await erase(journal, Scope("ada")) == 0
     assert await learnt(journal) == {"c": None}
 
 
 @pytest.mark.parametrize("narrow", [{"project": "p"}, {"agent": "a"}, {"session": "s"}, {"project": "p", "agent": "a"}])
 async def test_forgetting_can_be_narrowed(journal: Journal, narrow: dict[str, str]) -> None:
     await journal.record([turn("in", Scope("ada", **narrow)), turn("out", Scope("ada")), turn("eve", Scope("eve"))], [])
-    assert await journal.forget_turns(Scope("ada", **narrow)) == 1
+    assert await erase(journal, Scope("ada", **narrow)) == 1
     assert await learnt(journal) == {"out": None, "eve": None}
 
 
@@ -322,7 +324,7 @@ async def test_forgetting_takes_a_leased_batch_away(journal: Journal) -> None:
     await journal.record([turn("t")], [answered("t")])
     batch = await journal.claim(EAGER, now=1000.0)
     assert batch is not None
-    await journal.forget_turns(Scope("ada"))
+    await erase(journal, Scope("ada"))
     await journal.save_facts(batch.id, [])
     await journal.mark_applied(batch.id, 1)
     await journal.postpone(batch.id, until=0.0)
@@ -337,18 +339,11 @@ async def test_an_answer_that_comes_after_forgetting_is_turned_away(journal: Jou
     await journal.record([turn("t")], [])
     if leased:
         assert await journal.claim(EAGER, now=1000.0) is not None
-    await journal.forget_turns(Scope("ada"))
+    await erase(journal, Scope("ada"))
     await journal.record([turn("t")], [answered("t"), refused("t")])
     assert (await journal.counts())["lonely"] == 0
     assert await learnt(journal) == {}
     assert await journal.prune(done_before=5000.0) == 1
-
-
-async def test_forgetting_a_session_withdraws_its_end(journal: Journal) -> None:
-    await journal.end_session("ada", "s1", now=500.0)
-    await journal.forget_turns(ADA)
-    await journal.record([turn("t", opened_at=400.0)], [])
-    assert await journal.claim(BatchRules(answer_wait_s=1000.0), now=600.0) is None
 
 
 async def test_only_turns_done_before_then_are_pruned(journal: Journal) -> None:
@@ -374,7 +369,7 @@ async def test_a_half_that_stayed_alone_is_pruned(journal: Journal) -> None:
 
 
 async def test_pruning_goes_on_until_nothing_is_left(tmp_path: Path) -> None:
-    journal = SqlJournal(tmp_path / "journal.db", prune_rows_max=2)
+    journal = SqlJournal(tmp_path / "journal.db", limits=JournalLimits(prune_rows_max=2))
     await journal.open()
     await journal.record([], [refused(str(n)) for n in range(5)] + [answered(f"lonely{n}") for n in range(4)])
     assert await journal.prune(done_before=200.0) == 9

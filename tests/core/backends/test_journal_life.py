@@ -10,7 +10,7 @@ import pytest
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports.history import Uses
-from tests.support.journal_samples import EAGER, HOSTILE, answered, turn
+from tests.support.journal_samples import EAGER, HOSTILE, answered, erase, turn
 
 BOB = Scope("bob", session="s")
 
@@ -78,9 +78,9 @@ async def test_many_memories_are_forgotten_at_once(journal: SqlJournal) -> None:
 
 async def test_a_user_who_is_forgotten_leaves_no_uses_and_no_name(journal: SqlJournal) -> None:
     await journal.record_uses([("ada", "m", Uses(1, 1.0)), ("bob", "m", Uses(1, 1.0))])
-    await journal.forget_turns(Scope("ada", project="p"))
+    await erase(journal, Scope("ada", project="p"))
     assert await journal.uses("ada") == {"m": Uses(1, 1.0)}
-    await journal.forget_turns(Scope("ada"))
+    await erase(journal, Scope("ada"))
     assert await journal.uses("ada") == {}
     assert await journal.users_due(maintained_before=1.0, limit=10) == ["bob"]
 
@@ -220,7 +220,7 @@ async def test_an_erased_batch_may_write_nothing(journal: SqlJournal) -> None:
     assert batch is not None
     assert held is not None
     for user in ("ada", "bob"):
-        await journal.forget_turns(Scope(user))
+        await erase(journal, Scope(user))
     assert [await journal.allows(each, "m") for each in (batch.id, held)] == [False, False]
 
 

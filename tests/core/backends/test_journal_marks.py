@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source, Turn, TurnEnding
 from semmem.ports.history import Uses
-from semmem.ports.journal import TurnClosed
+from semmem.ports.recording import TurnClosed
 from tests.support.examples import examples
-from tests.support.journal_samples import ADA, EAGER, HOSTILE, answered, learnt, turn
+from tests.support.journal_samples import EAGER, HOSTILE, answered, learnt, turn
 
 USER = Scope("ada")
 
@@ -280,9 +280,3 @@ async def test_a_turn_is_turned_away_exactly_when_an_erasure_covers_it(
     covered = any(when >= at and p in (None, project) and s in (None, session) for when, p, s in marks)
     assert (await journal.counts())["open"] == (0 if covered else 1)
     await journal.close()
-
-
-async def test_forgetting_without_a_time_leaves_no_mark(journal: SqlJournal) -> None:
-    await journal.record([turn("t", ADA)], [])
-    assert await journal.forget_turns(USER) == 1
-    assert await journal.forgotten_at("ada") is None

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backends.sql.part import JournalLimits
 from semmem.memory import Scope, TurnEnding
-from semmem.ports.journal import SaidBefore, TurnClosed
-from tests.support.journal_samples import ADA, turn
+from semmem.ports.recording import SaidBefore, TurnClosed
+from tests.support.journal_samples import ADA, erase, turn
 
 
 @pytest.fixture
 async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    made = SqlJournal(tmp_path / "journal.db", prune_rows_max=3)
+    made = SqlJournal(tmp_path / "journal.db", limits=JournalLimits(prune_rows_max=3))
     await made.open()
     yield made
     await made.close()
@@ -44,7 +45,7 @@ async def test_a_declined_message_is_no_turn_and_no_half_of_one(journal: SqlJour
 
 async def test_what_is_erased_is_still_known_to_have_been_said(journal: SqlJournal) -> None:
     await journal.record([turn("t1", message_id="m_1")], [declined("m_2.1")])
-    await journal.forget_turns(Scope(ADA.user))
+    await erase(journal, Scope(ADA.user))
     assert {row.message_id for row in await journal.said_before(["m_1", "m_2"])} == {"m_1", "m_2"}
 
 

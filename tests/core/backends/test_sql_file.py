@@ -16,7 +16,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Fact, Memory, MemoryType, Scope
 from semmem.ports.errors import JournalError
 from semmem.ports.history import Uses
-from tests.support.journal_samples import EAGER, answered, learnt, turn
+from tests.support.journal_samples import EAGER, answered, erase, learnt, turn
 
 SECRET = "the-safe-combination-is-4711"
 
@@ -177,7 +177,7 @@ async def test_a_lock_held_too_long_is_a_journal_error(journal: SqlJournal, path
     await journal.record([turn("before")], [])
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    for call in (journal.record([turn("t")], []), journal.claim(EAGER, now=1.0), journal.forget_turns(Scope("ada"))):
+    for call in (journal.record([turn("t")], []), journal.claim(EAGER, now=1.0), erase(journal, Scope("ada"))):
         with pytest.raises(JournalError, match="database is locked"):
             await call
     other.execute("ROLLBACK")
@@ -222,7 +222,7 @@ async def test_a_full_disk_is_a_journal_error_and_passes(path: Path) -> None:
         await fill(journal, kept)
     assert 50 < len(kept) < 400
     assert (await journal.counts())["open"] == len(kept)
-    await journal.forget_turns(Scope("user0"))
+    await erase(journal, Scope("user0"))
     await journal.record([turn("again", text="x" * 1000)], [])
     assert (await learnt(journal))["again"] is None
     await journal.close()
@@ -286,7 +286,7 @@ async def test_forgetting_and_purging_leave_no_byte(journal: SqlJournal, path: P
     await journal.record([turn("open", ada, text=long)], [])
     await journal.purge()
     assert holding(path, SECRET) == ["journal.db"]
-    await journal.forget_turns(Scope(ada.user))
+    await erase(journal, Scope(ada.user))
     await journal.record([turn("open", ada, text=long)], [answered("open", long)])
     await journal.purge()
     assert holding(path, SECRET) == []
@@ -297,7 +297,7 @@ async def test_purging_while_somebody_reads_is_a_journal_error(journal: SqlJourn
     reader = sqlite3.connect(path, isolation_level=None)
     reader.execute("BEGIN")
     assert reader.execute("SELECT count(*) FROM turns").fetchone() == (1,)
-    await journal.forget_turns(Scope("ada"))
+    await erase(journal, Scope("ada"))
     with pytest.raises(JournalError, match="in use"):
         await journal.purge()
     reader.close()

@@ -9,8 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from semmem.config import Settings, effective, load
-from semmem.wiring import doors as assembly_api
-from semmem.wiring import parts as assembly
+from semmem.wiring import doors, request
 from tests.support.configuration import LONG_SECRET, MODEL, loaded, only, problems
 
 
@@ -207,13 +206,13 @@ def test_the_apis_door_is_configured_beside_its_address(tmp_path: Path) -> None:
         allowed_origins: ["https://studio.internal", "http://[::1]:3000"]
     """
     settings = loaded(tmp_path, text)
-    rules = assembly_api.door(settings)
+    rules = doors.door(settings)
     assert rules.allowed_hosts == ("127.0.0.1", "semmem", "*.svc.cluster.local", "10.0.0.5", "fd00::5")
     assert rules.allowed_origins == ("https://studio.internal", "http://[::1]:3000")
-    assert assembly.access(settings).trusted_headers == ("x-forwarded-user",)
+    assert doors.access(settings).trusted_headers == ("x-forwarded-user",)
 
 
 def test_headers_that_envoy_may_set_are_not_believed_by_the_api(tmp_path: Path) -> None:
     settings = loaded(tmp_path, "identity: {trusted_headers: [x-user-id]}")
-    assert assembly.access(settings).trusted_headers == ()
-    assert assembly.identity(settings).trusted_headers == ("x-user-id",)
+    assert doors.access(settings).trusted_headers == ()
+    assert request.identity(settings).trusted_headers == ("x-user-id",)

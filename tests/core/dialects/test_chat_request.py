@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from semmem.dialects import Malformed
 from semmem.dialects.chat import ChatCompletions, ChatRequest
-from semmem.dialects.own_members import LIMIT_MAX
+from semmem.dialects.request import LIMIT_MAX
 from semmem.memory import Controls, Injection, MemoryType, Message, Role
 
 GOLDEN = Path(__file__).parent / "golden" / "chat"

@@ -17,6 +17,7 @@ from semmem.dialects.json_splice import (
     decode_repaired,
     insert_element,
     insert_member,
+    read_element,
     read_elements,
     read_object,
     splice,
@@ -101,6 +102,23 @@ def test_a_member_is_added_at_the_end_also_when_others_go(
     edits = [*cut_members(source, gone), insert_member(source, "naïve\n", b"[2.50]", cutting=gone)]
     kept = [(name, value.encode()) for name, value in members if name not in gone]
     assert spelled(splice(source.body, edits)) == [*kept, ("naïve\n", b"[2.50]")]
+
+
+@given(st.lists(objects(), min_size=1, max_size=3), st.data())
+def test_an_object_in_an_array_is_edited_in_its_place_in_the_body(
+    drawn: list[tuple[str, list[tuple[str, str]]]], data: st.DataObject
+) -> None:
+    texts = [text.encode() for text, _ in drawn]
+    source = read_object(b'{"before":{}, "a":[%s] }' % b",".join(texts))
+    at = data.draw(st.integers(0, len(drawn) - 1))
+    element = read_element(source, source.members["a"], at)
+    assert [(name, member.value.decode()) for name, member in element.members.items()] == drawn[at][1]
+    for member in element.members.values():
+        assert source.body[member.value_start : member.end] == member.value
+    edited = read_object(splice(source.body, [insert_member(element, "naïve\n", b"[2.50]")]))
+    values = [edited.body[start:end] for start, end in read_elements(edited.members["a"])]
+    assert spelled(values[at]) == [*spelled(texts[at]), ("naïve\n", b"[2.50]")]
+    assert values[:at] + values[at + 1 :] == [text.strip() for text in texts[:at] + texts[at + 1 :]]
 
 
 @given(spaced(",", VALUES, "[]"), st.data())

@@ -17,12 +17,13 @@ from semmem.envoy.server import SERVICE, ExtProcServer
 from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts
 from semmem.envoy.wire import header_values, metadata, plain, read_ticket
 from semmem.exchange import RequestResult
-from semmem.ports.journal import TurnClosed
+from semmem.ports.recording import TurnClosed
 from semmem.request.outcome import Outcome
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.telemetry.metrics import Metrics
 from semmem.turns.observation import Ticket
 from tests.core.test_exchange import BUDGET, FOLLOW_UP, QUESTION, World, as_body, thinking
+from tests.support.counted import counting
 
 
 class Door:
@@ -88,7 +89,11 @@ async def door(
     world = world or World()
     metrics = Metrics()
     processor = ExternalProcessor(
-        world.exchange, metrics, DoorLimits(**limits), single_filter=single_filter, message_timeouts=message_timeouts
+        world.exchange,
+        DoorLimits(**limits),
+        announce=counting(metrics),
+        single_filter=single_filter,
+        message_timeouts=message_timeouts,
     )
     server = ExtProcServer(processor, address="127.0.0.1:0", message_bytes_max=2**24)
     address = await server.start()
@@ -285,7 +290,9 @@ class ResetStream:
 
 async def test_a_stream_that_is_reset_while_it_is_answered_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
     metrics = Metrics()
-    await ExternalProcessor(World().exchange, metrics, DoorLimits()).process(None, ResetStream(headers()))
+    await ExternalProcessor(World().exchange, DoorLimits(), announce=counting(metrics)).process(
+        None, ResetStream(headers())
+    )
     assert not metrics.registry.get_sample_value("semmem_extproc_errors_total", {"role": "mutate"})
     assert metrics.registry.get_sample_value("semmem_extproc_streams", {"role": "mutate"}) == 0
     assert "failed" not in caplog.text
@@ -406,7 +413,7 @@ async def test_health_follows_serving_for_both_names() -> None:
 
 
 async def test_an_address_in_use_is_an_error_that_names_it() -> None:
-    processor = ExternalProcessor(World().exchange, Metrics(), DoorLimits())
+    processor = ExternalProcessor(World().exchange, DoorLimits())
     one = ExtProcServer(processor, address="127.0.0.1:0", message_bytes_max=1024)
     taken = await one.start()
     other = ExtProcServer(processor, address=taken, message_bytes_max=1024)

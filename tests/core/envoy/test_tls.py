@@ -17,7 +17,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from semmem.envoy.server import ExtProcServer
 from semmem.envoy.service import DoorLimits, ExternalProcessor
 from semmem.envoy.tls import TlsFiles, server_credentials
-from semmem.telemetry.metrics import Metrics
 from tests.core.test_exchange import World
 
 
@@ -52,7 +51,7 @@ async def shown_by(address: str) -> str:
 
 @asynccontextmanager
 async def serving(files: TlsFiles) -> AsyncIterator[str]:
-    processor = ExternalProcessor(World().exchange, Metrics(), DoorLimits())
+    processor = ExternalProcessor(World().exchange, DoorLimits())
     server = ExtProcServer(
         processor, address="127.0.0.1:0", message_bytes_max=2**20, credentials=server_credentials(files)
     )

@@ -15,8 +15,8 @@ from semmem.extraction.dedup import Action, Dedup, Placed, Removal
 from semmem.memory import Fact, Hit, Memory, MemoryStatus, MemoryType, Scope, Turn, Vector
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.history import Dropped
-from tests.core.extraction.fakes import InMemoryJournal
 from tests.support.fakes import HashEmbedder
+from tests.support.traced_journal import TracedJournal
 
 ALICE = Scope("alice", session="s-1")
 EMBEDDER = HashEmbedder()
@@ -35,13 +35,8 @@ async def store() -> AsyncIterator[InProcessStore]:
 
 
 @pytest.fixture
-def history() -> InMemoryJournal:
-    return InMemoryJournal()
-
-
-@pytest.fixture
-def dedup(store: InProcessStore, history: InMemoryJournal) -> Dedup:
-    return Dedup(store, history)
+def dedup(store: InProcessStore, journal: TracedJournal) -> Dedup:
+    return Dedup(store, journal)
 
 
 async def candidate(
@@ -93,7 +88,7 @@ async def test_the_same_words_again_are_no_new_version(dedup: Dedup, store: InPr
 
 
 async def test_a_new_value_of_the_same_statement_is_a_version_and_the_old_one_history(
-    dedup: Dedup, store: InProcessStore, history: InMemoryJournal
+    dedup: Dedup, store: InProcessStore, journal: TracedJournal
 ) -> None:
     first = await candidate(BUDGET, importance=0.9)
     await dedup.put(first)
@@ -105,7 +100,7 @@ async def test_a_new_value_of_the_same_statement_is_a_version_and_the_old_one_hi
     assert (memory.importance, memory.source.turn) == (0.9, "t-1")
     (hit,) = await store.search(Scope("alice"), later.vector, limit=5, now=NOW + 10)
     assert hit.cosine == pytest.approx(1.0)
-    (old,) = await history.versions(Scope("alice"), first.id)
+    (old,) = await journal.versions(Scope("alice"), first.id)
     assert (old.version, old.content) == (1, BUDGET)
 
 
@@ -118,7 +113,7 @@ async def test_a_negation_of_the_same_words_wins_as_the_newest(dedup: Dedup, sto
 
 
 async def test_the_old_version_is_in_history_before_the_store_is_touched(
-    store: InProcessStore, history: InMemoryJournal
+    store: InProcessStore, journal: TracedJournal
 ) -> None:
     class Failing(InProcessStore):
         async def put(self, scope: Scope, memory: Memory) -> None:
@@ -128,19 +123,17 @@ async def test_the_old_version_is_in_history_before_the_store_is_touched(
 
     failing = Failing()
     await failing.open()
-    dedup = Dedup(failing, history)
+    dedup = Dedup(failing, journal)
     first = await candidate(BUDGET)
     await dedup.put(first)
     with pytest.raises(StoreUnavailable):
         await dedup.put(await candidate(NEW_BUDGET, index=1))
-    assert [old.content for old in await history.versions(Scope("alice"), first.id)] == [BUDGET]
+    assert [old.content for old in await journal.versions(Scope("alice"), first.id)] == [BUDGET]
     assert await contents(failing) == [BUDGET]
 
 
-async def test_the_threshold_decides_between_update_and_creation(
-    store: InProcessStore, history: InMemoryJournal
-) -> None:
-    strict = Dedup(store, history, update_threshold=0.99)
+async def test_the_threshold_decides_between_update_and_creation(store: InProcessStore, journal: TracedJournal) -> None:
+    strict = Dedup(store, journal, update_threshold=0.99)
     await strict.put(await candidate(BUDGET))
     assert await strict.put(await candidate(NEW_BUDGET, index=1)) is Action.CREATED
     assert await contents(store) == [BUDGET, NEW_BUDGET]
@@ -193,7 +186,7 @@ REPLACES = {(BOSTON, SEATTLE): Verdict.CONTRADICTION}
 
 
 async def test_a_contradicted_memory_is_kept_but_no_longer_found(
-    dedup: Dedup, store: InProcessStore, history: InMemoryJournal
+    dedup: Dedup, store: InProcessStore, journal: TracedJournal
 ) -> None:
     old, new = await candidate(BOSTON), await candidate(SEATTLE, index=1, now=NOW + 10)
     await dedup.put(old)
@@ -205,13 +198,13 @@ async def test_a_contradicted_memory_is_kept_but_no_longer_found(
     assert (retired.status, retired.version, retired.content) == (MemoryStatus.SUPERSEDED, 2, BOSTON)
     why = {"superseded_by": new.id, "superseded_why": "contradicted"}
     assert (retired.updated_at, retired.metadata) == (NOW + 10, why)
-    assert [memory.version for memory in await history.versions(Scope("alice"), old.id)] == [1]
+    assert [memory.version for memory in await journal.versions(Scope("alice"), old.id)] == [1]
 
 
 async def test_doubtful_is_what_lies_between_the_thresholds_nearest_first(
-    store: InProcessStore, history: InMemoryJournal
+    store: InProcessStore, journal: TracedJournal
 ) -> None:
-    dedup = Dedup(store, history, doubts_per_fact_max=2)
+    dedup = Dedup(store, journal, doubts_per_fact_max=2)
     for index, content in enumerate(["User cooks on Sundays", "User lives in a big tower", BOSTON, "User lives"]):
         await dedup.put(await candidate(content, index=index))
     doubts = await dedup.doubts([await candidate(SEATTLE, index=9)])
@@ -260,51 +253,53 @@ async def test_what_is_known_word_for_word_raises_no_doubt(dedup: Dedup) -> None
     ],
 )
 async def test_an_opinion_outweighs_the_rules(
-    store: InProcessStore, history: InMemoryJournal, opinion: Verdict, action: Action
+    store: InProcessStore, journal: TracedJournal, opinion: Verdict, action: Action
 ) -> None:
     def guessing(old: str, new: str, cosine: float) -> Verdict:
         return Verdict.DIFFERENT if opinion is Verdict.CONTRADICTION else Verdict.CONTRADICTION
 
-    dedup = Dedup(store, history, judge=guessing)
+    dedup = Dedup(store, journal, judge=guessing)
     await dedup.put(await candidate(BUDGET))
     assert await dedup.put(await candidate(NEW_BUDGET, index=1), {(BUDGET, NEW_BUDGET): opinion}) is action
 
 
-async def test_nobody_is_believed_who_would_lose_something(store: InProcessStore, history: InMemoryJournal) -> None:
+async def test_nobody_is_believed_who_would_lose_something(store: InProcessStore, journal: TracedJournal) -> None:
     texts = ["User leads 4 engineers and a designer called Mei", "User leads 3 engineers"]
     wrong = {(texts[0], texts[1]): Verdict.CONTRADICTION}
-    dedup = Dedup(store, history, judge=lambda _old, _new, _cosine: Verdict.SAME)
+    dedup = Dedup(store, journal, judge=lambda _old, _new, _cosine: Verdict.SAME)
     for index, text in enumerate(texts):
         assert await dedup.put(await candidate(text, index=index), wrong) is Action.CREATED
     assert await contents(store) == sorted(texts)
 
 
-async def test_vectors_alone_do_not_make_a_text_lose_its_words(dedup: Dedup, store: InProcessStore) -> None:
+async def test_vectors_alone_do_not_make_a_text_lose_its_words(
+    dedup: Dedup, store: InProcessStore, journal: TracedJournal
+) -> None:
     team = BUDGET.replace("10000 dollars", "10000 dollars and the designer of it is Mei")
     await dedup.put(await candidate(team))
     later = await candidate(NEW_BUDGET, index=1)
     assert float((await candidate(team)).vector @ later.vector) > 0.8
-    lax = Dedup(store, InMemoryJournal(), update_threshold=0.8)
+    lax = Dedup(store, journal, update_threshold=0.8)
     assert await lax.put(later) is Action.CREATED
     assert await contents(store) == sorted([team, NEW_BUDGET])
 
 
-async def test_what_went_is_told_with_its_reason(store: InProcessStore, history: InMemoryJournal) -> None:
-    judging = Dedup(store, history, judge=judge)
+async def test_what_went_is_told_with_its_reason(store: InProcessStore, journal: TracedJournal) -> None:
+    judging = Dedup(store, journal, judge=judge)
     boston, again, seattle = [
         await candidate(text, index=index) for index, text in enumerate([BOSTON, f"The {BOSTON}.", SEATTLE])
     ]
     assert await judging.place(boston) == Placed(Action.CREATED)
     repeated = Placed(Action.UNCHANGED, (Removal("repeated", again.id, boston.id),))
     assert await judging.place(again) == repeated
-    assert await history.dropped(Scope("alice"), boston.id) == [Dropped("repeated", 1, NOW)]
+    assert await journal.dropped(Scope("alice"), boston.id) == [Dropped("repeated", 1, NOW)]
     moved = Placed(Action.SUPERSEDED, (Removal("contradicted", boston.id, seattle.id),))
     assert await judging.place(seattle) == moved
     first, later = await candidate(BUDGET, index=3), await candidate(NEW_BUDGET, index=4)
     assert await judging.place(first) == Placed(Action.CREATED)
     assert await judging.place(later) == Placed(Action.UPDATED, (Removal("updated", first.id, first.id),))
-    await history.forget_versions(Scope("alice"), boston.id)
-    assert await history.dropped(Scope("alice"), boston.id) == []
+    await journal.forget_versions(Scope("alice"), boston.id)
+    assert await journal.dropped(Scope("alice"), boston.id) == []
 
 
 async def test_the_same_words_are_no_second_memory_of_another_type(dedup: Dedup, store: InProcessStore) -> None:
@@ -331,7 +326,7 @@ async def test_an_event_is_retired_by_an_opinion_only(judging: Dedup, store: InP
 
 
 async def test_what_has_a_key_gets_versions_and_is_compared_with_nothing(
-    dedup: Dedup, store: InProcessStore, history: InMemoryJournal
+    dedup: Dedup, store: InProcessStore, journal: TracedJournal
 ) -> None:
     def keyed(new: Candidate) -> Candidate:
         return replace(new, id=keyed_id("alice", "session:/s-1"), fact=replace(new.fact, key="session:/s-1"))
@@ -344,7 +339,7 @@ async def test_what_has_a_key_gets_versions_and_is_compared_with_nothing(
     memory = await store.get(Scope("alice"), first.id)
     assert memory is not None
     assert (memory.version, memory.content, memory.key) == (2, "User rows", "session:/s-1")
-    assert [old.content for old in await history.versions(Scope("alice"), first.id)] == [BUDGET]
+    assert [old.content for old in await journal.versions(Scope("alice"), first.id)] == [BUDGET]
     assert keyed_id("bob", "session:/s-1") != first.id
 
 
@@ -363,8 +358,8 @@ async def test_what_has_a_key_comes_back_when_it_says_something_new(dedup: Dedup
 
 
 @pytest.fixture
-def judging(store: InProcessStore, history: InMemoryJournal) -> Dedup:
-    return Dedup(store, history, judge=judge)
+def judging(store: InProcessStore, journal: TracedJournal) -> Dedup:
+    return Dedup(store, journal, judge=judge)
 
 
 async def found(store: InProcessStore, question: str) -> list[str]:
@@ -372,17 +367,15 @@ async def found(store: InProcessStore, question: str) -> list[str]:
     return sorted(hit.memory.content for hit in hits)
 
 
-async def test_the_same_statement_adds_nothing(judging: Dedup, store: InProcessStore, history: InMemoryJournal) -> None:
+async def test_the_same_statement_adds_nothing(judging: Dedup, store: InProcessStore, journal: TracedJournal) -> None:
     first = await candidate("User is allergic to peanuts")
     await judging.put(first)
     assert await judging.put(await candidate("The user is allergic to the peanuts", index=1)) is Action.UNCHANGED
     assert await contents(store) == ["User is allergic to peanuts"]
-    assert await history.versions(Scope("alice"), first.id) == []
+    assert await journal.versions(Scope("alice"), first.id) == []
 
 
-async def test_three_updates_give_three_versions(
-    judging: Dedup, store: InProcessStore, history: InMemoryJournal
-) -> None:
+async def test_three_updates_give_three_versions(judging: Dedup, store: InProcessStore, journal: TracedJournal) -> None:
     first = await candidate(BUDGET)
     budgets = [BUDGET.replace("10000", amount) for amount in ("10000", "15000", "12000", "9000")]
     actions = [
@@ -391,7 +384,7 @@ async def test_three_updates_give_three_versions(
     assert actions == [Action.CREATED, Action.UPDATED, Action.UPDATED, Action.UPDATED]
     (memory,) = await store.list(Scope("alice"))
     assert (memory.id, memory.version, memory.content) == (first.id, 4, budgets[3])
-    earlier = await history.versions(Scope("alice"), first.id)
+    earlier = await journal.versions(Scope("alice"), first.id)
     assert [(old.version, old.content, old.updated_at) for old in earlier] == [
         (1, budgets[0], NOW),
         (2, budgets[1], NOW + 1),
@@ -429,7 +422,7 @@ async def test_everything_that_became_untrue_is_retired(judging: Dedup, store: I
     assert await found(store, "kayak") == ["User owns a kayak with a rudder", "User owns a tent", sold]
 
 
-async def test_an_update_that_broke_off_is_completed_by_the_next_try(history: InMemoryJournal) -> None:
+async def test_an_update_that_broke_off_is_completed_by_the_next_try(journal: TracedJournal) -> None:
     class Failing(InProcessStore):
         fails = False
 
@@ -440,7 +433,7 @@ async def test_an_update_that_broke_off_is_completed_by_the_next_try(history: In
 
     failing = Failing()
     await failing.open()
-    dedup = Dedup(failing, history, judge=judge)
+    dedup = Dedup(failing, journal, judge=judge)
     short = "User's budget is 10000 dollars"
     await failing.put(Scope("alice"), created(await candidate(short)))
     new = await candidate("User's budget is 15000 dollars", index=2)
@@ -453,15 +446,15 @@ async def test_an_update_that_broke_off_is_completed_by_the_next_try(history: In
 
 
 async def test_the_judge_is_asked_only_about_what_is_at_all_alike(
-    store: InProcessStore, history: InMemoryJournal
+    store: InProcessStore, journal: TracedJournal
 ) -> None:
-    strict = Dedup(store, history, judge=judge, judge_cosine_min=0.99)
+    strict = Dedup(store, journal, judge=judge, judge_cosine_min=0.99)
     await strict.put(await candidate(BOSTON))
     assert await strict.put(await candidate(SEATTLE, index=1)) is Action.CREATED
     assert await found(store, "where") == [BOSTON, SEATTLE]
 
 
-async def test_a_superseded_memory_keeps_a_vector_that_the_search_left_out(history: InMemoryJournal) -> None:
+async def test_a_superseded_memory_keeps_a_vector_that_the_search_left_out(journal: TracedJournal) -> None:
     class Lean(InProcessStore):
         async def search(
             self,
@@ -478,7 +471,7 @@ async def test_a_superseded_memory_keeps_a_vector_that_the_search_left_out(histo
 
     lean = Lean()
     await lean.open()
-    dedup = Dedup(lean, history, judge=judge)
+    dedup = Dedup(lean, journal, judge=judge)
     old = await candidate("User lives in Boston")
     await dedup.put(old)
     assert await dedup.put(await candidate("User lives in Seattle", index=1)) is Action.SUPERSEDED
@@ -491,7 +484,7 @@ async def test_a_superseded_memory_keeps_a_vector_that_the_search_left_out(histo
 
 @pytest.mark.parametrize("thresholds", [(0.0, 0.6), (1.1, 0.5), (0.9, 0.0), (0.9, 2.0)])
 def test_nonsense_thresholds_are_refused(
-    store: InProcessStore, history: InMemoryJournal, thresholds: tuple[float, float]
+    store: InProcessStore, journal: TracedJournal, thresholds: tuple[float, float]
 ) -> None:
     with pytest.raises(ValueError, match="thresholds"):
-        Dedup(store, history, update_threshold=thresholds[0], grey_threshold=thresholds[1])
+        Dedup(store, journal, update_threshold=thresholds[0], grey_threshold=thresholds[1])

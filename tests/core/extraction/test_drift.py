@@ -13,8 +13,8 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.extraction.drift import DriftWatch, first_drift
 from semmem.memory import Scope, Turn, TurnEnding, Vector
 from semmem.ports.errors import EmbedderError
-from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import BatchRules
+from semmem.ports.recording import TurnClosed
 from tests.support.fakes import HashEmbedder
 
 ADA = Scope("ada", session="s1")

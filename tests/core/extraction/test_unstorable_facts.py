@@ -14,6 +14,7 @@ from semmem.ports.errors import StoreRefused
 from semmem.ports.learning import Batch, BatchRules
 from tests.core.extraction.fakes import GivenFacts
 from tests.core.extraction.test_pipeline import BEES, BUDGET, ROWS, World, by_turn
+from tests.support.traced_journal import Journals
 
 LONG = "User likes " + "漢字" * 2000
 
@@ -22,24 +23,24 @@ def any_length(fact: object, said: object) -> object:
     return screen(fact, said, chars_max=8000, grounded_share_min=0.0)  # type: ignore[arg-type]
 
 
-async def test_a_fact_that_is_too_long_for_the_store_is_counted_and_the_others_are_kept() -> None:
-    world = await World().open()
+async def test_a_fact_that_is_too_long_for_the_store_is_counted_and_the_others_are_kept(journals: Journals) -> None:
+    world = await World(journals).open()
     result = await world.learn(by_turn(t_1=[BUDGET, LONG], t_2=[BEES]), screening=any_length)
     assert (result.status, result.rejected) == ("stored", {"unstorable": 1})
     assert await world.contents() == sorted([BUDGET, BEES])
-    assert world.journal.statuses == [("batch-1", "stored")]
+    assert world.journal.statuses == ["stored"]
 
 
-async def test_a_batch_of_a_session_whose_name_is_too_long_ends_at_once() -> None:
-    world = await World(scope=Scope("alice", session="conv_" + "x" * 2000)).open()
+async def test_a_batch_of_a_session_whose_name_is_too_long_ends_at_once(journals: Journals) -> None:
+    world = await World(journals, scope=Scope("alice", session="conv_" + "x" * 2000)).open()
     result = await world.learn(by_turn(t_1=[BUDGET], t_2=[BEES, ROWS]))
     assert (result.status, result.rejected) == ("rejected", {"unstorable": 3})
-    assert world.journal.statuses == [("batch-1", "rejected")]
+    assert world.journal.statuses == ["rejected"]
     assert await world.contents() == []
 
 
-async def test_nothing_is_superseded_by_what_cannot_be_kept() -> None:
-    world = await World().open()
+async def test_nothing_is_superseded_by_what_cannot_be_kept(journals: Journals) -> None:
+    world = await World(journals).open()
     await world.learn(by_turn(t_1=[BUDGET]))
     [old] = await world.store.list(Scope("alice"))
     world.scope = Scope("alice", session="s" * 2000)
@@ -50,14 +51,14 @@ async def test_nothing_is_superseded_by_what_cannot_be_kept() -> None:
     assert await world.journal.versions(Scope("alice"), old.id) == []
 
 
-async def test_a_store_with_limits_of_its_own_may_refuse_as_well() -> None:
+async def test_a_store_with_limits_of_its_own_may_refuse_as_well(journals: Journals) -> None:
     class Strict(InProcessStore):
         async def put(self, scope: Scope, memory: Memory) -> None:
             if "bees" in memory.content:
                 raise StoreRefused("content", "is not what I keep")
             await super().put(scope, memory)
 
-    world = World()
+    world = World(journals)
     world.store = Strict()
     await world.open()
     result = await world.learn(by_turn(t_1=[BUDGET], t_2=[BEES, ROWS]))
@@ -65,10 +66,10 @@ async def test_a_store_with_limits_of_its_own_may_refuse_as_well() -> None:
     assert await world.contents() == sorted([BUDGET, ROWS])
 
 
-async def test_the_users_other_sessions_are_learnt_from_at_once(tmp_path: Path) -> None:
+async def test_the_users_other_sessions_are_learnt_from_at_once(tmp_path: Path, journals: Journals) -> None:
     journal = SqlJournal(tmp_path / "journal.db")
     await journal.open()
-    world = await World().open()
+    world = await World(journals).open()
     rules = BatchRules(size=1, idle_s=10.0, answer_wait_s=0.0, lease_s=60.0)
     for number, session in enumerate(("x" * 2000, "short")):
         turn = Turn(f"t-{number}", Scope("alice", session=session), 1, "I keep bees", opened_at=1000.0 + number)

@@ -25,10 +25,9 @@ from semmem.management.api import create_api
 from semmem.management.memories import Memories
 from semmem.memory import Memory, Scope, Turn, TurnEnding
 from semmem.ports.errors import StoreUnavailable
-from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import BatchRules, Extractor
+from semmem.ports.recording import TurnClosed
 from semmem.retrieval.recall import Recall, RecallRules
-from semmem.telemetry.metrics import Metrics
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder
 
@@ -70,7 +69,7 @@ class ErasedWorld:
         self.erasing = Erasing(store, journal, clock=time.time)
         self.store = self.erasing.store
         self.writer = self.erasing.writer
-        dedup = Dedup(self.store, journal, judge=judge, work=journal)
+        dedup = Dedup(self.store, journal, judge=judge)
         self.learning = Learning(journal, HashEmbedder(), dedup, extractor or RulesExtractor(), backoff_s=0.01)
         self.learner = Learner(journal, self.learning.learn, rules=RULES, poll_interval_s=0.01)
         recall = Recall(self.store, HashEmbedder(), RecallRules(threshold=0.0))
@@ -85,7 +84,7 @@ class ErasedWorld:
             holds=self.erasing.holds,
             after=self.erasing.after,
         )
-        app = create_api(self.memories, AccessRules(admin_token="secret-token"), Metrics())
+        app = create_api(self.memories, AccessRules(admin_token="secret-token"))
         self.http = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://semmem")
         self._said = 0
 

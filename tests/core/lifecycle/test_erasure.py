@@ -15,10 +15,12 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.extraction.rules import RulesExtractor
 from semmem.memory import Fact, Memory, Scope, Turn
 from semmem.ports.errors import JournalError
+from semmem.ports.events import ErasureEnded
 from semmem.ports.history import Uses
 from semmem.ports.learning import Batch
 from tests.core.lifecycle.erased_world import ADMIN, ALICE, ErasedWorld, Store, erased_world
 from tests.support.fakes import HashEmbedder
+from tests.support.journal_samples import erase
 
 TEXT = "I live in Lisbon and I work as a nurse in house number {}"
 ROUNDS = 40
@@ -144,7 +146,10 @@ async def test_with_a_locked_journal_the_answer_is_503_and_the_rest_is_done_late
     await finished(world)
     await world.quiet()
     assert await world.contents() == {"User likes tea"}
-    assert [result for result, _ in world.erasing.ended] == ["pending", "finished"]
+    assert [event.result for event in world.erasing.announced if isinstance(event, ErasureEnded)] == [
+        "pending",
+        "finished",
+    ]
     assert {memory.content for memory in await world.raw.list(Scope("alice"))} == {"User likes tea"}
 
 
@@ -181,7 +186,7 @@ async def test_with_a_full_journal_nothing_appears_when_there_is_space_again(tmp
         answer = await world.delete()
         assert (answer.status_code, answer.json()["receipt"]["halves"]) == (503, 2 * ROUNDS)
         assert (len(world.writer), await world.contents()) == (0, set())
-        await world.journal.forget_turns(Scope("mallory"))
+        await erase(world.journal, Scope("mallory"), at=1e12)
         await finished(world)
         await world.quiet()
         assert len(world.raw) == 0

@@ -74,7 +74,7 @@ async def test_what_was_dropped_is_not_noted_at_a_memory_that_is_gone(tmp_path: 
         memory = await stored(world)
         batch = await batch_of(world)
         history = Interrupted(world.journal, "note_dropped", lambda: world.delete(what.format(id=memory.id)))
-        dedup = Dedup(world.store, history, judge=judge, work=world.journal)
+        dedup = Dedup(world.store, history, judge=judge)
         await dedup.place(await candidate(batch, TEA))
         assert history.interrupted
         assert world.rows()["dropped"] == []
@@ -87,7 +87,7 @@ async def test_a_version_of_a_memory_that_is_gone_is_not_kept(tmp_path: Path, wh
         memory = await stored(world)
         batch = await batch_of(world)
         history = Interrupted(world.journal, "keep_version", lambda: world.delete(what.format(id=memory.id)))
-        writes = Writes(world.store, history, world.journal, batch.id)
+        writes = Writes(world.store, history, batch.id)
         assert not await writes.replace(memory, replace(memory, version=2, content="User likes milk"))
         assert history.interrupted
         assert world.rows()["versions"] == []
@@ -103,7 +103,7 @@ async def test_a_summary_does_not_outlive_a_memory_that_goes_while_it_is_written
         journal = Interrupted(world.journal, "settle", lambda: world.delete(f"/{memory.id}"))
         key = session_key(batch.scope)
         summary = Fact(MemoryType.EPISODIC, "User said that tea is best.", "t", key=key)
-        dedup = Dedup(world.store, world.journal, judge=judge, work=journal)
+        dedup = Dedup(world.store, journal, judge=judge)
         learning = Learning(world.journal, HashEmbedder(), dedup, GivenFacts("given", lambda _batch: []))
         result = await learning.learn(replace(batch, facts=(summary,)))
         assert journal.interrupted

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,26 +10,29 @@ from semmem.backends.in_process import InProcessStore
 from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.value import Decay
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
+from semmem.ports.events import Event, MemoriesRemoved
 from semmem.ports.history import Uses
-from tests.core.extraction.fakes import InMemoryJournal
+from tests.support.traced_journal import TracedJournal
 
 BASE = Memory(id="m", version=1, type=MemoryType.SEMANTIC, content="User likes tea", user="ada", updated_at=100.0)
 
 
-async def left(*memories: Memory, memories_max: int, user: str = "ada") -> tuple[int, set[str]]:
+async def left(journal: TracedJournal, *memories: Memory, memories_max: int, user: str = "ada") -> tuple[int, set[str]]:
     store = InProcessStore()
     await store.open()
     for memory in memories:
         await store.put(Scope(memory.user), memory)
-    gone = await Quota(store, InMemoryJournal(), memories_max=memories_max).make_room(user)
+    gone = await Quota(store, journal, memories_max=memories_max).make_room(user)
     return gone, {memory.id for memory in await store.list(Scope("ada"))}
 
 
-async def test_below_the_limit_nothing_goes() -> None:
-    assert await left(BASE, replace(BASE, id="n"), memories_max=2) == (0, {"m", "n"})
+async def test_below_the_limit_nothing_goes(journal: TracedJournal) -> None:
+    assert await left(journal, BASE, replace(BASE, id="n"), memories_max=2) == (0, {"m", "n"})
 
 
-async def test_what_is_not_retrieved_goes_first_then_what_matters_least_then_what_is_oldest() -> None:
+async def test_what_is_not_retrieved_goes_first_then_what_matters_least_then_what_is_oldest(
+    journal: TracedJournal,
+) -> None:
     memories = [
         replace(BASE, id="retired", status=MemoryStatus.SUPERSEDED, importance=1.0, updated_at=900.0),
         replace(BASE, id="trifle", importance=0.1, updated_at=900.0),
@@ -40,44 +42,36 @@ async def test_what_is_not_retrieved_goes_first_then_what_matters_least_then_wha
     ]
     order = ["retired", "trifle", "old", "new"]
     for number, first in enumerate(order, start=1):
-        gone, ids = await left(*memories, memories_max=len(memories) - number)
+        gone, ids = await left(journal, *memories, memories_max=len(memories) - number)
         assert gone == number
         assert ids == {memory.id for memory in memories} - set(order[:number]), first
 
 
-class Statistics:
-    async def record_uses(self, uses: Sequence[tuple[str, str, Uses]]) -> None:
-        raise AssertionError
-
-    async def uses(self, user: str) -> dict[str, Uses]:
-        return {"used": Uses(3, 900.0)} if user == "ada" else {}
-
-
-async def test_what_was_used_outlasts_what_was_not_and_what_went_is_counted() -> None:
+async def test_what_was_used_outlasts_what_was_not_and_what_went_is_counted(journal: TracedJournal) -> None:
     store = InProcessStore()
     await store.open()
     for memory_id in ("used", "b", "c"):
         await store.put(Scope("ada"), replace(BASE, id=memory_id, updated_at=50.0 if memory_id == "used" else 100.0))
-    removed: list[tuple[str, int]] = []
+    announced: list[Event] = []
+    await journal.record_uses([("ada", "used", Uses(3, 900.0))])
     quota = Quota(
         store,
-        InMemoryJournal(),
-        statistics=Statistics(),
+        journal,
         memories_max=1,
         decay=Decay(half_life_s=100.0),
         clock=lambda: 1000.0,
-        on_removed=lambda reason, number: removed.append((reason, number)),
+        announce=announced.append,
     )
     assert await quota.make_room("ada") == 2
     assert [memory.id for memory in await store.list(Scope("ada"))] == ["used"]
-    assert removed == [("quota", 2)]
+    assert announced == [MemoriesRemoved("quota", 2)]
 
 
-async def test_another_users_memories_do_not_count() -> None:
-    assert await left(BASE, replace(BASE, id="n", user="bob"), memories_max=1) == (0, {"m"})
-    assert await left(BASE, replace(BASE, id="n"), memories_max=1, user="bob") == (0, {"m", "n"})
+async def test_another_users_memories_do_not_count(journal: TracedJournal) -> None:
+    assert await left(journal, BASE, replace(BASE, id="n", user="bob"), memories_max=1) == (0, {"m"})
+    assert await left(journal, BASE, replace(BASE, id="n"), memories_max=1, user="bob") == (0, {"m", "n"})
 
 
-def test_no_room_at_all_is_refused() -> None:
+async def test_no_room_at_all_is_refused(journal: TracedJournal) -> None:
     with pytest.raises(ValueError, match="memories_max"):
-        Quota(InProcessStore(), InMemoryJournal(), memories_max=0)
+        Quota(InProcessStore(), journal, memories_max=0)

@@ -15,7 +15,7 @@ from semmem.extraction.dedup import Action, Dedup
 from semmem.lifecycle.writes import Writes
 from semmem.memory import Fact, Memory, MemoryType, Scope, Turn
 from tests.core.upkeep.life_world import EMBEDDER, NOW, LifeWorld
-from tests.support.journal_samples import EAGER, answered, turn
+from tests.support.journal_samples import EAGER, answered, erase, turn
 
 ADA = Scope("ada")
 OLD = "User's budget for the big summer family vacation in Hawaii next year is 10000 dollars"
@@ -56,7 +56,7 @@ async def forget(world: LifeWorld, memory_id: str) -> None:
 
 
 async def forget_everything(world: LifeWorld) -> None:
-    await world.journal.forget_turns(ADA)
+    await erase(world.journal, ADA, at=NOW)
     await world.store.forget_scope(ADA)
 
 
@@ -77,7 +77,7 @@ async def test_an_update_of_a_memory_that_is_forgotten_meanwhile_brings_nothing_
     await world.add("m", OLD)
     batch = await claimed(world)
     world.store.meanwhile = lambda: forget(world, "m")
-    dedup = Dedup(world.store, world.journal, work=world.journal)
+    dedup = Dedup(world.store, world.journal)
     assert await dedup.put(await candidate(NEW, batch)) is Action.CREATED
     assert {memory.id: memory.content for memory in (await world.every()).values()} == {"mem_new": NEW}
     assert await world.journal.recorded_ids("ada") == set()
@@ -86,7 +86,7 @@ async def test_an_update_of_a_memory_that_is_forgotten_meanwhile_brings_nothing_
 async def test_a_fact_of_a_user_who_is_forgotten_meanwhile_is_not_stored(world: LifeWorld) -> None:
     batch = await claimed(world)
     world.store.meanwhile = lambda: forget_everything(world)
-    dedup = Dedup(world.store, world.journal, work=world.journal)
+    dedup = Dedup(world.store, world.journal)
     assert await dedup.put(await candidate(NEW, batch)) is Action.FORGOTTEN
     assert await dedup.quarantine(await candidate(NEW, batch), "instruction") is Action.FORGOTTEN
     assert await world.every() == {}
@@ -96,7 +96,7 @@ async def test_a_release_of_a_memory_that_is_forgotten_meanwhile_brings_nothing_
     held = await world.add("m", OLD)
     hold_id = await world.hold()
     world.store.meanwhile = lambda: forget(world, "m")
-    dedup = Dedup(world.store, world.journal, work=world.journal)
+    dedup = Dedup(world.store, world.journal)
     await world.store.forget(ADA, "m")
     action, _ = await dedup.release(held, batch=hold_id, now=NOW)
     assert action is Action.FORGOTTEN
@@ -107,7 +107,7 @@ async def test_what_was_forgotten_before_is_not_even_written(world: LifeWorld) -
     memory = await world.add("m", OLD)
     batch = await claimed(world)
     await forget(world, "m")
-    writes = Writes(world.store, world.journal, world.journal, batch)
+    writes = Writes(world.store, world.journal, batch)
     world.store.meanwhile = lambda: pytest.fail("written")
     assert not await writes.put(replace(memory, version=2))
     assert not await writes.replace(memory, replace(memory, version=2))
@@ -116,7 +116,7 @@ async def test_what_was_forgotten_before_is_not_even_written(world: LifeWorld) -
 
 async def test_a_write_that_nobody_disturbs_stays(world: LifeWorld) -> None:
     memory = await world.add("m", OLD)
-    writes = Writes(world.store, world.journal, world.journal, await claimed(world))
+    writes = Writes(world.store, world.journal, await claimed(world))
     assert await writes.replace(memory, replace(memory, version=2))
     assert (await world.every())["m"].version == 2
     assert [old.version for old in await world.journal.versions(ADA, "m")] == [1]
@@ -127,14 +127,14 @@ async def test_a_batch_that_ended_writes_nothing_more_since_it_hears_of_nothing_
     batch = await claimed(world)
     await world.journal.finish(batch, "stored", now=NOW)
     await forget(world, "m")
-    assert not await Writes(world.store, world.journal, world.journal, batch).put(memory)
+    assert not await Writes(world.store, world.journal, batch).put(memory)
     assert await world.every() == {}
 
 
 async def test_what_two_workers_of_one_batch_wrote_stays_when_one_of_them_ends_it(world: LifeWorld) -> None:
     batch = await claimed(world)
     world.store.meanwhile = lambda: world.journal.finish(batch, "stored", now=NOW)
-    dedup = Dedup(world.store, world.journal, work=world.journal)
+    dedup = Dedup(world.store, world.journal)
     assert await dedup.put(await candidate(NEW, batch)) is Action.CREATED
     assert set(await world.every()) == {"mem_new"}
 
@@ -149,7 +149,7 @@ async def test_what_has_a_key_and_is_said_again_after_it_was_forgotten_survives_
     await world.journal.finish(again.id, "stored", now=NOW + 20)
     following = await world.journal.claim(EAGER, now=NOW + 20)
     assert following is not None
-    dedup = Dedup(world.store, world.journal, work=world.journal)
+    dedup = Dedup(world.store, world.journal)
     assert await dedup.put_keyed(await candidate(NEW, following.id)) is Action.CREATED
     await world.upkeep().run(NOW + 20)
     assert set(await world.every()) == {"mem_new"}

@@ -14,6 +14,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup
+from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
@@ -29,6 +30,7 @@ from semmem.retrieval.recall import Recall, RecallRules
 from semmem.telemetry.metrics import Metrics
 from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.summaries import Summariser, SummaryRules
+from tests.support.counted import counting
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
 
@@ -39,11 +41,12 @@ NOW = 1_800_000_000.0
 
 
 def life(store: InProcessStore, journal: SqlJournal, model: LanguageModel | None = None) -> Curation:
-    consolidator = Consolidator(store, journal, journal, cosine_min=0.7)
+    consolidator = Consolidator(store, journal, cosine_min=0.7)
     rules = SummaryRules(cosine_min=0.3, size_min=2)
-    summariser = Summariser(store, journal, journal, HashEmbedder(), model, rules)
-    dedup = Dedup(store, journal, judge=judge, work=journal)
-    return Curation(store, journal, dedup, consolidator, summariser, clock=lambda: NOW, hold_wait_s=0.0)
+    summariser = Summariser(store, journal, HashEmbedder(), model, rules)
+    dedup = Dedup(store, journal, judge=judge)
+    holds = Holds(journal, clock=lambda: NOW)
+    return Curation(store, journal, dedup, consolidator, summariser, clock=lambda: NOW, holds=holds, hold_wait_s=0.0)
 
 
 class Breakable(InProcessStore):
@@ -78,7 +81,9 @@ class Api:
         )
         access = AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",))
         self.life = life(self.store, journal)
-        self.app = create_api(self.memories, access, self.metrics, more=[partial(curation_routes, self.life)])
+        self.app = create_api(
+            self.memories, access, announce=counting(self.metrics), more=[partial(curation_routes, self.life)]
+        )
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://semmem")
 
     async def add(self, content: str, user: str = "alice", **fields: Any) -> dict[str, Any]:
@@ -356,7 +361,7 @@ async def test_an_admin_must_say_whose(api: Api) -> None:
 
 
 async def test_without_a_configured_token_nobody_is_admin(api: Api) -> None:
-    open_api = create_api(api.memories, AccessRules(), Metrics())
+    open_api = create_api(api.memories, AccessRules())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(open_api), base_url="http://semmem") as client:
         for headers in ({}, {"authorization": "Bearer "}, {"authorization": "Bearer"}):
             response = await client.get("/v1/memory", params={"user_id": "alice"}, headers=headers)

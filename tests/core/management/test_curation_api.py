@@ -16,6 +16,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup
+from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
@@ -26,14 +27,13 @@ from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.errors import ModelUnavailable
 from semmem.ports.history import Uses
 from semmem.retrieval.recall import Recall, RecallRules
-from semmem.telemetry.metrics import Metrics
 from semmem.text.screening import readable
 from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.summaries import Summariser, SummaryRules
 from tests.core.upkeep.test_summaries import GOOD, TEXTS, Model, said
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
-from tests.support.journal_samples import turn
+from tests.support.journal_samples import erase, turn
 
 ALICE = {"x-user-id": "alice"}
 NOW = 1_800_000_000.0
@@ -65,14 +65,15 @@ class LifeApi:
         life = Curation(
             self.store,
             journal,
-            Dedup(self.store, journal, judge=judge, work=journal),
-            Consolidator(self.store, journal, journal, cosine_min=0.7),
-            Summariser(self.store, journal, journal, self.embedder, model, SummaryRules()),
+            Dedup(self.store, journal, judge=judge),
+            Consolidator(self.store, journal, cosine_min=0.7),
+            Summariser(self.store, journal, self.embedder, model, SummaryRules()),
             clock=lambda: NOW,
+            holds=Holds(journal, clock=lambda: NOW),
             hold_wait_s=0.0,
         )
         access = AccessRules(trusted_headers=("x-user-id",))
-        app = create_api(memories, access, Metrics(), more=[partial(curation_routes, life)])
+        app = create_api(memories, access, more=[partial(curation_routes, life)])
         self.client = httpx.AsyncClient(
             transport=httpx.ASGITransport(app), base_url="http://semmem/v1/memory", headers=ALICE
         )
@@ -218,16 +219,16 @@ async def test_history_tells_why_each_version_was_replaced_and_what_was_dropped(
     assert told["dropped"] == [{"reason": "repeated", "times": 2, "last_at": "2027-01-15T08:00:05.000Z"}]
 
 
-@pytest.mark.parametrize("erase", ["a memory", "a user", "turns"])
-async def test_what_was_dropped_is_erased_with_its_memory(api: LifeApi, erase: str) -> None:
+@pytest.mark.parametrize("erased", ["a memory", "a user", "turns"])
+async def test_what_was_dropped_is_erased_with_its_memory(api: LifeApi, erased: str) -> None:
     await api.journal.note_dropped(Scope("alice"), "m", "repeated", now=NOW)
     await api.journal.note_dropped(Scope("bob"), "m", "repeated", now=NOW)
-    if erase == "a memory":
+    if erased == "a memory":
         await api.journal.forget_memories(Scope("alice"), ["m"])
-    elif erase == "a user":
+    elif erased == "a user":
         await api.journal.forget_user("alice")
     else:
-        await api.journal.forget_turns(Scope("alice"))
+        await erase(api.journal, Scope("alice"), at=2e9)
     assert await api.journal.dropped(Scope("alice"), "m") == []
     assert len(await api.journal.dropped(Scope("bob"), "m")) == 1
 

@@ -21,7 +21,6 @@ from semmem.management.api import create_api
 from semmem.management.door import DoorRules, host_name
 from semmem.management.health import create_health
 from semmem.management.server import HttpListener
-from semmem.telemetry.metrics import Metrics
 from tests.core.management.test_api import ADMIN, Api
 
 TOKEN = (b"authorization", b"Bearer secret-token")
@@ -193,9 +192,7 @@ async def test_what_has_no_comma_beside_it_is_a_value_too(api: Api) -> None:
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(api: Api) -> None:
-    app = create_api(
-        api.memories, AccessRules(admin_token="secret-token"), Metrics(), door=DoorRules(body_timeout_s=0.05)
-    )
+    app = create_api(api.memories, AccessRules(admin_token="secret-token"), door=DoorRules(body_timeout_s=0.05))
     answered: list[Any] = []
 
     async def never() -> Any:
@@ -259,7 +256,7 @@ async def test_a_name_is_read_as_envoys_door_reads_it(api: Api) -> None:
 
 
 async def test_no_header_is_believed_unless_this_listener_says_so(api: Api) -> None:
-    app = create_api(api.memories, AccessRules(admin_token="secret-token"), Metrics())
+    app = create_api(api.memories, AccessRules(admin_token="secret-token"))
     for name in (b"x-user-id", b"x-authz-user-id", b"x-jwt-sub", b"x-forwarded-user"):
         assert (await call(app, (LOCAL, (name, b"alice")))).status == 401
 
@@ -295,7 +292,7 @@ def test_the_name_in_a_host_header(header: str, name: str) -> None:
 )
 async def test_calls_to_this_machine_its_address_and_allowed_names_are_served(api: Api, host: bytes) -> None:
     rules = DoorRules(allowed_hosts=("*.internal", "svc"))
-    app = create_api(api.memories, AccessRules(admin_token="secret-token"), Metrics(), door=rules)
+    app = create_api(api.memories, AccessRules(admin_token="secret-token"), door=rules)
     made = await call(app, ((b"host", host), TOKEN), query=b"user_id=a", server=("10.1.2.3", 8080))
     assert made.status == 200
 
@@ -316,7 +313,7 @@ async def test_calls_to_this_machine_its_address_and_allowed_names_are_served(ap
 )
 async def test_calls_to_any_other_host_are_misdirected(api: Api, hosts: tuple[bytes, ...]) -> None:
     rules = DoorRules(allowed_hosts=("*.internal",))
-    app = create_api(api.memories, AccessRules(admin_token="secret-token"), Metrics(), door=rules)
+    app = create_api(api.memories, AccessRules(admin_token="secret-token"), door=rules)
     head = [TOKEN, *((b"host", host) for host in hosts)]
     made = await call(app, head, method="POST", endless=True, server=("10.1.2.3", 8080))
     assert (made.status, made.code, made.reads) == (421, "HOST_NOT_ALLOWED", 0)
@@ -342,7 +339,7 @@ async def test_only_pages_of_its_own_and_of_allowed_origins_may_call(
     api: Api, origins: tuple[bytes, ...], status: int
 ) -> None:
     rules = DoorRules(allowed_origins=("https://studio.internal",))
-    app = create_api(api.memories, AccessRules(admin_token="secret-token"), Metrics(), door=rules)
+    app = create_api(api.memories, AccessRules(admin_token="secret-token"), door=rules)
     head = [LOCAL, TOKEN, *((b"origin", origin) for origin in origins)]
     assert (await call(app, head, query=b"user_id=a")).status == status
 
@@ -397,6 +394,10 @@ async def until_closed(reader: asyncio.StreamReader) -> bytes:
     return bytes(kept)
 
 
+def no_page() -> tuple[bytes, str]:
+    return b"", "text/plain"
+
+
 CREATE = b"POST /v1/memory HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 LIST = b"GET /v1/memory?user_id=alice HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer secret-token\r\n\r\n"
 SIGNED = CREATE + b"authorization: Bearer secret-token\r\n"
@@ -404,10 +405,9 @@ SIGNED = CREATE + b"authorization: Bearer secret-token\r\n"
 
 @pytest.mark.parametrize("framing", [b"content-length: 209715200\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n"])
 async def test_200_megabytes_of_nobody_are_answered_and_not_read(api: Api, framing: bytes) -> None:
-    metrics = Metrics()
     async with (
         listening(api.app) as where,
-        listening(create_health(metrics, dict, lambda: None)) as health,
+        listening(create_health(dict, no_page)) as health,
         httpx.AsyncClient(base_url=f"http://{health[0]}:{health[1]}", trust_env=False) as probe,
     ):
         before_mib, peak_mib, slowest_s = rss_mib(), 0, 0.0
@@ -539,7 +539,7 @@ async def test_more_connections_than_allowed_are_closed_and_the_others_served(ap
 
 
 async def test_health_takes_no_body() -> None:
-    app = create_health(Metrics(), dict, lambda: None)
+    app = create_health(dict, no_page)
     for framing in (b"content-length: 209715200\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n"):
         for method in (b"GET", b"POST"):
             async with listening(app) as where:

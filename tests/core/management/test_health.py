@@ -12,12 +12,15 @@ from semmem.background import Tasks
 from semmem.management.health import create_health
 from semmem.management.server import HttpListener
 from semmem.telemetry.metrics import Metrics
+from semmem.telemetry.page import MetricsPage
 
 
 async def test_health_over_a_real_socket() -> None:
     ready = {"journal": True, "embedder": False}
     metrics = Metrics()
-    listener = HttpListener(create_health(metrics, lambda: ready, lambda: metrics.journal_queue.set(7)), "127.0.0.1:0")
+    listener = HttpListener(
+        create_health(lambda: ready, MetricsPage(metrics, gauges={metrics.journal_queue: lambda: 7})), "127.0.0.1:0"
+    )
     address = listener.bind()
     assert not address.endswith(":0")
     tasks = Tasks()

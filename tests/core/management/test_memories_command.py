@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from semmem.cli import main
-from semmem.management.memories_command import lines
+from semmem.management.commands import lines
 from semmem.memory import Controls
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules, identify

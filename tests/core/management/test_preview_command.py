@@ -22,7 +22,6 @@ from semmem.management.memories import Memories
 from semmem.management.server import HttpListener
 from semmem.memory import MemoryType, Scope
 from semmem.retrieval.recall import Recall, RecallRules
-from semmem.telemetry.metrics import Metrics
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
 
@@ -47,7 +46,7 @@ async def _serve(folder: Path, ready: Future[str], stop: asyncio.Event) -> None:
         holds=erasing.holds,
     )
     await memories.create(Scope("alice"), type=MemoryType.SEMANTIC, content="User likes green tea")
-    listener = HttpListener(create_api(memories, AccessRules(admin_token=TOKEN), Metrics()), "127.0.0.1:0")
+    listener = HttpListener(create_api(memories, AccessRules(admin_token=TOKEN)), "127.0.0.1:0")
     ready.set_result(listener.bind())
     serving = Tasks().spawn("api", listener.serve())
     await stop.wait()

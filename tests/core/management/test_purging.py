@@ -23,7 +23,6 @@ from semmem.management.purging import Purging
 from semmem.memory import Memory, Scope
 from semmem.ports.errors import JournalError, StoreFull
 from semmem.retrieval.recall import Recall, RecallRules
-from semmem.telemetry.metrics import Metrics
 from tests.core.management.test_preview_command import TOKEN, running
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
@@ -116,7 +115,7 @@ async def api(
         after=erasing.after,
     )
     purging = None if files is None else Purging([journal, files])
-    app = create_api(memories, AccessRules(admin_token=TOKEN), Metrics(), purging=purging)
+    app = create_api(memories, AccessRules(admin_token=TOKEN), purging=purging)
     await kept.open()
     await journal.open()
     transport = httpx.ASGITransport(app)

@@ -25,8 +25,8 @@ from semmem.management.fields import MetadataLimits, metadata_problem
 from semmem.management.write_screen import WriteScreen
 from semmem.memory import Scope, Turn
 from semmem.ports.errors import StoreTimeout, StoreUnavailable
+from semmem.ports.events import ApiScreened, Event
 from semmem.ports.names import bounded
-from semmem.telemetry.metrics import Metrics
 from semmem.text.screening import readable
 from tests.core.management.test_api import ADMIN, ALICE, JSON, NOW, Api
 from tests.support.examples import examples
@@ -55,12 +55,12 @@ async def api(tmp_path: Path) -> AsyncIterator[Api]:
     await journal.close()
 
 
-def screened(api: Api, **rules: Any) -> tuple[httpx.AsyncClient, list[tuple[str, str]]]:
+def screened(api: Api, **rules: Any) -> tuple[httpx.AsyncClient, list[Event]]:
     """The same API with a write screen of other rules, and what that counts."""
-    counted: list[tuple[str, str]] = []
-    screening = WriteScreen(partial(screen_text, **rules), on_judged=lambda what, why: counted.append((what, why)))
+    counted: list[Event] = []
+    screening = WriteScreen(partial(screen_text, **rules), announce=counted.append)
     access = AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",))
-    app = create_api(api.memories, access, api.metrics, screening=screening, more=[partial(curation_routes, api.life)])
+    app = create_api(api.memories, access, screening=screening, more=[partial(curation_routes, api.life)])
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost"), counted
 
 
@@ -78,7 +78,7 @@ async def test_what_would_not_be_learnt_is_not_told_either(api: Api, content: st
             422,
             {"code": "SCREENED", "message": f"content: {reason}"},
         )
-    assert counted == [("reject", reason)] * 2
+    assert counted == [ApiScreened("reject", reason)] * 2
     assert await api.store.count(Scope("alice")) == 0
 
 
@@ -95,7 +95,7 @@ async def test_a_secret_may_be_redacted_instead(api: Api) -> None:
     created = await client.post("/v1/memory", json={"content": SECRETS[0], "user_id": "alice"}, headers=ADMIN)
     assert (created.status_code, created.json()["content"]) == (201, "User's key is [redacted]")
     assert created.json()["status"] == "active"
-    assert counted == [("redact", "secret")]
+    assert counted == [ApiScreened("redact", "secret")]
 
 
 @pytest.mark.parametrize(("content", "reason"), [(SECRETS[0], "secret"), (ORDERS[0], "instruction")])
@@ -108,7 +108,7 @@ async def test_what_is_suspicious_may_be_quarantined_instead_and_the_caller_sees
     assert "sk-" not in created["content"]
     found = await client.post("/v1/memory/search", json={"query": content, "user_id": "alice"}, headers=ADMIN)
     assert found.json()["total"] == 0
-    assert counted == [("quarantine", reason)]
+    assert counted == [ApiScreened("quarantine", reason)]
 
 
 async def test_nothing_suspicious_takes_the_place_of_what_is_known_under_its_key(api: Api) -> None:
@@ -117,7 +117,7 @@ async def test_nothing_suspicious_takes_the_place_of_what_is_known_under_its_key
     await client.post("/v1/memory", json={"content": "User lives in Porto", **home}, headers=ADMIN)
     refused = await client.post("/v1/memory", json={"content": ORDERS[0], **home}, headers=ADMIN)
     assert refused.status_code == 422
-    assert counted == [("reject", "instruction")]
+    assert counted == [ApiScreened("reject", "instruction")]
     [kept] = await api.store.list(Scope("alice"))
     assert (kept.content, kept.version) == ("User lives in Porto", 1)
 
@@ -128,7 +128,7 @@ async def test_an_administrator_may_override_and_is_counted(api: Api) -> None:
         new = {"content": content, "user_id": "alice", "override_screen": True}
         created = await client.post("/v1/memory", json=new, headers=ADMIN)
         assert (created.status_code, created.json()["content"], created.json()["status"]) == (201, content, "active")
-    assert counted == [("overridden", "instruction"), ("overridden", "secret")]
+    assert counted == [ApiScreened("overridden", "instruction"), ApiScreened("overridden", "secret")]
     by_content = {memory.content: memory for memory in await api.store.list(Scope("alice"))}
     assert readable(by_content[ORDERS[0]]) is None
     assert readable(by_content[SECRETS[0]]) == "secret"
@@ -260,7 +260,7 @@ async def test_what_the_store_never_takes_is_the_callers_error_and_an_outage_is_
     new = {"content": "User likes tea", "user_id": "alice", "expires_at": "9999-12-31T23:59:59Z"}
     assert (await api.client.post("/v1/memory", json=new, headers=ADMIN)).status_code == 201
     generous = MetadataLimits(bytes_max=10**9)
-    app = create_api(api.memories, AccessRules(admin_token="secret-token"), Metrics(), metadata=generous)
+    app = create_api(api.memories, AccessRules(admin_token="secret-token"), metadata=generous)
     client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
     refused = await client.post("/v1/memory", json=new | {"metadata": {"a": "x" * 70_000}}, headers=ADMIN)
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "INVALID_REQUEST")
@@ -350,7 +350,7 @@ async def test_no_field_of_a_new_memory_is_a_failure(api: Api, members: dict[str
 
 @given(st.binary(max_size=80), st.binary(max_size=80))
 async def test_no_raw_path_and_query_is_a_failure(path: bytes, query: bytes) -> None:
-    app = create_api(None, AccessRules(admin_token="secret-token"), Metrics(), door=DoorRules())  # type: ignore[arg-type]
+    app = create_api(None, AccessRules(admin_token="secret-token"), door=DoorRules())  # type: ignore[arg-type]
     answered: list[Any] = []
 
     async def receive() -> Any:

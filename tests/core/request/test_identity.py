@@ -169,6 +169,22 @@ async def test_only_the_most_recent_sessions_are_remembered() -> None:
     assert records.asked == 4
 
 
+async def test_what_one_user_forgets_leaves_the_others_as_recent_as_they_were() -> None:
+    records = Records()
+    sessions = Sessions(records, sessions_max=3)
+    for user in ("ann", "bob", "eve", "ann"):  # bob is now the one who was quiet the longest
+        await sessions.name(Scope(user), talk("hi"), now=1000.0)
+    sessions.forget("eve")
+    for user in ("dan", "joe"):
+        await sessions.name(Scope(user), talk("hi"), now=1000.0)
+    records.asked = 0
+    await sessions.name(Scope("ann"), talk("hi"), now=1001.0)
+    assert records.asked == 0
+    for user in ("bob", "eve"):
+        await sessions.name(Scope(user), talk("hi"), now=1001.0)
+    assert records.asked == 2
+
+
 def going_on(previous_id: str) -> Conversation:
     return Conversation((Message(Role.USER, "and then?"),), previous_id=previous_id)
 

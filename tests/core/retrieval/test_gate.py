@@ -10,9 +10,13 @@ import pytest
 from semmem.backends.in_process import InProcessStore
 from semmem.config import Settings
 from semmem.memory import Conversation, Scope, Vector
+from semmem.ports.events import Event, Searched
+from semmem.request.outcome import Outcome
+from semmem.request.question import Question
+from semmem.request.verdicts import Verdicts
 from semmem.retrieval.decide import gate
 from semmem.retrieval.recall import Recall, RecallRules
-from semmem.wiring.parts import vector_gate
+from semmem.wiring.request import vector_gate
 from tests.core.retrieval.talk import NOW, asked
 from tests.support.fakes import HashEmbedder, hot
 
@@ -104,19 +108,24 @@ class Desk:
 
     def __init__(self, word: str) -> None:
         self.judge = Judge(word)
-        self.searches: list[str] = []
+        self.announced: list[Event] = []
         self.store = InProcessStore()
 
-    async def search(self, conversation: Conversation, fact: bool | None = None) -> object:
+    @property
+    def searches(self) -> list[str]:
+        return [event.status for event in self.announced if isinstance(event, Searched)]
+
+    async def search(self, conversation: Conversation, fact: bool | None = None) -> Outcome:
         await self.store.open()
         recall = Recall(
             hot(self.store),
             HashEmbedder(),
             RecallRules(),
             gate=self.judge,
-            on_search=lambda status, _hits, _seconds: self.searches.append(status),
+            announce=self.announced.append,
         )
-        return await recall.search(conversation, Scope("ada"), NOW, fact=fact)
+        question = Question(conversation, Scope("ada"), NOW, verdicts=Verdicts(fact=fact))
+        return (await recall.search(question)).outcome
 
 
 @pytest.mark.parametrize("word", ["greeting", "general_fact"])
@@ -128,19 +137,19 @@ async def test_a_skipped_question_is_not_searched_for(word: str) -> None:
 
 async def test_a_question_that_is_not_skipped_is_searched_for() -> None:
     desk = Desk("search")
-    assert await desk.search(asked("Which metal did the Romans call plumbum?")) is None
+    assert await desk.search(asked("Which metal did the Romans call plumbum?")) is Outcome.NO_HITS
     assert desk.searches == ["miss"]
 
 
 async def test_a_vague_question_is_not_judged_since_its_vector_is_of_more_than_it_says() -> None:
     desk = Desk("general_fact")
-    assert await desk.search(asked("We are planning a trip to Hawaii", "How much?")) is None
+    assert await desk.search(asked("We are planning a trip to Hawaii", "How much?")) is Outcome.NO_HITS
     assert (desk.judge.asked, desk.searches) == ([], ["miss"])
 
 
 async def test_an_earlier_filters_no_overrules_the_vector() -> None:
     desk = Desk("general_fact")
-    assert await desk.search(asked("Which metal is it?"), fact=False) is None
+    assert await desk.search(asked("Which metal is it?"), fact=False) is Outcome.NO_HITS
     assert await desk.search(asked("Which metal is it?"), fact=None) == "general_fact"
     assert await Desk("greeting").search(asked("Which metal is it?"), fact=False) == "greeting"
 

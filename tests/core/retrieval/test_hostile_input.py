@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from semmem.backends.in_process import InProcessStore
 from semmem.memory import Controls, Conversation, Memory, MemoryType, Message, Role, Scope, Vector
+from semmem.ports.errors import EmbedderError
+from semmem.request.question import Question
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.rank import rank
-from semmem.retrieval.recall import Recall, Recalled, RecallRules
+from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.search import Strategy, best_of
 from tests.core.retrieval.talk import NOW
 from tests.support.examples import examples
@@ -30,6 +32,13 @@ TEXTS = st.one_of(st.sampled_from(STRANGE), st.text(max_size=60), st.text(alphab
 NUMBERS = st.sampled_from([0.0, 1.0, -1.0, math.nan, math.inf, -math.inf, 1e38, 1e-40])
 VECTORS = st.one_of(st.none(), st.lists(NUMBERS, max_size=4).map(lambda row: np.array(row, dtype=np.float32)))
 TIMES = st.sampled_from([0.0, -1e12, 3.2e12, NOW, math.nan, math.inf, -math.inf])
+
+
+class Unable(HashEmbedder):
+    """Has no vector for anything."""
+
+    async def embed(self, text: str) -> Vector:
+        raise EmbedderError("no model")
 
 
 @st.composite
@@ -74,10 +83,10 @@ async def test_any_question_is_answered(text: str, limit: int | None) -> None:
         kept = content.encode("utf-8", "replace").decode()  # no store takes a lone surrogate
         memory = Memory(f"mem_{number}", 1, MemoryType.SEMANTIC, kept or "-", "ada", embedding=vector)
         await store.put(Scope("ada"), replace(memory, created_at=NOW, updated_at=NOW))
-    recall = Recall(hot(store), embedder, RecallRules(store_timeout_s=5.0))
+    rules = RecallRules(store_timeout_s=5.0)
     asked = Conversation(
         (Message(Role.USER, text * 40), Message(Role.USER, text)), model=text, controls=Controls(limit=limit)
     )
-    found = await recall.search(asked, Scope("ada"), NOW)
-    assert found is None or (isinstance(found, Recalled) and len(found.hits) <= (5 if limit is None else limit))
-    await recall.without_vector(asked, Scope("ada"), NOW)
+    for each in (embedder, Unable()):
+        found = await Recall(hot(store), each, rules).search(Question(asked, Scope("ada"), NOW))
+        assert len(found.hits) <= (5 if limit is None else limit)

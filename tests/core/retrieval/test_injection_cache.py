@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.memory import Controls, Conversation, Hit, Injection, Memory, MemoryType, Message, Role, Scope
-from semmem.retrieval.injection_cache import Block, InjectionCache, Loop, block_of, goes_on, loop_of
-from semmem.retrieval.recall import Recalled
+from semmem.retrieval.block import Block, block_of
+from semmem.retrieval.injection_cache import InjectionCache, Loop, goes_on, loop_of
 
 NOW = 1_800_000_000.0
 BLOCK = Block(Injection("<block>"), ("mem_1", "mem_2"), tokens=7)
@@ -162,16 +162,15 @@ def test_a_turn_goes_on_when_tools_spoke_last(roles: list[Role], goes: bool) -> 
     assert goes_on(Conversation(tuple(Message(role, "x") for role in roles))) is goes
 
 
-def found(*expiries: float | None) -> Recalled:
-    memories = [
-        Memory(f"mem_{number}", 1, MemoryType.SEMANTIC, "x", "ada", expires_at=expires_at)
+def shown(*expiries: float | None) -> list[Hit]:
+    return [
+        Hit(Memory(f"mem_{number}", 1, MemoryType.SEMANTIC, "x", "ada", expires_at=expires_at), 0.5, 0.5)
         for number, expires_at in enumerate(expiries)
     ]
-    return Recalled("<block>", "user", "after_system", tuple(Hit(memory, 0.5, 0.5) for memory in memories), 9)
 
 
 def test_a_block_is_what_was_found_until_the_first_of_it_expires() -> None:
-    assert block_of(None) is None
-    placed = Injection("<block>", role="user", position="after_system")
-    assert block_of(found(None, NOW + 9, NOW + 3)) == Block(placed, ("mem_0", "mem_1", "mem_2"), 9, NOW + 3)
-    assert block_of(found(None)) == Block(placed, ("mem_0",), 9, None)
+    injection = Injection("<block>", role="user", position="after_system")
+    ids = ("mem_0", "mem_1", "mem_2")
+    assert block_of(injection, shown(None, NOW + 9, NOW + 3), 9) == Block(injection, ids, 9, NOW + 3)
+    assert block_of(injection, shown(None), 9) == Block(injection, ("mem_0",), 9, None)

@@ -12,8 +12,11 @@ import pytest
 from semmem.backends.in_process import InProcessStore
 from semmem.memory import Controls, Conversation, Memory, MemoryType, Message, Role, Scope, Vector
 from semmem.ports.errors import EmbedderError, ModelUnavailable
+from semmem.request.deadline import Deadline
+from semmem.request.outcome import Outcome
+from semmem.request.question import Question
 from semmem.retrieval.query.rewrite import Mode, QueryWriter
-from semmem.retrieval.recall import Recall, Recalled, RecallRules
+from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.rerank import Reranking
 from semmem.retrieval.search import Strategy
 from tests.core.retrieval.talk import asked
@@ -75,10 +78,11 @@ class World:
         async def extend_deadline(extra_s: float) -> None:
             self.extra_s.append(extra_s)
 
-        recalled = await self.recall.search(conversation, ADA, NOW, extend_deadline=extend_deadline)
-        if isinstance(recalled, Recalled):
-            return [hit.memory.content for hit in recalled.hits]
-        return recalled or []
+        deadline = Deadline(ask_for_more=extend_deadline)
+        recalled = await self.recall.search(Question(conversation, ADA, NOW, deadline=deadline))
+        if recalled.outcome in (Outcome.GREETING, Outcome.GENERAL_FACT):
+            return recalled.outcome
+        return [hit.memory.content for hit in recalled.hits]
 
 
 VAGUE = asked("kitchen paint", "How much?")
@@ -227,6 +231,6 @@ async def test_without_an_index_the_stores_hits_of_that_time_come_first() -> Non
 async def test_a_preview_takes_the_same_path() -> None:
     world = World(model=ScriptedModel("how big is the kitchen budget"), rules=RecallRules(threshold=0.0, limit=1))
     await world.knows("kitchen paint is green", "the kitchen budget is big")
-    preview = await world.recall.preview(VAGUE, ADA, NOW)
+    preview = await world.recall.preview(Question(VAGUE, ADA, NOW))
     assert preview.query == "how big is the kitchen budget"
     assert [one.hit.memory.content for one in preview.ranked if one.kept] == ["the kitchen budget is big"]

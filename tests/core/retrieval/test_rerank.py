@@ -9,6 +9,7 @@ import pytest
 
 from semmem.memory import Hit
 from semmem.ports.errors import ModelRefused, ModelUnavailable
+from semmem.ports.events import Event, Reranked
 from semmem.retrieval.rerank import Reranking
 from tests.core.retrieval.talk import hit
 
@@ -36,7 +37,12 @@ class Scripted:
 
 def reranking(model: Scripted, *, candidates_max: int = 20, timeout_s: float = 5.0) -> tuple[Reranking, list[str]]:
     words: list[str] = []
-    return Reranking(model, timeout_s, candidates_max, words.append), words
+
+    def hear(event: Event) -> None:
+        assert isinstance(event, Reranked)
+        words.append(event.result)
+
+    return Reranking(model, timeout_s, candidates_max, hear), words
 
 
 def contents(hits: Sequence[Hit]) -> list[str]:

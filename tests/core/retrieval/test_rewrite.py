@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from semmem.backends.models.openai import OpenAIModel
 from semmem.memory import Conversation, Message, Role
 from semmem.ports.errors import ModelRefused, ModelUnavailable
+from semmem.ports.events import Announce, Event, Rewritten
 from semmem.retrieval.query.build import build_query
 from semmem.retrieval.query.rewrite import (
     MESSAGE_CHARS_MAX,
     TAIL_MESSAGES_MAX,
     Mode,
-    Query,
     QueryWriter,
+    WrittenQuery,
     cleaned,
     embed,
 )
@@ -55,20 +56,28 @@ class Scripted:
         pass
 
 
+def into(words: list[str]) -> Announce:
+    """A listener that keeps the word of each event."""
+
+    def hear(event: Event) -> None:
+        assert isinstance(event, Rewritten)
+        words.append(event.result)
+
+    return hear
+
+
 def writer(
     model: Scripted, *, mode: Mode = "rewrite", timeout_s: float = 5.0, cache_entries_max: int = 1000
 ) -> tuple[QueryWriter, list[str]]:
     words: list[str] = []
-    made = QueryWriter(
-        model, mode=mode, timeout_s=timeout_s, cache_entries_max=cache_entries_max, on_written=words.append
-    )
+    made = QueryWriter(model, mode=mode, timeout_s=timeout_s, cache_entries_max=cache_entries_max, announce=into(words))
     return made, words
 
 
 async def test_a_vague_question_is_made_whole() -> None:
     model = Scripted(WHOLE)
     made, words = writer(model)
-    assert await made.write(VAGUE) == Query(WHOLE)
+    assert await made.write(VAGUE) == WrittenQuery(WHOLE)
     assert words == ["written"]
 
 
@@ -104,7 +113,7 @@ async def test_nothing_is_rewritten_that_stands_alone_or_has_nothing_before_it(c
     model = Scripted(WHOLE)
     made, words = writer(model)
     assert not made.wants(conversation)
-    assert await made.write(conversation) == Query(build_query(conversation))
+    assert await made.write(conversation) == WrittenQuery(build_query(conversation))
     assert (model.prompts, words) == ([], [])
 
 
@@ -129,7 +138,7 @@ async def test_nothing_is_rewritten_that_stands_alone_or_has_nothing_before_it(c
 )
 async def test_without_a_usable_answer_the_key_terms_are_prepended(answer: str | Exception, word: str) -> None:
     made, words = writer(Scripted(answer))
-    assert await made.write(VAGUE) == Query(PLAIN)
+    assert await made.write(VAGUE) == WrittenQuery(PLAIN)
     assert words == [word]
 
 
@@ -152,7 +161,7 @@ async def test_a_model_that_is_too_slow_is_not_waited_for() -> None:
     model = Scripted(WHOLE, takes_s=30)
     made, words = writer(model, timeout_s=0.05)
     async with asyncio.timeout(10):
-        assert await made.write(VAGUE) == Query(PLAIN)
+        assert await made.write(VAGUE) == WrittenQuery(PLAIN)
     assert words == ["late"]
 
 
@@ -196,7 +205,7 @@ async def test_the_cache_forgets_the_oldest_and_the_stale() -> None:
         mode="rewrite",
         cache_entries_max=2,
         cache_ttl_s=10,
-        on_written=words.append,
+        announce=into(words),
         clock=lambda: now[0],
     )
     talks = [asked(f"vacation number {n}", "How much?") for n in range(3)]
@@ -211,8 +220,8 @@ async def test_the_cache_forgets_the_oldest_and_the_stale() -> None:
 
 async def test_hyde_searches_with_a_guess_beside_the_question() -> None:
     made, words = writer(Scripted("User's budget for Hawaii is 5,000 dollars"), mode="hyde")
-    assert await made.write(VAGUE) == Query(PLAIN, "User's budget for Hawaii is 5,000 dollars")
-    assert await made.write(asked("Where do I live?")) == Query(
+    assert await made.write(VAGUE) == WrittenQuery(PLAIN, "User's budget for Hawaii is 5,000 dollars")
+    assert await made.write(asked("Where do I live?")) == WrittenQuery(
         "Where do I live?", "User's budget for Hawaii is 5,000 dollars"
     )
     assert words == ["written", "written"]
@@ -221,15 +230,15 @@ async def test_hyde_searches_with_a_guess_beside_the_question() -> None:
 @pytest.mark.parametrize("answer", ["Your budget is 5,000 dollars", "Budget: high", "Use Hawaii"])
 async def test_a_guess_that_is_not_about_the_user_is_not_used(answer: str) -> None:
     made, words = writer(Scripted(answer), mode="hyde")
-    assert await made.write(VAGUE) == Query(PLAIN)
+    assert await made.write(VAGUE) == WrittenQuery(PLAIN)
     assert words == ["unusable"]
 
 
 async def test_the_vector_with_a_guess_lies_between_both() -> None:
     embedder = HashEmbedder()
     question, guess = await embedder.embed("how much"), await embedder.embed("User's budget")
-    assert np.array_equal(await embed(embedder, Query("how much")), question)
-    mixed = await embed(embedder, Query("how much", "User's budget"))
+    assert np.array_equal(await embed(embedder, WrittenQuery("how much")), question)
+    mixed = await embed(embedder, WrittenQuery("how much", "User's budget"))
     assert mixed.dtype == np.float32
     assert np.linalg.norm(mixed) == pytest.approx(1.0, abs=1e-6)
     assert float(mixed @ question) == pytest.approx(float(mixed @ guess), abs=1e-6)
@@ -243,7 +252,7 @@ async def test_opposite_vectors_leave_the_question() -> None:
             vector[0] = -1.0 if text == "User x" else 1.0
             return vector
 
-    assert (await embed(Mirror(), Query("x", "User x")))[0] == 1.0
+    assert (await embed(Mirror(), WrittenQuery("x", "User x")))[0] == 1.0
 
 
 @settings(deadline=None)
@@ -266,17 +275,15 @@ def test_whatever_the_model_says_there_is_a_query(answer: str, mode: Mode) -> No
 # --- over HTTP -------------------------------------------------------------------------------------------------------
 
 
-def _to(
-    llm: ScriptedLLM, on_written: Callable[[str], None], *, timeout_s: float = 5.0
-) -> tuple[OpenAIModel, QueryWriter]:
+def _to(llm: ScriptedLLM, announce: Announce, *, timeout_s: float = 5.0) -> tuple[OpenAIModel, QueryWriter]:
     model = OpenAIModel(llm.base_url, "m", max_tokens=100, retries=0)
-    return model, QueryWriter(model, mode="rewrite", timeout_s=timeout_s, on_written=on_written)
+    return model, QueryWriter(model, mode="rewrite", timeout_s=timeout_s, announce=announce)
 
 
 async def test_a_real_endpoint_answers_within_the_deadline_or_not_at_all() -> None:
     words: list[str] = []
     async with ScriptedLLM(WHOLE, Reply(status=503), Reply(hang=True)) as llm:
-        model, made = _to(llm, words.append, timeout_s=0.5)
+        model, made = _to(llm, into(words), timeout_s=0.5)
         assert (await made.write(VAGUE)).text == WHOLE
         other = asked("We plan a wedding", "How much?")
         assert (await made.write(other)).text == "How much? plan wedding"

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from cachetools import LRUCache
 
 from semmem.memory import RELEASED, Memory, MemoryType
 from semmem.text import screening
@@ -56,8 +57,8 @@ def test_who_released_a_memory_has_read_it() -> None:
 
 
 def test_the_verdicts_that_are_remembered_are_bounded_and_hold_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screening, "VERDICTS_MAX", 3)
-    monkeypatch.setattr(screening, "_verdicts", {})
+    assert screening._verdicts.maxsize == screening.VERDICTS_MAX
+    monkeypatch.setattr(screening, "_verdicts", LRUCache(3))
     for number in range(10):
         assert readable(replace(TEA, content=f"User has {number} cats")) is None
     assert len(screening._verdicts) == 3

@@ -1,11 +1,14 @@
-"""From a text to the terms that are compared."""
+"""From a text to its words, and to the terms that are compared."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semmem.text.words import CHARS_MAX, RELATED, STOP_WORDS, terms, words
+from semmem.text.stems import stem, stems
+from semmem.text.terms import NO_TERMS, RELATED, terms
+from semmem.text.words import CHARS_MAX, negations_apart, pairs, words, written_words
 
 
 def terms_of(text: str) -> list[str]:
@@ -58,4 +61,40 @@ def test_no_word_is_its_own_relative_or_means_nothing() -> None:
     for word, others in RELATED.items():
         assert word not in others
         assert others
-        assert not STOP_WORDS & {word, *others}
+        assert not NO_TERMS & {word, *others}
+
+
+def test_a_time_of_day_is_one_word_and_a_label_is_not() -> None:
+    assert words("at 9:30pm on day:3") == ["at", "9:30", "pm", "on", "day", "3"]
+
+
+@pytest.mark.parametrize(
+    ("said", "apart"),
+    [
+        ("she can't and won't", "she can not and will not"),
+        ("it isn’t so", "it is not so"),
+        ("they cannot", "they can not"),
+        ("they shan't", "they shall not"),
+        ("a canonical cannon", "a canonical cannon"),
+    ],
+)
+def test_a_negation_is_a_word_of_its_own(said: str, apart: str) -> None:
+    assert negations_apart(said) == apart
+
+
+def test_words_that_are_written_again_keep_what_is_inside_of_them() -> None:
+    assert written_words("Don't e-mail ada@example.org, please!") == ["Don't", "e-mail", "ada@example.org", "please"]
+
+
+def test_a_lone_sign_has_no_neighbour() -> None:
+    assert pairs("茶") == []
+    assert pairs("绿茶水") == ["绿茶", "茶水"]
+
+
+def test_the_forms_of_a_word_share_a_stem() -> None:
+    assert stem("hobbies") == stem("hobby")
+    assert stems(["hikes", "hiking"]) == [stem("hike")] * 2
+
+
+def test_what_is_no_text_at_all_is_its_own_stem() -> None:
+    assert stem("\ud800") == "\ud800"

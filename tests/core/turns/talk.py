@@ -13,8 +13,10 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.exchange import Exchange, RequestResult
 from semmem.memory import Scope, Turn
 from semmem.ports.errors import JournalError
-from semmem.ports.journal import SaidBefore, TurnClosed
+from semmem.ports.events import Event, HistoryRead
 from semmem.ports.learning import BatchRules
+from semmem.ports.recording import SaidBefore, TurnClosed
+from semmem.request.asker import AskerRules
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules
 from semmem.request.limits import ExchangeLimits
@@ -22,10 +24,12 @@ from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import NO_SOURCES, VerdictRules
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.turns.observation import Ticket
+from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import Recovery, RecoveryRules
 from semmem.turns.seen import SeenMessages
 from semmem.turns.sessions import Sessions
 from tests.support.fakes import HashEmbedder, hot
+from tests.support.journal_samples import erase
 
 NOW = 1_800_000_000.0
 DAY_S = 86_400.0
@@ -38,19 +42,13 @@ PATHS = {"chat": "/v1/chat/completions", "messages": "/v1/messages", "responses"
 Json = dict[str, Any]
 
 
-class MarkedJournal(SqlJournal):
-    """A journal that knows when a user's words were erased, and turns away what was opened before. ``silent``: it
-    does not answer what it is asked."""
+class ReticentJournal(SqlJournal):
+    """A real one that counts what it is asked of messages. ``silent``: it does not answer that."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.marks: dict[str, float] = {}
         self.silent = False
         self.asked = 0
-
-    async def record(self, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
-        late = [turn for turn in opened if turn.opened_at > self.marks.get(turn.scope.user, 0.0)]
-        await super().record(late, closed)
 
     async def said_before(self, message_ids: Sequence[str]) -> list[SaidBefore]:
         self.asked += len(message_ids)
@@ -61,11 +59,10 @@ class MarkedJournal(SqlJournal):
     async def forgotten_at(self, user: str) -> float | None:
         if self.silent:
             raise JournalError("silent")
-        return self.marks.get(user)
+        return await super().forgotten_at(user)
 
     async def erase(self, user: str, at: float) -> None:
-        self.marks[user] = at
-        await self.forget_turns(Scope(user))
+        await erase(self, Scope(user), at=at)
 
 
 class Queue(list[Turn | TurnClosed]):
@@ -85,7 +82,7 @@ class Talk:
 
     def __init__(
         self,
-        journal: MarkedJournal,
+        journal: ReticentJournal,
         *,
         capture: str = "observe",
         rules: RecoveryRules = RecoveryRules(),
@@ -107,21 +104,27 @@ class Talk:
     def restart(self, permissions: PermissionRules | None = None) -> None:
         """Forget everything but the journal."""
         self.exchange = Exchange(
-            identity=IdentityRules(trusted_headers=("x-user-id",)),
-            permissions=permissions or self._permissions,
-            sessions=Sessions(self.journal, lookup_timeout_s=5.0),
+            askers=AskerRules(
+                IdentityRules(trusted_headers=("x-user-id",)), permissions or self._permissions, self._upstream
+            ),
+            turns=TurnRecorder(
+                Sessions(self.journal, lookup_timeout_s=5.0),
+                self.queue,
+                Recovery(
+                    SeenMessages(self.journal, messages_max=self._seen_max, lookup_timeout_s=5.0),
+                    self._rules,
+                    announce=self._count,
+                ),
+                capture=self._capture,
+            ),
             recall=Recall(hot(self.store), HashEmbedder(), RECALL),
-            journal=self.queue,
             limits=ExchangeLimits(phase_s=10.0),
             clock=lambda: self.now,
-            capture=self._capture,
-            upstream=self._upstream,
-            recovery=Recovery(
-                SeenMessages(self.journal, messages_max=self._seen_max, lookup_timeout_s=5.0),
-                self._rules,
-                on_history=lambda word, number: self.counted.update({word: number}),
-            ),
         )
+
+    def _count(self, event: Event) -> None:
+        assert isinstance(event, HistoryRead)
+        self.counted[event.result] += event.messages
 
     async def ask(
         self,

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.core.turns.talk import MarkedJournal, Talk
+from tests.core.turns.talk import ReticentJournal, Talk
 from tests.support.examples import examples
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class Client(RuleBasedStateMachine):
         super().__init__()
         self.runner = asyncio.Runner()
         self.folder = tempfile.TemporaryDirectory()
-        self.journal = MarkedJournal(Path(self.folder.name) / "journal.db")
+        self.journal = ReticentJournal(Path(self.folder.name) / "journal.db")
         self.run(self.journal.open())
         self.replicas = [Talk(self.journal), Talk(self.journal)]
         self.talk = self.replicas[0]

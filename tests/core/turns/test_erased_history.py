@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from semmem.backends.sql.journal import SqlJournal
 from semmem.background import JournalWriter
-from semmem.memory import Forgetting, Scope, Turn
-from semmem.ports.errors import JournalError
-from semmem.ports.journal import TurnClosed
-from tests.core.turns.talk import MarkedJournal, Talk
+from semmem.memory import Forgetting, Scope
+from tests.core.turns.talk import ReticentJournal, Talk
 
 TEA, MILK, SUGAR, CAKE = "I like tea", "I drink milk", "I take sugar", "I eat cake"
 
 
-class RealJournal(MarkedJournal):
-    """The marks are those of its own tables."""
-
-    async def record(self, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
-        await SqlJournal.record(self, opened, closed)
-
-    async def forgotten_at(self, user: str) -> float | None:
-        if self.silent:
-            raise JournalError("silent")
-        return await SqlJournal.forgotten_at(self, user)
-
-
 @pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[RealJournal]:
-    opened = RealJournal(tmp_path / "journal.db")
+async def journal(tmp_path: Path) -> AsyncIterator[ReticentJournal]:
+    opened = ReticentJournal(tmp_path / "journal.db")
     await opened.open()
     yield opened
     await opened.close()
 
 
 @pytest.fixture
-def talk(journal: RealJournal) -> Talk:
+def talk(journal: ReticentJournal) -> Talk:
     return Talk(journal)
 
 

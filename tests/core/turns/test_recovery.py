@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from semmem.memory import Memory, MemoryType, Scope, Turn
-from semmem.ports.journal import TurnClosed
+from semmem.ports.recording import TurnClosed
 from semmem.request.head import RequestHead
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.turns.observation import Ticket
 from semmem.turns.recovery import RecoveryRules
-from tests.core.turns.talk import DAY_S, NOW, MarkedJournal, Talk, message
+from tests.core.turns.talk import DAY_S, NOW, ReticentJournal, Talk, message
 from tests.support.fakes import HashEmbedder
 
 TEA, MILK, SUGAR, CAKE = "I like tea", "And milk", "I never take sugar", "My cake is carrot cake"
@@ -24,15 +24,15 @@ APIS = ["chat", "messages", "responses"]
 
 
 @pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[MarkedJournal]:
-    made = MarkedJournal(tmp_path / "journal.db")
+async def journal(tmp_path: Path) -> AsyncIterator[ReticentJournal]:
+    made = ReticentJournal(tmp_path / "journal.db")
     await made.open()
     yield made
     await made.close()
 
 
 @pytest.fixture
-def talk(journal: MarkedJournal) -> Talk:
+def talk(journal: ReticentJournal) -> Talk:
     return Talk(journal)
 
 
@@ -41,7 +41,7 @@ def talk(journal: MarkedJournal) -> Talk:
 
 @pytest.mark.parametrize("capture", ["observe", "single_filter", "history", "off"])
 @pytest.mark.parametrize("api", APIS)
-async def test_three_new_messages_are_three_turns(journal: MarkedJournal, api: str, capture: str) -> None:
+async def test_three_new_messages_are_three_turns(journal: ReticentJournal, api: str, capture: str) -> None:
     talk = Talk(journal, capture=capture)
     await talk.ask(TEA, MILK, SUGAR, api=api, session="s")
     turns = await journal.waiting_turns("alice", "s")
@@ -90,7 +90,9 @@ async def test_text_before_a_picture_is_a_turn(talk: Talk) -> None:
     assert await talk.learn() == {TEA: 1}
 
 
-async def test_more_new_messages_than_allowed_are_the_newest_and_the_others_are_counted(journal: MarkedJournal) -> None:
+async def test_more_new_messages_than_allowed_are_the_newest_and_the_others_are_counted(
+    journal: ReticentJournal,
+) -> None:
     talk = Talk(journal, rules=RecoveryRules(new_turns_max=3))
     await talk.ask(*(f"I own {number} cats" for number in range(100)))
     assert await talk.learn() == {"I own 97 cats": 1, "I own 98 cats": 1, "I own 99 cats": 1}
@@ -104,7 +106,7 @@ async def test_more_new_messages_than_allowed_are_the_newest_and_the_others_are_
 @pytest.mark.parametrize("capture", ["observe", "single_filter", "history", "off"])
 @pytest.mark.parametrize("api", APIS)
 async def test_a_message_that_semmem_never_saw_is_recovered_with_its_answer(
-    journal: MarkedJournal, api: str, capture: str, session: str | None
+    journal: ReticentJournal, api: str, capture: str, session: str | None
 ) -> None:
     talk = Talk(journal, capture=capture)
     await talk.ask(TEA, api=api, session=session)
@@ -140,7 +142,7 @@ def _request(*said: str) -> tuple[RequestHead, bytes]:
 
 
 async def test_of_a_long_conversation_only_what_is_new_since_the_last_request_is_looked_at(
-    journal: MarkedJournal,
+    journal: ReticentJournal,
 ) -> None:
     talk = Talk(journal, seen_max=2)  # so that each further look at the history would have to ask the journal
     history: list[str] = []
@@ -165,7 +167,7 @@ async def test_after_a_restart_the_journal_knows_what_was_seen(talk: Talk) -> No
     assert await talk.learn() == {TEA: 1, MILK: 1, SUGAR: 1, CAKE: 1}
 
 
-async def test_another_replica_makes_up_for_what_both_missed(talk: Talk, journal: MarkedJournal) -> None:
+async def test_another_replica_makes_up_for_what_both_missed(talk: Talk, journal: ReticentJournal) -> None:
     other = Talk(journal)
     await talk.ask(TEA)
     await other.ask(TEA, ">a", MILK)
@@ -215,7 +217,7 @@ async def test_after_turns_are_pruned_their_history_is_not_learnt_again(talk: Ta
     assert (talk.learnt[TEA], talk.learnt[MILK]) == (1, 1)
 
 
-async def test_the_newest_are_recovered_first_and_the_others_with_the_next_requests(journal: MarkedJournal) -> None:
+async def test_the_newest_are_recovered_first_and_the_others_with_the_next_requests(journal: ReticentJournal) -> None:
     talk = Talk(journal, rules=RecoveryRules(history_turns_max=4))
     missed = [f"I own {number} cats" for number in range(10)]
     history = [TEA, ">a", *(each for text in missed for each in (text, ">ok"))]
@@ -284,7 +286,7 @@ async def test_examples_that_change_with_every_request_are_nobodys_words(talk: T
     [("known_sessions", [MILK]), ("never", [MILK]), ("always", [TEA, MILK])],
 )
 async def test_a_history_that_begins_unseen_is_believed_only_where_the_operator_says_so(
-    journal: MarkedJournal, mode: str, learnt: list[str]
+    journal: ReticentJournal, mode: str, learnt: list[str]
 ) -> None:
     talk = Talk(journal, rules=RecoveryRules(mode=mode))
     await talk.ask(TEA, ">a", MILK)
@@ -297,7 +299,7 @@ async def test_a_history_that_begins_unseen_is_believed_only_where_the_operator_
 AWAY = RecoveryRules(away_until=NOW + 1000.0)
 
 
-async def test_a_conversation_that_began_while_semmem_was_away_is_recovered_once(journal: MarkedJournal) -> None:
+async def test_a_conversation_that_began_while_semmem_was_away_is_recovered_once(journal: ReticentJournal) -> None:
     talk = Talk(journal, rules=AWAY)
     for _ in range(2):
         await talk.ask(TEA, ">a", MILK)
@@ -307,14 +309,14 @@ async def test_a_conversation_that_began_while_semmem_was_away_is_recovered_once
     assert talk.answers[TEA] == "a"
 
 
-async def test_long_after_a_start_a_beginning_proves_nothing(journal: MarkedJournal) -> None:
+async def test_long_after_a_start_a_beginning_proves_nothing(journal: ReticentJournal) -> None:
     talk = Talk(journal, rules=RecoveryRules(away_until=NOW))
     await talk.ask(TEA, ">a", MILK)
     assert await talk.learn() == {MILK: 1}
     assert talk.counted["unproven"] == 1
 
 
-async def test_after_an_absence_what_stands_before_known_words_is_still_nobodys(journal: MarkedJournal) -> None:
+async def test_after_an_absence_what_stands_before_known_words_is_still_nobodys(journal: ReticentJournal) -> None:
     talk = Talk(journal, rules=AWAY)
     await talk.ask("My name is Bob", ">{}", TEA, session="s")
     talk.restart()
@@ -325,7 +327,9 @@ async def test_after_an_absence_what_stands_before_known_words_is_still_nobodys(
     assert "I live in Rome" not in await talk.learn()
 
 
-async def test_after_an_absence_what_many_users_bring_is_learnt_from_the_first_at_most(journal: MarkedJournal) -> None:
+async def test_after_an_absence_what_many_users_bring_is_learnt_from_the_first_at_most(
+    journal: ReticentJournal,
+) -> None:
     talk = Talk(journal, rules=AWAY)
     users = ("alice", "ben", "cleo", "alice")
     for number, user in enumerate(users):
@@ -335,14 +339,14 @@ async def test_after_an_absence_what_many_users_bring_is_learnt_from_the_first_a
     assert sum(learnt.values()) == len(users) + 2
 
 
-async def test_after_an_absence_a_long_history_is_no_beginning(journal: MarkedJournal) -> None:
+async def test_after_an_absence_a_long_history_is_no_beginning(journal: ReticentJournal) -> None:
     talk = Talk(journal, rules=AWAY)
     said = [each for number in range(6) for each in (f"I own {number} cats", ">Noted.")]
     await talk.ask(*said, TEA)
     assert await talk.learn() == {TEA: 1}
 
 
-async def test_after_an_absence_nothing_erased_comes_back_from_a_beginning(journal: MarkedJournal) -> None:
+async def test_after_an_absence_nothing_erased_comes_back_from_a_beginning(journal: ReticentJournal) -> None:
     talk = Talk(journal, rules=AWAY)
     await journal.erase("alice", talk.now)
     await talk.ask(TEA, ">a", MILK)
@@ -350,7 +354,7 @@ async def test_after_an_absence_nothing_erased_comes_back_from_a_beginning(journ
     assert talk.counted["erased"] == 1
 
 
-async def test_nothing_is_recovered_where_the_operator_does_not_want_it(journal: MarkedJournal) -> None:
+async def test_nothing_is_recovered_where_the_operator_does_not_want_it(journal: ReticentJournal) -> None:
     talk = Talk(journal, rules=RecoveryRules(mode="never"))
     await talk.ask(TEA)
     await talk.ask(TEA, ">a", MILK, ">b", SUGAR)
@@ -410,7 +414,7 @@ FILTERS = VerdictRules(blocked=VerdictSource("x-blocked", ()), pii=VerdictSource
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("off", OFF)
 async def test_what_was_said_not_to_be_kept_is_not_learnt_from_a_later_history(
-    journal: MarkedJournal, off: str, api: str, restarted: bool
+    journal: ReticentJournal, off: str, api: str, restarted: bool
 ) -> None:
     talk = Talk(journal, upstream=FILTERS, capture="history")
     await talk.ask(TEA, api=api)
@@ -424,7 +428,7 @@ async def test_what_was_said_not_to_be_kept_is_not_learnt_from_a_later_history(
     assert MILK.encode() not in _file_of(journal)
 
 
-def _file_of(journal: MarkedJournal) -> bytes:
+def _file_of(journal: ReticentJournal) -> bytes:
     path = journal._file._path
     return b"".join(each.read_bytes() for each in path.parent.iterdir())
 
@@ -484,7 +488,7 @@ async def test_declined_words_that_still_wait_unanswered_are_not_learnt_with_the
     assert await talk.learn() == {MILK: 1}
 
 
-async def test_a_pile_of_declined_words_is_remembered_by_its_beginning(journal: MarkedJournal) -> None:
+async def test_a_pile_of_declined_words_is_remembered_by_its_beginning(journal: ReticentJournal) -> None:
     talk = Talk(journal, rules=RecoveryRules(new_turns_max=2))
     pile = [f"I own {number} cats" for number in range(9)]
     await talk.ask(TEA)
@@ -495,7 +499,7 @@ async def test_a_pile_of_declined_words_is_remembered_by_its_beginning(journal: 
 
 
 async def test_words_so_old_that_what_was_declined_after_them_may_be_forgotten_prove_nothing(
-    journal: MarkedJournal,
+    journal: ReticentJournal,
 ) -> None:
     talk = Talk(journal, seen_max=2)
     await talk.ask(TEA)
@@ -516,7 +520,7 @@ async def test_words_so_old_that_what_was_declined_after_them_may_be_forgotten_p
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize("session", [None, "s"])
 async def test_what_was_said_before_an_erasure_does_not_come_back_from_a_history(
-    journal: MarkedJournal, session: str | None, restarted: bool, mode: str
+    journal: ReticentJournal, session: str | None, restarted: bool, mode: str
 ) -> None:
     talk = Talk(journal, rules=RecoveryRules(mode=mode))
     await talk.answer((await talk.ask(TEA, session=session)).ticket)

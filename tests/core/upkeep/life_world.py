@@ -9,6 +9,7 @@ from typing import Any
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Memory, MemoryType, Scope
+from semmem.ports.events import Event, MemoriesRemoved
 from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.maintenance import Maintenance, MaintenanceRules
 from tests.support.fakes import HashEmbedder
@@ -50,11 +51,12 @@ class LifeWorld:
         return {memory.id: memory for memory in await self.store.list(Scope(user))}
 
     def consolidator(self, **rules: Any) -> Consolidator:
-        return Consolidator(self.store, self.journal, self.journal, **{"cosine_min": 0.7, **rules})
+        return Consolidator(self.store, self.journal, **{"cosine_min": 0.7, **rules})
 
     def upkeep(self, **rules: Any) -> Maintenance:
-        def count(reason: str, number: int) -> None:
-            self.removed[reason] += number
+        def count(event: Event) -> None:
+            assert isinstance(event, MemoriesRemoved)
+            self.removed[event.reason] += event.number
 
         return Maintenance(
             self.store,
@@ -62,7 +64,7 @@ class LifeWorld:
             self.journal,
             self.consolidator(),
             MaintenanceRules(**{"settle_s": 0.0, **rules}),
-            on_removed=count,
+            announce=count,
         )
 
     async def hold(self, user: str = "ada") -> str:

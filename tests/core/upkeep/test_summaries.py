@@ -52,7 +52,7 @@ async def world(tmp_path: Path) -> AsyncIterator[LifeWorld]:
 
 def summariser(world: LifeWorld, model: Model | None = None, **rules: Any) -> Summariser:
     chosen = SummaryRules(**{"cosine_min": 0.5, "size_min": 3, **rules})
-    return Summariser(world.store, world.journal, world.journal, EMBEDDER, model, chosen)
+    return Summariser(world.store, world.journal, EMBEDDER, model, chosen)
 
 
 async def related(world: LifeWorld, **rules: Any) -> list[list[str]]:

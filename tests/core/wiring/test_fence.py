@@ -11,7 +11,7 @@ import pytest
 from semmem.memory import Message, Role
 from semmem.retrieval.context import render
 from semmem.retrieval.fence import Fence
-from semmem.wiring import parts as assembly
+from semmem.wiring import backends
 from tests.core.retrieval.talk import hit
 from tests.support.configuration import LONG_SECRET, loaded
 
@@ -25,7 +25,7 @@ def mark(fence: Fence) -> str:
 def fence(folder: Path, injection: str = "", more: str = "", environ: dict[str, str] | None = None) -> Fence:
     folder.mkdir(exist_ok=True)
     text = f"data_dir: '{folder / 'data'}'\nmemory: {{injection: {{{injection}}}}}\n{more}"
-    return assembly.fence(loaded(folder, text, environ))
+    return backends.fence(loaded(folder, text, environ))
 
 
 def test_by_default_the_key_is_made_once_for_a_data_folder(tmp_path: Path) -> None:
@@ -60,10 +60,10 @@ def test_replicas_without_a_key_in_common_are_told_so(tmp_path: Path, caplog: py
     milvus = "milvus: {address: 'milvus:19530'}"
     folder = tmp_path / "a"
     folder.mkdir()
-    with caplog.at_level(logging.WARNING, logger="semmem.wiring.parts"):
-        assembly.fence(loaded(folder, f"data_dir: '{folder}'\nmemory: {{{milvus}}}\n{more}"))
+    with caplog.at_level(logging.WARNING, logger="semmem.wiring.backends"):
+        backends.fence(loaded(folder, f"data_dir: '{folder}'\nmemory: {{{milvus}}}\n{more}"))
         assert "fence_key is not set" in caplog.text
         caplog.clear()
         injection = f"injection: {{fence_key: {LONG_SECRET}}}"
-        assembly.fence(loaded(folder, f"data_dir: '{folder}'\nmemory: {{{milvus}, {injection}}}\n{more}"))
+        backends.fence(loaded(folder, f"data_dir: '{folder}'\nmemory: {{{milvus}, {injection}}}\n{more}"))
         assert caplog.text == ""

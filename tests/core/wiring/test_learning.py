@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,10 +17,11 @@ from semmem.background import Tasks
 from semmem.config import Settings
 from semmem.extraction.result import BatchResult
 from semmem.memory import MemoryStatus, MemoryType, Scope, Turn, TurnEnding
-from semmem.ports.journal import TurnClosed
 from semmem.ports.learning import BatchRules
+from semmem.ports.recording import TurnClosed
 from semmem.telemetry.metrics import Metrics
-from semmem.wiring import parts as assembly
+from semmem.wiring.backends import Backends, hot_memories, models
+from semmem.wiring.learning import learning
 from tests.support.configuration import loaded
 from tests.support.fakes import HashEmbedder
 from tests.support.scripted_llm import Body, Reply, ScriptedLLM
@@ -33,9 +35,9 @@ class World:
     """What one user says, learnt from by the parts of a configuration."""
 
     def __init__(self, settings: Settings, journal: SqlJournal, store: InProcessStore, tasks: Tasks) -> None:
-        memories = assembly.hot_memories(settings, store, tasks.spawn)
-        backends = assembly.Backends(memories, HashEmbedder(), journal, assembly.models(settings, Metrics()))
-        self.learning = assembly.learning(settings, backends)
+        memories = hot_memories(settings, store, tasks.spawn, asyncio.to_thread)
+        backends = Backends(memories, HashEmbedder(), journal, models(settings, Metrics()))
+        self.learning = learning(settings, backends)
         self.models = backends.models
         self.journal = journal
         self.store = store

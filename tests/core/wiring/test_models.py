@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from semmem.backends.in_process import InProcessStore
+from semmem.ports.events import Event, Reranked, Rewritten, nobody_listens
 from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.rerank import Reranking
 from semmem.telemetry.metrics import Metrics
-from semmem.wiring import parts as assembly
-from semmem.wiring.parts import Backends
+from semmem.wiring import request
+from semmem.wiring.backends import Backends, journal, models, reranker
 from tests.core.retrieval.talk import asked, hit
 from tests.support.configuration import MODEL, loaded
 from tests.support.fakes import HashEmbedder, hot
@@ -21,14 +22,14 @@ from tests.support.scripted_llm import Body, Reply, ScriptedLLM
 REWRITE = MODEL.replace("memory_extraction", "memory_rewrite")
 
 
-def backends(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> tuple[Backends, Metrics, list[str]]:
+def backends(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> tuple[Backends, Metrics, list[Event]]:
     settings, metrics = loaded(tmp_path, text, environ), Metrics()
     made = Backends(
         store=hot(InProcessStore()),
         embedder=HashEmbedder(),
-        journal=assembly.journal(settings),
-        models=assembly.models(settings, metrics),
-        reranker=assembly.reranker(settings, metrics),
+        journal=journal(settings),
+        models=models(settings, metrics),
+        reranker=reranker(settings, metrics),
     )
     return made, metrics, []
 
@@ -41,8 +42,8 @@ def words(metrics: Metrics, role: str, status: str) -> float:
 def test_by_default_no_model_is_on_the_request_path(tmp_path: Path, text: str) -> None:
     made, _, _ = backends(tmp_path, text)
     settings = loaded(tmp_path, text)
-    assert assembly.query_writer(settings, made, lambda _word: None) is None
-    assert assembly.reranking(settings, made, lambda _word: None) is None
+    assert request.query_writer(settings, made, nobody_listens) is None
+    assert request.reranking(settings, made, nobody_listens) is None
     assert (settings.rewrite_ms, settings.rerank_ms) == (0, 0)
 
 
@@ -51,14 +52,14 @@ async def test_the_configured_model_rewrites_and_is_asked_once(tmp_path: Path) -
         model = REWRITE.replace("address: qwen", f"url: '{llm.base_url}'")
         text = f"memory: {{query: {{mode: rewrite}}}}\nexternal_models: [{model}]\ndeadlines: {{rewrite_ms: 120}}"
         made, metrics, heard = backends(tmp_path, text)
-        writer = assembly.query_writer(loaded(tmp_path, text), made, heard.append)
+        writer = request.query_writer(loaded(tmp_path, text), made, heard.append)
         assert isinstance(writer, QueryWriter)
         assert writer.timeout_s == 0.12
         assert (await writer.write(asked("kitchen paint", "How much?"))).text == "How much? kitchen paint"
         await made.models["memory_rewrite"].close()
     assert len(llm.requests) == 1
     assert words(metrics, "memory_rewrite", "ModelUnavailable") == 1
-    assert heard == ["failed"]
+    assert heard == [Rewritten("failed")]
 
 
 def backwards(body: Body) -> Reply:
@@ -71,7 +72,7 @@ async def test_the_configured_reranker_orders_with_its_key_from_the_environment(
         rerank = f"{{url: '{server.base_url}', model: m, api_key_env: RERANK_KEY, candidates_max: 2, timeout_ms: 149}}"
         text, environ = f"memory: {{rerank: {rerank}}}", {"RERANK_KEY": "k-7"}
         made, metrics, heard = backends(tmp_path, text, environ)
-        reranking = assembly.reranking(loaded(tmp_path, text, environ), made, heard.append)
+        reranking = request.reranking(loaded(tmp_path, text, environ), made, heard.append)
         assert isinstance(reranking, Reranking)
         assert reranking.timeout_s == 0.149
         ordered = await reranking.order("q", [hit("a", 0.9), hit("b", 0.8), hit("c", 0.7)])
@@ -80,4 +81,4 @@ async def test_the_configured_reranker_orders_with_its_key_from_the_environment(
     assert [each.memory.content for each in ordered] == ["b", "a", "c"]
     assert server.headers[0]["authorization"] == "Bearer k-7"
     assert words(metrics, "rerank", "ok") == 1
-    assert heard == ["reranked"]
+    assert heard == [Reranked("reranked")]

@@ -22,7 +22,7 @@ from semmem.extraction.contradiction import Verdict, judge, repeats
 from semmem.extraction.dedup import NO_OPINIONS, Dedup
 from semmem.extraction.model_judge import Opinions
 from semmem.memory import Fact, MemoryStatus, MemoryType, Scope, Turn, Vector
-from tests.core.extraction.fakes import InMemoryJournal
+from tests.support.traced_journal import TracedJournal, journals_in
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -53,10 +53,10 @@ async def vectors() -> dict[str, Vector]:
 class World:
     """One store, and the deduplication as it is assembled; each pair has a user of its own unless told otherwise."""
 
-    def __init__(self, vectors: dict[str, Vector]) -> None:
+    def __init__(self, vectors: dict[str, Vector], journal: TracedJournal) -> None:
         self.vectors = vectors
         self.store = InProcessStore()
-        self.dedup = Dedup(self.store, InMemoryJournal(), judge=judge)
+        self.dedup = Dedup(self.store, journal, judge=judge)
         self.told = 0
 
     async def tell(
@@ -84,11 +84,12 @@ class World:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def world(vectors: dict[str, Vector]) -> AsyncIterator[World]:
-    made = World(vectors)
-    await made.store.open()
-    yield made
-    await made.store.close()
+async def world(vectors: dict[str, Vector], tmp_path: Path) -> AsyncIterator[World]:
+    async with journals_in(tmp_path) as journals:
+        made = World(vectors, await journals.open())
+        await made.store.open()
+        yield made
+        await made.store.close()
 
 
 async def test_the_pairs_are_many_and_varied() -> None:

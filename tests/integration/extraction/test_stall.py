@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -19,9 +18,10 @@ from semmem.extraction.pipeline import Learning
 from semmem.extraction.rules import RulesExtractor
 from semmem.memory import Fact, MemoryType, Scope, Turn
 from semmem.ports.errors import WorkLost, WorkTooSlow
+from semmem.ports.events import Event, TurnsUnread
 from semmem.ports.learning import Batch, BatchRules
-from tests.core.extraction.fakes import InMemoryJournal
 from tests.support.fakes import HashEmbedder
+from tests.support.traced_journal import TracedJournal
 
 T = TypeVar("T")
 
@@ -56,18 +56,18 @@ class Poisoned:
 
 
 async def test_the_other_turns_of_a_batch_are_read() -> None:
-    unread: list[tuple[str, str, int]] = []
-    extractor = RulesExtractor(work=Poisoned("oak"), on_unread=lambda *what: unread.append(what))
+    unread: list[Event] = []
+    extractor = RulesExtractor(work=Poisoned("oak"), announce=unread.append)
     facts = await extractor.extract(batch("I live in Rome", "I like oak", "I hate fish"))
     assert [fact.turn_id for fact in facts] == ["t_0", "t_2"]
-    assert unread == [("b_1", "too_slow", 1)]
+    assert unread == [TurnsUnread("b_1", "too_slow", 1)]
 
 
 async def test_a_turn_whose_reader_died_has_a_reason_of_its_own() -> None:
-    unread: list[tuple[str, str, int]] = []
-    extractor = RulesExtractor(work=Poisoned("oak", WorkLost), on_unread=lambda *what: unread.append(what))
+    unread: list[Event] = []
+    extractor = RulesExtractor(work=Poisoned("oak", WorkLost), announce=unread.append)
     await extractor.extract(batch("I like oak"))
-    assert unread == [("b_1", "worker_died", 1)]
+    assert unread == [TurnsUnread("b_1", "worker_died", 1)]
 
 
 async def test_a_turn_is_given_up_once_however_often_its_batch_comes_back() -> None:
@@ -79,14 +79,12 @@ async def test_a_turn_is_given_up_once_however_often_its_batch_comes_back() -> N
 
 
 async def test_a_batch_of_such_turns_takes_no_longer_than_its_budget() -> None:
-    unread: Counter[str] = Counter()
+    unread: list[Event] = []
     work = Poisoned("oak")
-    extractor = RulesExtractor(
-        work=work, turn_budget_s=1.0, batch_budget_s=2.5, on_unread=lambda _, why, n: unread.update({why: n})
-    )
+    extractor = RulesExtractor(work=work, turn_budget_s=1.0, batch_budget_s=2.5, announce=unread.append)
     await extractor.extract(batch(*["I like oak"] * 10))
     assert work.budgets == [1.0, 1.0, 0.5]
-    assert unread == {"too_slow": 3, "batch_too_slow": 7}
+    assert unread == [TurnsUnread("b_1", why, 1) for why in ["too_slow"] * 3 + ["batch_too_slow"] * 7]
 
 
 @pytest.fixture
@@ -101,8 +99,7 @@ async def test_what_a_worker_process_finds_is_what_is_found_here(worker: WorkerP
     assert await RulesExtractor(work=worker).extract(said) == await RulesExtractor().extract(said) != []
 
 
-async def test_a_batch_is_learnt_by_way_of_a_worker_process(worker: WorkerProcess) -> None:
-    journal: Any = InMemoryJournal()
+async def test_a_batch_is_learnt_by_way_of_a_worker_process(worker: WorkerProcess, journal: TracedJournal) -> None:
     store = InProcessStore()
     await store.open()
     dedup = Dedup(store, journal, judge=_same_words, text_work=worker)
@@ -123,8 +120,7 @@ def _same_words(old: str, new: str, _cosine: float) -> Any:
     return Verdict.SAME if old == new else Verdict.DIFFERENT
 
 
-async def test_facts_that_take_too_long_to_screen_are_rejected_and_the_batch_ends() -> None:
-    journal: Any = InMemoryJournal()
+async def test_facts_that_take_too_long_to_screen_are_rejected_and_the_batch_ends(journal: TracedJournal) -> None:
     store = InProcessStore()
     await store.open()
     work = Poisoned("_screen_nothing", WorkTooSlow)
@@ -142,16 +138,15 @@ async def test_facts_that_take_too_long_to_screen_are_rejected_and_the_batch_end
     assert claimed is not None
     result = await learning.learn(claimed)
     assert (result.status, result.rejected) == ("rejected", {"too_slow": 1})
-    assert journal.statuses == [(claimed.id, "rejected")]
+    assert journal.statuses == ["rejected"]
 
 
 def _screen_nothing(_fact: Fact, _said: object) -> Any:
     raise AssertionError("nobody gets here")
 
 
-async def test_a_fact_whose_comparison_takes_too_long_is_stored_beside_what_is_there() -> None:
+async def test_a_fact_whose_comparison_takes_too_long_is_stored_beside_what_is_there(journal: TracedJournal) -> None:
     """Losing is worse than doubling."""
-    journal: Any = InMemoryJournal()
     store = InProcessStore()
     await store.open()
     dedup = Dedup(store, journal, judge=_same_words, text_work=Poisoned("oak"))
@@ -160,7 +155,7 @@ async def test_a_fact_whose_comparison_takes_too_long_is_stored_beside_what_is_t
     async def put(number: int, content: str) -> Action:
         fact = Fact(MemoryType.SEMANTIC, content, "t_1")
         vector = await embedder.embed(content)
-        return await dedup.put(Candidate(f"m_{number}", fact, turn(1, content), vector, NOW, None, "b_1"))
+        return await dedup.put(Candidate(f"m_{number}", fact, turn(1, content), vector, NOW))
 
     assert await put(1, "User likes the old oak") is Action.CREATED
     assert await put(2, "User likes the very old oak") is Action.CREATED
@@ -169,12 +164,12 @@ async def test_a_fact_whose_comparison_takes_too_long_is_stored_beside_what_is_t
 
 async def test_an_endless_expression_costs_its_turn_and_no_more(worker: WorkerProcess) -> None:
     """With the real thing, whatever expression it may be that nobody has found yet."""
-    unread: list[tuple[str, str, int]] = []
-    extractor = RulesExtractor(work=_Endless(worker), turn_budget_s=0.3, on_unread=lambda *what: unread.append(what))
+    unread: list[Event] = []
+    extractor = RulesExtractor(work=_Endless(worker), turn_budget_s=0.3, announce=unread.append)
     started = time.monotonic()
     facts = await extractor.extract(batch("I like oak", "I live in Rome"))
     assert [fact.turn_id for fact in facts] == ["t_1"]
-    assert unread == [("b_1", "too_slow", 1)]
+    assert unread == [TurnsUnread("b_1", "too_slow", 1)]
     assert time.monotonic() - started < 60
 
 

@@ -70,7 +70,9 @@ def test_a_whole_life_is_json_from_the_first_line_to_the_last(tmp_path: Path) ->
             process.wait()
     (ready,) = lines(out.read_text())
     assert ready["message"].startswith("semmem ready grpc=127.0.0.1:")
-    assert any("no embedder" in line["message"] for line in lines(err.read_text()))
+    logged = [line["message"] for line in lines(err.read_text())]
+    assert any("no embedder" in message for message in logged)
+    assert any("starts with" in message and str(tmp_path / "data") in message for message in logged)
 
 
 def test_a_start_that_fails_is_told_in_json(tmp_path: Path) -> None:

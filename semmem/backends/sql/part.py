@@ -1,0 +1,61 @@
+"""Parts of the journal: each call is one transaction on a file that all parts share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import Connection
+
+from semmem.backends.sql.file import SqliteFile
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Part = TypeVar("Part", bound="JournalPart")
+
+
+@dataclass(frozen=True, slots=True)
+class JournalLimits:
+    """``batch_sizes_max``: a batch has at most this many times ``BatchRules.size`` turns. ``versions_max``: earlier
+    versions kept per memory. ``prune_rows_max``: rows erased per transaction when pruning, so that accepting turns goes
+    on in between. ``waiting_sessions_max``, ``waiting_turns_max``: how many are looked at for a change of topic."""
+
+    batch_sizes_max: int = 2
+    versions_max: int = 100
+    prune_rows_max: int = 1000
+    waiting_sessions_max: int = 1000
+    waiting_turns_max: int = 50
+
+
+class JournalPart:
+    """The calls of one consumer. Every call may raise JournalError. A cancelled call may still be committed."""
+
+    def __init__(self, file: SqliteFile, limits: JournalLimits) -> None:
+        self._file = file
+        self._limits = limits
+
+
+def one_read(
+    work: Callable[Concatenate[Part, Connection, P], T],
+) -> Callable[Concatenate[Part, P], Coroutine[Any, Any, T]]:
+    """A call that sees one consistent state of the file. ``work`` runs in the file's thread."""
+
+    @wraps(work)
+    async def call(part: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await part._file.read(lambda conn: work(part, conn, *args, **kwargs))
+
+    return call
+
+
+def one_write(
+    work: Callable[Concatenate[Part, Connection, P], T],
+) -> Callable[Concatenate[Part, P], Coroutine[Any, Any, T]]:
+    """A call of which all is committed, or nothing. ``work`` runs in the file's thread."""
+
+    @wraps(work)
+    async def call(part: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await part._file.write(lambda conn: work(part, conn, *args, **kwargs))
+
+    return call

@@ -1,0 +1,114 @@
+"""Halves of turns as they come in, and what is known of messages when their turns are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, Insert, and_, case, func, or_, tuple_
+
+from semmem.backends.sql import marks, messages
+from semmem.backends.sql.file import SqliteFile
+from semmem.backends.sql.part import JournalLimits, JournalPart, one_read, one_write
+from semmem.backends.sql.rows import answer_row, closed_row, opened_row, upsert_into
+from semmem.backends.sql.tables import CLOSING, CLOSING_ORDER, ERASED, REFUSED, answers, turns
+from semmem.memory import Scope, Turn
+from semmem.ports.recording import SaidBefore, TurnClosed
+
+
+class SqlRecording(JournalPart):
+    """TurnRecords and MessageRecords. ``turned_away`` counts the turns that were not recorded since they had been said
+    before their scope was erased."""
+
+    def __init__(self, file: SqliteFile, limits: JournalLimits) -> None:
+        super().__init__(file, limits)
+        self.turned_away = 0
+
+    async def record(self, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
+        """As in the port. First means earliest by ``opened_at`` and ``closed_at``, whatever arrives first.
+
+        ``Turn.answer`` is not read: answers come with their closed half.
+        """
+        if opened or closed:
+            self.turned_away += await self._record(opened, closed)
+
+    @one_write
+    def _record(self, conn: Connection, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> int:
+        """How many were turned away."""
+        admitted = marks.admitted(conn, opened) if opened else []
+        if admitted:
+            record_opened(conn, admitted)
+        if closed:
+            record_closed(conn, closed)
+        messages.record_said(conn, opened, closed)
+        return len(opened) - len(admitted)
+
+    @one_read
+    def said_before(self, conn: Connection, message_ids: Sequence[str]) -> list[SaidBefore]:
+        return messages.said_before(conn, message_ids)
+
+    @one_read
+    def forgotten_at(self, conn: Connection, user: str) -> float | None:
+        return marks.forgotten_at(conn, user)
+
+
+def record_opened(conn: Connection, opened: Sequence[Turn]) -> None:
+    conn.execute(_opened_upsert(conn.dialect.name), [opened_row(turn) for turn in opened])
+
+
+def record_closed(conn: Connection, closed: Sequence[TurnClosed]) -> None:
+    if ended := [closed_row(half) for half in closed if half.status in CLOSING]:
+        conn.execute(_closed_upsert(conn.dialect.name), ended)
+    if named := [answer_row(half) for half in closed if half.answer_id]:
+        conn.execute(upsert_into(conn.dialect.name, answers).on_conflict_do_nothing(), named)
+
+
+@cache
+def _opened_upsert(dialect: str) -> Insert:
+    """The earliest opening stays. Later ones only show that the session is alive.
+
+    An id that another user or session already has is not a retry, and an erased one stays erased. What is in a batch
+    keeps its project and agent, since a batch has only one.
+    """
+    statement = upsert_into(dialect, turns)
+    old, new = turns.c, statement.excluded
+    earlier = tuple_(new.opened_at, new.request_id) < tuple_(old.opened_at, old.request_id)
+    first = or_(old.opened_at.is_(None), and_(old.batch_id.is_(None), earlier))
+    names = [name for name in opened_row(_ANY_TURN) if name not in ("id", "seen_at")]
+    kept = {name: case((first, new[name]), else_=old[name]) for name in names}
+    later = or_(old.seen_at.is_(None), old.seen_at < new.seen_at)
+    same = and_(old.user_id == new.user_id, old.session == new.session)
+    upsert: Insert = statement.on_conflict_do_update(
+        index_elements=["id"],
+        set_={**kept, "seen_at": case((later, new.seen_at), else_=old.seen_at)},
+        where=and_(old.closing != ERASED, or_(old.opened_at.is_(None), same)),
+    )
+    return upsert
+
+
+@cache
+def _closed_upsert(dialect: str) -> Insert:
+    """Of two closes the one that says more stays, then the earlier. A refusal ends a turn that is in no batch, until
+    the same turn is asked again and answered (a client that was throttled and tries again)."""
+    statement = upsert_into(dialect, turns)
+    old, new = turns.c, statement.excluded
+
+    def rank(half: Any) -> Any:
+        texts = func.coalesce(half.answer, ""), func.coalesce(half.finish_reason, "")
+        says_more = case(*((half.closing == closing, -place) for place, closing in enumerate(CLOSING_ORDER)), else_=0)
+        return tuple_(says_more, half.closed_at, *texts)
+
+    unbatched = old.batch_id.is_(None)
+    refused = and_(new.closing == REFUSED, unbatched)
+    asked_again = and_(old.closing == REFUSED, unbatched)
+    kept = {name: new[name] for name in ("closing", "closed_at", "answer", "finish_reason")}
+    upsert: Insert = statement.on_conflict_do_update(
+        index_elements=["id"],
+        set_={**kept, "done_at": case((refused, new.closed_at), (asked_again, None), else_=old.done_at)},
+        where=rank(new) < rank(old),
+    )
+    return upsert
+
+
+_ANY_TURN = Turn(id="", scope=Scope("-"), ordinal=0, user_text="", opened_at=0.0)

@@ -1,0 +1,128 @@
+"""How values become rows and come back."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, Table, and_
+from sqlalchemy.dialects import postgresql, sqlite
+
+from semmem.backends.sql.tables import ANSWERED, CLOSING, REFUSED
+from semmem.memory import Fact, Memory, MemoryStatus, MemoryType, Scope, Source, Turn
+from semmem.ports.errors import JournalError
+from semmem.ports.recording import TurnClosed
+
+NARROWING = ("project", "agent", "session")
+"""What a scope may name beside its user."""
+
+_DERIVED_SESSION = re.compile(r"(.+)\.[0-9]{1,12}", re.DOTALL)
+_UPSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+
+
+def upsert_into(dialect: str, table: Table) -> Any:
+    """An insert that knows ON CONFLICT, in the words of this dialect."""
+    return _UPSERTS[dialect](table)
+
+
+def scope_row(scope: Scope) -> dict[str, str]:
+    """The scope columns of a row that is written."""
+    return {
+        "user_id": scope.user,
+        "project": scope.project or "",
+        "agent": scope.agent or "",
+        "session": scope.session or "",
+    }
+
+
+def within(table: Table, scope: Scope) -> ColumnElement[bool]:
+    """The rows a scope may touch: all of the user's, narrowed by what is given."""
+    narrowed = {name: getattr(scope, name) for name in NARROWING}
+    given = [table.c[name] == value for name, value in narrowed.items() if value is not None]
+    return and_(table.c.user_id == scope.user, *given)
+
+
+def row_scope(row: Row[Any]) -> Scope:
+    return Scope(row.user_id, row.project or None, row.agent or None, row.session or None)
+
+
+def opened_row(turn: Turn) -> dict[str, Any]:
+    derived = _DERIVED_SESSION.fullmatch(turn.scope.session or "")
+    return {
+        **scope_row(turn.scope),
+        "id": turn.id,
+        "session_key": derived and derived[1],
+        "ordinal": turn.ordinal,
+        "opened_at": turn.opened_at,
+        "seen_at": turn.opened_at,
+        "request_id": turn.request_id,
+        "user_text": turn.user_text,
+    }
+
+
+def closed_row(closed: TurnClosed) -> dict[str, Any]:
+    closing = CLOSING[closed.status]
+    return {
+        "id": closed.turn_id,
+        "closing": closing,
+        "closed_at": closed.closed_at,
+        "answer": closed.answer if closing == ANSWERED else None,
+        "finish_reason": closed.finish_reason,
+        "done_at": closed.closed_at if closing == REFUSED else None,
+    }
+
+
+def answer_row(closed: TurnClosed) -> dict[str, Any]:
+    return {"id": closed.answer_id, "turn_id": closed.turn_id, "answered_at": closed.closed_at}
+
+
+def row_turn(row: Row[Any]) -> Turn:
+    return Turn(
+        id=row.id,
+        scope=row_scope(row),
+        ordinal=row.ordinal,
+        user_text=row.user_text,
+        opened_at=row.opened_at,
+        request_id=row.request_id,
+        answer=row.answer,
+    )
+
+
+@contextmanager
+def _unreadable(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, KeyError, TypeError):
+        # The cause would show the content.
+        raise JournalError(f"the journal holds {what} that cannot be read") from None
+
+
+def facts_json(facts: Sequence[Fact]) -> str:
+    return json.dumps([dataclasses.asdict(fact) for fact in facts])
+
+
+def json_facts(text: str) -> tuple[Fact, ...]:
+    """Raises JournalError when the text is not what facts_json wrote."""
+    with _unreadable("facts"):
+        return tuple(Fact(**{**item, "type": MemoryType(item["type"])}) for item in json.loads(text))
+
+
+def memory_json(memory: Memory) -> str:
+    """Everything but the vector."""
+    fields = dataclasses.asdict(dataclasses.replace(memory, embedding=None))
+    del fields["embedding"]
+    return json.dumps(fields)
+
+
+def json_memory(text: str) -> Memory:
+    """Raises JournalError when the text is not what memory_json wrote."""
+    with _unreadable("a memory"):
+        fields = json.loads(text)
+        fields["type"] = MemoryType(fields["type"])
+        fields["status"] = MemoryStatus(fields["status"])
+        fields["source"] = Source(**fields["source"])
+        return Memory(**fields)

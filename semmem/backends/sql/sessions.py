@@ -1,0 +1,116 @@
+"""Sessions: when they began, what waits in them, and where they end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Column, Connection, Table, and_, bindparam, func, or_, select
+
+from semmem.backends.sql import marks
+from semmem.backends.sql.part import JournalPart, one_read, one_write
+from semmem.backends.sql.rows import row_turn, upsert_into
+from semmem.backends.sql.tables import WAITING, answers, session_drifts, session_ends, session_pasts, turns
+from semmem.memory import Scope, Turn
+from semmem.ports.learning import WaitingSession
+
+
+class SqlSessions(JournalPart):
+    """SessionRecords and TopicRecords, and the ends of sessions."""
+
+    @one_read
+    def session_start(self, conn: Connection, user: str, session_key: str, *, seen_since: float) -> float | None:
+        """As in the port. Of several sessions with this key, the one with the newest turn.
+
+        A retry of an old turn keeps its session alive as well, so it counts when the turn was last opened.
+        """
+        asked = {"user": user, "key": session_key, "since": seen_since}
+        session = conn.execute(_NEWEST_SESSION, asked).scalar()
+        return None if session is None else float(session.rpartition(".")[2])
+
+    @one_read
+    def turn_of_answer(self, conn: Connection, user: str, answer_id: str) -> tuple[str, str] | None:
+        row = conn.execute(_ANSWERED_TURN, {"answer": answer_id, "user": user}).first()
+        return None if row is None else (row.id, row.session)
+
+    @one_write
+    def end_session(self, conn: Connection, user: str, session: str, *, now: float) -> int:
+        """As in the port. Turns opened after ``now`` are not affected, those that arrive late are: the mark outlives
+        this call."""
+        _mark(conn, session_ends, user, session, session_ends.c.ended_at, now)
+        waiting = and_(WAITING, turns.c.user_id == user, turns.c.session == session, turns.c.opened_at <= now)
+        return conn.execute(select(func.count()).select_from(turns).where(waiting)).scalar_one()
+
+    @one_write
+    def cut_session(self, conn: Connection, user: str, session: str, *, before: float) -> None:
+        """As in the port. A cut that lies before an earlier one changes nothing, and neither does one among turns that
+        are erased."""
+        if not marks.is_forgotten(conn, Scope(user, session=session), before):
+            _mark(conn, session_drifts, user, session, session_drifts.c.drifted_at, before)
+
+    async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None:
+        """As in the port. Without a session nothing is written."""
+        if marked := sorted({*sessions} - {""}):
+            await self._mark_pasts(user, marked, now)
+
+    @one_write
+    def _mark_pasts(self, conn: Connection, user: str, sessions: Sequence[str], now: float) -> None:
+        for session in sessions:
+            _mark(conn, session_pasts, user, session, session_pasts.c.forgotten_at, now)
+
+    @one_read
+    def waiting_sessions(self, conn: Connection, *, turns_min: int, opened_after: float) -> list[WaitingSession]:
+        """As in the port; at most ``waiting_sessions_max``."""
+        limit = self._limits.waiting_sessions_max
+        newest = func.max(turns.c.opened_at)
+        busy = (
+            select(turns.c.user_id, turns.c.session, newest)
+            .select_from(_SINCE_CUT)
+            .where(_UNCUT)
+            .group_by(turns.c.user_id, turns.c.session)
+            .having(func.count() >= turns_min, newest > opened_after)
+            .order_by(newest.desc())
+            .limit(limit)
+        )
+        return [WaitingSession(*row) for row in conn.execute(busy)]
+
+    @one_read
+    def waiting_turns(self, conn: Connection, user: str, session: str) -> list[Turn]:
+        """As in the port; at most ``waiting_turns_max``."""
+        mine = and_(_UNCUT, turns.c.user_id == user, turns.c.session == session)
+        newest_first = (turns.c.opened_at.desc(), turns.c.ordinal.desc(), turns.c.id.desc())
+        uncut = select(turns).select_from(_SINCE_CUT).where(mine).order_by(*newest_first)
+        rows = conn.execute(uncut.limit(self._limits.waiting_turns_max))
+        return [row_turn(row) for row in reversed(rows.all())]
+
+
+def _mark(conn: Connection, table: Table, user: str, session: str, column: Column[float], at: float) -> None:
+    """A time of a session that only ever moves on."""
+    statement = upsert_into(conn.dialect.name, table)
+    new = statement.excluded[column.name]
+    mark = statement.values({"user_id": user, "session": session, column.name: at}).on_conflict_do_update(
+        index_elements=["user_id", "session"], set_={column.name: new}, where=column < new
+    )
+    conn.execute(mark)
+
+
+_NEWEST_SESSION = (
+    select(turns.c.session)
+    .where(turns.c.user_id == bindparam("user"), turns.c.session_key == bindparam("key"))
+    .where(turns.c.seen_at >= bindparam("since"))
+    .order_by(turns.c.seen_at.desc())
+    .limit(1)
+)
+
+
+_ANSWERED_TURN = (
+    select(turns.c.id, turns.c.session)
+    .join(answers, answers.c.turn_id == turns.c.id)
+    .where(answers.c.id == bindparam("answer"), turns.c.user_id == bindparam("user"))
+    .order_by(answers.c.answered_at.desc())
+    .limit(1)
+)
+
+
+_DRIFT = session_drifts.c
+_SINCE_CUT = turns.outerjoin(session_drifts, and_(_DRIFT.user_id == turns.c.user_id, _DRIFT.session == turns.c.session))
+_UNCUT = and_(WAITING, or_(_DRIFT.drifted_at.is_(None), turns.c.opened_at >= _DRIFT.drifted_at))

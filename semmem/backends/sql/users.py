@@ -1,0 +1,43 @@
+"""Who may have memories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, delete, select, update
+
+from semmem.backends.sql.part import JournalPart, one_read, one_write
+from semmem.backends.sql.rows import upsert_into
+from semmem.backends.sql.tables import accesses, dropped, users, versions
+
+
+class SqlUsers(JournalPart):
+    """Users, and when their memories were last gone through."""
+
+    @one_write
+    def register_user(self, conn: Connection, user: str) -> None:
+        know_users(conn, [user])
+
+    @one_read
+    def users_due(self, conn: Connection, *, maintained_before: float, limit: int) -> list[str]:
+        due = select(users.c.user_id).where(users.c.kept_at < maintained_before).order_by(users.c.kept_at).limit(limit)
+        return list(conn.execute(due).scalars())
+
+    @one_write
+    def mark_maintained(self, conn: Connection, user: str, *, now: float) -> None:
+        conn.execute(update(users).where(users.c.user_id == user).values(kept_at=now))
+
+    @one_read
+    def recorded_ids(self, conn: Connection, user: str) -> set[str]:
+        found = (select(table.c.memory_id).where(table.c.user_id == user) for table in (versions, accesses, dropped))
+        return {memory_id for each in found for memory_id in conn.execute(each).scalars()}
+
+    @one_write
+    def forget_user(self, conn: Connection, user: str) -> None:
+        for table in (users, accesses, dropped, versions):
+            conn.execute(delete(table).where(table.c.user_id == user))
+
+
+def know_users(conn: Connection, names: Iterable[str]) -> None:
+    if rows := [{"user_id": name} for name in dict.fromkeys(names)]:
+        conn.execute(upsert_into(conn.dialect.name, users).on_conflict_do_nothing(), rows)

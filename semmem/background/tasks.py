@@ -1,0 +1,76 @@
+"""Owned tasks and threads. No task is spawned anywhere else in semmem's own code, so nothing runs that nobody owns."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class Tasks:
+    """Owns tasks: keeps them referenced, logs the type of an unexpected failure, ends them together."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def spawn(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def keep(self, name: str, work: Callable[[], Coroutine[Any, Any, Any]], *, pause_s: float = 1.0) -> None:
+        """Work that never ends: after a failure that nobody expected it begins again ``pause_s`` later."""
+        self.spawn(name, self._again_and_again(name, work, pause_s))
+
+    async def _again_and_again(self, name: str, work: Callable[[], Coroutine[Any, Any, Any]], pause_s: float) -> None:
+        while True:
+            try:
+                await work()
+                return
+            except Exception as error:  # whatever it is: everything that was to come would end with it
+                log.error("%s failed, it begins again: %s", name, type(error).__name__)
+                await asyncio.sleep(pause_s)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("task %s failed: %s", task.get_name(), type(error).__name__)
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait for all of them; False when some still run after ``timeout_s``."""
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=timeout_s)
+        return not self._tasks
+
+    async def cancel(self) -> None:
+        tasks = set(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class OffloadThreads:
+    """Threads for work that would hold up the event loop. What has not begun when its caller gives up is left.
+
+    One by default: each that computes delays the event loop by some milliseconds now and then.
+    """
+
+    def __init__(self, threads: int = 1) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="semmem-large-body")
+
+    async def __call__(self, work: Callable[[], T], /) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def close(self) -> None:
+        """Wait for what has begun."""
+        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)

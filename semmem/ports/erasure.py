@@ -1,0 +1,42 @@
+"""What erasing needs of the journal's database."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from semmem.memory import Forgetting, Scope
+from semmem.ports.history import UseStatistics, VersionHistory
+
+
+class ErasureRecords(VersionHistory, UseStatistics, Protocol):
+    """Marks, remembers and erases. Every call is idempotent. Raises JournalError."""
+
+    async def begin_erasure(
+        self, what: Forgetting, *, now: float, turned_away: Sequence[str] = (), hold_s: float = 60.0
+    ) -> tuple[str, Counter[str]]:
+        """Mark what is erased, remember it until ``finish_erasure``, and erase its turns with all that hangs on them.
+
+        Whoever is at work on them is cut short, and later halves are turned away, those of the turns named in
+        ``turned_away`` at once. Returns a hold of the user for ``hold_s`` (empty: somebody is at work on something
+        else of theirs) and counts: turns, batches, versions, statistics.
+        """
+
+    async def finish_erasure(self, what: Forgetting, hold_id: str) -> None:
+        """The store holds nothing of it any more either. Ends the hold."""
+
+    async def pending_erasures(self, *, limit: int) -> list[Forgetting]:
+        """What was begun and not finished by any process, longest ago first."""
+
+    async def release(self, hold_id: str) -> None:
+        """End the hold of an erasure that could not be finished now."""
+
+    async def forget_memories(self, scope: Scope, memory_ids: Sequence[str]) -> int:
+        """All that is kept beside these memories, in one transaction; how many earlier versions that were."""
+
+    async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None:
+        """Sessions of which a memory was forgotten: what was said in them before ``now`` is in no summary any more."""
+
+    async def register_user(self, user: str) -> None:
+        """The user has memories again: they are gone through like anybody's."""

@@ -1,0 +1,171 @@
+"""What happens, for whoever counts it. A part is given one ``Announce`` and calls it with one of these values.
+
+A listener is called on the event loop in the middle of the work: it neither waits nor raises. What it does with an
+event is its own affair (semmem.telemetry counts it, and writes the log line that goes with it); without a listener
+nothing changes. Events carry words, numbers and ids of batches, never content and never a user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something happened."""
+
+
+Announce = Callable[[Event], None]
+
+
+def nobody_listens(_event: Event) -> None:
+    """The default listener."""
+
+
+# --- the request, and its answer -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOpened(Event):
+    """Envoy opened a stream in this role (``mutate``, ``observe``)."""
+
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamClosed(Event):
+    """A stream that was opened has ended, however it ended."""
+
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamShed(Event):
+    """A stream was closed at once, since as many as are allowed in its role are open."""
+
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFailed(Event):
+    """A failure that nobody expected; the client's request went on."""
+
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestEnded(Event):
+    """The request phase ended. ``seconds`` from the body (or the head that was enough) to the answer, ``memories`` and
+    ``tokens`` (estimated) put into the prompt."""
+
+    outcome: str
+    seconds: float
+    memories: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Searched(Event):
+    """A search on the request path: ``hit``, ``miss`` or ``error``, the number of hits that passed the cut, seconds."""
+
+    status: str
+    hits: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten(Event):
+    """A model was wanted for a query: ``written``, ``cached``, ``failed``, ``late`` or ``unusable``."""
+
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reranked(Event):
+    """A search was to be reranked: ``reranked``, ``failed`` or ``late``."""
+
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRead(Event):
+    """Messages of a request were recovered from its history, or are not learnt from: ``recovered``, ``unproven``,
+    ``declined``, ``erased``, ``over_limit`` or ``unread``."""
+
+    result: str
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded(Event):
+    """An observed turn ended in this way."""
+
+    status: str
+
+
+# --- the journal, and learning ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class JournalCommitted(Event):
+    """One group commit: ``ok`` or ``error``, and seconds."""
+
+    status: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class JournalCounted(Event):
+    """How many turns the journal holds in each state."""
+
+    turns: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnsUnread(Event):
+    """Rules gave up reading turns of this batch, for this reason."""
+
+    batch_id: str
+    reason: str
+    turns: int
+
+
+# --- memories --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MemoriesRemoved(Event):
+    """So many memories went for this reason; zero when it was looked for and none had to go."""
+
+    reason: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureEnded(Event):
+    """An erasure is ``done``, ``pending`` or ``finished`` after that. The numbers say what went."""
+
+    result: str
+    turns: int
+    halves: int
+    memories: int
+
+
+# --- management ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ApiAnswered(Event):
+    """A management call was answered. ``route`` is the path's pattern, ``none`` for what reached no route."""
+
+    route: str
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApiScreened(Event):
+    """The write screen did not simply keep a text (``reject``, ``redact``, ``quarantine``, ``overridden``), and why."""
+
+    result: str
+    reason: str

@@ -1,0 +1,143 @@
+"""The one listener of a running semmem: counts every event, and writes the log line of those that have one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import Any
+
+from semmem.extraction.result import BatchLearnt
+from semmem.lifecycle.erasure import ERASED, PENDING
+from semmem.memory import REPEATED
+from semmem.ports.events import (
+    ApiAnswered,
+    ApiScreened,
+    ErasureEnded,
+    Event,
+    HistoryRead,
+    JournalCommitted,
+    JournalCounted,
+    MemoriesRemoved,
+    RequestEnded,
+    Reranked,
+    Rewritten,
+    Searched,
+    StreamClosed,
+    StreamFailed,
+    StreamOpened,
+    StreamShed,
+    TurnEnded,
+    TurnsUnread,
+)
+from semmem.telemetry.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+
+class Counting:
+    """An ``Announce``. ``backend`` names the store in the labels of searches, ``retention_days`` is how long the
+    journal keeps turns that were not learnt from."""
+
+    def __init__(self, metrics: Metrics, *, backend: str, retention_days: float) -> None:
+        self._metrics = metrics
+        self._backend = backend
+        # What every request counts: looking a label up costs as much as counting, so each is looked up once.
+        self._outcome, self._request_seconds = cache(metrics.outcomes.labels), cache(metrics.request_seconds.labels)
+        self._retrieval, self._turn = cache(metrics.retrievals.labels), cache(metrics.turns.labels)
+        self._retrieval_seconds = cache(partial(metrics.retrieval_seconds.labels, backend, "search"))
+        self._retrieval_results = cache(partial(metrics.retrieval_results.labels, backend))
+        self._streams = cache(metrics.streams.labels)
+        self._retention_days = retention_days
+        self._counts: Mapping[type[Event], Callable[[Any], None]] = {
+            StreamOpened: lambda event: self._streams(event.role).inc(),
+            StreamClosed: lambda event: self._streams(event.role).dec(),
+            StreamShed: lambda event: metrics.streams_shed.labels(event.role).inc(),
+            StreamFailed: lambda event: metrics.door_errors.labels(event.role).inc(),
+            RequestEnded: self._request_ended,
+            Searched: self._searched,
+            Rewritten: lambda event: metrics.rewrites.labels(event.result).inc(),
+            Reranked: lambda event: metrics.reranks.labels(event.result).inc(),
+            HistoryRead: lambda event: metrics.history_messages.labels(event.result).inc(event.messages),
+            TurnEnded: lambda event: self._turn(event.status).inc(),
+            JournalCommitted: lambda event: metrics.journal_commit_seconds.labels(event.status).observe(event.seconds),
+            JournalCounted: self._journal_counted,
+            TurnsUnread: self._turns_unread,
+            BatchLearnt: self._batch_learnt,
+            MemoriesRemoved: self._memories_removed,
+            ErasureEnded: self._erasure_ended,
+            ApiAnswered: lambda event: metrics.api_requests.labels(event.route, str(event.status)).inc(),
+            ApiScreened: lambda event: metrics.api_screened.labels(event.result, event.reason).inc(),
+        }
+
+    def __call__(self, event: Event) -> None:
+        self._counts[type(event)](event)
+
+    def _request_ended(self, event: RequestEnded) -> None:
+        self._outcome(event.outcome).inc()
+        self._request_seconds(event.outcome).observe(event.seconds)
+        if event.memories:
+            self._metrics.injected_memories.inc(event.memories)
+            self._metrics.injected_tokens.inc(event.tokens)
+
+    def _searched(self, event: Searched) -> None:
+        self._retrieval(self._backend, event.status).inc()
+        self._retrieval_seconds().observe(event.seconds)
+        if event.status != "error":
+            self._retrieval_results().observe(event.hits)
+
+    def _journal_counted(self, event: JournalCounted) -> None:
+        for state, number in event.turns.items():
+            self._metrics.journal_turns.labels(state).set(number)
+
+    def _turns_unread(self, event: TurnsUnread) -> None:
+        self._metrics.turns_unread.labels(event.reason).inc(event.turns)
+        what = (event.batch_id, event.turns, event.reason, self._retention_days)
+        log.warning("batch %s: %d turns not learnt from (%s), kept %d days", *what)
+
+    def _memories_removed(self, event: MemoriesRemoved) -> None:
+        self._metrics.memories_removed.labels(event.reason).inc(event.number)
+        if event.number:
+            log.info("memories removed: %d (%s)", event.number, event.reason)
+
+    def _erasure_ended(self, event: ErasureEnded) -> None:
+        self._metrics.erasures.labels(event.result).inc()
+        if event.result == PENDING:
+            log.error("an erasure could not be completed; what it covers is hidden, and it is tried again")
+            return
+        self._memories_removed(MemoriesRemoved(ERASED, event.memories))
+        self._metrics.erased_halves.labels("queue").inc(event.halves)
+        log.info("an erasure is %s: %d turns, %d memories", event.result, event.turns, event.memories)
+
+    # --- learning ----------------------------------------------------------------------------------------------------
+
+    def _batch_learnt(self, event: BatchLearnt) -> None:
+        batch_id, result, metrics = event.batch_id, event.result, self._metrics
+        metrics.batches.labels(event.trigger).inc()
+        metrics.extractions.labels(result.status).inc()
+        metrics.extraction_seconds.labels(result.status).observe(event.seconds)
+        for memory_type, number in result.stored.items():
+            metrics.facts.labels(memory_type).inc(number)
+        for action, number in result.actions.items():
+            metrics.fact_actions.labels(action).inc(number)
+        for reason, number in result.rejected.items():
+            metrics.facts_rejected.labels(reason).inc(number)
+        for reason, number in result.quarantined.items():
+            metrics.facts_quarantined.labels(reason).inc(number)
+        self._replaced(event)
+        stored = sum(result.stored.values())
+        if result.cause:
+            log.warning("batch %s: %s (%s), %d facts stored", batch_id, result.status, result.cause, stored)
+        else:
+            log.info("batch %s: %s, %d facts stored", batch_id, result.status, stored)
+
+    def _replaced(self, event: BatchLearnt) -> None:
+        """Nothing that a user told goes in silence: each removal is counted and logged, by ids and reason alone."""
+        for removal in event.result.removals:
+            if removal.reason == REPEATED:
+                self._metrics.facts_dropped.labels(removal.reason).inc()
+            else:
+                self._metrics.memories_removed.labels(removal.reason).inc()
+            log.info("batch %s: %s %s, in favour of %s", event.batch_id, removal.reason, removal.id, removal.by)
+        for reason, number in event.result.rejected.items():
+            log.info("batch %s: %d facts rejected (%s)", event.batch_id, number, reason)

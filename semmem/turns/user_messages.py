@@ -1,0 +1,89 @@
+"""The user's messages of one request: which are current, which are its history, and how each is recognised later.
+
+A client that keeps the history itself sends all of it with every request. So a message is recognised by a digest of
+the user, the session and its text, and by its place among the user's messages. The session is taken without the time
+at which it began: the same history after a pause belongs to another session, but its messages are not new.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from semmem.memory import Conversation, Role
+from semmem.turns.ids import message_id, session_without_start
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    """One user message that has text. ``ordinal`` counts the request's user messages, those without text too, from 1.
+
+    ``id`` is the same wherever in the conversation the words stand. ``text`` is stripped, else as it came.
+    """
+
+    id: str
+    ordinal: int
+    text: str
+
+    @property
+    def place(self) -> str:
+        """The name of these words in this place."""
+        return f"{self.id}.{self.ordinal}"
+
+
+class UserMessages:
+    """The user's messages of one request, each read when somebody asks for it.
+
+    Current are the last one and those before it without an answer between them: what the request is about. At most
+    ``chars_max`` characters of a text tell it from others.
+    """
+
+    def __init__(self, conversation: Conversation, *, user: str, session: str, chars_max: int) -> None:
+        self._messages = conversation.messages
+        self._places = [i for i, message in enumerate(conversation.messages) if message.role is Role.USER]
+        self._first_current = self._first_of_run(len(self._places) - 1)
+        self._name = (user, session_without_start(session))
+        self.chars_max = chars_max
+        self.current_count = len(self._places) - self._first_current
+        after = {message.role for message in self._messages[self._places[-1] + 1 :]} if self._places else set()
+        self.tool_spoke = Role.TOOL in after
+        """Whether a tool speaks behind the user's words: an earlier request has brought them."""
+        self.answered = self.tool_spoke or Role.ASSISTANT in after
+        """Whether anybody speaks behind them."""
+
+    def current(self) -> Iterator[UserMessage]:
+        """Oldest first."""
+        return self._with_text(range(self._first_current, len(self._places)))
+
+    def current_backwards(self) -> Iterator[UserMessage]:
+        """Newest first."""
+        return self._with_text(range(len(self._places) - 1, self._first_current - 1, -1))
+
+    def history_backwards(self) -> Iterator[UserMessage]:
+        """Everything before the current messages, newest first."""
+        return self._with_text(range(self._first_current - 1, -1, -1))
+
+    def answered_before_backwards(self) -> Iterator[UserMessage]:
+        """The messages that the newest answer of the history was given to, newest first."""
+        last = self._first_current - 1
+        return self._with_text(range(last, self._first_of_run(last) - 1, -1))
+
+    def answer_to(self, said: UserMessage) -> str:
+        """What assistants said from there to the next user message."""
+        end = self._places[said.ordinal] if said.ordinal < len(self._places) else len(self._messages)
+        spoken = self._messages[self._places[said.ordinal - 1] : end]
+        return "\n".join(message.text for message in spoken if message.role is Role.ASSISTANT and message.text)
+
+    def _first_of_run(self, last: int) -> int:
+        """The number of the first user message behind the assistant's last words before message number ``last``."""
+        if last < 0:
+            return 0
+        before = range(self._places[last] - 1, -1, -1)
+        answer = next((place for place in before if self._messages[place].role is Role.ASSISTANT), -1)
+        return bisect_right(self._places, answer)
+
+    def _with_text(self, numbers: Iterable[int]) -> Iterator[UserMessage]:
+        for number in numbers:
+            if text := self._messages[self._places[number]].text.strip():
+                yield UserMessage(message_id(*self._name, text[: self.chars_max]), number + 1, text)

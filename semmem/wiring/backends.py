@@ -1,0 +1,255 @@
+"""Settings -> the third parties, behind their ports: journal, embedder, store, models."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from semmem.backends import key_file
+from semmem.backends.embedding.cached import CachedEmbedder
+from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
+from semmem.backends.in_process import InProcessStore
+from semmem.backends.milvus.collection import WINDOW_MAX
+from semmem.backends.milvus.embedded import EmbeddedMilvus
+from semmem.backends.milvus.lite import MilvusLiteProcess
+from semmem.backends.milvus.store import MilvusStore
+from semmem.backends.models.openai import OpenAIModel
+from semmem.backends.models.rerank import HttpReranker
+from semmem.backends.sql.journal import SqlJournal
+from semmem.backends.sql.part import JournalLimits
+from semmem.backends.worker_process import WorkerProcess
+from semmem.background import OffloadThreads
+from semmem.config.milvus_section import MilvusSection
+from semmem.config.settings import Settings
+from semmem.lifecycle.hiding_store import HidingStore
+from semmem.lifecycle.marks import Marks
+from semmem.ports.embedder import Embedder
+from semmem.ports.models import LanguageModel, Reranker
+from semmem.ports.store import DiskBound, Store
+from semmem.ports.text_work import Offload, TextWork
+from semmem.retrieval.fence import Fence
+from semmem.retrieval.index.hot_memories import HotMemories, Spawn
+from semmem.telemetry.metering import MeteredEmbedder, MeteredModel, MeteredReranker
+from semmem.telemetry.metrics import Metrics
+from semmem.telemetry.observed_store import Listener, ObservedStore
+
+log = logging.getLogger(__name__)
+
+ROWS_PER_MEMORY = 5
+"""Room for versions that are being replaced while a user's rows are read."""
+REPLICA_STALENESS_S = 5.0
+"""How long what another replica wrote may stay unseen, unless the configuration says otherwise."""
+RETRIES = {"memory_rewrite": 0, "memory_extraction": 2}
+"""A request has no time for a second try, and another query at hand."""
+FENCE_KEY_FILE = "fence.key"
+
+StoreBackend = InProcessStore | MilvusStore
+"""What keeps memories. Both can also be swept and purged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backends:
+    """The third parties of one semmem, behind their ports, and the key that it has in common with its replicas."""
+
+    store: HotMemories
+    embedder: Embedder
+    journal: SqlJournal
+    models: Mapping[str, LanguageModel]
+    reranker: Reranker | None = None
+    fence: Fence | None = None
+    worker: TextWork | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """The store as it is, the same without what is being erased, and what that is."""
+
+    everything: Store
+    shown: HidingStore
+    marks: Marks
+
+
+def hidden(everything: Store) -> Hidden:
+    marks = Marks()
+    return Hidden(everything, HidingStore(everything, marks), marks)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The backends of a running semmem. ``store_backend`` is the store itself, ``hidden`` what erasures need of it."""
+
+    backends: Backends
+    store_backend: StoreBackend
+    hidden: Hidden
+
+
+async def open_backends(
+    settings: Settings, metrics: Metrics, stack: AsyncExitStack, *, spawn: Spawn, listeners: Sequence[Listener]
+) -> Opened:
+    """Every backend, to be closed with ``stack``. The journal is open; store and embedder are opened while requests
+    pass already. ``listeners`` are told of every write to the store. Raises OSError and SemmemError.
+    """
+    turns = journal(settings)
+    await turns.open()
+    stack.push_async_callback(turns.close)
+    vectors = await asyncio.to_thread(embedder, settings)
+    stack.push_async_callback(vectors.close)
+    store_backend = store(settings, vectors.signature)
+    clients, ranker, worker = models(settings, metrics), reranker(settings, metrics), WorkerProcess()
+    indexing = OffloadThreads()
+    for part in (store_backend, *clients.values(), ranker, worker, indexing):
+        if part is not None:
+            stack.push_async_callback(part.close)
+    # Below the hot memories: nothing runs between what listeners are told and what changes there.
+    hiding = hidden(ObservedStore(store_backend, metrics, settings.memory.backend, listeners))
+    backends = Backends(
+        store=hot_memories(settings, hiding.shown, spawn, indexing),
+        embedder=MeteredEmbedder(vectors, metrics),
+        journal=turns,
+        models=clients,
+        reranker=ranker,
+        fence=await asyncio.to_thread(fence, settings),
+        worker=worker,
+    )
+    return Opened(backends, store_backend, hiding)
+
+
+def disk_of(store_backend: StoreBackend) -> DiskBound | None:
+    """The store, when it writes to a disk of this machine."""
+    return store_backend if isinstance(store_backend, EmbeddedMilvus) else None
+
+
+def journal(settings: Settings) -> SqlJournal:
+    path = Path(settings.data_dir) / settings.journal.path
+    return SqlJournal(
+        path,
+        synchronous="FULL" if settings.journal.synchronous == "full" else "NORMAL",
+        limits=JournalLimits(versions_max=settings.journal.versions_max),
+    )
+
+
+def embedder(settings: Settings) -> Embedder:
+    """The local model behind its cache, when one is wanted. Blocking: may read 90 MB. Raises EmbedderError."""
+    rules = settings.memory.embedding
+    model = SentenceTransformersEmbedder(
+        rules.model,
+        dimension=rules.dimension,
+        threads=rules.threads,
+        workers=rules.workers,
+        batch_max=rules.batch_max,
+    )
+    model.identify()
+    if not rules.cache_entries_max:
+        return model
+    return CachedEmbedder(model, entries_max=rules.cache_entries_max, ttl_s=rules.cache_ttl_s)
+
+
+def store(settings: Settings, signature: str) -> StoreBackend:
+    """The configured store, for vectors of this model."""
+    return InProcessStore() if settings.memory.backend == "in_process" else milvus(settings, signature)
+
+
+def milvus(settings: Settings, signature: str) -> MilvusStore:
+    """A store at the address of a server, or the embedded one with its child process."""
+    rules = settings.memory.milvus
+    if not rules.address:
+        process = MilvusLiteProcess(Path(settings.data_dir) / rules.data_dir)
+        return EmbeddedMilvus(
+            process, purge_timeout_s=rules.purge_timeout_s, **_milvus_options(settings, rules, signature)
+        )
+    return MilvusStore(
+        _uri(rules.address, rules),
+        token=rules.token.get_secret_value(),
+        database=rules.database,
+        secure=rules.tls.enabled,
+        ca_pem_path=rules.tls.ca_file,
+        client_pem_path=rules.tls.cert_file,
+        client_key_path=rules.tls.key_file,
+        server_name=rules.tls.server_name,
+        **_milvus_options(settings, rules, signature),
+    )
+
+
+def _milvus_options(settings: Settings, rules: MilvusSection, signature: str) -> dict[str, Any]:
+    return {
+        "collection": rules.collection,
+        "dimension": rules.dimension,
+        "signature": signature,
+        "index": rules.index,
+        "num_partitions": rules.num_partitions,
+        "search_timeout_s": settings.deadlines.store_ms / 1000,
+        "read_timeout_s": rules.call_timeout_s,
+        "write_timeout_s": rules.call_timeout_s,
+        "rows_per_user_max": min(WINDOW_MAX - 1, ROWS_PER_MEMORY * settings.memory.max_memories_per_user),
+    }
+
+
+def _uri(address: str, rules: MilvusSection) -> str:
+    if "://" in address:
+        return address
+    return f"{'https' if rules.tls.enabled else 'http'}://{address}"
+
+
+def hot_memories(settings: Settings, store: Store, spawn: Spawn, offload: Offload) -> HotMemories:
+    """The store with active users' memories in front of it. ``offload`` builds their indexes, best one at a time:
+    each thread that computes delays the event loop by some milliseconds."""
+    rules, milvus = settings.memory.hot_cache, settings.memory.milvus
+    staleness_s = rules.staleness_s
+    if staleness_s is None:
+        staleness_s = REPLICA_STALENESS_S if settings.deployment.replicas > 1 else math.inf
+    return HotMemories(
+        store,
+        spawn=spawn,
+        offload=offload,
+        users_max=rules.users_max,
+        memories_max=rules.memories_max,
+        rows_max=ROWS_PER_MEMORY * settings.memory.max_memories_per_user,
+        staleness_s=staleness_s,
+        loads_max=rules.loads_max,
+        load_timeout_s=milvus.call_timeout_s,
+    )
+
+
+def models(settings: Settings, metrics: Metrics) -> dict[str, LanguageModel]:
+    """The configured language models by role."""
+    found: dict[str, LanguageModel] = {}
+    for model in settings.external_models:
+        client = OpenAIModel(
+            model.llm_endpoint.base_url,
+            model.llm_model_name,
+            api_key=model.api_key.get_secret_value() or None,
+            max_tokens=model.output_tokens_max,
+            temperature=model.temperature,
+            retries=RETRIES[model.model_role],
+        )
+        found[model.model_role] = MeteredModel(client, metrics, model.model_role)
+    return found
+
+
+def reranker(settings: Settings, metrics: Metrics) -> Reranker | None:
+    """The configured reranking model, or None."""
+    rules = settings.memory.rerank
+    if not rules.url:
+        return None
+    client = HttpReranker(rules.url, rules.model, api_key=rules.api_key.get_secret_value() or None)
+    return MeteredReranker(client, metrics)
+
+
+def fence(settings: Settings) -> Fence:
+    """Blocking: may make the key file. Raises OSError naming it."""
+    rules = settings.memory.injection
+    key, former = rules.fence_key.get_secret_value().encode(), rules.fence_key_former.get_secret_value().encode()
+    if not key and settings.deployment.replicas > 1:
+        log.warning(
+            "memory.injection.fence_key is not set: each replica has a key of its own, and a request that passes two"
+            " of them gets its memories twice"
+        )
+    if not key:  # as it is spelled in the file, so that it can be copied into a configuration
+        key = key_file.read_or_make(Path(settings.data_dir) / FENCE_KEY_FILE).hex().encode()
+    return Fence(key, former) if former else Fence(key)

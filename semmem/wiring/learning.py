@@ -1,0 +1,158 @@
+"""Settings -> what learns: the learner, its extractors, screen and dedup, and the watch for changes of topic."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+from semmem.background import DriftLoop, Learner
+from semmem.config.models_section import ExternalModel
+from semmem.config.settings import Settings
+from semmem.extraction.contradiction import judge
+from semmem.extraction.dedup import Dedup
+from semmem.extraction.drift import DriftWatch
+from semmem.extraction.llm import LlmExtractor
+from semmem.extraction.model_judge import ModelJudge
+from semmem.extraction.pipeline import Learning, choose_extractor
+from semmem.extraction.reading import Reader
+from semmem.extraction.result import BatchLearnt
+from semmem.extraction.rules import RulesExtractor
+from semmem.extraction.screen import Ruling, screen
+from semmem.extraction.session_summary import SessionSummariser
+from semmem.ports.events import Announce, nobody_listens
+from semmem.ports.learning import Batch, BatchRules, Extractor
+from semmem.retrieval.context import FENCE_MARKERS, without_tags
+from semmem.wiring.backends import Backends
+from semmem.wiring.maintenance import lifetime_s, quota
+
+SUMMARY_CHARS_MAX = 500
+DRIFT_INTERVAL_S = 5.0
+
+
+def learner(settings: Settings, backends: Backends, announce: Announce) -> Learner:
+    extraction = settings.memory.extraction
+    rules = BatchRules(
+        size=settings.memory.extraction_batch_size,
+        context_turns=extraction.context_turns,
+        idle_s=extraction.session_idle_s,
+        answer_wait_s=0.0 if settings.capture.mode == "off" else extraction.answer_wait_s,
+        lease_s=extraction.lease_s,
+    )
+    batches = learning(settings, backends, announce)
+
+    async def learn(batch: Batch) -> None:
+        started = time.perf_counter()
+        result = await batches.learn(batch)
+        announce(BatchLearnt(batch.id, batch.trigger, result, time.perf_counter() - started))
+
+    return Learner(
+        backends.journal,
+        learn,
+        rules=rules,
+        concurrency=extraction.concurrency,
+        poll_interval_s=extraction.poll_interval_s,
+    )
+
+
+def drift_loop(settings: Settings, backends: Backends, nudge: Callable[[], None]) -> DriftLoop | None:
+    """Calls ``nudge`` when a change of topic has made a batch due. None when changes of topic are not looked for."""
+    extraction = settings.memory.extraction
+    if not extraction.drift_threshold:
+        return None
+    watch = DriftWatch(
+        backends.journal,
+        backends.embedder,
+        threshold=extraction.drift_threshold,
+        turns_min=extraction.drift_turns_min,
+        look_back_s=extraction.session_idle_s,
+        strip_block=without_tags,
+    )
+    return DriftLoop(watch.look, nudge, interval_s=DRIFT_INTERVAL_S)
+
+
+def learning(settings: Settings, backends: Backends, announce: Announce = nobody_listens) -> Learning:
+    memory = settings.memory
+    by_rules = RulesExtractor(
+        facts_per_batch=memory.extraction.facts_per_batch_max,
+        work=backends.worker,
+        turn_budget_s=memory.extraction.turn_budget_s,
+        batch_budget_s=memory.extraction.batch_budget_s,
+        announce=announce,
+    )
+    extractor, fallback = choose_extractor(
+        memory.extraction.engine, llm=_llm_extractor(settings, backends), rules=by_rules
+    )
+    return Learning(
+        backends.journal,
+        backends.embedder,
+        dedup(settings, backends),
+        extractor,
+        quota=quota(settings, backends, announce),
+        fallback=fallback,
+        screening=partial(
+            screen,
+            chars_min=memory.write_screen.fact_chars_min,
+            chars_max=memory.write_screen.fact_chars_max,
+            on_secret=Ruling(memory.write_screen.secrets),
+            on_instruction=Ruling(memory.write_screen.instructions),
+            own_markers=FENCE_MARKERS,
+        ),
+        reader=Reader(strip_block=without_tags),
+        model_judge=_model_judge(settings, backends),
+        summariser=_summariser(settings, backends),
+        work=backends.worker,
+        screen_budget_s=memory.extraction.batch_budget_s,
+        facts_max=memory.extraction.facts_per_batch_max,
+        attempts_max=memory.extraction.attempts_max,
+        ttl_s=lifetime_s(settings),
+    )
+
+
+def dedup(settings: Settings, backends: Backends) -> Dedup:
+    return Dedup(
+        backends.store,
+        backends.journal,
+        update_threshold=settings.memory.extraction.update_threshold,
+        judge=judge,
+        text_work=backends.worker,
+        judge_budget_s=settings.memory.extraction.turn_budget_s,
+    )
+
+
+def _extraction_model(settings: Settings) -> ExternalModel | None:
+    """The model that learns, unless the configured engine has no use for one."""
+    return None if settings.memory.extraction.engine == "rules" else settings.external_model("memory_extraction")
+
+
+def _llm_extractor(settings: Settings, backends: Backends) -> Extractor | None:
+    extraction, model = settings.memory.extraction, _extraction_model(settings)
+    if model is None:
+        return None
+    return LlmExtractor(
+        backends.models[model.model_role],
+        timeout_s=model.llm_timeout_seconds,
+        facts_max=extraction.facts_per_batch_max,
+        custom_instructions=extraction.custom_instructions,
+        categories=extraction.categories,
+    )
+
+
+def _model_judge(settings: Settings, backends: Backends) -> ModelJudge | None:
+    model = _extraction_model(settings)
+    if model is None or not settings.memory.extraction.contradiction_check:
+        return None
+    return ModelJudge(backends.models[model.model_role], timeout_s=model.llm_timeout_seconds)
+
+
+def _summariser(settings: Settings, backends: Backends) -> SessionSummariser | None:
+    model = _extraction_model(settings)
+    if model is None or not settings.memory.extraction.episodic_summary:
+        return None
+    return SessionSummariser(
+        backends.models[model.model_role],
+        timeout_s=model.llm_timeout_seconds,
+        chars_max=min(SUMMARY_CHARS_MAX, settings.memory.write_screen.fact_chars_max),
+        custom_instructions=settings.memory.extraction.custom_instructions,
+        categories=settings.memory.extraction.categories,
+    )

@@ -1,0 +1,208 @@
+"""Settings -> what a request goes through: the exchange, its rules, and the search."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+
+from semmem.background import JournalWriter, OffloadThreads
+from semmem.config.settings import Settings
+from semmem.dialects.parsing import ParseLimits
+from semmem.exchange import Exchange
+from semmem.memory import Vector
+from semmem.ports.events import Announce, nobody_listens
+from semmem.request.asker import AskerRules
+from semmem.request.body_work import BodyWork
+from semmem.request.identity import IdentityRules
+from semmem.request.limits import ExchangeLimits
+from semmem.request.permission import PermissionRules
+from semmem.request.verdicts import VerdictRules, VerdictSource
+from semmem.retrieval.decide import gate
+from semmem.retrieval.injection_cache import InjectionCache
+from semmem.retrieval.query.rewrite import QueryWriter
+from semmem.retrieval.recall import Recall, RecallRules
+from semmem.retrieval.rerank import Reranking
+from semmem.retrieval.search import Strategy
+from semmem.turns.recorder import TurnRecorder
+from semmem.turns.recovery import Recovery, RecoveryRules
+from semmem.turns.seen import SeenMessages
+from semmem.turns.sessions import Sessions
+from semmem.wiring.backends import Backends
+from semmem.wiring.maintenance import DAY_S
+
+log = logging.getLogger(__name__)
+
+
+def exchange(
+    settings: Settings,
+    backends: Backends,
+    announce: Announce,
+    *,
+    writer: JournalWriter,
+    injection_cache: InjectionCache,
+    sessions: Sessions,
+    after: Callable[[str, float], float],
+    note_uses: Callable[[str, Sequence[str], float], None],
+    work: BodyWork,
+) -> Exchange:
+    """``after`` gives a time after a user's last erasure; ``note_uses`` is told whose memories were put into a prompt,
+    which, and when."""
+    memory, limits = settings.memory, settings.limits
+    return Exchange(
+        askers=AskerRules(
+            identity(settings),
+            PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store),
+            verdict_rules(settings),
+        ),
+        turns=TurnRecorder(
+            sessions,
+            writer,
+            recovery(settings, backends, announce),
+            capture=settings.capture.mode,
+            answer_bytes_max=limits.answer_bytes_max,
+        ),
+        recall=recall(settings, backends, announce),
+        limits=ExchangeLimits(
+            request_body_bytes_max=limits.request_body_bytes_max,
+            answer_bytes_max=limits.answer_bytes_max,
+            response_body_bytes_max=limits.response_body_bytes_max,
+            decoded_bytes_max=limits.decoded_bytes_max,
+            phase_s=settings.deadlines.phase_ms / 1000,
+            reading=ParseLimits(messages_max=limits.request_messages_max, values_max=limits.request_values_max),
+        ),
+        clock=time.time,
+        blocks=injection_cache,
+        work=work,
+        note_uses=note_uses,
+        after=after,
+    )
+
+
+def body_work(settings: Settings, stack: AsyncExitStack) -> BodyWork:
+    """Threads for large bodies, which end with ``stack``."""
+    offload, offload_large = OffloadThreads(), OffloadThreads()
+    stack.push_async_callback(offload.close)
+    stack.push_async_callback(offload_large.close)
+    return BodyWork(settings.limits.inline_body_bytes_max, offload, offload_large)
+
+
+def identity(settings: Settings) -> IdentityRules:
+    rules = settings.identity
+    return IdentityRules(
+        metadata_namespace=rules.metadata_namespace,
+        metadata_claim=rules.metadata_claim,
+        trusted_headers=rules.trusted_headers,
+        api_key_secret=rules.api_key.hmac_secret.get_secret_value().encode() if rules.api_key.enabled else None,
+        allow_untrusted_body=rules.allow_untrusted_body,
+        session_headers=rules.session_headers,
+        project_headers=rules.project_headers,
+        agent_headers=rules.agent_headers,
+        name_chars_max=rules.user_chars_max,
+    )
+
+
+def verdict_rules(settings: Settings) -> VerdictRules:
+    signals = settings.signals
+    return VerdictRules(
+        fact=VerdictSource(signals.fact_header, signals.fact_metadata),
+        tool=VerdictSource(signals.tool_header, signals.tool_metadata),
+        blocked=VerdictSource(signals.blocked_header, signals.blocked_metadata),
+        pii=VerdictSource(signals.pii_header, signals.pii_metadata),
+    )
+
+
+def journal_writer(settings: Settings, backends: Backends, announce: Announce) -> JournalWriter:
+    return JournalWriter(
+        backends.journal,
+        queue_max=settings.journal.queue_max,
+        commit_interval_s=settings.journal.commit_interval_ms / 2000,
+        announce=announce,
+    )
+
+
+def sessions(settings: Settings, backends: Backends) -> Sessions:
+    return Sessions(backends.journal, idle_s=settings.identity.session_idle_s)
+
+
+def recovery(settings: Settings, backends: Backends, announce: Announce) -> Recovery:
+    seen = SeenMessages(backends.journal, messages_max=settings.capture.seen_messages_max)
+    return Recovery(seen, recovery_rules(settings), announce=announce)
+
+
+def recovery_rules(settings: Settings) -> RecoveryRules:
+    """Words are believed no longer than what was declined, or erased, after them is known."""
+    rules = settings.capture
+    return RecoveryRules(
+        mode=rules.recover_history,
+        away_until=time.time() + rules.recover_beginnings_s,
+        history_turns_max=rules.history_turns_max,
+        new_turns_max=rules.new_turns_max,
+        kept_s=min(settings.journal.retention_days, settings.erasure.marks_days) * DAY_S,
+    )
+
+
+def recall(settings: Settings, backends: Backends, announce: Announce = nobody_listens) -> Recall:
+    return Recall(
+        backends.store,
+        backends.embedder,
+        recall_rules(settings),
+        gate=vector_gate(settings, backends.embedder.signature),
+        announce=announce,
+        writer=query_writer(settings, backends, announce),
+        reranking=reranking(settings, backends, announce),
+        fence=backends.fence,
+    )
+
+
+def recall_rules(settings: Settings) -> RecallRules:
+    memory = settings.memory
+    return RecallRules(
+        limit=memory.default_retrieval_limit,
+        threshold=memory.default_similarity_threshold,
+        strategy=Strategy(memory.retrieval_strategy),
+        scope=memory.retrieval_scope,
+        tokens_max=memory.injection.max_inject_tokens,
+        query_chars_max=settings.limits.query_chars_max,
+        embed_timeout_s=(settings.deadlines.phase_ms - settings.deadlines.store_ms) / 1000,
+        store_timeout_s=settings.deadlines.store_ms / 1000,
+        role=memory.injection.role,
+        position=memory.injection.position,
+        user_role_models=memory.injection.user_role_models,
+    )
+
+
+def vector_gate(settings: Settings, signature: str) -> Callable[[str, Vector], str] | None:
+    """The gate on the question's vector; None for the rules alone: when configured, and for a model it was not
+    trained for."""
+    if settings.signals.engine == "rules":
+        return None
+    if signature != gate.SIGNATURE:
+        log.warning(
+            "signals.engine: rules alone, since the classifier knows %s only, not %s", gate.SIGNATURE, signature
+        )
+        return None
+    return gate.gate
+
+
+def query_writer(settings: Settings, backends: Backends, announce: Announce) -> QueryWriter | None:
+    """What writes queries with the memory_rewrite model, where that is wanted."""
+    mode, model = settings.memory.query.mode, backends.models.get("memory_rewrite")
+    if mode == "prepend" or model is None:
+        return None
+    return QueryWriter(model, mode=mode, timeout_s=settings.deadlines.rewrite_ms / 1000, announce=announce)
+
+
+def reranking(settings: Settings, backends: Backends, announce: Announce) -> Reranking | None:
+    rules = settings.memory.rerank
+    if backends.reranker is None:
+        return None
+    return Reranking(backends.reranker, rules.timeout_ms / 1000, rules.candidates_max, announce)
+
+
+def injection_cache(settings: Settings) -> InjectionCache:
+    """None are kept beside other replicas: nobody would tell of what is forgotten there."""
+    injection = settings.memory.injection
+    alone = settings.deployment.replicas == 1
+    return InjectionCache(entries_max=injection.repeat_entries_max if alone else 0, ttl_s=injection.repeat_ttl_s)

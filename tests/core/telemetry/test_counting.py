@@ -1,0 +1,127 @@
+"""Every event is counted; removals by reason, and logged by ids, never with content."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import logging
+from pathlib import Path
+
+import pytest
+from prometheus_client import generate_latest
+
+import semmem
+from semmem.extraction.dedup import Removal
+from semmem.extraction.result import BatchLearnt, BatchResult
+from semmem.ports import events
+from semmem.telemetry.metrics import Metrics
+from semmem.telemetry.page import MetricsPage
+from tests.support.counted import counting
+
+
+def test_each_removal_is_one_line_and_one_count(caplog: pytest.LogCaptureFixture) -> None:
+    metrics = Metrics()
+    removals = (
+        Removal("repeated", "mem_new", "mem_old"),
+        Removal("contradicted", "mem_boston", "mem_seattle"),
+        Removal("updated", "mem_budget", "mem_budget"),
+        Removal("updated", "mem_age", "mem_age"),
+    )
+    with caplog.at_level(logging.INFO, "semmem"):
+        result = BatchResult("stored", rejected={"over_limit": 3}, removals=removals)
+        counting(metrics)(BatchLearnt("b-1", "end", result, 0.2))
+    registry = metrics.registry
+    assert registry.get_sample_value("semmem_facts_dropped_total", {"reason": "repeated"}) == 1
+    assert registry.get_sample_value("semmem_memories_removed_total", {"reason": "contradicted"}) == 1
+    assert registry.get_sample_value("semmem_memories_removed_total", {"reason": "updated"}) == 2
+    assert caplog.messages == [
+        "batch b-1: repeated mem_new, in favour of mem_old",
+        "batch b-1: contradicted mem_boston, in favour of mem_seattle",
+        "batch b-1: updated mem_budget, in favour of mem_budget",
+        "batch b-1: updated mem_age, in favour of mem_age",
+        "batch b-1: 3 facts rejected (over_limit)",
+        "batch b-1: stored, 0 facts stored",
+    ]
+
+
+EVENTS = (
+    events.StreamOpened("mutate"),
+    events.StreamClosed("mutate"),
+    events.StreamShed("observe"),
+    events.StreamFailed("observe"),
+    events.RequestEnded("injected", 0.01, 2, 40),
+    events.Searched("hit", 2, 0.01),
+    events.Rewritten("written"),
+    events.Reranked("late"),
+    events.HistoryRead("recovered", 2),
+    events.TurnEnded("answered"),
+    events.JournalCommitted("ok", 0.01),
+    events.JournalCounted({"open": 3}),
+    events.TurnsUnread("b-1", "too_slow", 1),
+    events.MemoriesRemoved("quota", 2),
+    events.ErasureEnded("done", 1, 0, 2),
+    events.ApiAnswered("/v1/memory", 200),
+    events.ApiScreened("reject", "secret"),
+    BatchLearnt("b-1", "end", BatchResult("stored", {"semantic": 1}, {"created": 1}), 0.2),
+)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_every_event_changes_a_metric(event: events.Event) -> None:
+    metrics = Metrics()
+    before = generate_latest(metrics.registry)
+    counting(metrics)(event)
+    assert generate_latest(metrics.registry) != before
+
+
+def test_there_is_no_other_event() -> None:
+    assert {type(event).__name__ for event in EVENTS} == {kind.__name__ for kind in events.Event.__subclasses__()}
+
+
+def test_an_event_holds_words_and_numbers_and_nothing_of_a_user() -> None:
+    fields = {field for event in EVENTS for field in dataclasses.fields(event)}
+    assert {str(field.type) for field in fields} == {"str", "int", "float", "Mapping[str, int]", "BatchResult"}
+    assert {field.name for field in fields}.isdisjoint({"user", "user_id", "session", "content", "text", "memory_id"})
+
+
+def test_an_erasure_is_counted_when_it_ends_and_when_it_has_to_wait(caplog: pytest.LogCaptureFixture) -> None:
+    metrics = Metrics()
+    with caplog.at_level(logging.INFO, "semmem"):
+        for result in ("pending", "finished"):
+            counting(metrics)(events.ErasureEnded(result, turns=2, halves=1, memories=3))
+    count = metrics.registry.get_sample_value
+    assert count("llm_memory_erasures_total", {"result": "pending"}) == 1
+    assert count("semmem_memories_removed_total", {"reason": "erased"}) == 3
+    assert count("semmem_erased_halves_total", {"where": "queue"}) == 1
+    assert caplog.messages == [
+        "an erasure could not be completed; what it covers is hidden, and it is tried again",
+        "memories removed: 3 (erased)",
+        "an erasure is finished: 2 turns, 3 memories",
+    ]
+
+
+def test_a_page_shows_what_totals_have_come_to_and_gauges_as_they_are() -> None:
+    metrics, dropped, waiting = Metrics(), [2], [5]
+    page = MetricsPage(
+        metrics,
+        gauges={metrics.journal_queue: lambda: waiting[0]},
+        totals={metrics.journal_dropped: lambda: dropped[0]},
+    )
+    assert b"semmem_journal_dropped_total 2.0\n" in page()[0]
+    dropped[0], waiting[0] = 6, 1
+    shown, media_type = page()
+    assert b"semmem_journal_dropped_total 6.0\n" in shown
+    assert b"semmem_journal_queue 1.0\n" in shown
+    assert media_type.startswith("text/plain")
+
+
+def callbacks(source: str) -> list[str]:
+    """Parameters that are told of something by a name of their own."""
+    given = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.arg) and node.annotation]
+    return [arg.arg for arg in given if arg.arg.startswith("on_") and "Callable" in ast.unparse(arg.annotation or arg)]
+
+
+def test_what_happens_is_announced_in_one_way() -> None:
+    assert callbacks("def made(on_end: Callable[[str], None]) -> None: ...") == ["on_end"]
+    files = sorted(Path(semmem.__file__).parent.rglob("*.py"))
+    assert {file.name: found for file in files if (found := callbacks(file.read_text(encoding="utf-8")))} == {}
