@@ -9,6 +9,11 @@ from tests.support.examples import use_profile
 use_profile()
 
 
+SHARED = ("home", "lite")
+"""Fixtures of the whole run that are dear: the house of the e2e tests, and a Milvus Lite."""
+
+
+@pytest.hookimpl(tryfirst=True)  # xdist looks at the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first, so that nobody waits for it at the end; and what shares something dear, on one worker."""
     for item in items:
@@ -18,11 +23,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _group(item: pytest.Function) -> str | None:
-    """The file, when it makes something for all its tests; otherwise the house that e2e tests share; or nothing."""
+    """The file, when it makes something for all its tests; otherwise what many files share; or nothing."""
+    if item.get_closest_marker("xdist_group"):
+        return None
     fixtures = item._fixtureinfo.name2fixturedefs
     if any(fixtures[name][-1].scope == "module" for name in item.fixturenames if name in fixtures):
         return item.path.stem
-    return "home" if "home" in item.fixturenames else None
+    return next((name for name in SHARED if name in item.fixturenames), None)
 
 
 def _seconds(item: pytest.Item) -> float:

@@ -139,6 +139,7 @@ def outcome_of(command: list[str]) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
 
 
+@pytest.mark.long(25)
 @pytest.mark.timeout(240)  # two starts, on a busy machine
 def test_what_it_printed_works_until_ctrl_c_and_again_after_a_restart(tmp_path: Path) -> None:
     port = free_port()
