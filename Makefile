@@ -10,13 +10,16 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # shows a slow step; what it printed is in .venv.log, .venv-envoy.log, ...
 STEP = @$(PYTHON) demo/progress.py $(@D).log
+# processes that tests are spread over: most wait more than they work, so two for each core
+WORKERS ?= 4
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # Envoy's in `make run`; the next two are semmem's API and its metrics
 PORT ?= 18750
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check unit e2e faults crashes deploy-check proto format clean clean-run setup
+.PHONY: help run demo test check quick unit e2e nightly faults crashes deploy-check proto format clean clean-run setup
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -27,7 +30,13 @@ run: setup ## the main job on embedded defaults: Envoy, semmem, a stand-in model
 demo: setup ## the same without staying up: FACT= QUESTION= EXPECT= USER_ID= replace the sentences
 	@$(BIN)/python -m demo $(if $(UPSTREAM),--upstream $(UPSTREAM)) --data-dir $(or $(DATA_DIR),.demo) --envoy $(ENVOY_VENV)/bin/envoy
 
-test: check unit e2e deploy-check ## everything that needs only pip
+PARTS := check unit e2e deploy-check
+test: setup $(DEPLOY_VENV)/.ready ## everything that needs only pip, and how long each part took (WORKERS=4 test processes)
+	@took=; for part in $(PARTS); do \
+		began=$$(date +%s); \
+		$(MAKE) --no-print-directory $$part || exit 1; \
+		took="$$took  $$part $$(($$(date +%s) - began)) s\n"; \
+	done; printf "\nall passed:\n$$took"
 
 check: setup ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .
@@ -35,11 +44,17 @@ check: setup ## format, lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-unit: setup ## tests without Envoy
-	$(BIN)/python -m pytest tests/core tests/integration --ignore tests/integration/deploy
+quick: setup ## tests in process, with few examples: for every save
+	HYPOTHESIS_PROFILE=quick $(PYTEST) tests/core
+
+unit: setup ## tests without Envoy: in process, and with processes, stores and models
+	$(PYTEST) tests/core tests/integration --ignore tests/integration/deploy
 
 e2e: setup ## tests through a real Envoy
-	$(BIN)/python -m pytest tests/e2e
+	$(PYTEST) tests/e2e
+
+nightly: setup ## every test with ten times the examples
+	HYPOTHESIS_PROFILE=nightly $(PYTEST) --timeout 3600 tests --ignore tests/integration/deploy
 
 faults: setup ## every fault on a real Envoy, in three APIs, JSON and SSE: no answer may differ (ONLY=pattern)
 	$(BIN)/python -m tests.faults $(if $(ONLY),--only "$(ONLY)")
@@ -60,7 +75,7 @@ fuzz: setup $(VENV)/.fuzz-ready ## search for input that breaks a promise, cover
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(ONLY),--only "$(ONLY)")
 
 deploy-check: setup $(DEPLOY_VENV)/.ready ## deploy/: Dockerfile, manifests and configurations, by their readers' own tools
-	$(BIN)/python -m pytest tests/integration/deploy
+	$(PYTEST) tests/integration/deploy
 
 .PHONY: bench
 bench: setup ## what a request pays for memory, beside a no-op sidecar: OUT=file.json SECONDS= REQUESTS= limit it

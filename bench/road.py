@@ -212,6 +212,6 @@ def _seed(http: httpx.Client, api_url: str, token: str) -> None:
 def _milvus_lite(semmem_pid: int) -> int:
     for children in Path(f"/proc/{semmem_pid}/task").glob("*/children"):
         for pid in children.read_text().split():
-            if b"milvus_lite" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"lite_server" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 return int(pid)
     raise Failed("semmem has no Milvus Lite child")

@@ -24,7 +24,7 @@ from tests.canary.plants import PLANTS, Place
 from tests.canary.plays import Plays, cards
 from tests.canary.stack import ShippedSidecar, Stack, config, soon_healthy
 from tests.canary.words import Words
-from tests.support.harness import envoy_process
+from tests.support.harness import SHIPPED_EMBEDDER, envoy_process
 
 CONNECTIONS = 8
 SAY_EVERY_S = 15.0
@@ -45,13 +45,15 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """``restarts``: kills and peaceful ends in turn, evenly spread. ``plants``: names of PLANTS."""
+    """``restarts``: kills and peaceful ends in turn, evenly spread. ``plants``: names of PLANTS. ``program``: which
+    module serves, with the shipped embedder or the tests'."""
 
     operations: int
     users: int = 300
     seed: int = 0
     restarts: int = 4
     plants: tuple[str, ...] = ()
+    program: str = SHIPPED_EMBEDDER
 
     @property
     def workers(self) -> int:
@@ -185,7 +187,7 @@ def play(folder: Path, plan: Plan, say: Say) -> Report:
     with ExitStack() as stack:
         extractor = Extractor(ledger)
         url = stack.enter_context(extractor.running())
-        sidecar = ShippedSidecar(folder / "semmem", config(url))
+        sidecar = ShippedSidecar(folder / "semmem", config(url), plan.program)
         stack.callback(sidecar.end)
         sidecar.start()
         model = stack.enter_context(overheard_model(prompts.heard))

@@ -41,7 +41,14 @@ def config(extractor: str) -> dict[str, Any]:
 
 
 class ShippedSidecar(Sidecar):
-    """``semmem serve`` with its own embedder, where Sidecar has one that breaks; another engine with each start."""
+    """``semmem serve``, where Sidecar has parts that break; another engine with each start.
+
+    ``program``: SHIPPED_EMBEDDER or BAG_OF_WORDS.
+    """
+
+    def __init__(self, folder: Path, override: Mapping[str, Any], program: str) -> None:
+        super().__init__(folder, override)
+        self._program = program
 
     def launch(self, override: Mapping[str, Any] | None = None, *extra: str) -> Child:
         self.starts += 1
@@ -51,7 +58,7 @@ class ShippedSidecar(Sidecar):
         engine = {"memory": {"extraction": {"engine": ENGINES[(self.starts - 1) % len(ENGINES)]}}}
         whole = merged(merged(merged(self._override, engine), override or {}), {"listeners": listeners})
         file.write_text(yaml.safe_dump(semmem_config(self.data_dir, whole)))
-        argv = [sys.executable, "-m", "semmem", "serve", "--config", str(file), *extra]
+        argv = [sys.executable, "-m", self._program, "serve", "--config", str(file), *extra]
         log = self.folder / f"semmem-{self.starts}.log"
         return Child("semmem", argv, log=log, cwd=HOME, environ=os.environ | {"HF_HUB_OFFLINE": "1"})
 

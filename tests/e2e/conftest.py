@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.harness import House, StandInModel, house, stand_in_model
+from tests.support.harness import SHIPPED_EMBEDDER, House, StandInModel, house, stand_in_model
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +19,7 @@ def model() -> Iterator[StandInModel]:
 @pytest.fixture(scope="session")
 def home(model: StandInModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """The house most tests share: learns one second after a conversation pauses."""
-    with house(tmp_path_factory.mktemp("home"), model) as running:
+    with house(tmp_path_factory.mktemp("home"), model, program=SHIPPED_EMBEDDER) as running:
         yield running
 
 

@@ -32,6 +32,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long(25)
 def test_every_case_is_measured_at_every_concurrency(report: dict[str, Any]) -> None:
     levels = {name: set(levels) for name, levels in report["cases"].items()}
     assert levels == {case.name: {"c1", "c2"} for case in JSON_CASES} | {case.name: {"c2"} for case in STREAM_CASES}

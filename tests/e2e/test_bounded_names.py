@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.harness import House, eventually
 
 MIB = 1024 * 1024
@@ -22,6 +24,7 @@ def journal_mib(folder: Path) -> float:
     return sum(file.stat().st_size for file in folder.glob("journal.db*")) / MIB
 
 
+@pytest.mark.long(60)
 def test_45_conversation_ids_of_15_megabytes_leave_memory_and_journal_flat(home: House, alice: str) -> None:
     pid = home.semmem.child.pid
     before_mib, journal_before = rss_mib(pid), journal_mib(home.semmem.data_dir)

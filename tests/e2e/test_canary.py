@@ -11,6 +11,7 @@ import pytest
 from tests.canary.__main__ import failed, summary
 from tests.canary.doors import DOORS
 from tests.canary.run import Plan, play
+from tests.support.harness import BAG_OF_WORDS
 
 LAST_LINE = r"canary: (\d+) operations, (\d+) leaks, (\d+) returns"
 
@@ -22,9 +23,10 @@ def figures(shown: str) -> tuple[int, int, int]:
     return operations, leaks, returns
 
 
+@pytest.mark.long(40)
 @pytest.mark.timeout(600)
 def test_nobody_meets_anothers_words_and_what_was_erased_stays_away(tmp_path: Path) -> None:
-    plan = Plan(1500, users=36, seed=secrets.randbelow(10**6), restarts=1)
+    plan = Plan(1500, users=36, seed=secrets.randbelow(10**6), restarts=1, program=BAG_OF_WORDS)
 
     report = play(tmp_path, plan, lambda _line: None)
 
@@ -39,9 +41,12 @@ def test_nobody_meets_anothers_words_and_what_was_erased_stays_away(tmp_path: Pa
     assert report.asked["facts"]
 
 
+@pytest.mark.long(20)
 @pytest.mark.timeout(600)
 def test_a_planted_leak_and_a_planted_return_are_found(tmp_path: Path) -> None:
-    plan = Plan(600, users=24, seed=secrets.randbelow(10**6), restarts=0, plants=("leak", "return"))
+    plan = Plan(
+        600, users=24, seed=secrets.randbelow(10**6), restarts=0, plants=("leak", "return"), program=BAG_OF_WORDS
+    )
 
     report = play(tmp_path, plan, lambda _line: None)
 

@@ -113,6 +113,7 @@ def test_one_filter_recalls_as_two_do(single: House, alice: str) -> None:
     assert b"10,000" in reply.prompt
 
 
+@pytest.mark.long(8)
 def test_from_history_an_answer_is_captured_with_the_next_request(
     model: StandInModel, tmp_path: Path, alice: str
 ) -> None:
@@ -122,6 +123,7 @@ def test_from_history_an_answer_is_captured_with_the_next_request(
         assert answers(house, alice, 2)[1] is None
 
 
+@pytest.mark.long(8)
 def test_without_capture_the_users_words_are_learnt_at_once(model: StandInModel, tmp_path: Path, alice: str) -> None:
     with running(tmp_path, model, "off") as house:
         house.converse(alice, "s", FACT, "I prefer window seats on long flights.", "I live in Porto")

@@ -60,6 +60,7 @@ def left_behind(folder: Path) -> Sequence[str]:
     return [command for command in commands if str(folder) in command]
 
 
+@pytest.mark.long(12)
 def test_the_demo_shows_what_it_promises(tmp_path: Path) -> None:
     code, printed = run(tmp_path)
 
@@ -73,6 +74,7 @@ def test_the_demo_shows_what_it_promises(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"data", "printed"}
 
 
+@pytest.mark.long(12)
 def test_the_demo_takes_other_sentences_and_fails_when_they_are_not_remembered(tmp_path: Path) -> None:
     said: dict[str, Any] = {"FACT": "I live in Lisbon.", "QUESTION": "Where do I live?", "USER_ID": "bob"}
 
@@ -84,6 +86,7 @@ def test_the_demo_takes_other_sentences_and_fails_when_they_are_not_remembered(t
     assert left_behind(tmp_path) == []
 
 
+@pytest.mark.long(12)
 def test_the_demo_runs_before_a_model_that_shows_nothing(tmp_path: Path, model: StandInModel) -> None:
     code, printed = run(
         tmp_path, "--upstream", model.url + "/v1", UPSTREAM_API_KEY="sk-of-the-demo", UPSTREAM_MODEL="m1"
@@ -136,6 +139,7 @@ def outcome_of(command: list[str]) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
 
 
+@pytest.mark.long(25)
 @pytest.mark.timeout(240)  # two starts, on a busy machine
 def test_what_it_printed_works_until_ctrl_c_and_again_after_a_restart(tmp_path: Path) -> None:
     port = free_port()

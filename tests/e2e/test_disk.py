@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.support.disk import files_holding
 from tests.support.harness import ADMIN_TOKEN, House, SemmemProcess, StandInModel, eventually, house, semmem_process
@@ -27,6 +28,7 @@ def add(semmem: SemmemProcess, user: str, content: str, **members: Any) -> httpx
     return semmem.http.post(f"{semmem.api_url}/v1/memory", json=body, headers=admin)
 
 
+@pytest.mark.long(12)
 def test_what_is_forgotten_with_a_purge_is_in_no_file_running_or_stopped(tmp_path: Path, model: StandInModel) -> None:
     gone, stays = (f"canary{secrets.token_hex(6)}" for _ in range(2))
     said = (f"My dog is called {gone}said", f"I live in {gone}town", f"I work at {gone}works")
@@ -73,6 +75,7 @@ def full_disk(semmem: SemmemProcess) -> Iterator[None]:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, limit)
 
 
+@pytest.mark.long(25)
 def test_a_full_disk_refuses_writes_serves_memories_and_is_whole_again_without_a_restart(
     tmp_path: Path, model: StandInModel
 ) -> None:
@@ -121,6 +124,7 @@ def parquet(home: House) -> Path:
     return found
 
 
+@pytest.mark.long(20)
 def test_with_a_damaged_file_semmem_starts_without_memory_and_has_it_again_when_the_file_is_mended(
     tmp_path: Path, model: StandInModel
 ) -> None:

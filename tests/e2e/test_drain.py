@@ -6,11 +6,14 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.support.harness import Reply, StandInModel, house
 
 CLIENTS = 6
 
 
+@pytest.mark.long(9)
 def test_sigterm_under_load_costs_no_client_an_answer_and_loses_no_accepted_turn(
     model: StandInModel, tmp_path: Path, alice: str
 ) -> None:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.e2e.test_degradation import store_process
 from tests.support.harness import ADMIN_TOKEN, House, SemmemProcess, StandInModel, eventually, house, semmem_process
@@ -38,6 +39,7 @@ def test_forty_erasures_at_once_after_the_answer_are_forty(home: House) -> None:
     assert [text for text, _ in home.semmem.turns(later) if "Hawaii" in text] == []
 
 
+@pytest.mark.long(10)
 def test_an_erasure_that_a_kill_interrupts_is_hidden_and_finished_after_the_restart(
     model: StandInModel, tmp_path: Path, alice: str
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +11,7 @@ import httpx
 import pytest
 
 from tests.support.harness import House, StandInModel, envoy_process, eventually, semmem_process
+from tests.support.ports import free_port
 
 FACT = "My budget for the Hawaii trip is $10,000"
 SEAT = "I prefer window seats on long flights."
@@ -24,8 +24,7 @@ class Road:
     """A house whose semmem goes and comes back, on the same port and with the same data."""
 
     def __init__(self, folder: Path, model: StandInModel, stack: ExitStack) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            address = {"grpc": {"address": f"127.0.0.1:{listener.getsockname()[1]}"}}
+        address = {"grpc": {"address": f"127.0.0.1:{free_port()}"}}
         self._folder, self._override = folder, {**SLOW_TO_LEARN, "listeners": address}
         self._semmem = ExitStack()
         stack.callback(self._semmem.close)
@@ -68,6 +67,7 @@ def test_three_new_messages_of_one_request_are_learnt(home: House, alice: str) -
     assert all(word in contents for word in ("10,000", "window seats", "Porto"))
 
 
+@pytest.mark.long(9)
 @pytest.mark.timeout(300)
 def test_what_was_said_while_semmem_was_away_is_recovered_from_the_next_request(road: Road, alice: str) -> None:
     house = road.house

@@ -12,6 +12,7 @@ from tests.faults import crashes, suite, table
 pytestmark = pytest.mark.timeout(400)
 
 
+@pytest.mark.long(50)
 def test_a_fault_of_each_kind_changes_no_answer(tmp_path: Path) -> None:
     cells = suite.run_short(tmp_path)
     assert [str(cell) for cell in cells if cell.different] == []
@@ -19,6 +20,7 @@ def test_a_fault_of_each_kind_changes_no_answer(tmp_path: Path) -> None:
     assert len(cells) == sum(map(len, table.SHORT.values())) > 40
 
 
+@pytest.mark.long(30)
 def test_what_is_accepted_is_learnt_once_whenever_semmem_is_killed(tmp_path: Path) -> None:
     seed = secrets.randbelow(10**6)
     tally = crashes.crash(5, seed, tmp_path, say=print)

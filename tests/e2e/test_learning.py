@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.harness import House, Json, StandInModel, eventually, house
+from tests.support.harness import SHIPPED_EMBEDDER, House, Json, StandInModel, eventually, house
 
 FACT = "My budget for the Hawaii trip is $10,000"
 QUESTION = "What's my budget for the trip?"
@@ -17,7 +17,7 @@ ENDED = "llm_memory_extraction_total"
 def school(model: StandInModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A house where a pause teaches nothing: only the third turn of a session, or its end, does."""
     never_idle = {"memory": {"extraction": {"session_idle_s": 3600.0}}}
-    with house(tmp_path_factory.mktemp("school"), model, never_idle) as running:
+    with house(tmp_path_factory.mktemp("school"), model, never_idle, program=SHIPPED_EMBEDDER) as running:
         yield running
 
 

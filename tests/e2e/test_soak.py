@@ -12,14 +12,22 @@ import pytest
 from tests.soak.load import DIALECTS, KINDS, Clients, wrong_with
 from tests.soak.run import soak
 from tests.soak.samples import files_grew, growth, memory_grew
-from tests.support.harness import StandInModel, stand_in_model
+from tests.support.harness import BAG_OF_WORDS, StandInModel, stand_in_model
 
 
+@pytest.mark.long(50)
 @pytest.mark.timeout(400)
 def test_every_client_of_a_mixed_load_with_faults_is_answered(tmp_path: Path) -> None:
     seed = secrets.randbelow(10**6)
     report = soak(
-        tmp_path, seconds=15, clients=6, seed=seed, fault_interval_s=5.5, sample_interval_s=1.0, say=lambda _line: None
+        tmp_path,
+        seconds=15,
+        clients=6,
+        seed=seed,
+        fault_interval_s=5.5,
+        sample_interval_s=1.0,
+        say=lambda _line: None,
+        program=BAG_OF_WORDS,
     )
     assert report.tally.wrong == [], f"seed {seed}"
     assert report.wrong == [], f"seed {seed}"

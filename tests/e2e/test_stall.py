@@ -40,6 +40,7 @@ def home(model: StandInModel, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield running
 
 
+@pytest.mark.long(25)
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_bystander_keeps_their_memory(home: House, alice: str, bob: str, attack: str) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.recording import TurnClosed
@@ -46,6 +48,7 @@ def _listens(port: int) -> Callable[[], bool]:
     return listens
 
 
+@pytest.mark.long(6)
 def test_no_try_is_used_up_before_the_embedder_is_open(tmp_path: Path) -> None:
     sidecar = Sidecar(tmp_path, {"memory": {"backend": "in_process"}})
     sidecar.data_dir.mkdir()

@@ -21,6 +21,7 @@ GAP_S_MAX = 8.0
 """Slack for a busy machine; with Envoy's default window the answer stood still until the keepalive's timeout."""
 
 
+@pytest.mark.long(12)
 def test_an_answer_of_sixty_megabytes_does_not_wait_for_a_stopped_semmem(tmp_path: Path) -> None:
     with loop_thread() as loop, upstream(loop) as model, house(loop, model, tmp_path) as home:
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import httpx
+import pytest
 import yaml
 
 from demo.envoy import derive
@@ -37,6 +38,7 @@ def with_tls(config: dict[str, object], folder: Path) -> dict[str, object]:
     return config
 
 
+@pytest.mark.long(8)
 def test_memory_works_over_mutual_tls_and_survives_a_renewal(model: StandInModel, tmp_path: Path, alice: str) -> None:
     ours, envoys = tmp_path / "semmem-tls", tmp_path / "envoy-tls"
     ours.mkdir()

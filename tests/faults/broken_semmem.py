@@ -37,6 +37,7 @@ from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
 from semmem.wiring import backends
 from tests.support.fakes import HashEmbedder
+from tests.support.serve import use_embedder
 
 SLOW_S = 1.0
 LOOKS_S = 0.02
@@ -96,7 +97,7 @@ def main() -> int:
         return SqlJournal(path, size_bytes_max=options.journal_bytes_max)
 
     threading.Thread(target=obey_clock, args=(options.switch,), daemon=True).start()
-    backends.embedder = embedder
+    use_embedder(embedder)
     backends.journal = journal
     return semmem(["serve", "--config", options.config])
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
-import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,20 +15,9 @@ import yaml
 from demo.processes import Child, Failed
 from demo.stack import HOME
 from tests.support.harness import START_S, SemmemProcess, eventually, merged, semmem_config
+from tests.support.ports import free_port
 
 READY = r"^semmem ready grpc=\S+:(\d+) api=(\S+) health=(\S+)$"
-
-
-def free_port() -> int:
-    """A port below those the system gives to clients, so that it is still free after a restart."""
-    for port in random.sample(range(10_000, 20_000), 200):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise AssertionError("no free port")
 
 
 class Sidecar:

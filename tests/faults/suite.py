@@ -22,7 +22,6 @@ from tests.faults.house import House, house
 from tests.faults.loops import LoopThread, loop_thread
 from tests.faults.model_faults import Extraction
 from tests.faults.proxy import Proxy, proxy
-from tests.faults.sidecar import free_port
 from tests.faults.table import (
     CROWDED,
     EMBEDDED,
@@ -40,6 +39,7 @@ from tests.faults.table import (
 )
 from tests.faults.upstream import Upstream, upstream
 from tests.support.harness import eventually
+from tests.support.ports import free_port
 
 Opening = AbstractContextManager[tuple[House, Mapping[str, Run]]]
 

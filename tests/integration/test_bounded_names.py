@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import tracemalloc
 
+import pytest
+
 from tests.core.test_bounded_names import HUGE, answer, body, post, texts
 from tests.core.test_exchange import World
 
@@ -12,6 +14,7 @@ ROOM_BYTES = 3_000_000
 """What all 45 requests may leave: less than a fifth of one of their names."""
 
 
+@pytest.mark.long(6)
 async def test_45_requests_with_names_of_15_megabytes_leave_nothing_behind() -> None:
     world = World(request_body_bytes_max=16 * 1024 * 1024, phase_s=60.0)
     warm = await post(world, "/v1/responses", body("/v1/responses", "I like tea", conversation="c" * 5000))

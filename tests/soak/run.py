@@ -15,7 +15,7 @@ from typing import Any
 from tests.faults.sidecar import child_that_serves_milvus, stopped
 from tests.soak.load import Clients, Tally
 from tests.soak.samples import Growth, Sample, files_grew, growth, held, journal_mb, journal_states, memory_grew
-from tests.support.harness import House, eventually, house, stand_in_model
+from tests.support.harness import SHIPPED_EMBEDDER, House, eventually, house, stand_in_model
 
 STOPPED_S = 1.0
 LEASE_S = 20.0
@@ -63,9 +63,10 @@ def soak(
     fault_interval_s: float,
     sample_interval_s: float,
     say: Callable[[str], None],
+    program: str = SHIPPED_EMBEDDER,
 ) -> Report:
     """Load for ``seconds``; then wait until the journal is at rest. Judges all but growth."""
-    with stand_in_model() as model, house(folder, model, CONFIG, as_shipped=True) as home:
+    with stand_in_model() as model, house(folder, model, CONFIG, as_shipped=True, program=program) as home:
         model.token_delay_s = TOKEN_DELAY_S
         load = Clients(home.envoy.url, number=clients, seed=seed)
         report = Report(seconds, load.tally)

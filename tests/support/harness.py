@@ -174,15 +174,23 @@ def semmem_config(data_dir: Path, override: Mapping[str, Any], *, as_shipped: bo
     return merged(base, override)
 
 
+BAG_OF_WORDS, SHIPPED_EMBEDDER = "tests.support.serve", "semmem"
+"""Which module serves: with the tests' embedder, which starts at once, or the shipped one, where meaning counts."""
+
+
 @contextmanager
 def semmem_process(
-    folder: Path, override: Mapping[str, Any] | None = None, *, as_shipped: bool = False
+    folder: Path,
+    override: Mapping[str, Any] | None = None,
+    *,
+    as_shipped: bool = False,
+    program: str = BAG_OF_WORDS,
 ) -> Iterator[SemmemProcess]:
-    """A running semmem with its data in ``folder``."""
+    """A running semmem with its data in ``folder``. ``program``: BAG_OF_WORDS or SHIPPED_EMBEDDER."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "config.yaml"
     config.write_text(yaml.safe_dump(semmem_config(folder / "data", override or {}, as_shipped=as_shipped)))
-    argv = [sys.executable, "-m", "semmem", "serve", "--config", str(config)]
+    argv = [sys.executable, "-m", program, "serve", "--config", str(config)]
     child = Child("semmem", argv, log=folder / "semmem.log", cwd=HOME, environ=os.environ | {"HF_HUB_OFFLINE": "1"})
     try:
         pattern = r"^semmem ready grpc=\S+:(\d+) api=(\S+) health=(\S+)$"
@@ -357,13 +365,14 @@ def house(
     adapt: Callable[[Json], None] = lambda _config: None,
     *,
     as_shipped: bool = False,
+    program: str = BAG_OF_WORDS,
 ) -> Iterator[House]:
     """A whole house with its own semmem and its own Envoy, each with changes to its configuration, before a model.
 
-    ``as_shipped``: with the deadlines that are shipped.
+    ``as_shipped``: with the deadlines that are shipped. ``program`` as for semmem_process.
     """
     with (
-        semmem_process(folder, override, as_shipped=as_shipped) as semmem,
+        semmem_process(folder, override, as_shipped=as_shipped, program=program) as semmem,
         envoy_process(
             folder, semmem_port=semmem.grpc_port, upstream=model.url, adapt=adapt, as_shipped=as_shipped
         ) as envoy,

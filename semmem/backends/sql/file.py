@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from semmem.ports.errors import JournalError
 T = TypeVar("T")
 Synchronous = Literal["NORMAL", "FULL", "EXTRA"]
 
+_LOOK_S = 0.005
 _BEGIN = "semmem_begin"
 """Execution option: the statement that begins a transaction, or empty for none."""
 
@@ -123,7 +125,7 @@ class SqliteFile:
     def _on_connect(self, connection: sqlite3.Connection) -> None:
         # The driver would begin transactions by itself, too late and without the write lock.
         connection.isolation_level = None
-        (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
+        mode = write_ahead(connection, self._busy_timeout_s)
         if mode != "wal":
             raise JournalError("the journal's file system does not allow a write-ahead log")
         connection.execute(f"PRAGMA synchronous={self._synchronous}")
@@ -170,6 +172,21 @@ class _Lanes:
         await self.write(self.plain.dispose)
         self._reader.shutdown()
         self._writer.shutdown()
+
+
+def write_ahead(connection: sqlite3.Connection, wait_s: float) -> str:
+    """Ask for a write-ahead log; the mode that the file has then. Raises sqlite3.OperationalError.
+
+    On a new file SQLite does not wait for another process that asks the same: it says at once that the file is busy.
+    """
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            return str(connection.execute("PRAGMA journal_mode=WAL").fetchone()[0])
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(_LOOK_S)
 
 
 def _begin(conn: Connection) -> None:

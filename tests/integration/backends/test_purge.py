@@ -128,6 +128,7 @@ async def test_what_is_removed_after_a_purge_stays_removed_over_a_restart(data_d
         assert {one.id for one in await store.list(Scope("u"))} == {"m3", "m4", "m5"}
 
 
+@pytest.mark.long(8)
 async def test_reads_during_purges_miss_nothing_and_show_nothing_removed(data_dir: Path) -> None:
     async with embedded(data_dir, flush_rows=50, flush_interval_s=0.2) as store:
         for number in range(100):
@@ -172,6 +173,7 @@ async def test_writes_and_purges_at_once_lose_nothing(data_dir: Path) -> None:
             assert {one.id for one in await store.list(Scope(user))} == {f"k{number}" for number in range(20)}
 
 
+@pytest.mark.long(20)
 async def test_a_child_killed_during_a_purge_loses_no_survivor_and_brings_nothing_back(data_dir: Path) -> None:
     """Killed at moments spread over the whole purge; afterwards the survivors are there, and the next purge ends."""
     gone = canary()

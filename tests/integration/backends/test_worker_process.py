@@ -68,6 +68,7 @@ async def test_the_event_loop_goes_on_while_an_expression_holds_its_lock(worker:
     assert ticks > 10
 
 
+@pytest.mark.long(8)
 async def test_what_the_work_imports_is_no_part_of_its_time(
     worker: WorkerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
