@@ -26,7 +26,7 @@ ROOT = Path(semmem.__file__).parents[1]
 SEMMEM = ROOT / "semmem"
 PAGES = {
     str(page.relative_to(ROOT)): page.read_text(encoding="utf-8")
-    for page in (ROOT / "README.md", ROOT / "deploy" / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    for page in (ROOT / "README.md", *sorted(ROOT.glob("*/README.md")), *sorted((ROOT / "docs").rglob("*.md")))
 }
 PAST = {"docs/history.md", "docs/decisions/0013-the-second-floor-plan.md"} | {
     name for name, text in PAGES.items() if "\n**Superseded by" in text
