@@ -82,8 +82,18 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
+OWN = ("semmem", "stdout")
+"""Loggers whose lines below a warning are told: ours, and what a child prints."""
+
+
+def _is_told(record: logging.LogRecord) -> bool:
+    """A library's logger may have a level of its own (bm25s has DEBUG), which the root's does not hold back."""
+    return record.levelno >= logging.WARNING or record.name.partition(".")[0] in OWN
+
+
 def _configure(handler: logging.Handler, formatter: logging.Formatter, level: str) -> None:
     handler.setFormatter(formatter)
+    handler.addFilter(_is_told)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)

@@ -267,7 +267,8 @@ def test_any_text_is_read_without_failing_and_facts_keep_their_bounds(text: str)
         assert finding.content != text.strip()
 
 
-PLAIN_WORDS = st.sampled_from("I am live in love my budget Rome the of have two cats not never".split())
+# no pets: who says "my cat Tom" in a question has told its name
+PLAIN_WORDS = st.sampled_from("I am live in love my budget Rome the of have two chairs not never".split())
 
 
 @settings(max_examples=examples(100), deadline=None)

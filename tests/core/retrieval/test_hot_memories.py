@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.backends.in_process import InProcessStore
-from semmem.background import Tasks
+from semmem.background import OffloadThreads, Tasks
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.errors import StoreError, StoreTimeout, StoreUnavailable
 from semmem.retrieval.index import hot_memories
@@ -347,13 +347,15 @@ class SlowIndex(MemoryIndex):
 async def test_an_index_that_takes_long_is_built_to_its_end_and_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hot_memories, "MemoryIndex", SlowIndex)
     monkeypatch.setattr(SlowIndex, "most", 0)
-    shelf = Shelf(load_timeout_s=0.05)
+    thread = OffloadThreads()
+    shelf = Shelf(load_timeout_s=0.05, offload=thread)
     names = [Scope(f"user {number}") for number in range(4)]
     for number, scope in enumerate(names):
         await shelf.knows(number, "tea", scope)
     found = await asyncio.gather(*(shelf.contents(scope.user) for scope in names))
     assert found == [["tea"]] * 4
     assert (SlowIndex.most, shelf.store.readings) == (1, 4)
+    await thread.close()
 
 
 async def test_a_deletion_that_failed_here_and_is_done_late_is_seen() -> None:

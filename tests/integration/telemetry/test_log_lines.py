@@ -219,7 +219,10 @@ def test_a_library_that_prints_a_lot_while_it_keeps_the_interpreters_lock_comes_
 def test_plain_lines_stay_plain() -> None:
     program = "import semmem.telemetry.log_lines as l, logging\n"
     program += "with l.logging_to_stderr(as_json=False, level='info') as say:\n"
-    program += "    say('hello'); logging.getLogger('semmem.x').info('there')"
+    program += "    say('hello'); other = logging.getLogger('other')\n"
+    program += "    other.setLevel('DEBUG'); other.debug('not told')\n"
+    program += "    logging.getLogger('semmem.x').info('there')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert done.stdout == "hello\n"
     assert done.stderr.endswith("INFO semmem.x: there\n")
+    assert "not told" not in done.stderr
