@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 STEP = @$(PYTHON) demo/progress.py $(@D).log
 # processes that tests are spread over: most wait more than they work, so two for each core
 WORKERS ?= 4
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
 # Envoy's in `make run`; the next two are semmem's API and its metrics
 PORT ?= 18750
 export HF_HUB_OFFLINE ?= 1

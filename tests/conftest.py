@@ -2,36 +2,59 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.examples import use_profile
 
 use_profile()
 
+APART = (
+    "core/test_linear_text.py",
+    "integration/architecture/test_contracts.py",
+    "integration/backends/test_full_disk.py",
+    "integration/backends/test_purge.py",
+    "integration/backends/test_worker_process.py",
+    "e2e/test_canary.py",
+    "e2e/test_demo.py",
+    "e2e/test_disk.py",
+    "e2e/test_faults.py",
+    "e2e/test_soak.py",
+)
+"""Files whose tests share nothing: each test may run on another worker. Otherwise a file stays on one."""
+TOGETHER = {
+    "home": "api_door bounded_names erasure every_message exact_bodies fence messages metrics recall responses".split(),
+    "model": ["embedder", "losing", "gate"],
+    "milvus": ["milvus", "store_contract"],
+}
+"""Files that share something dear: the house of the e2e tests, a process that imports torch, a Milvus Lite."""
 
-SHARED = ("home", "lite")
-"""Fixtures of the whole run that are dear: the house of the e2e tests, and a Milvus Lite."""
 
-
-@pytest.hookimpl(tryfirst=True)  # xdist looks at the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, so that nobody waits for it at the end; and what shares something dear, on one worker."""
-    for item in items:
-        if isinstance(item, pytest.Function) and (group := _group(item)):
-            item.add_marker(pytest.mark.xdist_group(group))
+    """The longest first, so that nobody waits for it at the end."""
     items.sort(key=_seconds, reverse=True)
-
-
-def _group(item: pytest.Function) -> str | None:
-    """The file, when it makes something for all its tests; otherwise what many files share; or nothing."""
-    if item.get_closest_marker("xdist_group"):
-        return None
-    fixtures = item._fixtureinfo.name2fixturedefs
-    if any(fixtures[name][-1].scope == "module" for name in item.fixturenames if name in fixtures):
-        return item.path.stem
-    return next((name for name in SHARED if name in item.fixturenames), None)
 
 
 def _seconds(item: pytest.Item) -> float:
     mark = item.get_closest_marker("long")
     return float(mark.args[0]) if mark else 0.0
+
+
+class Spread(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Files on workers. (Groups by mark need xdist to write into a test's id, which pytest 9.2 does not let it.)"""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        if file.endswith(APART):
+            return nodeid
+        level, _, name = file.removeprefix("tests/").partition("/")
+        stem = name.rpartition("/")[2].removeprefix("test_").removesuffix(".py")
+        together = (group for group, files in TOGETHER.items() if level != "core" and stem in files)
+        return next(together, file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Spread:
+    config.option.loadscopereorder = False
+    return Spread(config, log)

