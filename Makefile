@@ -45,7 +45,7 @@ check: setup ## format, lint, types, import contracts
 	$(BIN)/lint-imports
 
 quick: setup ## tests in process, with few examples: for every save
-	HYPOTHESIS_PROFILE=quick $(PYTEST) tests/core
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -n 2 tests/core
 
 unit: setup ## tests without Envoy: in process, and with processes, stores and models
 	$(PYTEST) tests/core tests/integration --ignore tests/integration/deploy
