@@ -169,9 +169,9 @@ def nested(depth: int, kind: type = dict) -> Any:
 )
 async def test_metadata_beyond_a_limit_is_refused_at_once(api: Api, metadata: Any, word: str) -> None:
     body = json.dumps({"content": "User likes tea", "user_id": "alice", "metadata": metadata})
-    started = time.perf_counter()
+    started = time.process_time()
     response = await api.client.post("/v1/memory", content=body, headers=ADMIN | JSON)
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
     assert (response.status_code, response.json()["error"]["code"]) == (400, "INVALID_REQUEST")
     assert response.json()["error"]["message"].startswith("body.metadata")
     assert word in response.json()["error"]["message"]

@@ -73,11 +73,11 @@ def test_ten_known_memories_cost_a_request_next_to_nothing() -> None:
     hits = [replace(TEA, content=f"User likes tea number {number} " + "and more of it " * 30) for number in range(10)]
     for memory in hits:
         readable(memory)
-    started = time.perf_counter()
+    started = time.process_time()
     for _ in range(20):
         for memory in hits:
             readable(memory)
-    assert (time.perf_counter() - started) / 20 < 0.002
+    assert (time.process_time() - started) / 20 < 0.002
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,12 @@ def shared_collection() -> Iterator[str]:
 
 
 def milvus_store(uri: str, collection: str, **options: Any) -> MilvusStore:
-    generous: dict[str, Any] = {"open_timeout_s": 60.0, "search_timeout_s": 5.0, "read_timeout_s": 5.0, "num_partitions": 4}
+    generous: dict[str, Any] = {
+        "open_timeout_s": 60.0,
+        "search_timeout_s": 5.0,
+        "read_timeout_s": 5.0,
+        "num_partitions": 4,
+    }
     named: dict[str, Any] = {"dimension": DIMENSION, "signature": "test/16"}
     return MilvusStore(uri, collection=collection, **{**generous, **named, **options})
 
