@@ -52,6 +52,10 @@ def _of_another(form: Form) -> bytes:
     return json.dumps({"input": 7} if form.api == "responses" else {"input": QUESTION}).encode()
 
 
+def _deep(levels: int) -> Callable[[Form], bytes]:
+    return lambda form: _with(form, f'"x": {"[" * levels}{"]" * levels}')
+
+
 def _padded(size: int) -> Callable[[Form], bytes]:
     return lambda form: form.question(padding="x" * size)
 
@@ -59,7 +63,8 @@ def _padded(size: int) -> Callable[[Form], bytes]:
 ODD_BODIES: dict[str, Run] = {
     "body not JSON": OddBody(lambda _: b"what is my budget?", ("malformed",)),
     "body truncated": OddBody(lambda form: form.question()[:-7], ("malformed",)),
-    "body 100,000 deep": OddBody(lambda form: _with(form, f'"x": {"[" * 100_000}{"]" * 100_000}'), ("malformed",)),
+    "body 90,000 deep": OddBody(_deep(90_000), ("malformed",)),
+    "body 100,000 deep": OddBody(_deep(100_000), ("oversize",)),  # more values than are read
     "body with a key twice": OddBody(_twice, ("malformed",)),
     "body with lone surrogates": OddBody(lambda form: form.question(QUESTION + " \ud83d", user="\udc00"), MEMORY),
     "body not UTF-8": OddBody(lambda form: form.question("gruss").replace(b"uss", b"\xfc\xdf"), ("malformed",)),
