@@ -185,7 +185,7 @@ class Dedup:
         return Action.QUARANTINED if await self._writes(new).put(held) else Action.FORGOTTEN
 
     async def release(self, held: Memory, *, batch: str, now: float) -> tuple[Action, Memory]:
-        """Let a quarantined memory (with its vector) be retrieved; what became of it, and the memory that says it.
+        """Let a quarantined memory (with its vector) be retrieved; the action taken, and the memory that says it.
 
         It is compared like a new fact: where another memory says the same it is superseded by that one, and what it
         contradicts is superseded by it. Raises StoreError and JournalError.

@@ -1,4 +1,4 @@
-"""Learn from one batch: extract, summarise, screen, judge, store, and say what became of it.
+"""Learn from one batch: extract, summarise, screen, judge, store, and report the result.
 
 Every step may fail or be cut off by a crash, and the batch then comes back with what the journal knows of it. So:
 facts are saved before the first one is stored, each is marked once it is stored, and storing one again changes

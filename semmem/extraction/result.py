@@ -1,4 +1,4 @@
-"""What became of a batch, and how it is counted on the way."""
+"""The result of a batch, counted on the way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from semmem.ports.events import Event
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What became of a batch.
+    """The result of a batch.
 
     ``status`` is terminal (``stored``, ``nothing``, ``rejected``, ``unchanged``, ``extraction_failed``, ``gave_up``)
     or ``postponed``. ``stored`` counts memories created or changed, by type; ``actions`` counts facts by what storing

@@ -20,7 +20,7 @@ from semmem.text.screening import REDACTED, is_instruction, redact
 
 
 class Ruling(StrEnum):
-    """What becomes of a fact. Redacted ones are kept without the secret, quarantined ones are never retrieved."""
+    """What is done with a fact. Redacted ones are kept without the secret, quarantined ones are never retrieved."""
 
     KEEP = "keep"
     REDACT = "redact"

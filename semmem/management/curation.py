@@ -104,7 +104,7 @@ class Curation:
         return Story(current, versions, uses.get(memory_id, Uses()), dropped)
 
     async def release(self, scope: Scope, memory_id: str) -> tuple[Action, Memory] | None:
-        """Let a quarantined memory be retrieved; what became of it. None when there is no such memory."""
+        """Let a quarantined memory be retrieved; the action taken. None when there is no such memory."""
         async with self._held(scope.user) as hold_id:
             memory = await self._store.get(scope, memory_id)
             if memory is None:

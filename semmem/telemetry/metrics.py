@@ -37,9 +37,9 @@ class Metrics:
             "llm_memory_retrieval_results", "Memories found per search.", ["backend"], buckets=COUNTS, registry=r
         )
         self.rewrites = Counter(
-            "semmem_query_rewrites", "Queries a model was wanted for, by what became of it.", ["result"], registry=r
+            "semmem_query_rewrites", "Queries a model was wanted for, by result.", ["result"], registry=r
         )
-        self.reranks = Counter("semmem_reranks", "Searches reranked, by what became of it.", ["result"], registry=r)
+        self.reranks = Counter("semmem_reranks", "Searches reranked, by result.", ["result"], registry=r)
 
         # response phase and journal
         self.turns = Counter("llm_memory_turns", "Observed turns by how their answer ended.", ["status"], registry=r)
@@ -71,7 +71,7 @@ class Metrics:
             "semmem_turns_unread", "Turns that rules gave up reading, by reason.", ["reason"], registry=r
         )
         self.facts = Counter("llm_memory_extraction_facts", "Facts stored, by type.", ["type"], registry=r)
-        self.fact_actions = Counter("semmem_fact_actions", "What became of facts.", ["action"], registry=r)
+        self.fact_actions = Counter("semmem_fact_actions", "Facts, by action.", ["action"], registry=r)
         self.facts_quarantined = Counter(
             "semmem_facts_quarantined", "Facts kept from every search, by reason.", ["reason"], registry=r
         )
@@ -122,7 +122,7 @@ class Metrics:
         self.door_errors = Counter("semmem_extproc_errors", "Failures nobody expected.", ["role"], registry=r)
         self.api_screened = Counter(
             "semmem_api_screened",
-            "Texts told through the API that the write screen did not simply keep, by what became of them.",
+            "Texts told through the API that the write screen did not simply keep, by result.",
             ["result", "reason"],
             registry=r,
         )

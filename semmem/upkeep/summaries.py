@@ -45,7 +45,7 @@ _SCHEMA: dict[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What became of some related memories. ``reason`` is empty when ``content`` may take their place."""
+    """The summary of some related memories. ``reason`` is empty when ``content`` may take their place."""
 
     of: tuple[Memory, ...]
     content: str = ""
