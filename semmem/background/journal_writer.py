@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 class JournalWriter:
     """Writes halves of turns behind the requests, many in one commit.
 
-    ``offer_*`` never waits. A half waits at most ``commit_interval_s`` for company. When the journal fails, halves are
+    ``offer`` never waits. A half waits at most ``commit_interval_s`` for company. When the journal fails, halves are
     kept and tried again; beyond ``queue_max`` new ones are dropped and counted (``dropped``), since memory only adds.
     What says that words are not to be kept has as much room again: without it they would be kept.
     """
