@@ -33,15 +33,32 @@ class MemoryStatus(StrEnum):
     QUARANTINED = "quarantined"
 
 
+class Standing(StrEnum):
+    """Why a memory matters whenever its topic is touched, or always, though no word be shared with it."""
+
+    MUST = "must"
+    """What the user must or must not: allergy, illness, diet, disability, pregnancy, faith."""
+    PROFILE = "profile"
+    """Who the user is: name, home, work, household."""
+    STYLE = "style"
+    """How the user wants answers: language, units, length, form."""
+
+
 QUARANTINED = "quarantined"
 RELEASED = "released"
 SUPERSEDED_BY = "superseded_by"
 SUPERSEDED_WHY = "superseded_why"
 MERGED = "merged"
 SUMMARY_OF = "summary_of"
-OWN_METADATA = frozenset({QUARANTINED, RELEASED, SUPERSEDED_BY, SUPERSEDED_WHY, MERGED, SUMMARY_OF})
+STANDING = "standing"
+PROVISIONAL = "provisional"
+UNSETTLED = "unsettled"
+OWN_METADATA = frozenset(
+    {QUARANTINED, RELEASED, SUPERSEDED_BY, SUPERSEDED_WHY, MERGED, SUMMARY_OF, STANDING, PROVISIONAL, UNSETTLED}
+)
 """Names in a memory's metadata that semmem itself writes: why it was quarantined (a word), that somebody released it
-(true), the id of what took its place and a reason word, the ids of what it took the place of."""
+(true), the id of what took its place and a reason word, the ids of what it took the place of; a word of Standing; that
+no batch has learnt from its turn yet (true); the ids of memories that it may contradict, which nobody has settled."""
 
 CONTRADICTED, UPDATED, REPEATED, SUMMARISED = "contradicted", "updated", "repeated", "summarised"
 """Why a statement is no longer retrieved, beside MERGED: another memory says otherwise, or a new version of this one;
@@ -206,6 +223,7 @@ class Fact:
     importance: float = 0.5
     occurred_at: float | None = None
     key: str | None = None
+    standing: Standing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +268,17 @@ class Memory:
     def said_at(self) -> float:
         """When its words were said."""
         return self.source.time or self.created_at
+
+    @property
+    def standing(self) -> Standing | None:
+        """Why it matters whenever its topic is touched, as far as whoever wrote it said so."""
+        word = self.metadata.get(STANDING)
+        return Standing(word) if isinstance(word, str) and word in Standing else None
+
+    @property
+    def is_provisional(self) -> bool:
+        """Whether it is what a turn said, and no batch has learnt from that turn yet."""
+        return self.metadata.get(PROVISIONAL) is True
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Row, Table, and_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from semmem.backends.sql.tables import ANSWERED, CLOSING, REFUSED
-from semmem.memory import Fact, Memory, MemoryStatus, MemoryType, Scope, Source, Turn
+from semmem.memory import Fact, Memory, MemoryStatus, MemoryType, Scope, Source, Standing, Turn
 from semmem.ports.errors import JournalError
 from semmem.ports.recording import TurnClosed
 
@@ -108,7 +108,14 @@ def facts_json(facts: Sequence[Fact]) -> str:
 def json_facts(text: str) -> tuple[Fact, ...]:
     """Raises JournalError when the text is not what facts_json wrote."""
     with _unreadable("facts"):
-        return tuple(Fact(**{**item, "type": MemoryType(item["type"])}) for item in json.loads(text))
+        return tuple(_fact(item) for item in json.loads(text))
+
+
+def _fact(item: dict[str, Any]) -> Fact:
+    standing = item.get("standing")
+    return Fact(
+        **{**item, "type": MemoryType(item["type"]), "standing": None if standing is None else Standing(standing)}
+    )
 
 
 def memory_json(memory: Memory) -> str:
