@@ -273,7 +273,7 @@ class Memory:
     def standing(self) -> Standing | None:
         """Why it matters whenever its topic is touched, as far as whoever wrote it said so."""
         word = self.metadata.get(STANDING)
-        return Standing(word) if isinstance(word, str) and word in Standing else None
+        return next((standing for standing in Standing if standing == word), None)
 
     @property
     def is_provisional(self) -> bool:
