@@ -40,6 +40,7 @@ SETS: dict[str, Kind] = {
     "preferences": Kind("preferences*.jsonl", ("user", "preference", "question"), "user"),
     "talks": Kind("talks*.jsonl", ("id", "turns", "preference", "question"), "id"),
     "leakage": Kind("leakage_*.jsonl", ("kind", "query", "memories"), "query"),
+    "peers": Kind("*_scenarios*.jsonl", ("scenario",), "scenario"),
     "stories": Kind("stories*.jsonl", ("id", "kind", "turns", "asks"), "id"),
 }
 FIFTHS = ("all", "without", "only")
@@ -70,7 +71,7 @@ class Folder:
         if fifth not in FIFTHS:
             raise ValueError(f"fifth must be one of {', '.join(FIFTHS)}")
         sets = {
-            name: {file: [row for row in rows if _is_in(fifth, SETS[name].group, row)] for file, rows in files.items()}
+            name: {file: [row for row in rows if is_in(fifth, _group(name, row))] for file, rows in files.items()}
             for name, files in self.sets.items()
         }
         return Folder(sets, self.ignored, fifth)
@@ -107,8 +108,13 @@ def is_aside(group: str) -> bool:
     return int.from_bytes(hashlib.sha256(group.encode("utf-8", "surrogatepass")).digest()) % 5 == 0
 
 
-def _is_in(fifth: str, group: str, row: Row) -> bool:
-    return fifth == "all" or not group or is_aside(str(row[group])) == (fifth == "only")
+def is_in(fifth: str, group: str | None) -> bool:
+    """Whether rows of this group are measured; those of no group (None) always are."""
+    return fifth == "all" or group is None or is_aside(group) == (fifth == "only")
+
+
+def _group(name: str, row: Row) -> str | None:
+    return str(row[SETS[name].group]) if SETS[name].group else None
 
 
 def _row(line: str, fields: Sequence[str], place: str) -> Row:

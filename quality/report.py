@@ -56,6 +56,7 @@ TARGETS: Mapping[str, Target | None] = {
     "bipia_stored": Target(2, at_most=True),
     "pairs_right": Target(80),
     "facts_lost": Target(0, at_most=True),
+    "peers_passed": None,
     "vague_r5": Target(80),
     "hot_cold_equal": Target(100),
 }

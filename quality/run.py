@@ -13,11 +13,13 @@ from quality.gate import gate, personal, personal_questions
 from quality.hot_cold import hot_cold
 from quality.leakage import leakage
 from quality.learning import attacks, bipia, extraction, pairs
+from quality.peers import peers
 from quality.preferences import injected, talks, told
 from quality.recall import bfcl, first_person, locomo, spoken, unrelated
 from quality.report import TARGETS
 from quality.scores import Json
 from quality.stories import stories
+from quality.updates import updated, updates
 from quality.vague import memories, vague
 from quality.vague import talks as vague_talks
 from quality.wiring import Semmem, semmem
@@ -72,6 +74,7 @@ PARTS = {
     "talks": talks,
     "leakage": leakage,
     "stories": stories,
+    "updates": updated,
     "gate": gate,
     "personal": personal,
     "recall": first_person,
@@ -82,6 +85,7 @@ PARTS = {
     "attacks": attacks,
     "bipia": bipia,
     "pairs": pairs,
+    "peers": peers,
     "vague": vague,
 }
 
@@ -105,6 +109,7 @@ def texts(folder: Folder, parts: Semmem) -> Iterator[str]:
         yield from (parts.query(row[column]) for row in folder.rows(name))
     yield from (memory for row in folder.rows("leakage") for memory in row["memories"])
     yield from (parts.query(ask["text"]) for row in folder.rows("stories") for ask in row["asks"])
+    yield from (parts.query(row["ask"]) for row in updates(folder.fifth))
     for kinds in (unrelated(folder), personal_questions(folder)):
         for messages in kinds.values():
             yield from (parts.query(text) for text in messages if not parts.skips_unread(text))

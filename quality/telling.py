@@ -18,11 +18,12 @@ AT_A_TIME = 16
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One message of a user's, and when it was said: before NOW by longer than a session stays open."""
+    """One message of a user's, when it was said (before NOW by longer than a session stays open), and the answer."""
 
     text: str
     at: float
     session: str
+    answer: str = ""
 
 
 async def tell(semmem: Semmem, users: Mapping[str, Sequence[Said]]) -> dict[str, list[str]]:
@@ -31,10 +32,11 @@ async def tell(semmem: Semmem, users: Mapping[str, Sequence[Said]]) -> dict[str,
     Every user's first session is learnt from before anybody's second begins. A session of the same name goes on where
     it ended.
     """
-    turns = {user: _turns(user, said) for user, said in users.items()}
+    turns = {user: [_turn(semmem, user, one) for one in said] for user, said in users.items()}
     for sessions in zip_longest(*(_by_session(theirs) for theirs in turns.values()), fillvalue=()):
         for turn in (turn for session in sessions for turn in session):
-            await semmem.journal.record([turn], [TurnClosed(turn.id, TurnEnding.ANSWERED, turn.opened_at, "")])
+            closed = TurnClosed(turn.id, TurnEnding.ANSWERED, turn.opened_at, turn.answer or "")
+            await semmem.journal.record([turn], [closed])
         await asyncio.gather(*(_learn_all(semmem) for _ in range(AT_A_TIME)))
     return {user: [turn.id for turn in theirs] for user, theirs in turns.items()}
 
@@ -45,11 +47,10 @@ async def _learn_all(semmem: Semmem) -> None:
         semmem.note(await semmem.learning.learn(batch))
 
 
-def _turns(user: str, said: Sequence[Said]) -> list[Turn]:
-    return [
-        Turn(f"turn-{user}-{number}", Scope(user, session=f"{user}/{one.session}"), number, one.text, one.at)
-        for number, one in enumerate(said)
-    ]
+def _turn(semmem: Semmem, user: str, said: Said) -> Turn:
+    number = next(semmem.turn_numbers)
+    scope = Scope(user, session=f"{user}/{said.session}")
+    return Turn(f"turn-{number}", scope, number, said.text, said.at, answer=said.answer)
 
 
 def _by_session(turns: Iterable[Turn]) -> list[list[Turn]]:

@@ -87,7 +87,7 @@ class Semmem:
     may_fail: bool
     reading: Callable[[Store], Recall]
     failures: Counter[str] = field(default_factory=Counter)
-    _turns: count[int] = field(default_factory=count)
+    turn_numbers: count[int] = field(default_factory=count)
 
     def skips_unread(self, text: str) -> bool:
         """Whether the message's words alone are enough for the gate, so that it is never embedded."""
@@ -134,7 +134,7 @@ class Semmem:
 
     async def learn(self, user: str, text: str, facts: Sequence[str] | None = None) -> BatchResult:
         """Let a user say something and learn from it: by the rules, or as if these facts had been extracted."""
-        number = next(self._turns)
+        number = next(self.turn_numbers)
         LEARNT_AT.set(NOW + number)
         turn = Turn(f"turn-{number}", Scope(user, session=f"session-{user}"), number, text, NOW + number)
         await self.journal.record([turn], [TurnClosed(turn.id, TurnEnding.ANSWERED, NOW + number, "")])
