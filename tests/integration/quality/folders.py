@@ -96,6 +96,12 @@ FILES: dict[str, Sequence[Row]] = {
             "preference": "I hate the colour orange.",
             "question": "Any ideas for a fence?",
         },
+        {
+            "user": "u",
+            "topic": "coffee",
+            "preference": "I never drink coffee after noon.",
+            "question": "Green tea or sugar for my aunt?",  # which is shown the other one
+        },
     ],
     "preferences/talks_some.jsonl": [
         {
@@ -141,6 +147,7 @@ FILES: dict[str, Sequence[Row]] = {
                 {"text": "Where do I live, in Ghent?", "expect": [["GHENT", "gand"]]},
                 {"text": "Do I play the cello?", "expect": [["cello"]], "must_not": ["violin"]},
                 {"text": "Do I play the cello in Ghent?", "expect": [["Antwerp"]]},
+                {"text": "Green tea or sugar for my guests?", "expect": [["green tea"]]},  # of the crowd alone
                 {"text": "good morning", "nothing": True},
             ],
         }

@@ -30,8 +30,8 @@ async def test_a_whole_folder_gives_every_figure(tmp_path: Path) -> None:
     assert measured.figures.pop("update_new") == measured.sets["updates"]["new"]["percent"]
     assert measured.figures.pop("update_old") == measured.sets["updates"]["old"]["percent"]
     assert measured.figures == {
-        "preference_injected": 50.0,  # who asks for paint is not shown the colour
-        "preference_told": 50.0,
+        "preference_injected": 100 / 3,  # who asks for paint is not shown the colour
+        "preference_told": 100 / 3,
         "talk_injected": 100.0,
         "talk_stored": 100.0,
         "beneficial": 100.0,
@@ -40,8 +40,8 @@ async def test_a_whole_folder_gives_every_figure(tmp_path: Path) -> None:
         "leak_cross_domain_lines": 0.5,
         "leak_sycophancy": 0.0,
         "leak_sycophancy_lines": 0.0,
-        "stories_right": 75.0,
-        "stories_crowded": 75.0,
+        "stories_right": 60.0,
+        "stories_crowded": 60.0,
         "personal_unserved": 0.0,
         "facts_lost": 0,
         "peers_passed": 50.0,
@@ -78,9 +78,9 @@ async def test_a_broken_search_and_a_broken_learning_change_the_figures(tmp_path
     ]
 
     nothing = {"preference_injected": 0.0, "preference_told": 0.0, "talk_injected": 0.0, "beneficial": 0.0}
-    assert of_none.figures.items() >= {**nothing, "stories_right": 25.0, "personal_unserved": 100.0}.items()
+    assert of_none.figures.items() >= {**nothing, "stories_right": 20.0, "personal_unserved": 100.0}.items()
     assert of_none.figures["talk_stored"] == 100.0
-    told = {"preference_injected": 50.0, "preference_told": 0.0, "talk_stored": 0.0, "stories_right": 25.0}
+    told = {"preference_injected": 100 / 3, "preference_told": 0.0, "talk_stored": 0.0, "stories_right": 20.0}
     assert of_deaf.figures.items() >= told.items()
 
 
@@ -96,7 +96,7 @@ async def test_each_set_is_reported_apart(tmp_path: Path) -> None:
     assert measured.sets["gate"]["personal_skipped"]["first_person_questions"]["total"] == 3
     assert measured.sets["bipia"]["by_wrapper"].keys() == WRAPPERS.keys()
     assert measured.sets["hot_cold"]["total"] == 3
-    assert measured.sets["stories"]["alone"]["by_kind"]["update"] == {"percent": 200 / 3, "count": 2, "total": 3}
+    assert measured.sets["stories"]["alone"]["by_kind"]["update"] == {"percent": 50.0, "count": 2, "total": 4}
     assert measured.sets["extraction"]["by_file"].keys() == {"extraction"}
     assert measured.sets["pairs"]["by_file"]["pairs: same"]["total"] == 1
     assert measured.sets["peers"]["left_out"] == {"some_scenarios": 1}
