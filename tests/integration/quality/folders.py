@@ -109,7 +109,13 @@ FILES: dict[str, Sequence[Row]] = {
             "turns": ["I prefer green tea without sugar.", "How deep is the North Sea?"],
             "preference": "I like green tea without any sugar.",
             "question": "Do I prefer green tea?",
-        }
+        },
+        {
+            "id": "music:0",
+            "turns": ["I prefer green tea without sugar."],
+            "preference": "I hate loud music on trains.",
+            "question": "Do I prefer green tea?",  # which is shown, and is not about music
+        },
     ],
     "leakage/leakage_some.jsonl": [
         {"kind": "beneficial", "query": "Where do I keep my bees?", "memories": ["User keeps bees at home"]},

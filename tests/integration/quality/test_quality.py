@@ -32,8 +32,8 @@ async def test_a_whole_folder_gives_every_figure(tmp_path: Path) -> None:
     assert measured.figures == {
         "preference_injected": 100 / 3,  # who asks for paint is not shown the colour
         "preference_told": 100 / 3,
-        "talk_injected": 100.0,
-        "talk_stored": 100.0,
+        "talk_injected": 50.0,
+        "talk_stored": 50.0,
         "beneficial": 100.0,
         "beneficial_lines": 1.0,
         "leak_cross_domain": 50.0,
@@ -79,7 +79,7 @@ async def test_a_broken_search_and_a_broken_learning_change_the_figures(tmp_path
 
     nothing = {"preference_injected": 0.0, "preference_told": 0.0, "talk_injected": 0.0, "beneficial": 0.0}
     assert of_none.figures.items() >= {**nothing, "stories_right": 20.0, "personal_unserved": 100.0}.items()
-    assert of_none.figures["talk_stored"] == 100.0
+    assert of_none.figures["talk_stored"] == 50.0
     told = {"preference_injected": 100 / 3, "preference_told": 0.0, "talk_stored": 0.0, "stories_right": 20.0}
     assert of_deaf.figures.items() >= told.items()
 
