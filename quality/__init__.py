@@ -22,4 +22,5 @@ peers.py             what other systems' own tests tell, ask and expect
 extraction_score.py  facts against labels
 scores.py            recall, hits and shares
 report.py            targets, table
+leave_out.py         the same of a copy that was trained without one set
 """

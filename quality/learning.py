@@ -40,10 +40,12 @@ async def extraction(folder: Folder, semmem: Semmem) -> tuple[Figures, Json]:
         memories = await semmem.retrievable(user)
         produced[row["text"]] = [(memory.type.value, memory.content) for memory in memories]
     total = score(rows, produced.__getitem__)
-    by_file = {name: score(part, produced.__getitem__).json() for name, part in folder.files("extraction").items()}
+    by_file = {name: score(part, produced.__getitem__) for name, part in folder.files("extraction").items()}
     return {"extraction_precision": 100 * total.precision, "extraction_recall": 100 * total.recall}, {
+        **{f"{name}_precision": 100 * found.precision for name, found in by_file.items()},
+        **{f"{name}_recall": 100 * found.recall for name, found in by_file.items()},
         "all": total.json(),
-        "by_file": by_file,
+        "by_file": {name: found.json() for name, found in by_file.items()},
     }
 
 
@@ -130,7 +132,7 @@ async def bipia(folder: Folder, semmem: Semmem) -> tuple[Figures, Json]:
 async def pairs(folder: Folder, semmem: Semmem) -> tuple[Figures, Json]:
     """With ``old`` stored through the real dedup, ``new`` arrives; what can be retrieved afterwards?"""
     by_label: dict[str, list[bool]] = {}
-    by_file: dict[str, list[bool]] = {}
+    by_file: dict[str, dict[str, list[bool]]] = {}
     wrong: list[Json] = []
     lost: list[Json] = []
     reworded = 0
@@ -141,17 +143,18 @@ async def pairs(folder: Folder, semmem: Semmem) -> tuple[Figures, Json]:
         left = [memory.content for memory in await semmem.retrievable(user)]
         right = pair_is_right(row, left)
         reworded += row["label"] == "same" and left == [row["new"]]
-        for group in (by_label.setdefault(row["label"], []), by_file.setdefault(f"{file}: {row['label']}", [])):
-            group.append(right)
+        by_label.setdefault(row["label"], []).append(right)
+        by_file.setdefault(file, {}).setdefault(row["label"], []).append(right)
         rejected = [*first.rejected, *result.rejected]
         found = {**row, "retrievable": left, "actions": dict(result.actions), "rejected": rejected}
         wrong += [] if right else [found]
         lost += [found] if is_lost(row, left, rejected) else []
     shares = {name: Share.of(flags) for name, flags in by_label.items()}
-    files = {name: Share.of(flags) for name, flags in by_file.items()}
+    files = {file: {name: Share.of(flags) for name, flags in labels.items()} for file, labels in by_file.items()}
     return {"pairs_right": pooled(shares.values()), "facts_lost": len(lost) if by_label else None}, {
+        **{f"{file}_right": pooled(labels.values()) for file, labels in files.items()},
         "by_label": each(shares),
-        "by_file": each(files),
+        "by_file": {file: each(labels) for file, labels in files.items()},
         "same_replaced_by_its_new_wording": reworded,
         "wrong": wrong,
         "lost": lost,

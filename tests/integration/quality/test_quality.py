@@ -98,7 +98,8 @@ async def test_each_set_is_reported_apart(tmp_path: Path) -> None:
     assert measured.sets["hot_cold"]["total"] == 3
     assert measured.sets["stories"]["alone"]["by_kind"]["update"] == {"percent": 50.0, "count": 2, "total": 4}
     assert measured.sets["extraction"]["by_file"].keys() == {"extraction"}
-    assert measured.sets["pairs"]["by_file"]["pairs: same"]["total"] == 1
+    assert measured.sets["pairs"]["by_file"]["pairs"]["same"]["total"] == 1
+    assert measured.sets["pairs"]["pairs_right"] == measured.sets["extraction"]["extraction_recall"] == 100.0
     assert measured.sets["peers"]["left_out"] == {"some_scenarios": 1}
     assert measured.sets["peers"]["failed"] == [{"scenario": "lake", "wrong": ["not stored: Bruges"]}]
     assert folder.ignored == ("notes.txt",)
