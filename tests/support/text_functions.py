@@ -47,7 +47,7 @@ from semmem.memory import Conversation, Fact, Hit, Injection, Memory, MemoryType
 from semmem.ports.errors import ModelRefused
 from semmem.ports.learning import Batch
 from semmem.retrieval import answers as asked
-from semmem.retrieval import context, rank, relevance, role_labels, time_filter
+from semmem.retrieval import arrangement, context, days, rank, relevance, role_labels, time_filter
 from semmem.retrieval.decide import gate, general_facts, greetings, signals
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index import succession, word_index
@@ -56,7 +56,7 @@ from semmem.retrieval.injection_cache import goes_on, loop_of
 from semmem.retrieval.query import build as query
 from semmem.retrieval.query import rewrite
 from semmem.retrieval.search import Strategy, best_of, in_time
-from semmem.text import grounding, stems, terms, words
+from semmem.text import grounding, quoting, stems, terms, words
 from semmem.text.digest import digest
 from semmem.text.screening import is_instruction, readable, redact
 from semmem.text.times import Interval, chinese, intervals, leaning, occurred_at
@@ -118,7 +118,7 @@ def _said(text: str) -> Conversation:
 
 def _memory(text: str) -> Memory:
     vector = np.full(4, 0.5, dtype=np.float32)
-    return Memory("mem_1", 1, MemoryType.SEMANTIC, text, "ada", embedding=vector)
+    return Memory("mem_1", 1, MemoryType.SEMANTIC, text, "ada", occurred_at=NOW, embedding=vector)
 
 
 def _hit(text: str) -> Hit:
@@ -372,6 +372,13 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.answers.wanted": asked.wanted,
     "retrieval.injection_cache.goes_on": lambda t: goes_on(_said(t)),
     "retrieval.injection_cache.loop_of": lambda t: loop_of(Scope("ada"), "t_1", _said(t)),
+    "retrieval.arrangement.arranged": lambda t: arrangement.arranged([_memory(t), _memory("likes tea")]),
+    "retrieval.days.happened": lambda t: days.happened(_memory(t)),
+    "retrieval.arrangement.doubtful": lambda t: arrangement.doubtful([_memory(t), _memory("likes tea")]),
+    "retrieval.days.said": lambda t: days.said(_memory(t)),
+    "text.quoting.is_quoted": quoting.is_quoted,
+    "text.quoting.quoted": quoting.quoted,
+    "text.quoting.unquoted": quoting.unquoted,
     "retrieval.context.estimate_tokens": context.estimate_tokens,
     "retrieval.context.line_tokens": lambda t: context.line_tokens(_memory(t)),
     "retrieval.context.neutralise": context.neutralise,
