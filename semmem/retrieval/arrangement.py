@@ -29,9 +29,9 @@ Line = tuple[int, ...]
 def arranged(memories: Sequence[Memory]) -> list[Line]:
     """Lines of memories that come best first; the order among equals stays."""
     pairs = _unsettled(memories)
-    notes = [_Note(place, memory, _words(memory)) for place, memory in enumerate(memories)]
+    notes = [_Note.of(place, memory) for place, memory in enumerate(memories)]
     groups: list[list[_Note]] = []
-    for note in sorted(notes, key=lambda note: _TIERS[note.memory.standing]):
+    for note in sorted(notes, key=lambda note: note.tier):
         group = next((group for group in groups if _belongs(note, group, pairs)), None)
         if group is None:
             groups.append([note])
@@ -51,7 +51,17 @@ def doubtful(memories: Sequence[Memory]) -> frozenset[str]:
 class _Note:
     place: int
     memory: Memory
+    tier: int
     words: set[str]
+    turn: str
+    """Where it is a sentence that may share a line with others of its turn, else empty."""
+
+    @classmethod
+    def of(cls, place: int, memory: Memory) -> _Note:
+        """In the user's own words, and its days need no words of their own."""
+        alone = memory.occurred_at is not None or not is_quoted(memory.content)
+        words = content_words(unquoted(memory.content)[:WORDS_CHARS_MAX])
+        return cls(place, memory, _TIERS[memory.standing], words, "" if alone else memory.source.turn)
 
 
 def _lines(group: Sequence[_Note], pairs: Pairs) -> list[Line]:
@@ -59,7 +69,7 @@ def _lines(group: Sequence[_Note], pairs: Pairs) -> list[Line]:
     above: _Note | None = None
     in_doubt = {id for pair in pairs for id in pair}
     for note in sorted(group, key=lambda note: -_newness(note.memory)):
-        if above and not in_doubt & {above.memory.id, note.memory.id} and _share_a_line(above.memory, note.memory):
+        if above and not in_doubt & {above.memory.id, note.memory.id} and _share_a_line(above, note):
             lines[-1] += (note.place,)
         else:
             lines.append((note.place,))
@@ -70,26 +80,19 @@ def _lines(group: Sequence[_Note], pairs: Pairs) -> list[Line]:
 def _belongs(note: _Note, group: Sequence[_Note], pairs: Pairs) -> bool:
     """Only the first of a group speaks for its topic: else a chain of notes would lead from one to the next."""
     first = group[0]
-    if note.memory.standing is first.memory.standing and _share_a_topic(note.words, first.words):
+    if note.tier == first.tier and _share_a_topic(note.words, first.words):
         return True
     if pairs and any((note.memory.id, one.memory.id) in pairs for one in group):
         return True
-    return any(_share_a_line(note.memory, one.memory) for one in group)
-
-
-def _words(memory: Memory) -> set[str]:
-    return content_words(unquoted(memory.content)[:WORDS_CHARS_MAX])
+    return any(_share_a_line(note, one) for one in group)
 
 
 def _share_a_topic(one: set[str], other: set[str]) -> bool:
     return len(one & other) > TOPIC_SHARE * min(len(one), len(other))
 
 
-def _share_a_line(one: Memory, other: Memory) -> bool:
-    """Sentences of one message, in the user's own words, whose days need no words of their own."""
-    if one.source.turn == "" or one.source != other.source:
-        return False
-    return all(is_quoted(memory.content) and memory.occurred_at is None for memory in (one, other))
+def _share_a_line(one: _Note, other: _Note) -> bool:
+    return one.turn != "" and one.turn == other.turn and one.memory.source == other.memory.source
 
 
 def _unsettled(memories: Sequence[Memory]) -> Pairs:

@@ -105,7 +105,7 @@ def estimate_tokens(text: str) -> int:
     other scripts are at most one token each in current vocabularies. Random strings (keys, hashes) can cost more. The
     estimate of a whole is never above the sum of the estimates of its parts.
     """
-    foreign = sum(1 for char in text if ord(char) > 127)
+    foreign = 0 if text.isascii() else sum(1 for char in text if ord(char) > 127)
     return math.ceil(max((len(text) - foreign) / 3.5 + foreign, len(text.split()) * 1.4))
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from semmem.memory import Memory
 from semmem.text.quoting import unquoted
 from semmem.text.times import Interval, intervals, leaning
+from semmem.text.times.names import MONTHS
 
 UNDATED = "undated"
 CHARS_MAX = 600
@@ -53,7 +54,7 @@ def _named(memory: Memory, said_at: float) -> Interval | None:
 def _since(begin: date) -> str:
     if begin.day > 1:
         return f"on {_day(begin)}"
-    return f"in {begin:%B %Y}" if begin.month > 1 else f"in {begin.year}"
+    return f"in {_month(begin)}" if begin.month > 1 else f"in {begin.year}"
 
 
 def _span(interval: Interval) -> str:
@@ -63,7 +64,7 @@ def _span(interval: Interval) -> str:
     if first.day == 1 and after.day == 1:
         if (first.month, after.month, after.year - first.year) == (1, 1, 1):
             return str(first.year)
-        begin, end = f"{first:%B %Y}", f"{after - _DAY:%B %Y}"
+        begin, end = _month(first), _month(after - _DAY)
     else:
         begin, end = _day(first), _day(after - _DAY)
     return begin if begin == end else f"{_unlike(begin, end)} to {end}"
@@ -78,7 +79,11 @@ def _unlike(begin: str, end: str) -> str:
 
 
 def _day(day: date) -> str:
-    return f"{day.day} {day:%B} {day.year}"
+    return f"{day.day} {_month(day)}"
+
+
+def _month(day: date) -> str:
+    return f"{MONTHS[day.month - 1].capitalize()} {day.year}"
 
 
 def _date(seconds: float) -> date | None:
