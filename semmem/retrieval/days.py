@@ -33,22 +33,24 @@ def said(memory: Memory) -> str:
 def happened(memory: Memory) -> str:
     """``on 2 April 2026``, ``in May 2023``, ``in 2019``, or, of a note that says "last week", ``meaning`` and its days.
 
-    Empty when it is not known or the note names it itself. Where nothing tells how long it was, a first of the month
-    may stand for the month and a first of January for the year.
+    Empty when it is not known, when the note names it itself, and when the note's words may mean one time as well as
+    another ("on Saturday": the last or the coming one). Where nothing tells how long it was, a first of the month may
+    stand for the month and a first of January for the year.
     """
     if memory.occurred_at is None or (begin := _date(memory.occurred_at)) is None:
         return ""
-    named = _named(memory, memory.said_at)
+    text = unquoted(memory.content)[:CHARS_MAX]
+    towards = leaning(text)
+    named = next((time for time in intervals(text, memory.said_at, towards=towards) if _begins(time, memory)), None)
     if named is None:
         return _since(begin)
-    return "" if _named(memory, memory.said_at + _ELSEWHEN_S) == named else f"meaning {_span(named)}"
+    is_absolute = named in intervals(text, memory.said_at + _ELSEWHEN_S, towards=towards)
+    is_certain = towards == "future" or named in intervals(text, memory.said_at, towards="future")
+    return f"meaning {_span(named)}" if is_certain and not is_absolute else ""
 
 
-def _named(memory: Memory, said_at: float) -> Interval | None:
-    """The time in the note's words that begins when the memory says it happened."""
-    text = unquoted(memory.content)[:CHARS_MAX]
-    named = intervals(text, said_at, towards=leaning(text))
-    return next((interval for interval in named if interval.start == memory.occurred_at), None)
+def _begins(time: Interval, memory: Memory) -> bool:
+    return time.start == memory.occurred_at
 
 
 def _since(begin: date) -> str:

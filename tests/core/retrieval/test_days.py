@@ -90,6 +90,18 @@ def test_a_time_that_the_note_itself_names_or_nobody_knows_is_not_repeated(conte
     assert happened(memory(content, occurred=occurred)) == ""
 
 
+@pytest.mark.parametrize(
+    ("content", "occurred"),
+    [("User has six friends over on Saturday", "2026-02-28"), ('"mein Ziel ist Köln im Oktober"', "2025-10-01")],
+)
+def test_words_that_may_mean_the_last_or_the_coming_one_are_left_to_the_reader(content: str, occurred: str) -> None:
+    assert happened(memory(content, occurred=occurred)) == ""
+
+
+def test_what_is_certainly_to_come_is_given_its_day() -> None:
+    assert happened(memory("User will have friends over on Saturday", occurred="2026-03-07")) == "meaning 7 March 2026"
+
+
 def test_a_weekday_with_another_meaning_than_the_stored_time_is_not_explained_by_it() -> None:
     assert happened(memory("User plays chess on Friday", occurred="2020-07-14")) == "on 14 July 2020"
 
