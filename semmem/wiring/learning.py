@@ -74,6 +74,7 @@ def drift_loop(settings: Settings, backends: Backends, nudge: Callable[[], None]
 def learning(settings: Settings, backends: Backends, announce: Announce = nobody_listens) -> Learning:
     memory = settings.memory
     by_rules = RulesExtractor(
+        backends.embedder,
         facts_per_batch=memory.extraction.facts_per_batch_max,
         work=backends.worker,
         turn_budget_s=memory.extraction.turn_budget_s,

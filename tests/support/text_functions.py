@@ -27,22 +27,9 @@ from semmem.dialects.responses import Responses
 from semmem.dialects.sse import EventStream
 from semmem.extraction import answers, llm, model_judge, reading, screen, session_summary, weighing
 from semmem.extraction.contradiction import quantities, statement, verdict, wording
-from semmem.extraction.rules import (
-    buried,
-    completion,
-    describe,
-    facts_in,
-    grammar,
-    guards,
-    languages,
-    objects,
-    openings,
-    predicates,
-    procedures,
-    sentences,
-)
+from semmem.extraction.lasting import choose, classifier, clauses, features, voice
+from semmem.extraction.rules import facts_in, phrasing, read_clauses
 from semmem.extraction.rules.event_time import DatedText, event_time
-from semmem.extraction.rules.recognise import recognise
 from semmem.memory import Conversation, Fact, Hit, Injection, Memory, MemoryType, Message, Role, Scope, Turn
 from semmem.ports.errors import ModelRefused
 from semmem.ports.learning import Batch
@@ -228,6 +215,12 @@ def _matched(text: str) -> object:
     return word_index.WordIndex([found]).match(found)
 
 
+def _chosen(text: str) -> object:
+    found = clauses.clauses(text, clauses_max=WHOLE)
+    lasting = classifier.Judgement(1.0, MemoryType.SEMANTIC, None)
+    return choose.passages(text, found, [lasting] * len(found), cut=0.5, near=0.5)
+
+
 def _told(text: str) -> object:
     told = DatedText(text, NOW)
     return told.event_time("User moved to Oslo last May", "last May"), told.event_time(text, text)
@@ -316,42 +309,18 @@ REGISTRY: Mapping[str, Call] = {
     ).read(_batch(t)),
     "extraction.reading.Reader.turns": lambda t: reading.Reader(strip_block=context.strip_block).turns([_turn(t)]),
     "extraction.reading.text_of": lambda t: reading.text_of([_turn(t)]),
+    "extraction.lasting.choose.passages": lambda t: _chosen(t),
+    "extraction.lasting.clauses.clauses": lambda t: clauses.clauses(t, clauses_max=WHOLE),
+    "extraction.lasting.features.features": lambda t: features.features(clauses.clauses(t, clauses_max=WHOLE)),
+    "extraction.lasting.voice.quotations": voice.quotations,
+    "extraction.lasting.voice.stretches": lambda t: list(voice.stretches(t)),
     "extraction.rules.facts_in": lambda t: facts_in(t, chars_max=WHOLE),
-    "extraction.rules.buried.buried_in": buried.buried_in,
-    "extraction.rules.buried.meant_for": buried.meant_for,
-    "extraction.rules.completion.appointed": completion.appointed,
-    "extraction.rules.completion.completed": completion.completed,
-    "extraction.rules.completion.corrected": completion.corrected,
-    "extraction.rules.describe.described": describe.described,
+    "extraction.rules.phrasing.phrased": phrasing.phrased,
+    "extraction.rules.phrasing.third_person": phrasing.third_person,
+    "extraction.rules.phrasing.third_singular": phrasing.third_singular,
+    "extraction.rules.read_clauses": lambda t: read_clauses(_turn(t), WHOLE),
     "extraction.rules.event_time.DatedText.event_time": _told,
     "extraction.rules.event_time.event_time": lambda t: event_time(t, NOW),
-    "extraction.rules.grammar.expand": grammar.expand,
-    "extraction.rules.grammar.gerund": grammar.gerund,
-    "extraction.rules.grammar.is_adverb": grammar.is_adverb,
-    "extraction.rules.grammar.is_past": grammar.is_past,
-    "extraction.rules.grammar.past_forms": grammar.past_forms,
-    "extraction.rules.grammar.third_person": lambda t: grammar.third_person(t, listing=True),
-    "extraction.rules.grammar.third_singular": grammar.third_singular,
-    "extraction.rules.guards.is_attributed": guards.is_attributed,
-    "extraction.rules.guards.is_hypothetical": guards.is_hypothetical,
-    "extraction.rules.guards.is_passing": guards.is_passing,
-    "extraction.rules.guards.is_question": guards.is_question,
-    "extraction.rules.guards.is_request": guards.is_request,
-    "extraction.rules.guards.own_part": guards.own_part,
-    "extraction.rules.languages.foreign_fact": languages.foreign_fact,
-    "extraction.rules.objects.fits": lambda t: [objects.fits(verb, t) for verb in objects.VERB_OBJECTS],
-    "extraction.rules.objects.is_vague": objects.is_vague,
-    "extraction.rules.openings.opened": openings.opened,
-    "extraction.rules.predicates.tells": lambda t: predicates.tells(_split(t)),
-    "extraction.rules.predicates.without_adverbs": lambda t: predicates.without_adverbs(_split(t)),
-    "extraction.rules.procedures.procedure_in": procedures.procedure_in,
-    "extraction.rules.recognise.recognise": lambda t: (
-        recognise(t),
-        recognise(t, explicit=True),
-    ),
-    "extraction.rules.sentences.own_words": sentences.own_words,
-    "extraction.rules.sentences.sentences_in": sentences.sentences_in,
-    "extraction.rules.sentences.squeezed": sentences.squeezed,
     "extraction.screen.same_text": screen.same_text,
     "extraction.screen.screen": _screened,
     "extraction.screen.screen_text": lambda t: screen.screen_text(t),
@@ -494,7 +463,6 @@ NEEDLESS: Mapping[str, str] = {
     "lifecycle.quota.Quota.make_room": _NAMES,
     "extraction.result.Tally.count": _VALUES,
     "extraction.rules.RulesExtractor.extract": _WAITS,
-    "extraction.rules.patterns.folded": "compiles semmem's own patterns",
     "extraction.session_summary.SessionSummariser.summarise": _WAITS,
     "upkeep.summaries.Summariser.refusal": "is_instruction, redact and Said, which are in the table above",
     "upkeep.summaries.Summariser.related": _WAITS,

@@ -12,7 +12,9 @@ from semmem.extraction.lasting.clauses import Clause
 
 PASSAGE_CHARS_MAX = 198
 """With its quotation marks a passage is a memory of at most 200 characters."""
-_OPENING = re.compile(r"(?:[\s,;:.!?()–—-]+|(?:and|but|so|because|since|also|plus|oh|well|und|aber|y|et|mais|pero)\b)+", re.I)
+_OPENING = re.compile(
+    r"(?:[\s,;:.!?()–—-]+|(?:and|but|so|because|since|also|plus|oh|well|und|aber|y|et|mais|pero)\b)+", re.I
+)
 _CLOSING = " ,;:–—-("
 
 Judged = tuple[Clause, Judgement]

@@ -21,7 +21,9 @@ _END = re.compile(
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:mr|mrs|ms|dr|st|prof|vs|approx|nr|bzw|ca|etc|e\.g|i\.e|z\.b|a\.m|p\.m|[a-z]|\d{1,3})\.$", re.I
 )
-_PRONOUN = r"(?:i|i'm|i’m|im|i've|i’ve|i'll|i’ll|i'd|we|we're|we’re|my|our|he|she|it's|it|they|there|his|her|their|this|that)"
+_PRONOUN = (
+    r"(?:i|i'm|i’m|im|i've|i’ve|i'll|i’ll|i'd|we|we're|we’re|my|our|he|she|it's|it|they|there|his|her|their|this|that)"
+)
 _ASKING = (
     r"(?:what|what's|whats|which|who|where|when|why|how|can|could|would|should|shall|do|does|did|is|are|will|please"
     r"|any|give|tell|help|write|suggest|recommend|show|find|make)"

@@ -36,7 +36,9 @@ _NEGATED = re.compile(
     re.IGNORECASE,
 )
 _IF = re.compile(r"\W*(?:if|unless|whether|suppose|imagine|assume|pretend|wenn|falls|si|se|如果|假如)\b", re.IGNORECASE)
-_BE = re.compile(r"\b(?:am|is|are|was|were|be|been|i'm|im|'s|'re|bin|ist|sind|suis|est|soy|es|sou|é)\b|是", re.IGNORECASE)
+_BE = re.compile(
+    r"\b(?:am|is|are|was|were|be|been|i'm|im|'s|'re|bin|ist|sind|suis|est|soy|es|sou|é)\b|是", re.IGNORECASE
+)
 _HAVE = re.compile(r"\b(?:have|has|had|'ve|got|habe|hat|ai|tengo|tiene|tenho|tem)\b|有", re.IGNORECASE)
 _CHANGE = _any_of("now instead anymore longer actually correction update changed moved switched jetzt doch ahora ya")
 _ALWAYS = _any_of("always never every usually often each whenever only still until since immer jede siempre toujours")
@@ -71,7 +73,7 @@ def features(found: Sequence[Clause]) -> list[list[float]]:
 def _of_clause(clause: Clause) -> list[float]:
     text = clause.text[:CHARS_READ].replace("’", "'")
     size = min(1.0, len(text) / 100)
-    asks = clause.asked and clause.last or text.endswith(("?", "？"))
+    asks = (clause.asked and clause.last) or text.endswith(("?", "？"))
     opening = (_ASKS.match(text), _IF.match(text), _I.match(text), _MY.match(text))
     return [
         *(float(bool(pattern.search(text))) for pattern in _PATTERNS),

@@ -31,7 +31,9 @@ _CODE = re.compile(
 _CODE_END = re.compile(r"(?:[{};]|=>)\s*$")
 _CODE_INSIDE = re.compile(r"\w\(\w{0,40}[\"',)]|\w ?= ?[\"'\d\[{]|=>|==|::|</?\w{1,20}>")
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "「": "」", "『": "』", "‘": "’", "`": "`", "'": "'"}
-_FIRST_PERSON = re.compile(r"\b(?:I|i'm|me|my|mine|we|us|our|ich|mein\w{0,2}|je|mon|ma|yo|mi|eu|meu|minha)\b|[我私僕俺]")
+_FIRST_PERSON = re.compile(
+    r"\b(?:I|i'm|me|my|mine|we|us|our|ich|mein\w{0,2}|je|mon|ma|yo|mi|eu|meu|minha)\b|[我私僕俺]"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,10 @@ from semmem.extraction.lasting.choose import Passage, passages
 from semmem.extraction.lasting.classifier import SIGNATURE, judge
 from semmem.extraction.lasting.clauses import Clause, clauses
 from semmem.extraction.lasting.features import features
-from semmem.extraction.rules import guards
 from semmem.extraction.rules.event_time import event_time
 from semmem.extraction.rules.phrasing import phrased
 from semmem.extraction.work import BATCH_TOO_SLOW, InThread, reason
-from semmem.memory import Fact, Standing, Turn, Vector
+from semmem.memory import Fact, Scope, Standing, Turn, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, WorkLost, WorkTooSlow
 from semmem.ports.events import Announce, TurnsUnread, nobody_listens
@@ -36,9 +35,10 @@ CLAUSES_PER_TURN_MAX = 40
 """Of one turn so many clauses are looked at; a longer text is hardly told in the user's own voice."""
 CLAUSES_PER_BATCH_MAX = 200
 """So many clauses of a batch are embedded; the others are judged without their vectors."""
-LASTING_MIN = 0.5
-"""The least probability of being lasting that is kept."""
-NEAR_MIN = 0.25
+LASTING_MIN = 0.4
+FORMAL_MIN = 0.3
+"""The least probability of being lasting that is kept: with the clause's vector, and by its form alone."""
+NEAR_MIN = 0.1
 """The least probability that belongs to a sentence of which another clause is kept."""
 GIVEN_UP_MAX = 10_000
 _IMPORTANCE = {Standing.MUST: 0.9, Standing.STYLE: 0.8, Standing.PROFILE: 0.7}
@@ -141,14 +141,15 @@ class RulesExtractor:
 def read_clauses(turn: Turn, chars_max: int = TEXT_CHARS_MAX) -> Reading:
     """The clauses of a turn's user text and what is seen of each. Linear in the length of the text; never raises."""
     started = time.thread_time()
-    text = guards.own_part(turn.user_text[:chars_max])
+    text = turn.user_text[:chars_max]
     found = clauses(text, clauses_max=CLAUSES_PER_TURN_MAX)
     return Reading(turn, text, tuple(found), tuple(features(found)), time.thread_time() - started)
 
 
 def facts_of(found: Reading, vectors: Sequence[Vector] | None) -> list[Fact]:
     """The facts in what was read, in the order of the text, without repetition."""
-    kept = passages(found.text, found.clauses, judge(found.seen, vectors), cut=LASTING_MIN, near=NEAR_MIN)
+    cut = FORMAL_MIN if vectors is None else LASTING_MIN
+    kept = passages(found.text, found.clauses, judge(found.seen, vectors), cut=cut, near=NEAR_MIN)
     facts = [_fact(passage, found.turn) for passage in kept]
     return list({fact.content: fact for fact in facts}.values())
 
@@ -165,6 +166,6 @@ def _fact(passage: Passage, turn: Turn) -> Fact:
     )
 
 
-def facts_in(text: str, vectors: Sequence[Vector] | None = None) -> list[Fact]:
-    """The facts that one message states about its author, as of the epoch; without ``vectors`` by form alone."""
-    return facts_of(read_clauses(Turn("t", Scope("u"), 0, text, 0.0)), vectors)
+def facts_in(text: str, *, chars_max: int = TEXT_CHARS_MAX) -> list[Fact]:
+    """The facts that one message states about its author, judged by form alone."""
+    return facts_of(read_clauses(Turn("", Scope("nobody"), 0, text, 0.0), chars_max), None)
