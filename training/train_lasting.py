@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 
 from semmem.extraction.lasting import classifier
-from semmem.extraction.lasting.clauses import Clause, clauses
+from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
 from semmem.extraction.lasting.features import features
 from semmem.memory import MemoryType, Standing
 from training.train_gate import SIGNATURE, vectors
@@ -32,8 +33,6 @@ WEIGHTS_FILE = Path(classifier.__file__).with_name("weights.json")
 TYPES = tuple(kind.value for kind in (MemoryType.SEMANTIC, MemoryType.EPISODIC, MemoryType.PROCEDURAL))
 STANDINGS = ("", *(standing.value for standing in Standing))
 
-VECTOR_SCALE = 3.0
-"""How much longer than 1 the vectors are made, so that the penalty on large weights lets them speak."""
 STRENGTH = 0.3
 """scikit-learn's C."""
 OVERLAP_MIN = 0.5
@@ -67,8 +66,9 @@ class Row:
 def rows(folder: Path) -> list[Row]:
     found: list[Row] = []
     for number, (group, line) in enumerate(_messages(folder)):
-        marked = [_place(line["text"], part) for part in line["keep"]]
-        pieces = clauses(line["text"])
+        text = squeezed(line["text"])
+        marked = [_place(text, squeezed(part)) for part in line["keep"]]
+        pieces = clauses(text)
         for clause, seen in zip(pieces, features(pieces), strict=True):
             index = next((i for i, place in enumerate(marked) if _overlaps(clause, place)), None)
             if index is None:
@@ -154,41 +154,42 @@ def report(found: Sequence[Row], probabilities: Matrix) -> str:
     return "\n".join(lines) + "\n"
 
 
-def trained(found: Sequence[Row], points: Matrix) -> dict[str, Any]:
+def inputs(found: Sequence[Row], vectors: Matrix | None) -> tuple[Matrix, Matrix]:
+    """``points`` and ``plain_points`` of every clause, message by message."""
+    seen = np.array([row.seen for row in found])
+    messages = [list(group) for _, group in groupby(range(len(found)), key=lambda index: found[index].message)]
+    both = [
+        [make(seen[group], None if vectors is None else vectors[group]) for group in messages]
+        for make in (classifier.points, classifier.plain_points)
+    ]
+    return np.vstack(both[0]), np.vstack(both[1])
+
+
+def trained(found: Sequence[Row], points: Matrix, few: Matrix) -> dict[str, Any]:
     """The three heads; type and standing learn from the lasting clauses alone."""
     lasting = np.array([row.lasting for row in found])
     chosen = [row for row in found if row.lasting]
     ones = np.ones(len(chosen))
     return {
         "lasting": _plain(fit(points, _lasting(found), _weights(found))),
-        "type": _plain(fit(points[lasting], [TYPES.index(row.kind) for row in chosen], ones)),
-        "standing": _plain(fit(points[lasting], [STANDINGS.index(row.standing) for row in chosen], ones)),
+        "type": _plain(fit(few[lasting], [TYPES.index(row.kind) for row in chosen], ones)),
+        "standing": _plain(fit(few[lasting], [STANDINGS.index(row.standing) for row in chosen], ones)),
     }
 
 
 def _plain(model: LogisticRegression) -> dict[str, Any]:
-    """As rows of weights, one a class; of two classes the first one's are zero."""
-    weights, bias = model.coef_, model.intercept_
-    if len(weights) == 1:
-        weights, bias = np.vstack([np.zeros_like(weights), weights]), np.array([0.0, bias[0]])
-    return {"weights": np.round(weights, 3).tolist(), "bias": np.round(bias, 3).tolist()}
+    return {"weights": np.round(model.coef_, 3).tolist(), "bias": np.round(model.intercept_, 3).tolist()}
 
 
 async def main() -> None:
     cache = Path(os.environ["VECTORS"]) if os.environ.get("VECTORS") else None
     found = rows(Path(os.environ["DATA"]))
-    seen = np.array([row.seen for row in found])
-    both = np.hstack([seen, VECTOR_SCALE * await vectors([row.clause.text for row in found], cache)])
-    sys.stdout.write(f"without vector\n{report(found, held_out(found, seen))}")
-    sys.stdout.write(f"with vector\n{report(found, held_out(found, both))}")
-    weights = {
-        "signature": SIGNATURE,
-        "vector_scale": VECTOR_SCALE,
-        "types": TYPES,
-        "standings": STANDINGS,
-        "without_vector": trained(found, seen),
-        "with_vector": trained(found, both),
-    }
+    made = await vectors([row.clause.text for row in found], cache)
+    weights: dict[str, Any] = {"signature": SIGNATURE, "types": TYPES, "standings": STANDINGS}
+    for name, given in (("without_vector", None), ("with_vector", made)):
+        points, few = inputs(found, given)
+        sys.stdout.write(f"{name}\n{report(found, held_out(found, points))}")
+        weights[name] = trained(found, points, few)
     WEIGHTS_FILE.write_text(json.dumps(weights).replace("], [", "],\n[") + "\n", encoding="utf-8")
 
 

@@ -216,6 +216,7 @@ def _matched(text: str) -> object:
 
 
 def _chosen(text: str) -> object:
+    text = clauses.squeezed(text)
     found = clauses.clauses(text, clauses_max=WHOLE)
     lasting = classifier.Judgement(1.0, MemoryType.SEMANTIC, None)
     return choose.passages(text, found, [lasting] * len(found), cut=0.5, near=0.5)
@@ -310,8 +311,11 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.reading.Reader.turns": lambda t: reading.Reader(strip_block=context.strip_block).turns([_turn(t)]),
     "extraction.reading.text_of": lambda t: reading.text_of([_turn(t)]),
     "extraction.lasting.choose.passages": lambda t: _chosen(t),
-    "extraction.lasting.clauses.clauses": lambda t: clauses.clauses(t, clauses_max=WHOLE),
-    "extraction.lasting.features.features": lambda t: features.features(clauses.clauses(t, clauses_max=WHOLE)),
+    "extraction.lasting.clauses.clauses": lambda t: clauses.clauses(clauses.squeezed(t), clauses_max=WHOLE),
+    "extraction.lasting.clauses.squeezed": clauses.squeezed,
+    "extraction.lasting.features.features": lambda t: features.features(
+        clauses.clauses(clauses.squeezed(t), clauses_max=WHOLE)
+    ),
     "extraction.lasting.voice.quotations": voice.quotations,
     "extraction.lasting.voice.stretches": lambda t: list(voice.stretches(t)),
     "extraction.rules.facts_in": lambda t: facts_in(t, chars_max=WHOLE),

@@ -16,7 +16,7 @@ WIDE_MIN = 5
 """A shorter clause, in words, or in characters where a script has no spaces, belongs to the one before it."""
 
 _END = re.compile(
-    r"""(?<=[.!?…])["'”’)\]]{0,3}\s+(?=\S) | (?<=[。！？])["”’」』）)]{0,3} | (?<=[^\W\d]);\s+""", re.VERBOSE
+    r"""(?<=[.!?…])["'”’)\]]{0,3}[ ](?=\S) | (?<=[。！？])["”’」』）)]{0,3} | (?<=[^\W\d]);[ ]""", re.VERBOSE
 )
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:mr|mrs|ms|dr|st|prof|vs|approx|nr|bzw|ca|etc|e\.g|i\.e|z\.b|a\.m|p\.m|[a-z]|\d{1,3})\.$", re.I
@@ -31,13 +31,14 @@ _ASKING = (
 _JOINT = r"(?:and|but|so|because|since|cause|cuz|although|though|while|whereas|which|who|if|as|or|then|plus)"
 _BREAK = re.compile(
     rf"""
-      [,;:](?:\s+|$) | [，；：] | \s+[-–—]+\s+ | (?<=\w)[–—](?=\w) | \s*[()（）]\s*
-    | \s+(?={_JOINT}\s{_PRONOUN}\s)
-    | \s+(?=(?:and|but|so)\s{_ASKING}\s)
-    | \s+(?=(?:that|because|since|so\sthat)\s{_PRONOUN}\s)
+      [,;:](?:[ ]|$) | [，；：] | [ ][-–—]{{1,3}}[ ] | (?<=\w)[–—](?=\w) | [ ]?[()（）][ ]?
+    | [ ](?={_JOINT}[ ]{_PRONOUN}[ ])
+    | [ ](?=(?:and|but|so)[ ]{_ASKING}[ ])
+    | [ ](?=(?:that|because|since|so[ ]that)[ ]{_PRONOUN}[ ])
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_BLANKS = re.compile(r"[^\S\n]+")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
@@ -45,7 +46,7 @@ _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 class Clause:
     """``text`` as written, white space made single. ``sentence`` is the number of the one it belongs to; ``start`` and
     ``end`` its place in the message. ``asked``: its sentence ends with a question mark. ``first`` and ``last`` of its
-    sentence. ``introduced`` and ``listed`` as in Stretch."""
+    sentence. ``led``: a colon stands before it in its sentence. ``introduced`` and ``listed`` as in Stretch."""
 
     text: str
     sentence: int
@@ -54,18 +55,27 @@ class Clause:
     asked: bool
     first: bool
     last: bool
+    led: bool
     introduced: bool
     listed: bool
 
 
+def squeezed(text: str) -> str:
+    """The text with single spaces, which ``clauses`` expects."""
+    return _BLANKS.sub(" ", text)
+
+
 def clauses(text: str, *, clauses_max: int = CLAUSES_MAX) -> list[Clause]:
-    """The clauses that the user speaks in their own voice, in order. What stands in long quotes, code and mail is
-    left out."""
+    """The clauses of a squeezed text that the user speaks in their own voice, in order.
+
+    What stands in long quotes, code and mail is left out.
+    """
     quoted = quotations(text)
     starts = [start for start, _ in quoted]
     found: list[Clause] = []
     for number, (start, end, stretch) in enumerate(_sentences(text)):
         asked = text[start:end].rstrip("\"'”’)） ").endswith(("?", "？"))
+        colon = text.find(":", start, end)
         places = [place for place in _places(text, start, end) if not _inside(place, quoted, starts)]
         found += [
             Clause(
@@ -76,6 +86,7 @@ def clauses(text: str, *, clauses_max: int = CLAUSES_MAX) -> list[Clause]:
                 asked,
                 index == 0,
                 index == len(places) - 1,
+                0 <= colon < first,
                 stretch.introduced,
                 stretch.listed,
             )

@@ -63,11 +63,10 @@ def features(found: Sequence[Clause]) -> list[list[float]]:
     sentences: dict[int, list[list[float]]] = {}
     for clause, row in zip(found, rows, strict=True):
         sentences.setdefault(clause.sentence, []).append(row)
+    seen = {number: _seen_in(some) for number, some in sentences.items()}
     last = found[-1].sentence if found else 0
-    return [
-        [*row, *_seen_in(sentences[clause.sentence]), *_place(clause, last), float(any(r[0] for r in rows))]
-        for clause, row in zip(found, rows, strict=True)
-    ]
+    own = max((row[0] for row in rows), default=0.0)
+    return [[*row, *seen[clause.sentence], *_place(clause, last), own] for clause, row in zip(found, rows, strict=True)]
 
 
 def _of_clause(clause: Clause) -> list[float]:
@@ -98,6 +97,7 @@ def _place(clause: Clause, last: int) -> list[float]:
             clause.asked,
             clause.first,
             clause.last,
+            clause.led,
             clause.introduced,
             clause.listed,
             clause.sentence == 0,

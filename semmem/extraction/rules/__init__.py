@@ -16,7 +16,7 @@ from cachetools import LRUCache
 
 from semmem.extraction.lasting.choose import Passage, passages
 from semmem.extraction.lasting.classifier import SIGNATURE, judge
-from semmem.extraction.lasting.clauses import Clause, clauses
+from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
 from semmem.extraction.lasting.features import features
 from semmem.extraction.rules.event_time import event_time
 from semmem.extraction.rules.phrasing import phrased
@@ -141,7 +141,7 @@ class RulesExtractor:
 def read_clauses(turn: Turn, chars_max: int = TEXT_CHARS_MAX) -> Reading:
     """The clauses of a turn's user text and what is seen of each. Linear in the length of the text; never raises."""
     started = time.thread_time()
-    text = turn.user_text[:chars_max]
+    text = squeezed(turn.user_text[:chars_max])
     found = clauses(text, clauses_max=CLAUSES_PER_TURN_MAX)
     return Reading(turn, text, tuple(found), tuple(features(found)), time.thread_time() - started)
 
