@@ -42,7 +42,7 @@ EVERY = 25
 NEGATIVE_INTENTS_LEFT_OUT = ("change_user_name", "change_language", "user_name", "yes", "no", "maybe")
 """Intents whose messages may well say something about the user."""
 NEGATIVE_WEIGHT = 0.5
-OWN = ("messages", "statements")
+OWN = ("messages", "statements", "frames")
 FOLDS = 5
 SEED = 7
 
@@ -84,7 +84,7 @@ def _weight(group: str) -> float:
 
 
 def _messages(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name in ("messages", "statements"):
+    for name in OWN:
         yield from ((name, line) for line in _lines(HERE / f"{name}.jsonl"))
     yield from (("own", {**line, "keep": []}) for line in _lines(HERE / "own_sentences.jsonl"))
     clinc = (line for line in _lines(folder / "signals" / "clinc150.jsonl"))
