@@ -10,8 +10,10 @@ from semmem.memory import (
     CONTRADICTED,
     QUARANTINED,
     RELEASED,
+    STANDING,
     SUPERSEDED_BY,
     SUPERSEDED_WHY,
+    TOPIC,
     Fact,
     Memory,
     MemoryStatus,
@@ -61,6 +63,7 @@ def created(new: Candidate) -> Memory:
         session=scope.session,
         source=_source(new.turn),
         key=new.fact.key,
+        metadata=_kind(new.fact),
         importance=new.fact.importance,
         created_at=new.now,
         updated_at=new.now,
@@ -78,6 +81,7 @@ def updated(old: Memory, new: Candidate) -> Memory:
         content=new.fact.content,
         session=new.turn.scope.session,
         source=_source(new.turn),
+        metadata=old.metadata | _kind(new.fact),
         importance=max(old.importance, new.fact.importance),
         updated_at=new.now,
         occurred_at=new.fact.occurred_at,
@@ -109,8 +113,28 @@ def reconsidered(held: Memory, batch: str, now: float) -> Candidate:
         raise ValueError("a memory is compared by its vector")
     scope = Scope(held.user, held.project, held.agent, held.session)
     turn = Turn(held.source.turn, scope, 0, "", opened_at=held.source.time, request_id=held.source.request_id)
-    fact = Fact(held.type, held.content, turn.id, importance=held.importance, occurred_at=held.occurred_at)
+    fact = Fact(
+        held.type,
+        held.content,
+        turn.id,
+        importance=held.importance,
+        occurred_at=held.occurred_at,
+        standing=held.standing,
+        topic=str(held.metadata.get(TOPIC, "")),
+    )
     return Candidate(held.id, fact, turn, held.embedding, now, held.expires_at, batch)
+
+
+def expiry(fact: Fact, now: float, ttl_s: float | None) -> float | None:
+    """When its memory ends: with what it says, or ``ttl_s`` after ``now``, whichever is first."""
+    ends = [at for at in (fact.expires_at, None if ttl_s is None else now + ttl_s) if at is not None]
+    return min(ends, default=None)
+
+
+def _kind(fact: Fact) -> dict[str, str]:
+    """What its memory's metadata says of it."""
+    standing = {} if fact.standing is None else {STANDING: fact.standing.value}
+    return standing | ({TOPIC: fact.topic} if fact.topic else {})
 
 
 def _source(turn: Turn) -> Source:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from semmem.extraction.candidate import Candidate, created, keyed_id, memory_id
+from semmem.extraction.candidate import Candidate, created, expiry, keyed_id, memory_id
 from semmem.extraction.dedup import NO_OPINIONS, Action, Dedup, Placed
 from semmem.extraction.model_judge import ModelJudge, Opinions
 from semmem.extraction.reading import Reader
@@ -210,7 +210,7 @@ class Learning:
             turn=turn,
             vector=await self._embedder.embed(verdict.content),
             now=now,
-            expires_at=None if self._ttl_s is None else now + self._ttl_s,
+            expires_at=expiry(fact, now, self._ttl_s),
             batch=batch.id,
         )
         return new, verdict

@@ -10,7 +10,7 @@ from semmem.memory import Message, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.embedder_wrapper import EmbedderWrapper
 from semmem.ports.errors import SemmemError
-from semmem.ports.models import LanguageModel, Reranker
+from semmem.ports.models import LanguageModel, NamedModels, Reranker
 from semmem.telemetry.metrics import Metrics
 
 
@@ -49,6 +49,18 @@ class MeteredModel:
     async def close(self) -> None:
         """Whoever has the measured model has no other to close."""
         await self._model.close()
+
+
+class MeteredNames:
+    """NamedModels whose calls are timed as those of one role: the names are the clients', and too many for labels."""
+
+    def __init__(self, models: NamedModels, metrics: Metrics, role: str) -> None:
+        self._models = models
+        self._metrics = metrics
+        self._role = role
+
+    def named(self, name: str) -> LanguageModel:
+        return MeteredModel(self._models.named(name), self._metrics, self._role)
 
 
 class MeteredReranker:

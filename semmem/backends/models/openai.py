@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import math
 import random
@@ -10,20 +11,26 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cachetools import LRUCache
+
 from semmem.backends.models.circuit_breaker import CircuitBreaker
 from semmem.backends.models.json_http import JsonEndpoint, Unanswered, endpoint, failure
 from semmem.memory import Message
 from semmem.ports.errors import ModelRefused, ModelUnavailable
+from semmem.ports.models import OWN_CALL_HEADERS
 
 JSON_MODES = ("json_schema", "json_object+schema", "json_object", "none")
 """From strict to free. The second is what llama.cpp's Python server takes in place of the first."""
+
+NAMES_MAX = 64
+"""Models of other names that are remembered: how they fail and which JSON modes they take."""
 
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "grammar", "schema")
 _MAY_MEAN_FORMAT = {400, 415, 422, 500, 501}
 
 
 class OpenAIModel:
-    """One model of one server. Implements LanguageModel.
+    """One model of one server. Implements LanguageModel and NamedModels.
 
     ``base_url`` is what precedes ``/chat/completions`` (``/v1`` is added to a URL without a path). An answer has at
     most ``max_tokens`` tokens and its body ``answer_bytes_max`` bytes. A failed try is repeated up to ``retries`` times
@@ -69,7 +76,20 @@ class OpenAIModel:
             connections_max=connections_max,
             connect_timeout_s=connect_timeout_s,
             answer_bytes_max=answer_bytes_max,
+            headers=OWN_CALL_HEADERS,
         )
+        self._named: LRUCache[str, OpenAIModel] = LRUCache(maxsize=NAMES_MAX)
+
+    def named(self, name: str) -> OpenAIModel:
+        """The model of another name behind the same endpoint, and over its connections. Whether it answers, and in
+        which JSON mode, is its own affair."""
+        model = self._named.get(name)
+        if model is None:
+            model = self._named[name] = copy.copy(self)
+            model._options = {**self._options, "model": name}
+            model._breaker = self._breaker.anew()
+            model._mode, model._mode_proven = 0, False
+        return model
 
     async def complete(
         self, messages: Sequence[Message], *, timeout_s: float, json_schema: dict[str, object] | None = None
