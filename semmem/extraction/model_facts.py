@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from semmem.extraction.model_items import Item, type_of
-from semmem.extraction.phrasing import ShownTexts, Statement, TurnText
+from semmem.extraction.phrasing import Claim, ShownTexts, TurnText
 from semmem.extraction.rules.event_time import DatedText
 from semmem.memory import Fact, MemoryType, Standing, Turn
 from semmem.text.grounding import overlap
@@ -78,7 +78,7 @@ class Facts:
         """What is too long to be a fact is left as it is: the screen says so, and counts it."""
         if len(content) > CONTENT_CHARS_MAX:
             return content
-        return self._texts[turn.id].phrased(Statement(content, subject))
+        return self._texts[turn.id].phrased(Claim(content, subject))
 
     def _turn(self, item: Item) -> Turn | None:
         """The turn an item names; without a name, the turn that shares most words with it (the latest of equals)."""

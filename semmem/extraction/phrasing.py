@@ -82,14 +82,14 @@ class ShownTexts:
     def is_the_user(self, name: str, subject: str) -> bool:
         """Whether a name that begins a statement is the user's own: they gave it, or they spoke of nobody of that name
         and were called so in an answer, or by the model that was asked."""
-        first = name.split()[0].casefold()
+        first = name.partition(" ")[0].casefold()
         if first in self.introduced:
             return True
         return not set(words(name)) & self.said and (first in self.answered or subject.startswith(first))
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class Claim:
     """A model's statement; ``subject`` is whom the model says it is about, empty where it does not say."""
 
     content: str
@@ -107,7 +107,7 @@ class TurnText:
         self._text = text
         self._every = every
 
-    def phrased(self, said: Statement) -> str | None:
+    def phrased(self, said: Claim) -> str | None:
         """The statement as a memory's content; None when it is about the machine that answered."""
         content = _BULLET.sub("", " ".join(said.content.split()))
         if said.about in _MACHINES or (_MACHINE.match(content) and not _MACHINE.match(self._text)):

@@ -25,8 +25,19 @@ from semmem.dialects.messages import AnthropicMessages
 from semmem.dialects.request import controls
 from semmem.dialects.responses import Responses
 from semmem.dialects.sse import EventStream
-from semmem.extraction import answers, llm, model_judge, reading, screen, session_summary, weighing
+from semmem.extraction import (
+    answers,
+    broken_json,
+    model_items,
+    model_judge,
+    reading,
+    screen,
+    session_summary,
+    weighing,
+)
 from semmem.extraction.contradiction import quantities, statement, verdict, wording
+from semmem.extraction.model_facts import Facts, line_of
+from semmem.extraction.phrasing import Claim, ShownTexts, TurnText
 from semmem.extraction.rules import (
     buried,
     completion,
@@ -56,7 +67,7 @@ from semmem.retrieval.injection_cache import goes_on, loop_of
 from semmem.retrieval.query import build as query
 from semmem.retrieval.query import rewrite
 from semmem.retrieval.search import Strategy, best_of, in_time
-from semmem.text import grounding, stems, terms, words
+from semmem.text import grounding, quoting, stems, terms, words
 from semmem.text.digest import digest
 from semmem.text.screening import is_instruction, readable, redact
 from semmem.text.times import Interval, chinese, intervals, leaning, occurred_at
@@ -74,7 +85,7 @@ WHOLE = 10**9
 
 ROOMS = "dialects extraction lifecycle request retrieval text turns upkeep".split()
 _TEXTUAL = re.compile(
-    r"\b(?:str|bytes|Message|Conversation|Turn|Batch|Fact|Memory|Said|Clause|Sentence|Hit|Candidate|Member|JsonObject)\b"
+    r"\b(?:str|bytes|Message|Conversation|Turn|Batch|Fact|Memory|Said|Clause|Sentence|Hit|Candidate|Member|JsonObject|Item|Claim)\b"
 )
 
 
@@ -233,6 +244,17 @@ def _told(text: str) -> object:
     return told.event_time("User moved to Oslo last May", "last May"), told.event_time(text, text)
 
 
+def _phrased(text: str) -> object:
+    every = ShownTexts([text], [text])
+    said = [f"{beginning}{text[:900]}" for beginning in ("", "The user ", "I ", "You ", "She ", "Priya ")]
+    return [TurnText(text, every).phrased(Claim(content)) for content in said]
+
+
+def _made_facts(text: str) -> object:
+    item = {"turn": 1, "content": text, "until": text, "when": text, "topic": text, "importance": text, "subject": text}
+    return list(Facts([_turn(f"until {text}")]).of([item, {**item, "content": text[:900]}, {"content": text}]))
+
+
 def _grounded(text: str) -> object:
     said = grounding.SourceText(text, "and before that nothing")
     return said.grounds(text[:500]), said.grounds("User was in Oslo with Emma and 3 interesting friends")
@@ -291,6 +313,14 @@ REGISTRY: Mapping[str, Call] = {
     "turns.encodings.decoder_for": _decoded,
     # extraction
     "extraction.answers.json_values": lambda t: list(answers.json_values(t)),
+    "extraction.answers.read_answer": answers.read_answer,
+    "extraction.broken_json.read_broken": lambda t: broken_json.read_broken("{" + t, 0),
+    "extraction.model_facts.Facts.of": _made_facts,
+    "extraction.model_facts.line_of": lambda t: line_of({"turn": t[:4000]}),
+    "extraction.model_items.parse_items": lambda t: _refusing(lambda: model_items.parse_items(t)),
+    "extraction.model_items.read_items": lambda t: _refusing(lambda: model_items.read_items('{"facts": [' + t)),
+    "extraction.phrasing.ShownTexts.is_the_user": lambda t: ShownTexts([t], [t]).is_the_user(t[:1000] or "-", t),
+    "extraction.phrasing.TurnText.phrased": _phrased,
     "upkeep.consolidation.retrievable": lambda t: consolidation.retrievable([_memory(t)], NOW),
     "extraction.contradiction.quantities.spelled_as_digits": quantities.spelled_as_digits,
     "extraction.contradiction.quantities.take_quantities": quantities.take_quantities,
@@ -305,11 +335,13 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.wording.phrases": wording.phrases,
     "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
     "text.grounding.SourceText.grounds": _grounded,
+    "text.quoting.is_quoted": quoting.is_quoted,
+    "text.quoting.quoted": quoting.quoted,
+    "text.quoting.unquoted": lambda t: quoting.unquoted(quoting.quoted(t)),
     "text.grounding.content_words": grounding.content_words,
     "text.grounding.names": grounding.names,
     "text.grounding.numbers": grounding.numbers,
     "text.grounding.overlap": lambda t: grounding.overlap(t[:500], t),
-    "extraction.llm.parse_items": lambda t: _refusing(lambda: llm.parse_items(t)),
     "extraction.model_judge.parse_verdicts": lambda t: _refusing(lambda: model_judge.parse_verdicts(t, 3)),
     "extraction.reading.Reader.read": lambda t: reading.Reader(
         strip_block=context.strip_block, turn_chars_max=WHOLE
@@ -467,6 +499,8 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.candidate.memory_id": _NAMES,
     "extraction.candidate.reconsidered": _VALUES,
     "extraction.candidate.superseded": _VALUES,
+    "extraction.asked_model.asked": _NAMES,
+    "extraction.candidate.expiry": _VALUES,
     "extraction.candidate.updated": _VALUES,
     "upkeep.consolidation.Consolidator.groups": _WAITS,
     "upkeep.consolidation.Consolidator.merge": _NAMES,
