@@ -24,8 +24,9 @@ SENTENCE_CHARS = range(3, 199)
 SENTENCES_MAX = 200
 """Of one text, as many are looked at."""
 SHARE_MIN = 0.5
-"""Of a statement's content words, so many are in the sentence that says the same."""
+"""Of an English statement's content words, so many are in the sentence that says the same."""
 
+_OF = "'s"
 _BULLET = re.compile(r"^(?:[-*•]|\d{1,2}[.)])\s+")
 _USER = re.compile(r"^(?:the )?user(?P<of>['’]s)?(?:\s?:)?(?=[\s,])", re.IGNORECASE)
 _FIRST = re.compile(r"^(?:I|I['’](?:m|ve|d|ll)|[Mm]y|[Ww]e|WE|[Oo]ur|We['’](?:re|ve|ll))\s")
@@ -48,10 +49,9 @@ _CLAUSE = re.compile(r"(?<=[,;:，；、])\s*")
 
 _MACHINES = frozenset({"assistant", "ai", "model", "chatbot", "bot", "machine", "system"})
 _USERS = frozenset({"", "user", "the user", "me", "i", "self", "myself"})
+_GRAMMAR = stop_words.GERMAN | stop_words.SPANISH | stop_words.FRENCH
 _ENGLISH = (
-    stop_words.ENGLISH
-    - (stop_words.GERMAN | stop_words.SPANISH | stop_words.FRENCH)
-    - {"a", "am", "as", "do", "had", "he", "in", "is", "me", "no", "so", "was", "we"}
+    stop_words.ENGLISH - _GRAMMAR - {"a", "am", "as", "do", "had", "he", "in", "is", "me", "no", "so", "was", "we"}
 )
 """Words of English grammar that are none of a neighbouring language."""
 
@@ -113,20 +113,20 @@ class TurnText:
         if said.about in _MACHINES or (_MACHINE.match(content) and not _MACHINE.match(self._text)):
             return None
         if not self._is_english:
-            return self._own_sentence(content, alone=True) or content
+            return self._own_sentence(content, foreign=True) or content
         if match := _USER.match(content):
-            return f"User{match['of'] or ''}{content[match.end() :]}"
+            return f"User{_OF if match['of'] else ''}{content[match.end() :]}"
         if _FIRST.match(content) or _ADDRESSED.match(content):
             return _in_third_person(content)
         if _POINTS.match(content):
-            return self._own_sentence(content, alone=False) or content
+            return self._own_sentence(content, foreign=False) or content
         return self._with_a_subject(content, said.about)
 
     def _with_a_subject(self, content: str, subject: str) -> str:
         """A statement that begins with the user's name, or with a verb of which the user is the subject."""
         match = _NAMED.match(content)
         if match and "user" not in content.casefold() and self._every.is_the_user(match["name"], subject):
-            return f"User{match['of'] or ''}{content[match.end() :]}"
+            return f"User{_OF if match['of'] else ''}{content[match.end() :]}"
         first, _, rest = content.partition(" ")
         if subject in _USERS and rest and (verb := self._said_of_oneself(first)) is not None:
             return f"User {verb}{first[:1].lower()}{first[1:]} {rest}"
@@ -170,17 +170,19 @@ class TurnText:
         )
         return english > other or (english == other and not foreign)
 
-    def _own_sentence(self, content: str, *, alone: bool) -> str | None:
-        """The user's own sentence that says the same, quoted. ``alone``: the only one says it in any case."""
-        telling, values = content_words(content), numbers(content)
-        best, most = "", 0
-        for sentence, held, counted in self._sentences:
-            shared = len(held & telling) + len(counted & values)
-            if shared > most:
-                best, most = sentence, shared
-        if most < SHARE_MIN * len(telling) or not best:
-            best = self._sentences[0][0] if alone and len(self._sentences) == 1 else ""
-        return quoted(best) if best else None
+    def _own_sentence(self, content: str, *, foreign: bool) -> str | None:
+        """The user's own sentence that says the same, quoted.
+
+        In English it has half of the statement's words. In another language, whose endings no stemmer here knows, it
+        has one that the others have not, or is the only one.
+        """
+        telling, values = content_words(content) - _GRAMMAR, numbers(content)
+        shared = [len(held & telling) + len(counted & values) for _, held, counted in self._sentences]
+        most = max(shared, default=0)
+        if foreign and len(shared) == 1:
+            return quoted(self._sentences[0][0])
+        certain = shared.count(most) == 1 if foreign else most >= SHARE_MIN * len(telling)
+        return quoted(self._sentences[shared.index(most)][0]) if most and certain else None
 
     @cached_property
     def _sentences(self) -> list[tuple[str, set[str], set[float]]]:
@@ -188,7 +190,7 @@ class TurnText:
         pieces: list[str] = []
         for sentence in _SENTENCE.split(self._text, SENTENCES_MAX)[:SENTENCES_MAX]:
             pieces += [sentence] if len(sentence) in SENTENCE_CHARS else _CLAUSE.split(sentence, SENTENCES_MAX)
-        fitting = [piece.strip() for piece in pieces if len(piece.strip()) in SENTENCE_CHARS]
+        fitting = [bare for piece in pieces if len(bare := piece.strip(" ,;:，；、：")) in SENTENCE_CHARS]
         return [(piece, content_words(piece), numbers(piece)) for piece in fitting[:SENTENCES_MAX]]
 
 

@@ -222,7 +222,7 @@ class Learning:
             return NO_OPINIONS
         doubts = await self._dedup.doubts([new for new in facts if new.fact.key is None])
         try:
-            return await self._model_judge.opinions(doubts)
+            return await self._model_judge.opinions(doubts, [new.turn for new in facts])
         except ModelError:
             return NO_OPINIONS
 

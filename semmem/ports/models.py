@@ -26,8 +26,12 @@ class LanguageModel(Protocol):
 class NamedModels(Protocol):
     """A server of several language models, each asked for by its name."""
 
-    def named(self, name: str) -> LanguageModel:
+    def named(self, name: str) -> ServedModel:
         """The model of this name, which is closed with its server. Does not ask whether there is one."""
+
+
+class ServedModel(LanguageModel, NamedModels, Protocol):
+    """A language model, and by name the others of its server."""
 
 
 class Reranker(Protocol):

@@ -10,7 +10,7 @@ from semmem.memory import Message, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.embedder_wrapper import EmbedderWrapper
 from semmem.ports.errors import SemmemError
-from semmem.ports.models import LanguageModel, NamedModels, Reranker
+from semmem.ports.models import Reranker, ServedModel
 from semmem.telemetry.metrics import Metrics
 
 
@@ -33,9 +33,10 @@ class MeteredEmbedder(EmbedderWrapper):
 
 
 class MeteredModel:
-    """A LanguageModel whose calls are timed by role and by the kind of failure."""
+    """A LanguageModel whose calls are timed by role and by the kind of failure; not by name, of which there may be as
+    many as clients think of."""
 
-    def __init__(self, model: LanguageModel, metrics: Metrics, role: str) -> None:
+    def __init__(self, model: ServedModel, metrics: Metrics, role: str) -> None:
         self._model = model
         self._metrics = metrics
         self._role = role
@@ -46,21 +47,12 @@ class MeteredModel:
         with _model_call(self._metrics, self._role):
             return await self._model.complete(messages, timeout_s=timeout_s, json_schema=json_schema)
 
+    def named(self, name: str) -> MeteredModel:
+        return MeteredModel(self._model.named(name), self._metrics, self._role)
+
     async def close(self) -> None:
         """Whoever has the measured model has no other to close."""
         await self._model.close()
-
-
-class MeteredNames:
-    """NamedModels whose calls are timed as those of one role: the names are the clients', and too many for labels."""
-
-    def __init__(self, models: NamedModels, metrics: Metrics, role: str) -> None:
-        self._models = models
-        self._metrics = metrics
-        self._role = role
-
-    def named(self, name: str) -> LanguageModel:
-        return MeteredModel(self._models.named(name), self._metrics, self._role)
 
 
 class MeteredReranker:

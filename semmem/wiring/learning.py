@@ -22,6 +22,7 @@ from semmem.extraction.screen import Ruling, screen
 from semmem.extraction.session_summary import SessionSummariser
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.learning import Batch, BatchRules, Extractor
+from semmem.ports.models import NamedModels
 from semmem.retrieval.context import FENCE_MARKERS, without_tags
 from semmem.wiring.backends import Backends
 from semmem.wiring.maintenance import lifetime_s, quota
@@ -125,6 +126,11 @@ def _extraction_model(settings: Settings) -> ExternalModel | None:
     return None if settings.memory.extraction.engine == "rules" else settings.external_model("memory_extraction")
 
 
+def _upstream(settings: Settings, backends: Backends) -> NamedModels | None:
+    """Where the models of the clients' own requests are asked, when it is they that learn."""
+    return backends.models["memory_extraction"] if settings.memory.extraction.model == "upstream" else None
+
+
 def _llm_extractor(settings: Settings, backends: Backends) -> Extractor | None:
     extraction, model = settings.memory.extraction, _extraction_model(settings)
     if model is None:
@@ -135,6 +141,7 @@ def _llm_extractor(settings: Settings, backends: Backends) -> Extractor | None:
         facts_max=extraction.facts_per_batch_max,
         custom_instructions=extraction.custom_instructions,
         categories=extraction.categories,
+        upstream=_upstream(settings, backends),
     )
 
 
@@ -142,7 +149,11 @@ def _model_judge(settings: Settings, backends: Backends) -> ModelJudge | None:
     model = _extraction_model(settings)
     if model is None or not settings.memory.extraction.contradiction_check:
         return None
-    return ModelJudge(backends.models[model.model_role], timeout_s=model.llm_timeout_seconds)
+    return ModelJudge(
+        backends.models[model.model_role],
+        timeout_s=model.llm_timeout_seconds,
+        upstream=_upstream(settings, backends),
+    )
 
 
 def _summariser(settings: Settings, backends: Backends) -> SessionSummariser | None:
@@ -155,4 +166,5 @@ def _summariser(settings: Settings, backends: Backends) -> SessionSummariser | N
         chars_max=min(SUMMARY_CHARS_MAX, settings.memory.write_screen.fact_chars_max),
         custom_instructions=settings.memory.extraction.custom_instructions,
         categories=settings.memory.extraction.categories,
+        upstream=_upstream(settings, backends),
     )

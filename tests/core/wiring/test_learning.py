@@ -43,10 +43,10 @@ class World:
         self.store = store
         self._said = 0
 
-    async def learn(self, *texts: str, ends: bool = False) -> BatchResult:
+    async def learn(self, *texts: str, ends: bool = False, model: str = "") -> BatchResult:
         for text in texts:
             self._said += 1
-            turn = Turn(f"t-{self._said}", ALICE, self._said, text, NOW + self._said)
+            turn = Turn(f"t-{self._said}", ALICE, self._said, text, NOW + self._said, model=model)
             await self.journal.record([turn], [TurnClosed(turn.id, TurnEnding.ANSWERED, turn.opened_at, "Fine.")])
         if ends:
             await self.journal.end_session("alice", "s-1", now=NOW + self._said)
@@ -130,6 +130,30 @@ async def test_the_model_judges_what_a_new_fact_is_to_an_old_one(
         await alice.learn("I drive a bus")
         assert await alice.found() == found
         assert [asks_for("replaces", request) for request in llm.requests] == [False, False, True]
+
+
+def by_what_is_asked(body: Body) -> str:
+    if asks_for("summary", body):
+        return json.dumps({"summary": "User drives a bus."})
+    if asks_for("replaces", body):
+        return json.dumps({"replaces": [1], "repeats": []})
+    return facts("User drives a bus" if "a bus" in body["messages"][1]["content"] else "User drives a red van")
+
+
+@pytest.mark.parametrize(
+    ("setting", "asked"),
+    [("upstream", ["tiny", "large", "large", "large"]), ("configured", ["tiny", "tiny", "tiny", "tiny"])],
+)
+async def test_whoever_learns_upstream_asks_the_model_that_the_turns_went_to(
+    tmp_path: Path, setting: str, asked: list[str]
+) -> None:
+    async with ScriptedLLM(by_what_is_asked) as llm, world(tmp_path, llm, model=setting) as alice:
+        await alice.learn("I drive a red van")  # no model is known of this turn
+        await alice.learn("I drive a bus", ends=True, model="large")
+        assert (await alice.found())["User drives a bus"] == (1, "active")
+        assert [request["model"] for request in llm.requests] == asked
+        questions = [[word for word in ("facts", "summary", "replaces") if asks_for(word, r)] for r in llm.requests]
+        assert questions == [["facts"], ["facts"], ["summary"], ["replaces"]]
 
 
 async def test_three_new_values_are_three_versions(tmp_path: Path) -> None:
