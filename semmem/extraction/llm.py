@@ -11,7 +11,7 @@ from semmem.extraction.asked_model import asked
 from semmem.extraction.model_facts import Facts, line_of
 from semmem.extraction.model_items import Item, parse_items, read_items
 from semmem.memory import Fact, MemoryType, Message, Role, Standing, Turn
-from semmem.ports.errors import ModelError
+from semmem.ports.errors import ModelError, ModelUnavailable
 from semmem.ports.learning import Batch
 from semmem.ports.models import LanguageModel, NamedModels
 
@@ -82,8 +82,8 @@ How contents look (they are about somebody else; never copy them):
 {chr(10).join(f"- {example}" for example in PROMPT_EXAMPLES)}"""
 
 OTHER = "other"
-CALLS_MAX = 3
-"""An answer that was cut off is gone on with in another call, this many calls in all."""
+CALLS_MAX = 6
+"""A batch that is too long for one question, or whose answer is cut off, is asked about in so many calls at most."""
 
 
 def _schema(categories: Sequence[str]) -> dict[str, object]:
@@ -116,11 +116,12 @@ SCHEMA = _schema(())
 class LlmExtractor:
     """Asks a language model for facts.
 
-    ``timeout_s`` bounds one extraction, retries included. ``turn_chars_max`` is what is shown of one user text (its
-    beginning and its end); of an assistant text a quarter of that is shown. ``custom_instructions`` are the
-    operator's and are added to the rules. With ``categories`` the model names one for each fact, and those of another
-    are dropped. With ``upstream`` the model that the turns' requests went to is asked there, and ``model`` where no
-    name of it is known.
+    ``timeout_s`` bounds one extraction, retries and all its calls included. ``turn_chars_max`` is what is shown of one
+    user text (its beginning and its end); of an assistant text a quarter of that is shown. ``text_chars_max`` is what
+    is asked about in one call, and a quarter of it is shown of what came before; rules and schema come to about 4,500
+    characters, of which four are about a token. ``custom_instructions`` are the operator's and are added to the rules.
+    With ``categories`` the model names one for each fact, and those of another are dropped. With ``upstream`` the model
+    that the turns' requests went to is asked there, and ``model`` where no name of it is known.
     """
 
     name = "llm"
@@ -132,17 +133,19 @@ class LlmExtractor:
         timeout_s: float = 30.0,
         facts_max: int = 20,
         turn_chars_max: int = 4000,
+        text_chars_max: int = 24_000,
         custom_instructions: str = "",
         categories: Sequence[str] = (),
         upstream: NamedModels | None = None,
     ) -> None:
-        if timeout_s <= 0 or facts_max < 1 or turn_chars_max < 16:
-            raise ValueError("timeout_s must be positive, facts_max at least 1, turn_chars_max at least 16")
+        if timeout_s <= 0 or facts_max < 1 or text_chars_max < 1 or turn_chars_max < 16:
+            raise ValueError("timeout_s must be positive, the limits at least 1, turn_chars_max at least 16")
         self._model = model
         self._upstream = upstream
         self._timeout_s = timeout_s
         self._facts_max = facts_max
         self._turn_chars_max = turn_chars_max
+        self._text_chars_max = text_chars_max
         self._categories = frozenset(category.casefold() for category in categories)
         self._rules = _rules(facts_max, custom_instructions, categories)
         self._schema = _schema(categories)
@@ -150,34 +153,33 @@ class LlmExtractor:
     async def extract(self, batch: Batch) -> list[Fact]:
         """At most ``facts_max`` facts in the order the model gave them, the most important of more. Raises ModelError.
 
-        Where an answer was cut off, the lines that it did not come to are asked about again.
+        What does not fit into one question, and what an answer that was cut off did not come to, is asked about next.
         """
         model = asked(self._model, self._upstream, batch.turns)
         ends_at = time.monotonic() + self._timeout_s
         items: list[Item] = []
         first = 0
-        for call in range(CALLS_MAX):
+        for _ in range(CALLS_MAX):
+            lines = self._fitting(batch.turns, first)
+            left_s = ends_at - time.monotonic() if first else self._timeout_s
             try:
-                found, cut = await self._ask(
-                    model, batch, first, ends_at - time.monotonic() if call else self._timeout_s
-                )
-            except ModelError:
-                if not call:
+                found, cut = await self._ask(model, batch, lines, left_s)
+            except ModelError as error:
+                if first == 0 or (isinstance(error, ModelUnavailable) and batch.attempt == 1):
                     raise
-                break  # what the calls before have brought is worth more than another try
-            done, following = _gone_on(found, first, len(batch.turns)) if cut else (found, None)
+                break  # what was found stays, rather than being asked for again and again
+            done, first = _gone_on(found, lines) if cut else (found, lines.stop)
             items += done
-            if following is None:
+            if first >= len(batch.turns):
                 break
-            first = following
         return await asyncio.to_thread(self._facts, items, batch)
 
-    async def _ask(self, model: LanguageModel, batch: Batch, first: int, timeout_s: float) -> tuple[list[Item], bool]:
-        """The items of the lines from ``first`` on, and whether the answer was cut off."""
-        messages = (Message(Role.SYSTEM, self._rules), Message(Role.USER, self._conversation(batch, first)))
+    async def _ask(self, model: LanguageModel, batch: Batch, lines: range, timeout_s: float) -> tuple[list[Item], bool]:
+        """The items of the lines (from 0), and whether the answer was cut off."""
+        messages = (Message(Role.SYSTEM, self._rules), Message(Role.USER, self._conversation(batch, lines)))
         answer = await model.complete(messages, timeout_s=timeout_s, json_schema=self._schema)
         items, cut = await asyncio.to_thread(read_items, answer)
-        return [item for item in items if (line := line_of(item)) is None or line > first], cut
+        return [item for item in items if (line := line_of(item)) is None or line - 1 in lines], cut
 
     def _facts(self, items: Sequence[Item], batch: Batch) -> list[Fact]:
         wanted = [item for item in items if self._wanted(item)]
@@ -190,11 +192,26 @@ class LlmExtractor:
         category = item.get("category")
         return not self._categories or category is None or str(category).strip().casefold() in self._categories
 
-    def _conversation(self, batch: Batch, first: int) -> str:
-        lines = [self._line({"known": True}, turn) for turn in (*batch.context, *batch.turns[:first])]
-        later = enumerate(batch.turns[first:], start=first + 1)
-        lines += [self._line({"turn": number}, turn) for number, turn in later]
-        return "\n".join(["<conversation>", *lines, "</conversation>"])
+    def _fitting(self, turns: Sequence[Turn], first: int) -> range:
+        """The lines from ``first`` on that fit into one question; at least that one."""
+        room = self._text_chars_max
+        for number in range(first, len(turns)):
+            room -= len(self._line({"turn": number + 1}, turns[number]))
+            if room < 0 and number > first:
+                return range(first, number)
+        return range(first, len(turns))
+
+    def _conversation(self, batch: Batch, lines: range) -> str:
+        """What was said before is shown as far as it takes no more than a quarter of the room."""
+        known: list[str] = []
+        room = self._text_chars_max // 4
+        for turn in reversed((*batch.context, *batch.turns[: lines.start])):
+            known.insert(0, self._line({"known": True}, turn))
+            if (room := room - len(known[0])) < 0:
+                del known[0]
+                break
+        asked_about = [self._line({"turn": number + 1}, batch.turns[number]) for number in lines]
+        return "\n".join(["<conversation>", *known, *asked_about, "</conversation>"])
 
     def _line(self, head: dict[str, object], turn: Turn) -> str:
         """One turn as one line of JSON. With ``<`` escaped, no text in it can close the fence around it."""
@@ -204,15 +221,15 @@ class LlmExtractor:
         return json.dumps(said, ensure_ascii=False).replace("<", "\\u003c")
 
 
-def _gone_on(found: Sequence[Item], first: int, lines: int) -> tuple[Sequence[Item], int | None]:
-    """Of an answer that was cut off what is done, and the line to go on from; None where there is none.
+def _gone_on(found: Sequence[Item], lines: range) -> tuple[Sequence[Item], int]:
+    """Of an answer that was cut off what is done, and the line to go on from.
 
     The last line that it came to is asked about again, if there was another before it: more may be in it.
     """
-    last = max((line for item in found if (line := line_of(item)) is not None), default=lines)
-    if last - 1 > first:
-        return [item for item in found if line_of(item) != last], last - 1
-    return found, last if last < lines else None
+    last = max((line for item in found if (line := line_of(item)) is not None), default=lines.stop) - 1
+    if last > lines.start:
+        return [item for item in found if line_of(item) != last + 1], last
+    return found, last + 1
 
 
 def _rules(facts_max: int, custom_instructions: str, categories: Sequence[str]) -> str:

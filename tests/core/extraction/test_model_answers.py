@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -132,10 +133,12 @@ class Answering:
     def __init__(self, *answers: str | None) -> None:
         self.answers = list(answers)
         self.asked: list[list[dict[str, object]]] = []
+        self.chars: list[int] = []
 
     async def complete(
         self, messages: Sequence[Message], *, timeout_s: float, json_schema: dict[str, object] | None = None
     ) -> str:
+        self.chars.append(sum(len(message.text) for message in messages))
         self.asked.append([json.loads(line) for line in messages[1].text.split("\n")[1:-1]])
         answer = self.answers[min(len(self.asked), len(self.answers)) - 1]
         if answer is None:
@@ -203,8 +206,9 @@ def lines(model: Answering) -> list[list[object]]:
     return [[line["turn"] for line in asked if "turn" in line] for asked in model.asked]
 
 
-async def extract(model: Answering) -> list[str]:
-    return [fact.content for fact in await LlmExtractor(model).extract(Batch("b", SCOPE, TURNS, (), "size", 1))]
+async def extract(model: Answering, *, attempt: int = 1) -> list[str]:
+    batch = Batch("b", SCOPE, TURNS, (), "size", attempt)
+    return [fact.content for fact in await LlmExtractor(model).extract(batch)]
 
 
 async def test_an_answer_that_is_cut_off_is_gone_on_with_from_its_last_line() -> None:
@@ -224,16 +228,45 @@ async def test_a_line_with_too_much_in_it_does_not_keep_the_others_from_being_re
     assert lines(model) == [[1, 2, 3], [2, 3]]
 
 
-async def test_what_an_answer_brought_before_it_was_cut_off_is_kept_when_there_is_no_second() -> None:
+async def test_a_cut_off_batch_whose_rest_cannot_be_asked_about_is_tried_again_once() -> None:
     cut = json.dumps(FULL)[: -len(BREWS)]
-    assert await extract(Answering(cut, None)) == [NUTS]
-    assert await extract(Answering(json.dumps(FULL[:1])[:-1], None)) == [NUTS]
+    with pytest.raises(ModelUnavailable):
+        await extract(Answering(cut, None))
+    assert await extract(Answering(cut, None), attempt=2) == [NUTS]
+    assert await extract(Answering(cut, "no JSON today")) == [NUTS]
 
 
 async def test_calls_about_answers_that_are_cut_off_come_to_an_end() -> None:
     model = Answering(json.dumps(FULL)[:-1])
     assert sorted(await extract(model)) == sorted([NUTS, WALKS, MIA, BREWS])
     assert lines(model) == [[1, 2, 3], [3]]
+
+
+# --- too long --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_batch_too_long_for_one_question_is_asked_about_in_several() -> None:
+    turns = tuple(
+        said(number, f"My cat number {number} is called Mo{number}. " + "Well. " * 150) for number in range(1, 6)
+    )
+    before = tuple(said(number, "Hm. " * 150) for number in (1, 2, 3))
+
+    class Namer(Answering):
+        async def complete(self, messages: Sequence[Message], **rest: Any) -> str:
+            await super().complete(messages, **rest)
+            [*_, last] = self.asked[-1]
+            return json.dumps([item(n, f"User's cat is called Mo{n}") for n in range(1, int(str(last["turn"])) + 1)])
+
+    model = Namer("")
+    found = await LlmExtractor(model, text_chars_max=2000).extract(Batch("b", SCOPE, turns, before, "size", 1))
+    assert [fact.content for fact in found] == [f"User's cat is called Mo{n}" for n in range(1, 6)]
+    assert lines(model) == [[1, 2], [3, 4], [5]]
+    assert [sum("known" in line for line in asked) for asked in model.asked] == [0, 0, 0]
+    roomy = Namer("")
+    await LlmExtractor(roomy, text_chars_max=4000).extract(Batch("b", SCOPE, turns, before, "size", 1))
+    assert [sum("known" in line for line in asked) for asked in roomy.asked] == [1, 1]
+    assert max(model.chars) < 2000 + 4500
+    assert max(roomy.chars) < 4000 * 1.25 + 4500
 
 
 # --- hostile ---------------------------------------------------------------------------------------------------------
