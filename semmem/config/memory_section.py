@@ -83,11 +83,6 @@ class ExtractionSection(Section):
     engine: Literal["auto", "llm", "rules"] = Field(
         default="auto", description="auto: the memory_extraction model when there is one, else rules"
     )
-    model: Literal["configured", "upstream"] = Field(
-        default="configured",
-        description="configured: the llm_model_name of the memory_extraction model; upstream: the model that the turns'"
-        " own requests named, asked at its llm_endpoint, which is then Envoy's listener",
-    )
     context_turns: int = Field(
         default=5, ge=0, le=50, description="turns before a batch that are shown for context, never learnt from"
     )
@@ -117,6 +112,11 @@ class ExtractionSection(Section):
     )
     categories: ListOf[NonEmptyLine] = Field(
         default=(), max_length=50, description="only facts of these kinds (when a model extracts); empty: all"
+    )
+    model: Literal["configured", "upstream"] = Field(
+        default="configured",
+        description="configured: the llm_model_name of the memory_extraction model; upstream: the model that the turns'"
+        " own requests named, asked at its llm_endpoint, which is then Envoy's listener",
     )
     episodic_summary: bool = Field(
         default=True,
