@@ -94,6 +94,41 @@ async def test_how_one_name_fails_is_no_matter_of_the_others(model: Model) -> No
     assert llm.formats == ["json_schema", "json_object", "json_object", "none", "none", "json_schema"]
 
 
+def reasoning(body: Body) -> Reply:
+    """A model that takes the newer name only, and no temperature but its own."""
+    if "max_tokens" in body:
+        return Reply(
+            status=400, raw=b"{\"error\": \"'max_tokens' is unsupported. Use 'max_completion_tokens' instead.\"}"
+        )
+    return Reply(status=400) if "temperature" in body or "max_completion_tokens" not in body else Reply("thought")
+
+
+def strict_about_temperature(body: Body) -> Reply:
+    if "temperature" in body:
+        return Reply(status=400, raw=b'{"error": {"message": "temperature does not support 0.1 with this model"}}')
+    return Reply("fixed" if "max_tokens" in body else "")
+
+
+@pytest.mark.parametrize(("server", "answer"), [(reasoning, "thought"), (strict_about_temperature, "fixed")])
+async def test_a_model_that_refuses_an_option_is_asked_without_it_from_then_on(
+    model: Model, server: Callable[[Body], Reply], answer: str
+) -> None:
+    async with ScriptedLLM(server) as llm:
+        made = model(llm, retries=0)
+        for _ in range(2):
+            assert await ask(made, schema=SCHEMA) == answer
+        assert len(llm.requests) == 3
+        assert llm.formats == ["json_schema"] * 3
+        assert await ask(made.named("another"), schema=SCHEMA) == answer
+
+
+async def test_a_model_that_complains_whatever_it_is_sent_is_refused(model: Model) -> None:
+    async with ScriptedLLM(Reply(status=400, raw=b'"temperature, max_completion_tokens"')) as llm:
+        with pytest.raises(ModelRefused, match="400"):
+            await ask(model(llm))
+        assert len(llm.requests) == 2
+
+
 async def test_names_beyond_the_limit_are_forgotten_and_not_refused(model: Model) -> None:
     async with ScriptedLLM("hello") as llm:
         small = model(llm)
