@@ -530,6 +530,8 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.rules.RulesExtractor.extract": _WAITS,
     "extraction.rules.patterns.folded": "compiles semmem's own patterns",
     "extraction.session_summary.SessionSummariser.summarise": _WAITS,
+    "extraction.unsettled.Unsettled.pairs": _NAMES,
+    "extraction.unsettled.Unsettled.settle": _WAITS,
     "upkeep.summaries.Summariser.refusal": "is_instruction, redact and Said, which are in the table above",
     "upkeep.summaries.Summariser.related": _WAITS,
     "upkeep.summaries.Summariser.replace": _NAMES,
