@@ -72,7 +72,13 @@ def drift_loop(settings: Settings, backends: Backends, nudge: Callable[[], None]
     return DriftLoop(watch.look, nudge, interval_s=DRIFT_INTERVAL_S)
 
 
-def learning(settings: Settings, backends: Backends, announce: Announce = nobody_listens) -> Learning:
+def learning(
+    settings: Settings,
+    backends: Backends,
+    announce: Announce = nobody_listens,
+    *,
+    clock: Callable[[], float] = time.time,
+) -> Learning:
     memory = settings.memory
     by_rules = RulesExtractor(
         facts_per_batch=memory.extraction.facts_per_batch_max,
@@ -107,6 +113,7 @@ def learning(settings: Settings, backends: Backends, announce: Announce = nobody
         facts_max=memory.extraction.facts_per_batch_max,
         attempts_max=memory.extraction.attempts_max,
         ttl_s=lifetime_s(settings),
+        clock=clock,
     )
 
 
