@@ -169,9 +169,11 @@ class Dedup:
             if (updating := await self._update(new, contradicted)) is not None:
                 return Placed(Action.UPDATED, updating, contradicted[0].memory.id)
             contradicted = []
-        gone = await self._supersede(contradicted, new, by=new.id)
+        gone = () if new.provisional else await self._supersede(contradicted, new, by=new.id)
         if not await self._writes(new).put(created(new)):
             return Placed(Action.FORGOTTEN, gone)
+        if new.provisional:  # afterwards: nobody comes back to it before its batch does, which compares it again
+            gone = await self._supersede(contradicted, new, by=new.id)
         return Placed(Action.SUPERSEDED if contradicted else Action.CREATED, gone, new.id)
 
     async def confirm(self, held: Memory, new: Candidate, opinions: Opinions = NO_OPINIONS) -> Placed:

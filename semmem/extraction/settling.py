@@ -22,7 +22,7 @@ from semmem.extraction.screen import same_text
 from semmem.memory import NOT_CONFIRMED, REFUSED, REWRITTEN, Memory, MemoryStatus, Turn
 from semmem.ports.learning import Batch
 from semmem.ports.provisional import ProvisionalRecords
-from semmem.text.grounding import SourceText, content_words
+from semmem.text.grounding import SourceText, content_words, is_negative
 from semmem.text.quoting import is_quoted, unquoted
 
 IMPORTANCE_KEPT_MIN = 0.7
@@ -160,6 +160,7 @@ def rewritten_by(content: str, says: Mapping[str, str]) -> str | None:
     told = unquoted(content)
     telling = content_words(told)
     near = {memory_id: text for memory_id, text in says.items() if content_words(text) & telling}
+    near = {memory_id: text for memory_id, text in near.items() if is_negative(text) is is_negative(told)}
     if not SourceText("\n".join(map(unquoted, near.values()))).grounds(told, share_min=1.0):
         return None
     return max(near, key=lambda memory_id: (len(content_words(near[memory_id]) & telling), memory_id))

@@ -418,6 +418,7 @@ REGISTRY: Mapping[str, Call] = {
     "text.stems.stem": stems.stem,
     "text.stems.stems": lambda t: stems.stems(t.split()),
     # screening and time expressions
+    "text.grounding.is_negative": grounding.is_negative,
     "text.screening.is_instruction": is_instruction,
     "text.screening.readable": lambda t: readable(_memory(t), chars_max=WHOLE),
     "text.screening.redact": redact,
