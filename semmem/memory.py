@@ -65,6 +65,9 @@ area of life it belongs to, a word or two that a model chose."""
 CONTRADICTED, UPDATED, REPEATED, SUMMARISED = "contradicted", "updated", "repeated", "summarised"
 """Why a statement is no longer retrieved, beside MERGED: another memory says otherwise, or a new version of this one;
 another one says the same, word for word; a summary took its place."""
+REWRITTEN, NOT_CONFIRMED, REFUSED = "rewritten", "not_confirmed", "refused"
+"""Why a provisional memory is no longer retrieved: the batch of its turn says it in other words, or does not hold it to
+be worth remembering; its turn was refused in the end."""
 
 
 class Role(StrEnum):

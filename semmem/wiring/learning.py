@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from semmem.background import DriftLoop, Learner
+from semmem.background import AtOnceLearner, DriftLoop, Learner
 from semmem.config.models_section import ExternalModel
 from semmem.config.settings import Settings
+from semmem.extraction.at_once import AtOnce
 from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.drift import DriftWatch
@@ -24,14 +25,16 @@ from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.learning import Batch, BatchRules, Extractor
 from semmem.ports.models import NamedModels
 from semmem.retrieval.context import FENCE_MARKERS, without_tags
+from semmem.turns.recorder import OBSERVING
 from semmem.wiring.backends import Backends
+from semmem.wiring.erasure import holds
 from semmem.wiring.maintenance import lifetime_s, quota
 
 SUMMARY_CHARS_MAX = 500
 DRIFT_INTERVAL_S = 5.0
 
 
-def learner(settings: Settings, backends: Backends, announce: Announce) -> Learner:
+def learner(settings: Settings, backends: Backends, announce: Announce, batches: Learning) -> Learner:
     extraction = settings.memory.extraction
     rules = BatchRules(
         size=settings.memory.extraction_batch_size,
@@ -40,7 +43,6 @@ def learner(settings: Settings, backends: Backends, announce: Announce) -> Learn
         answer_wait_s=0.0 if settings.capture.mode == "off" else extraction.answer_wait_s,
         lease_s=extraction.lease_s,
     )
-    batches = learning(settings, backends, announce)
 
     async def learn(batch: Batch) -> None:
         started = time.perf_counter()
@@ -53,6 +55,35 @@ def learner(settings: Settings, backends: Backends, announce: Announce) -> Learn
         rules=rules,
         concurrency=extraction.concurrency,
         poll_interval_s=extraction.poll_interval_s,
+    )
+
+
+def at_once(
+    settings: Settings, backends: Backends, announce: Announce, batches: Learning, can_learn: Callable[[], bool]
+) -> AtOnceLearner | None:
+    """Learns from each turn when its answer has ended; None where only batches shall. What cannot be read is counted
+    with its batch."""
+    extraction = settings.memory.extraction
+    if not extraction.at_once:
+        return None
+    unanswered = settings.capture.mode not in OBSERVING
+    reading = AtOnce(
+        backends.journal,
+        local_extractor(settings, backends, nobody_listens),
+        batches.storing,
+        reader=Reader(strip_block=without_tags),
+        unanswered=unanswered,
+    )
+    return AtOnceLearner(
+        reading,
+        batches.settling,
+        holds(settings, backends),
+        unanswered=unanswered,
+        queue_max=extraction.at_once_queue_max,
+        concurrency=extraction.at_once_concurrency,
+        wait_s=extraction.at_once_wait_s,
+        can_learn=can_learn,
+        announce=announce,
     )
 
 
@@ -80,13 +111,7 @@ def learning(
     clock: Callable[[], float] = time.time,
 ) -> Learning:
     memory = settings.memory
-    by_rules = RulesExtractor(
-        facts_per_batch=memory.extraction.facts_per_batch_max,
-        work=backends.worker,
-        turn_budget_s=memory.extraction.turn_budget_s,
-        batch_budget_s=memory.extraction.batch_budget_s,
-        announce=announce,
-    )
+    by_rules = local_extractor(settings, backends, announce)
     extractor, fallback = choose_extractor(
         memory.extraction.engine, llm=_llm_extractor(settings, backends), rules=by_rules
     )
@@ -112,8 +137,21 @@ def learning(
         screen_budget_s=memory.extraction.batch_budget_s,
         facts_max=memory.extraction.facts_per_batch_max,
         attempts_max=memory.extraction.attempts_max,
+        local_engine=by_rules.name,
         ttl_s=lifetime_s(settings),
         clock=clock,
+    )
+
+
+def local_extractor(settings: Settings, backends: Backends, announce: Announce) -> Extractor:
+    """What learns without a language model: batches where there is none, and every turn at once."""
+    extraction = settings.memory.extraction
+    return RulesExtractor(
+        facts_per_batch=extraction.facts_per_batch_max,
+        work=backends.worker,
+        turn_budget_s=extraction.turn_budget_s,
+        batch_budget_s=extraction.batch_budget_s,
+        announce=announce,
     )
 
 

@@ -33,6 +33,7 @@ from semmem.extraction import (
     reading,
     screen,
     session_summary,
+    settling,
     weighing,
 )
 from semmem.extraction.contradiction import quantities, statement, verdict, wording
@@ -391,6 +392,7 @@ REGISTRY: Mapping[str, Call] = {
         t[:500], grounding.SourceText(t), chars_max=WHOLE
     ),
     "extraction.session_summary.parse_summary": lambda t: _refusing(lambda: session_summary.parse_summary(t)),
+    "extraction.settling.rewritten_by": lambda t: settling.rewritten_by(t, {"m": t, "n": f"{t} 3"}),
     "extraction.weighing.Weighing.verdicts": lambda t: WEIGHING.verdicts(NEAR, t, MemoryType.SEMANTIC),
     "extraction.weighing.unweighed": lambda t: weighing.unweighed(NEAR, t),
     # turns
@@ -449,6 +451,7 @@ REGISTRY: Mapping[str, Call] = {
     "text.stems.stem": stems.stem,
     "text.stems.stems": lambda t: stems.stems(t.split()),
     # screening and time expressions
+    "text.grounding.is_negative": grounding.is_negative,
     "text.screening.is_instruction": is_instruction,
     "text.screening.readable": lambda t: readable(_memory(t), chars_max=WHOLE),
     "text.screening.redact": redact,
@@ -460,6 +463,7 @@ REGISTRY: Mapping[str, Call] = {
 }
 
 _NAMES = "takes ids, names or settings, whose length others bound"
+_SAME_TEXT = "same_text, which is in the table above"
 _VALUES = "copies plain values and reads no text"
 _WAITS = "awaits stores and models; what it reads of a text is done by functions of this table"
 NEEDLESS: Mapping[str, str] = {
@@ -493,11 +497,16 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.request.field_of": "called by controls",
     "dialects.request.name_of": "called by controls",
     "dialects.request.object_of": "called by controls",
+    "extraction.at_once.AtOnce.learn": _WAITS,
+    "extraction.at_once.AtOnce.state": _NAMES,
+    "extraction.at_once.provisional_id": _SAME_TEXT,
     "extraction.candidate.as_released": _VALUES,
+    "extraction.candidate.confirmed": _VALUES,
     "extraction.candidate.created": _VALUES,
     "extraction.candidate.keyed_id": _NAMES,
     "extraction.candidate.memory_id": _NAMES,
     "extraction.candidate.reconsidered": _VALUES,
+    "extraction.candidate.reinstated": _VALUES,
     "extraction.candidate.superseded": _VALUES,
     "extraction.asked_model.asked": _NAMES,
     "extraction.candidate.expiry": _VALUES,
@@ -513,23 +522,44 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.contradiction.replaced.loses": "called by may",
     "extraction.contradiction.replaced.numbers_replaced": "called by judge",
     "extraction.contradiction.replaced.replaces": "called by judge",
+    "extraction.dedup.Dedup.confirm": _WAITS,
     "extraction.dedup.Dedup.doubts": _WAITS,
     "extraction.dedup.Dedup.holds": _WAITS,
     "extraction.dedup.Dedup.place": _WAITS,
     "extraction.dedup.Dedup.put": _WAITS,
+    "extraction.dedup.Dedup.reinstate": _NAMES,
+    "extraction.dedup.Dedup.retire": _WAITS,
+    "extraction.dedup.Dedup.stored": _NAMES,
     "extraction.dedup.Dedup.take_back": _WAITS,
     "extraction.dedup.Dedup.put_keyed": _WAITS,
     "extraction.dedup.Dedup.quarantine": _WAITS,
     "extraction.dedup.Dedup.release": _WAITS,
     "extraction.llm.LlmExtractor.extract": _WAITS,
     "extraction.llm.operators_rules": _NAMES,
+    "extraction.model_judge.ModelJudge.opinions": _WAITS,
     "extraction.pipeline.Learning.learn": _WAITS,
     "extraction.pipeline.choose_extractor": _NAMES,
     "lifecycle.quota.Quota.make_room": _NAMES,
     "extraction.result.Tally.count": _VALUES,
+    "extraction.result.Tally.settle": _VALUES,
     "extraction.rules.RulesExtractor.extract": _WAITS,
     "extraction.rules.patterns.folded": "compiles semmem's own patterns",
     "extraction.session_summary.SessionSummariser.summarise": _WAITS,
+    "extraction.settling.Provisional.allows": _NAMES,
+    "extraction.settling.Provisional.is_confirmed": _SAME_TEXT,
+    "extraction.settling.Provisional.readable": _NAMES,
+    "extraction.settling.Provisional.saying": _SAME_TEXT,
+    "extraction.settling.Settling.done": _NAMES,
+    "extraction.settling.Settling.drop": _WAITS,
+    "extraction.settling.Settling.of": _WAITS,
+    "extraction.settling.Settling.place": _WAITS,
+    "extraction.settling.Settling.settle": _WAITS,
+    "extraction.settling.Settling.take_back": _WAITS,
+    "extraction.settling.is_doubtful": _VALUES,
+    "extraction.storing.Storing.candidate": _WAITS,
+    "extraction.storing.Storing.screened": "called with every fact: screen, which is in the table above",
+    "extraction.storing.Storing.stored": _VALUES,
+    "extraction.storing.Storing.verdicts": "called with every fact: screen, which is in the table above",
     "extraction.unsettled.Unsettled.pairs": _NAMES,
     "extraction.unsettled.Unsettled.settle": _WAITS,
     "upkeep.summaries.Summariser.refusal": "is_instruction, redact and Said, which are in the table above",
