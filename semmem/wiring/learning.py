@@ -21,6 +21,7 @@ from semmem.extraction.result import BatchLearnt
 from semmem.extraction.rules import RulesExtractor
 from semmem.extraction.screen import Ruling, screen
 from semmem.extraction.session_summary import SessionSummariser
+from semmem.extraction.unsettled import Unsettled
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.learning import Batch, BatchRules, Extractor
 from semmem.ports.models import NamedModels
@@ -132,6 +133,7 @@ def learning(
         ),
         reader=Reader(strip_block=without_tags),
         model_judge=_model_judge(settings, backends),
+        unsettled=Unsettled(backends.store, backends.journal),
         summariser=_summariser(settings, backends),
         work=backends.worker,
         screen_budget_s=memory.extraction.batch_budget_s,
