@@ -34,7 +34,12 @@ _SECOND = re.compile(
     r"\b(?:(?P<of>your)|(?P<are>you(?:['’]re| are))|(?P<have>you['’]ve)|(?P<you>you))\b", re.IGNORECASE
 )
 _ADDRESSED = re.compile(r"^(?:you|your|you['’](?:re|ve))\s", re.IGNORECASE)
-_POINTS = re.compile(r"^(?:he|she|they|it|his|her|their|its|this|that|these|those)\b", re.IGNORECASE)
+_POINTS = re.compile(
+    r"^(?:(?:he|she|they|it|his|her|their|its|this|that|these|those|er|sie|es|sein|seine|ihre?|das|dies|él|ella|ellos"
+    r"|ellas|eso|esto|il|elle|ils|elles|cela|ça|ele|ela|eles|elas|isso|isto)\b|[他她它]|彼女?|これ|それ)",
+    re.IGNORECASE,
+)
+"""What a sentence begins with that speaks of whom or what the one before it named."""
 _NAMED = re.compile(r"^(?P<name>[A-Z][\w-]+(?: [A-Z][\w-]+)?)(?P<of>['’]s)?(?= [a-z])")
 _INTRODUCED = re.compile(
     r"\b(?:[Ii]['’]m|[Ii] am|[Mm]y name(?: is|['’]s)|[Cc]all me) ([A-Z][\w-]+)(?= ?(?:[.,;!\n]|and I\b|from\b|\Z))"
@@ -179,10 +184,18 @@ class TurnText:
         telling, values = content_words(content) - _GRAMMAR, numbers(content)
         shared = [len(held & telling) + len(counted & values) for _, held, counted in self._sentences]
         most = max(shared, default=0)
-        if foreign and len(shared) == 1:
-            return quoted(self._sentences[0][0])
         certain = shared.count(most) == 1 if foreign else most >= SHARE_MIN * len(telling)
-        return quoted(self._sentences[shared.index(most)][0]) if most and certain else None
+        if foreign and len(shared) == 1:
+            return self._quoted(0)
+        return self._quoted(shared.index(most)) if most and certain else None
+
+    def _quoted(self, place: int) -> str:
+        """A sentence; one that only points at somebody with the one before it."""
+        sentence = self._sentences[place][0]
+        if place and _POINTS.match(sentence):
+            both = f"{self._sentences[place - 1][0]} {sentence}"
+            return quoted(both if len(both) in SENTENCE_CHARS else sentence)
+        return quoted(sentence)
 
     @cached_property
     def _sentences(self) -> list[tuple[str, set[str], set[float]]]:

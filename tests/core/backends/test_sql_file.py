@@ -14,6 +14,7 @@ import pytest
 
 from semmem.backends.sql.file import write_ahead
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backends.sql.rows import json_facts
 from semmem.memory import Fact, Memory, MemoryType, Scope
 from semmem.ports.errors import JournalError
 from semmem.ports.history import Uses
@@ -130,6 +131,11 @@ async def test_a_file_without_the_newest_columns_gets_them_and_an_older_build_co
         batch = await journal.claim(replace(EAGER, size=3), now=1e9)
         assert batch is not None
         assert {each.id: each.model for each in batch.turns} == {"t": "", "u": "gpt \\ 4", "v": ""}
+
+
+def test_facts_that_were_saved_before_they_had_all_their_fields_are_read() -> None:
+    saved = '[{"type": "semantic", "content": "User likes tea", "turn_id": "t", "importance": 0.5, "key": null}]'
+    assert json_facts(saved) == (Fact(MemoryType.SEMANTIC, "User likes tea", "t"),)
 
 
 async def test_a_file_of_the_first_schema_is_extended_and_keeps_what_it_has(path: Path) -> None:

@@ -73,7 +73,7 @@ def test_a_name_may_have_been_given_before_or_be_what_the_answer_called_the_user
     [
         ("Ich vertrage keine Nüsse. Was koche ich?", "Der Nutzer verträgt keine Nüsse", '"Ich vertrage keine Nüsse."'),
         ("Ich bin Veganer", "User is vegan", '"Ich bin Veganer"'),
-        ("Meine Frau heißt Uta. Sie malt gern Boote.", "Sie malt gern Boote", '"Sie malt gern Boote."'),
+        ("Ich bin da. Uta malt gern Boote.", "Sie malt gern Boote", '"Uta malt gern Boote."'),
         ("Vivo en Sevilla con mi hija. ¿Qué cocino?", "User vive en Sevilla", '"Vivo en Sevilla con mi hija."'),
         ("Je déteste les olives", "L'utilisateur déteste les olives", '"Je déteste les olives"'),
         ("Sou alérgico a amendoim", "User is allergic to peanuts", '"Sou alérgico a amendoim"'),
@@ -84,6 +84,29 @@ def test_a_name_may_have_been_given_before_or_be_what_the_answer_called_the_user
 )
 def test_what_is_not_english_is_said_by_the_users_own_sentence(text: str, content: str, expected: str) -> None:
     assert phrased(text, content) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "content", "expected"),
+    [
+        (
+            "Hallo! Meine Frau heißt Uta. Sie verträgt keine Nüsse.",
+            "Die Frau des Nutzers verträgt keine Nüsse",
+            '"Meine Frau heißt Uta. Sie verträgt keine Nüsse."',
+        ),
+        (
+            "My sister is here. She is allergic to nuts.",
+            "She is allergic",
+            '"My sister is here. She is allergic to nuts."',
+        ),
+        ("Sie verträgt keine Nüsse. Hm.", "Die Frau verträgt keine Nüsse", '"Sie verträgt keine Nüsse."'),
+        (f"Das ist Uta{' und so' * 20}. Sie {'sehr ' * 10}mag Nüsse.", "Uta mag Nüsse", None),
+    ],
+)
+def test_a_sentence_that_points_at_somebody_is_quoted_with_the_one_before(
+    text: str, content: str, expected: str | None
+) -> None:
+    assert phrased(text, content) == (expected or f'"Sie {"sehr " * 10}mag Nüsse."')
 
 
 @pytest.mark.parametrize("text", ["Ich bin Veganer", "我对花生过敏", "Je déteste les olives"])
