@@ -138,7 +138,7 @@ class AtOnceLearner:
         if state is not TurnState.REFUSED:
             return await self._at_once.learn(turn.id, hold_id)
         gone = await self._settling.take_back(turn, batch=hold_id, now=self._clock())
-        removals = tuple(removal for placed in gone for removal in placed.removals)
+        removals = tuple(removal for placed, _ in gone for removal in placed.removals)
         return BatchResult("refused", removals=removals) if removals else None
 
     @asynccontextmanager

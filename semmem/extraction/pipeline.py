@@ -159,6 +159,8 @@ class Learning:
         for placed, memory in await self.settling.settle(told, says, by_model=by_model, batch=batch.id, now=now):
             tally.settle(placed, memory)
         await self.settling.done(batch.turns)
+        for placed, memory in await self.settling.settle_overdue(batch.scope.user, batch=batch.id, now=now):
+            tally.settle(placed, memory)
 
     async def _new_facts(self, shown: Batch, said: SourceText, tally: Tally) -> Sequence[Fact]:
         turn_ids = {turn.id for turn in shown.turns}

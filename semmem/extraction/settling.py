@@ -21,13 +21,15 @@ from semmem.extraction.model_judge import Opinions
 from semmem.extraction.screen import same_text
 from semmem.memory import NOT_CONFIRMED, REFUSED, REWRITTEN, Memory, MemoryStatus, Turn
 from semmem.ports.learning import Batch
-from semmem.ports.provisional import ProvisionalRecords
+from semmem.ports.provisional import ProvisionalRecords, TurnState
 from semmem.text.grounding import SourceText, content_words, is_negative
 from semmem.text.quoting import is_quoted, unquoted
 
 IMPORTANCE_KEPT_MIN = 0.7
 """From here on a memory stays though a model that read its turn does not mention it. The extractors' default is 0.5;
 health and the like have more."""
+OVERDUE_MAX = 50
+"""Turns that are settled with a batch of others."""
 
 
 @dataclass(slots=True)
@@ -140,10 +142,25 @@ class Settling:
             await self._dedup.reinstate(held.id, new)
         return placed
 
-    async def take_back(self, turn: Turn, *, batch: str, now: float) -> list[Placed]:
+    async def settle_overdue(self, user: str, *, batch: str, now: float) -> list[tuple[Placed, Memory]]:
+        """What was left of earlier turns of the user, whose batch could not tell the store, or that were refused when
+        nobody was there to take them back."""
+        settled: list[tuple[Placed, Memory]] = []
+        for turn_id in await self._records.overdue(user, limit=OVERDUE_MAX):
+            state, turn = await self._records.turn_state(turn_id)
+            if turn is not None and state is TurnState.REFUSED:
+                settled += await self.take_back(turn, batch=batch, now=now)
+            elif turn is not None and state is TurnState.DONE:
+                settled += await self.settle(await self.of(user, [turn]), {}, by_model=False, batch=batch, now=now)
+                await self.done([turn])
+        return settled
+
+    async def take_back(self, turn: Turn, *, batch: str, now: float) -> list[tuple[Placed, Memory]]:
         """The turn was refused after all: nothing is learnt from it."""
         told = await self.of(turn.scope.user, [turn])
-        return [await self.drop(held, REFUSED, batch=batch, now=now) for held in told.own()]
+        gone = [(await self.drop(held, REFUSED, batch=batch, now=now), held) for held in told.own()]
+        await self.done([turn])
+        return gone
 
     async def done(self, turns: Sequence[Turn]) -> None:
         """Their batch has settled everything."""

@@ -49,5 +49,9 @@ class ProvisionalRecords(Protocol):
     async def provisional(self, turn_ids: Sequence[str]) -> list[Noted]:
         """What these turns were made into, in no order."""
 
+    async def overdue(self, user: str, *, limit: int) -> list[str]:
+        """Turns of the user that are done or refused and were made into something that nobody has settled, since
+        whoever should have could not."""
+
     async def settle_provisional(self, turn_ids: Sequence[str]) -> None:
         """Forget what the turns were made into: their batch has learnt from them."""

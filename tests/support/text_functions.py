@@ -554,6 +554,7 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.settling.Settling.of": _WAITS,
     "extraction.settling.Settling.place": _WAITS,
     "extraction.settling.Settling.settle": _WAITS,
+    "extraction.settling.Settling.settle_overdue": _NAMES,
     "extraction.settling.Settling.take_back": _WAITS,
     "extraction.settling.is_doubtful": _VALUES,
     "extraction.storing.Storing.candidate": _WAITS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, or_, select, update
 
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.rows import row_turn, upsert_into
@@ -48,6 +48,13 @@ class SqlProvisional(JournalPart):
         mine = and_(provisional.c.turn_id.in_(turn_ids), provisional.c.memory_id != READ)
         rows = conn.execute(select(provisional).where(mine))
         return [Noted(row.turn_id, row.memory_id, bool(row.forgotten)) for row in rows]
+
+    @one_read
+    def overdue(self, conn: Connection, user: str, *, limit: int) -> list[str]:
+        mine = and_(provisional.c.user_id == user, provisional.c.memory_id != READ)
+        over = or_(turns.c.done_at.is_not(None), turns.c.closing == REFUSED)
+        ids = select(provisional.c.turn_id).join(turns, turns.c.id == provisional.c.turn_id).where(mine, over)
+        return list(conn.execute(ids.distinct().limit(limit)).scalars())
 
     @one_write
     def settle_provisional(self, conn: Connection, turn_ids: Sequence[str]) -> None:

@@ -19,9 +19,11 @@ from semmem.memory import (
     MemoryType,
     Scope,
     Standing,
+    TurnEnding,
 )
 from semmem.ports.errors import ModelRefused, ModelUnavailable, SemmemError
 from semmem.ports.learning import Batch
+from semmem.ports.recording import TurnClosed
 from tests.core.extraction.crashes import Crash, Fuse, Interrupted
 from tests.core.extraction.fakes import GivenFacts
 from tests.core.extraction.provisional_world import (
@@ -224,6 +226,21 @@ async def test_without_a_fallback_a_batch_that_ends_in_nothing_keeps_what_was_le
     result = await alice.learning(unavailable(error), attempts_max=1).learn(await alice.claim())
     assert result.status in ("extraction_failed", "gave_up")
     assert await alice.known() == {BEES: "settled", KNEE: "settled"}
+
+
+async def test_what_could_not_be_settled_is_settled_with_the_users_next_batch(alice: ProvisionalWorld) -> None:
+    await alice.tell("I live in Boston")
+    refused = await alice.say("Now I live in Seattle", scope=OTHER, ending=TurnEnding.ANSWER_LOST)
+    await alice.learner.drained(10.0)
+    batch = await alice.claim()
+    await alice.journal.finish(batch.id, "gave_up", now=alice.now)
+    await alice.journal.record([], [TurnClosed(refused.id, TurnEnding.REFUSED, alice.now)])
+    assert await alice.known() == {SEATTLE: "provisional"}
+    await alice.say("I keep bees", scope=Scope("alice", session="s-3"), ending=TurnEnding.ANSWER_LOST)
+    await alice.learner.drained(0.0)
+    await alice.learn(session="s-3")
+    assert await alice.known() == {BOSTON: "settled", BEES: "settled"}
+    assert await alice.gone() == {SEATTLE: ("refused", "")}
 
 
 # --- erased meanwhile ------------------------------------------------------------------------------------------------
