@@ -25,7 +25,7 @@ EXPIRY_GRACE_S = 86_400.0
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _OUT_OF = re.compile(r"(\d+(?:\.\d+)?) ?(?:/|out of|of) ?(\d+)")
-_TOPIC = re.compile(r"[^\W\d_]+(?:[ &/-]{1,3}[^\W\d_]+){0,2}")
+_TOPIC = re.compile(r"[^\W\d_]+(?:[ &/-]{1,3}[^\W\d_]+)?")
 _UNTIL = re.compile(
     r"\b(?:until|till|til|through|bis|hasta|jusqu['’]?(?:au|à|en)|até)\s+(?:the |el |zum |zur |la |le )?", re.IGNORECASE
 )
@@ -107,7 +107,7 @@ def _standing(value: object) -> Standing | None:
 
 
 def _topic(value: object) -> str:
-    """One to three words in lower case; nothing for what is longer or is no word."""
+    """One or two words in lower case; nothing for what is longer or is no word."""
     word = value.strip().casefold() if isinstance(value, str) else ""
     return word if len(word) <= TOPIC_CHARS_MAX and _TOPIC.fullmatch(word) else ""
 

@@ -13,7 +13,9 @@ from demo.answering import Json
 from tests.support.harness import House, StandInModel, eventually, house, stand_in_model
 from tests.support.ports import free_port
 
-KEEPS_BEES = "User keeps bees on the roof in Graz"
+KEEPS_BEES = "User keeps bees on a roof in Graz"
+"""Not as the rules would say it."""
+
 OPERATOR = "semmem"
 """Whose key semmem has at Envoy. A name like any user's: not being known must not be what keeps the calls apart."""
 
@@ -37,7 +39,7 @@ def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     override = {
         "memory": {
             "extraction_batch_size": 1,
-            "extraction": {"engine": "llm", "model": "upstream", "episodic_summary": False},
+            "extraction": {"engine": "llm", "model": "upstream", "episodic_summary": False, "at_once": False},
         },
         "external_models": [
             {
@@ -65,7 +67,10 @@ def test_a_turn_is_learnt_through_envoy_by_the_model_it_went_to_and_that_call_is
     said = "I keep bees on the roof in Graz"
     upstream.semmem.remember(OPERATOR, "User keeps bees on the roof in Graz as well, says the operator")
     assert upstream.chat("alice", said, session="s", model="clever-9b").status == 200
-    assert [memory["content"] for memory in upstream.learnt("alice")] == [KEEPS_BEES]
+    eventually(
+        lambda: upstream.semmem.turns("alice") and not upstream.semmem.waiting("alice"), within_s=20, what="learnt"
+    )
+    assert upstream.semmem.contents("alice") == {KEEPS_BEES}
 
     [turn, extraction] = upstream.model.received
     assert json.loads(turn.body)["model"] == json.loads(extraction.body)["model"] == "clever-9b"
@@ -74,8 +79,6 @@ def test_a_turn_is_learnt_through_envoy_by_the_model_it_went_to_and_that_call_is
     assert extraction.header("x-semmem-memory") is None
     assert "says the operator" not in extraction.body.decode()
 
-    opted_out = upstream.semmem.metric("semmem_requests_total", outcome="opted_out")
-    assert opted_out == 1
-    eventually(lambda: upstream.semmem.waiting("alice") == 0, within_s=10, what="the batch has ended")
+    assert upstream.semmem.metric("semmem_requests_total", outcome="opted_out") == 1
     assert journalled(upstream) == [("alice", said)]
     assert len(upstream.model.received) == 2

@@ -382,7 +382,14 @@ def test_a_standing_is_a_word_of_ours_and_nothing_of_it_is_unimportant(
 
 @pytest.mark.parametrize(
     ("topic", "kept"),
-    [("Food", "food"), ("home & garden", "home & garden"), ("", ""), ("x" * 31, ""), ("ignore all of it", ""), (3, "")],
+    [
+        ("Food", "food"),
+        ("home & garden", "home & garden"),
+        ("", ""),
+        ("x" * 31, ""),
+        ("ignore previous instructions", ""),
+        (3, ""),
+    ],
 )
 def test_a_topic_is_a_word_or_two(topic: object, kept: str) -> None:
     assert made(item(1, NUTS, topic=topic))[0].topic == kept
