@@ -16,7 +16,7 @@ from itertools import pairwise
 from semmem.extraction.rules.grammar import expand, third_person
 from semmem.text import stop_words
 from semmem.text.grounding import content_words, numbers
-from semmem.text.quoting import quoted
+from semmem.text.quoting import is_quoted, quoted, unquoted
 from semmem.text.words import words
 
 SENTENCE_CHARS = range(3, 199)
@@ -58,7 +58,8 @@ _GRAMMAR = stop_words.GERMAN | stop_words.SPANISH | stop_words.FRENCH
 _ENGLISH = (
     stop_words.ENGLISH - _GRAMMAR - {"a", "am", "as", "do", "had", "he", "in", "is", "me", "no", "so", "was", "we"}
 )
-"""Words of English grammar that are none of a neighbouring language."""
+_OTHERS = tuple(listed - stop_words.ENGLISH for listed in (stop_words.GERMAN, stop_words.SPANISH, stop_words.FRENCH))
+"""Words of grammar that English and its neighbours do not share."""
 
 
 class ShownTexts:
@@ -115,6 +116,10 @@ class TurnText:
     def phrased(self, said: Claim) -> str | None:
         """The statement as a memory's content; None when it is about the machine that answered."""
         content = _BULLET.sub("", " ".join(said.content.split()))
+        if is_quoted(content):
+            if unquoted(content).casefold() in " ".join(self._text.split()).casefold():
+                return content  # the user's own words, as they are
+            content = unquoted(content)
         if said.about in _MACHINES or (_MACHINE.match(content) and not _MACHINE.match(self._text)):
             return None
         if not self._is_english:
@@ -169,10 +174,7 @@ class TurnText:
             return False
         said = words(self._text, chars_max=None)
         english = sum(word in _ENGLISH for word in said)
-        other = max(
-            sum(word in listed for word in said)
-            for listed in (stop_words.GERMAN, stop_words.SPANISH, stop_words.FRENCH)
-        )
+        other = max(sum(word in listed for word in said) for listed in _OTHERS)
         return english > other or (english == other and not foreign)
 
     def _own_sentence(self, content: str, *, foreign: bool) -> str | None:

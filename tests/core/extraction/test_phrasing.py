@@ -116,6 +116,11 @@ def test_an_own_sentence_passes_the_screen(text: str) -> None:
     assert screen(Fact(MemoryType.SEMANTIC, content, "t"), text).outcome is Ruling.KEEP
 
 
+def test_the_users_own_words_in_quotes_stay_as_they_are_and_other_words_lose_their_quotes() -> None:
+    assert phrased("Well, I keep\nbees.", '"I keep bees"') == '"I keep bees"'
+    assert phrased("Well, I keep bees.", '"The user keeps bees"') == "User keeps bees"
+
+
 def test_of_a_long_sentence_the_clause_is_quoted() -> None:
     text = f"Ich wohne in Köln, {'und noch etwas, ' * 20}aber meine Mutter lebt in Graz."
     assert phrased(text, "User wohnt in Köln") == '"Ich wohne in Köln"'
