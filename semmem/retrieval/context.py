@@ -230,9 +230,12 @@ def _common_day(notes: Sequence[_Note]) -> str:
 
 
 def _text(memory: Memory) -> str:
-    """One memory's words; those of the user stay between their quotes, however long they are."""
-    content = memory.content
-    return f'"{neutralise(unquoted(content))}"' if is_quoted(content) else neutralise(content)
+    """One memory's words. Those of the user stay between their quotes, however long they are; an application's or a
+    summary's have none around them, since the header says whose words quotes hold."""
+    if not is_quoted(memory.content):
+        return neutralise(memory.content)
+    words = neutralise(unquoted(memory.content))
+    return f'"{words}"' if memory.source.role == "user" else words
 
 
 def _cost(line: str) -> int:

@@ -252,6 +252,10 @@ def test_the_users_own_words_stay_between_their_quotes() -> None:
     assert long == f'- "{"x" * (LINE_CHARS_MAX - 1)}…" (said 12 May 2026)'
 
 
+def test_what_an_application_wrote_does_not_pass_for_the_users_words() -> None:
+    assert notes(hit('"We are vegan"', source=Source("api", time=MAY_12))) == ["- We are vegan (noted 12 May 2026)"]
+
+
 def test_sentences_of_one_message_share_a_line() -> None:
     source = Source(turn="t1", time=MAY_12)
     assert notes(hit('"We are vegan"', source=source), hit('"Sunday lunch is sacred"', source=source)) == [
