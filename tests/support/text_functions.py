@@ -25,9 +25,21 @@ from semmem.dialects.messages import AnthropicMessages
 from semmem.dialects.request import controls
 from semmem.dialects.responses import Responses
 from semmem.dialects.sse import EventStream
-from semmem.extraction import answers, llm, model_judge, reading, screen, session_summary, weighing
+from semmem.extraction import (
+    answers,
+    broken_json,
+    model_items,
+    model_judge,
+    reading,
+    screen,
+    session_summary,
+    settling,
+    weighing,
+)
 from semmem.extraction.contradiction import quantities, statement, verdict, wording
 from semmem.extraction.lasting import choose, classifier, clauses, features, voice
+from semmem.extraction.model_facts import Facts, line_of
+from semmem.extraction.phrasing import Claim, ShownTexts, TurnText
 from semmem.extraction.rules import facts_in, phrasing, read_clauses
 from semmem.extraction.rules.event_time import DatedText, event_time
 from semmem.memory import Conversation, Fact, Hit, Injection, Memory, MemoryType, Message, Role, Scope, Turn
@@ -43,7 +55,7 @@ from semmem.retrieval.injection_cache import goes_on, loop_of
 from semmem.retrieval.query import build as query
 from semmem.retrieval.query import rewrite
 from semmem.retrieval.search import Strategy, best_of, in_time
-from semmem.text import grounding, stems, terms, words
+from semmem.text import grounding, quoting, stems, terms, words
 from semmem.text.digest import digest
 from semmem.text.screening import is_instruction, readable, redact
 from semmem.text.times import Interval, chinese, intervals, leaning, occurred_at
@@ -61,7 +73,7 @@ WHOLE = 10**9
 
 ROOMS = "dialects extraction lifecycle request retrieval text turns upkeep".split()
 _TEXTUAL = re.compile(
-    r"\b(?:str|bytes|Message|Conversation|Turn|Batch|Fact|Memory|Said|Clause|Sentence|Hit|Candidate|Member|JsonObject)\b"
+    r"\b(?:str|bytes|Message|Conversation|Turn|Batch|Fact|Memory|Said|Clause|Sentence|Hit|Candidate|Member|JsonObject|Item|Claim)\b"
 )
 
 
@@ -227,6 +239,17 @@ def _told(text: str) -> object:
     return told.event_time("User moved to Oslo last May", "last May"), told.event_time(text, text)
 
 
+def _phrased(text: str) -> object:
+    every = ShownTexts([text], [text])
+    said = [f"{beginning}{text[:900]}" for beginning in ("", "The user ", "I ", "You ", "She ", "Priya ")]
+    return [TurnText(text, every).phrased(Claim(content)) for content in said]
+
+
+def _made_facts(text: str) -> object:
+    item = {"turn": 1, "content": text, "until": text, "when": text, "topic": text, "importance": text, "subject": text}
+    return list(Facts([_turn(f"until {text}")]).of([item, {**item, "content": text[:900]}, {"content": text}]))
+
+
 def _grounded(text: str) -> object:
     said = grounding.SourceText(text, "and before that nothing")
     return said.grounds(text[:500]), said.grounds("User was in Oslo with Emma and 3 interesting friends")
@@ -285,6 +308,14 @@ REGISTRY: Mapping[str, Call] = {
     "turns.encodings.decoder_for": _decoded,
     # extraction
     "extraction.answers.json_values": lambda t: list(answers.json_values(t)),
+    "extraction.answers.read_answer": answers.read_answer,
+    "extraction.broken_json.read_broken": lambda t: broken_json.read_broken("{" + t, 0),
+    "extraction.model_facts.Facts.of": _made_facts,
+    "extraction.model_facts.line_of": lambda t: line_of({"turn": t[:4000]}),
+    "extraction.model_items.parse_items": lambda t: _refusing(lambda: model_items.parse_items(t)),
+    "extraction.model_items.read_items": lambda t: _refusing(lambda: model_items.read_items('{"facts": [' + t)),
+    "extraction.phrasing.ShownTexts.is_the_user": lambda t: ShownTexts([t], [t]).is_the_user(t[:1000] or "-", t),
+    "extraction.phrasing.TurnText.phrased": _phrased,
     "upkeep.consolidation.retrievable": lambda t: consolidation.retrievable([_memory(t)], NOW),
     "extraction.contradiction.quantities.spelled_as_digits": quantities.spelled_as_digits,
     "extraction.contradiction.quantities.take_quantities": quantities.take_quantities,
@@ -299,11 +330,13 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.wording.phrases": wording.phrases,
     "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
     "text.grounding.SourceText.grounds": _grounded,
+    "text.quoting.is_quoted": quoting.is_quoted,
+    "text.quoting.quoted": quoting.quoted,
+    "text.quoting.unquoted": lambda t: quoting.unquoted(quoting.quoted(t)),
     "text.grounding.content_words": grounding.content_words,
     "text.grounding.names": grounding.names,
     "text.grounding.numbers": grounding.numbers,
     "text.grounding.overlap": lambda t: grounding.overlap(t[:500], t),
-    "extraction.llm.parse_items": lambda t: _refusing(lambda: llm.parse_items(t)),
     "extraction.model_judge.parse_verdicts": lambda t: _refusing(lambda: model_judge.parse_verdicts(t, 3)),
     "extraction.reading.Reader.read": lambda t: reading.Reader(
         strip_block=context.strip_block, turn_chars_max=WHOLE
@@ -332,6 +365,7 @@ REGISTRY: Mapping[str, Call] = {
         t[:500], grounding.SourceText(t), chars_max=WHOLE
     ),
     "extraction.session_summary.parse_summary": lambda t: _refusing(lambda: session_summary.parse_summary(t)),
+    "extraction.settling.rewritten_by": lambda t: settling.rewritten_by(t, {"m": t, "n": f"{t} 3"}),
     "extraction.weighing.Weighing.verdicts": lambda t: WEIGHING.verdicts(NEAR, t, MemoryType.SEMANTIC),
     "extraction.weighing.unweighed": lambda t: weighing.unweighed(NEAR, t),
     # turns
@@ -390,6 +424,7 @@ REGISTRY: Mapping[str, Call] = {
     "text.stems.stem": stems.stem,
     "text.stems.stems": lambda t: stems.stems(t.split()),
     # screening and time expressions
+    "text.grounding.is_negative": grounding.is_negative,
     "text.screening.is_instruction": is_instruction,
     "text.screening.readable": lambda t: readable(_memory(t), chars_max=WHOLE),
     "text.screening.redact": redact,
@@ -401,6 +436,7 @@ REGISTRY: Mapping[str, Call] = {
 }
 
 _NAMES = "takes ids, names or settings, whose length others bound"
+_SAME_TEXT = "same_text, which is in the table above"
 _VALUES = "copies plain values and reads no text"
 _WAITS = "awaits stores and models; what it reads of a text is done by functions of this table"
 NEEDLESS: Mapping[str, str] = {
@@ -434,12 +470,19 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.request.field_of": "called by controls",
     "dialects.request.name_of": "called by controls",
     "dialects.request.object_of": "called by controls",
+    "extraction.at_once.AtOnce.learn": _WAITS,
+    "extraction.at_once.AtOnce.state": _NAMES,
+    "extraction.at_once.provisional_id": _SAME_TEXT,
     "extraction.candidate.as_released": _VALUES,
+    "extraction.candidate.confirmed": _VALUES,
     "extraction.candidate.created": _VALUES,
     "extraction.candidate.keyed_id": _NAMES,
     "extraction.candidate.memory_id": _NAMES,
     "extraction.candidate.reconsidered": _VALUES,
+    "extraction.candidate.reinstated": _VALUES,
     "extraction.candidate.superseded": _VALUES,
+    "extraction.asked_model.asked": _NAMES,
+    "extraction.candidate.expiry": _VALUES,
     "extraction.candidate.updated": _VALUES,
     "upkeep.consolidation.Consolidator.groups": _WAITS,
     "upkeep.consolidation.Consolidator.merge": _NAMES,
@@ -452,22 +495,46 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.contradiction.replaced.loses": "called by may",
     "extraction.contradiction.replaced.numbers_replaced": "called by judge",
     "extraction.contradiction.replaced.replaces": "called by judge",
+    "extraction.dedup.Dedup.confirm": _WAITS,
     "extraction.dedup.Dedup.doubts": _WAITS,
     "extraction.dedup.Dedup.holds": _WAITS,
     "extraction.dedup.Dedup.place": _WAITS,
     "extraction.dedup.Dedup.put": _WAITS,
+    "extraction.dedup.Dedup.reinstate": _NAMES,
+    "extraction.dedup.Dedup.retire": _WAITS,
+    "extraction.dedup.Dedup.stored": _NAMES,
     "extraction.dedup.Dedup.take_back": _WAITS,
     "extraction.dedup.Dedup.put_keyed": _WAITS,
     "extraction.dedup.Dedup.quarantine": _WAITS,
     "extraction.dedup.Dedup.release": _WAITS,
     "extraction.llm.LlmExtractor.extract": _WAITS,
     "extraction.llm.operators_rules": _NAMES,
+    "extraction.model_judge.ModelJudge.opinions": _WAITS,
     "extraction.pipeline.Learning.learn": _WAITS,
     "extraction.pipeline.choose_extractor": _NAMES,
     "lifecycle.quota.Quota.make_room": _NAMES,
     "extraction.result.Tally.count": _VALUES,
+    "extraction.result.Tally.settle": _VALUES,
     "extraction.rules.RulesExtractor.extract": _WAITS,
     "extraction.session_summary.SessionSummariser.summarise": _WAITS,
+    "extraction.settling.Provisional.allows": _NAMES,
+    "extraction.settling.Provisional.is_confirmed": _SAME_TEXT,
+    "extraction.settling.Provisional.readable": _NAMES,
+    "extraction.settling.Provisional.saying": _SAME_TEXT,
+    "extraction.settling.Settling.done": _NAMES,
+    "extraction.settling.Settling.drop": _WAITS,
+    "extraction.settling.Settling.of": _WAITS,
+    "extraction.settling.Settling.place": _WAITS,
+    "extraction.settling.Settling.settle": _WAITS,
+    "extraction.settling.Settling.settle_overdue": _NAMES,
+    "extraction.settling.Settling.take_back": _WAITS,
+    "extraction.settling.is_doubtful": _VALUES,
+    "extraction.storing.Storing.candidate": _WAITS,
+    "extraction.storing.Storing.screened": "called with every fact: screen, which is in the table above",
+    "extraction.storing.Storing.stored": _VALUES,
+    "extraction.storing.Storing.verdicts": "called with every fact: screen, which is in the table above",
+    "extraction.unsettled.Unsettled.pairs": _NAMES,
+    "extraction.unsettled.Unsettled.settle": _WAITS,
     "upkeep.summaries.Summariser.refusal": "is_instruction, redact and Said, which are in the table above",
     "upkeep.summaries.Summariser.related": _WAITS,
     "upkeep.summaries.Summariser.replace": _NAMES,
