@@ -3,7 +3,7 @@
     DATA=folder [VECTORS=cache.npz] python -m training.train_decision [--without SET] [--out FILE]
 
 ``folder`` holds signals/clinc150.jsonl, signals/general_facts_*.jsonl and retrieval/bfcl_memory_*.jsonl; our own
-sentences and scenes lie beside this file. ``--without clinc | nq | trivia | bfcl`` leaves a set out, so that what is
+scenes and sentences are part of the package. ``--without clinc | nq | trivia | bfcl`` leaves a set out, so that what is
 measured on it was learnt without it. docs/decision.md says what the figures are.
 """
 
@@ -15,18 +15,17 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
-from semmem.retrieval.decide import fitting
-from semmem.retrieval.decide.fitting import Labelled, Material
+from semmem.retrieval.decide import fitting, scenes
+from semmem.retrieval.decide.fitting import Material
 from semmem.retrieval.decide.trained import SHIPPED, Floats
 
-HERE = Path(__file__).parent
 SETS = ("clinc", "nq", "trivia", "bfcl")
 GENERAL = {"nq": ("nq",), "trivia": ("geography", "history")}
 SOCIAL = ("greeting", "goodbye", "thank_you")
@@ -56,7 +55,6 @@ INTENTS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 """Class of request -> intents of CLINC150."""
-OWN_CLASSES = {"personal": "recall", "general": "knowledge", "social": "courtesy"}
 ROWS_OF_INTENT, ROWS_OF_GENERAL, LOOSE_OF_GENERAL = 60, 400, 800
 
 Row = dict[str, Any]
@@ -64,12 +62,7 @@ Row = dict[str, Any]
 
 def material(folder: Path, without: str | None) -> Material:
     """Everything to learn from, but for one set."""
-    scenes = [row for file in sorted(HERE.glob("scenarios_*.jsonl")) for row in _rows(file)]
-    found = Material(scenes)
-    for row in _rows(HERE / "own_sentences.jsonl"):
-        if name := OWN_CLASSES.get(row["class"]):
-            found.classes.append((row["text"], name, 2.0))
-            found.asking.append((row["text"], row["class"] == "personal", 2.0))
+    found = scenes.material()
     for name, files in GENERAL.items():
         if name != without:
             for file in files:
@@ -108,7 +101,8 @@ def _add_answered(found: Material, folder: Path) -> None:
         asked = [row for row in questions if row["scenario"] == scenario]
         found.classes += [(row["question"], "recall", 2.0) for row in asked]
         found.asking += [(row["question"], True, 3.0) for row in asked]
-        answers = [(row["question"], {place for place, turn in enumerate(held) if turn["id"] in row["evidence"]}) for row in asked]
+        places = {turn["id"]: place for place, turn in enumerate(held)}
+        answers = [(row["question"], {places[one] for one in row["evidence"] if one in places}) for row in asked]
         found.answered.append(([row["text"] for row in held], answers))
 
 

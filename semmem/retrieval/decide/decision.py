@@ -18,11 +18,18 @@ import numpy.typing as npt
 from semmem.memory import Memory, Vector
 from semmem.retrieval.decide import features
 from semmem.retrieval.decide.features import Heads
+from semmem.retrieval.decide.nearness import held, near
 from semmem.retrieval.decide.trained import CLASSES, KINDS, Floats, Trained
 from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 
 Mask = npt.NDArray[np.bool_]
 
+RECALL = CLASSES.index("recall")
+GENERAL = [CLASSES.index(purpose) for purpose in ("knowledge", "task", "courtesy")]
+SPEAKS_OF_USER = slice(len(CLASSES) + 1, len(CLASSES) + 5)
+"""Where the flags of pronouns.py but the last stand among the features of a request."""
+GENERAL_LEAST = 0.9
+"""From this probability on a request is called one of general knowledge, if it does not speak of the user."""
 PROFILE_LEAST = 0.5
 """From this probability on a request is about the user as a person, and lists the profile."""
 PROFILE_CUT = -6.0
@@ -30,29 +37,40 @@ PROFILE_CUT = -6.0
 TOLD_SHARE = 0.9
 """What whoever wrote a memory said of its standing counts so much; the rest is what its vector says."""
 STANDING_LEAST = 0.5
-UNCALIBRATED_COSINE, UNCALIBRATED_SHARE = 0.3, 0.5
-"""For vectors that nothing was learnt of: the best memory has to be so near, and the others to have such a share of its
-score (docs/decision.md)."""
+RECALL_LENIENCY = 1.5
+"""How much lower the cut of a memory is for a question that asks to be reminded: the answer is one of these or none."""
+GENERAL_STRICTNESS = 2.0
+"""How much surer a request has to be that looks like general knowledge, a task or a courtesy."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestVerdict:
+    """What was decided of a request. ``logit``: the log-odds that it wants any memory; ``is_served``: they are high
+    enough. ``purpose``: one of CLASSES. ``is_general``: it is plain that nobody's memories have to do with it.
+    ``lists_profile``: it asks for all that is known of the user."""
+
+    logit: float
+    is_served: bool
+    purpose: str
+    is_general: bool
+    lists_profile: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was decided of n memories. ``logits`` (n,) are the log-odds of each, ``request_logit`` those of the request;
-    None where the decision is uncalibrated. ``shown`` (n,) may be shown; ``standing`` (n,) have a budget of their own.
-    ``request_class``: one of CLASSES, or empty. ``lists_profile``: the request asks for all that is known."""
+    """What was decided of n memories. ``shown`` (n,) may be shown; ``standing`` (n,) have a budget of their own;
+    ``logits`` (n,) are the log-odds of each. ``logits`` and ``request`` are None where the decision is uncalibrated."""
 
     shown: Mask
     standing: Mask
     logits: Floats | None = None
-    request_logit: float | None = None
-    request_class: str = ""
-    lists_profile: bool = False
+    request: RequestVerdict | None = None
 
 
 class Decision:
     """Judges requests with one set of weights. ``trained`` None: uncalibrated, by nearness alone."""
 
-    def __init__(self, trained: Trained | None) -> None:
+    def __init__(self, trained: Trained | None = None) -> None:
         self._trained = trained
         self._kinds: WeakKeyDictionary[MemoryIndex, Floats] = WeakKeyDictionary()
 
@@ -61,32 +79,32 @@ class Decision:
         """Whether anything was learnt of this embedding model's vectors."""
         return self._trained is not None
 
-    def verdict(self, text: str, vector: Vector, index: MemoryIndex, scores: Scores, members: Mask) -> Verdict:
-        """Which of the index's memories, as far as they are ``members`` (n,), this request shows."""
-        trained = self._trained
-        if trained is None or trained.class_weights.shape[1] != vector.shape[0] + 1:
-            return _by_nearness(index, scores, members)
+    def verdict(
+        self, text: str, vector: Vector, index: MemoryIndex, scores: Scores, members: Mask, *, wants: bool = False
+    ) -> Verdict:
+        """Which of the index's memories, as far as they are ``members`` (n,), this request shows.
+
+        ``wants``: somebody else has said that the request is not one of general knowledge.
+        """
+        trained, places = self._trained, np.flatnonzero(members)
+        if trained is None or not len(places) or trained.asks_weights.shape[0] != vector.shape[0] + 1:
+            told = np.array([memory.standing is not None for memory in index.memories], dtype=np.bool_)
+            return Verdict(members & near(text, scores), members & told)
         heads = heads_of(trained)
-        places = np.flatnonzero(members)
-        if not len(places):
-            return Verdict(members, members)
         kinds = self._kinds_of(index, heads)[places]
-        request = features.request_features(heads, text, vector)
-        found = features.evidence(scores.at(places))
-        logits = features.memory_logits(trained.memory_weights, request, found, kinds)
-        weights = trained.request_weights
-        request_logit = float(features.top_features(request, found, logits) @ weights[:-1] + weights[-1])
-        lists_profile = bool(request[CLASSES.index("profile")] >= PROFILE_LEAST)
-        cut = PROFILE_CUT if lists_profile else trained.memory_cut
-        shown = (logits >= cut) & (lists_profile or request_logit >= trained.request_cut)
+        here = scores.at(places)
+        found = features.evidence(here)
+        about = features.request_features(heads, text, vector)
+        logits = features.memory_logits(trained.memory_weights, about, found, kinds)
+        request = _request_verdict(trained, about, features.top_features(about, found, logits), wants=wants)
+        cut = PROFILE_CUT if request.lists_profile else trained.memory_cut - RECALL_LENIENCY * float(about[RECALL])
+        shown = held(here) | (logits >= cut if request.is_served else np.zeros(len(places), dtype=np.bool_))
         count = len(index.memories)
         return Verdict(
-            shown=_spread(shown, places, count),
-            standing=_spread(_is_standing(kinds), places, count),
-            logits=_spread_logits(logits, places, count),
-            request_logit=request_logit,
-            request_class=CLASSES[int(request[: len(CLASSES)].argmax())],
-            lists_profile=lists_profile,
+            _spread(shown, places, count),
+            _spread(_is_standing(kinds), places, count),
+            _spread_logits(logits, places, count),
+            request,
         )
 
     def _kinds_of(self, index: MemoryIndex, heads: Heads) -> Floats:
@@ -94,6 +112,17 @@ class Decision:
         if known is None:
             known = self._kinds[index] = told_kinds(index.memories, features.kinds(heads, index.vectors))
         return known
+
+
+def _request_verdict(trained: Trained, about: Floats, top: Floats, *, wants: bool) -> RequestVerdict:
+    """``about``: the request's own features; ``top``: with those of the best memories."""
+    logit = float(top @ trained.request_weights[:-1] + trained.request_weights[-1])
+    lists_profile = bool(about[CLASSES.index("profile")] >= PROFILE_LEAST)
+    cut = trained.request_cut + GENERAL_STRICTNESS * float(about[GENERAL].sum())
+    purpose = CLASSES[int(about[: len(CLASSES)].argmax())]
+    is_served = wants or lists_profile or logit >= cut
+    is_general = not is_served and float(about[GENERAL].sum()) >= GENERAL_LEAST and not about[SPEAKS_OF_USER].any()
+    return RequestVerdict(logit, is_served, purpose, is_general, lists_profile)
 
 
 def heads_of(trained: Trained) -> Heads:
@@ -114,13 +143,6 @@ def told_kinds(memories: Sequence[Memory], guessed: Floats) -> Floats:
 def _is_standing(kinds: Floats) -> Mask:
     standing: Mask = kinds[:, :3].sum(axis=1) >= STANDING_LEAST
     return standing
-
-
-def _by_nearness(index: MemoryIndex, scores: Scores, members: Mask) -> Verdict:
-    near = scores.fused >= UNCALIBRATED_SHARE * scores.fused.max(initial=0.0)
-    is_anything = bool(scores.cosine.max(initial=0.0) >= UNCALIBRATED_COSINE)
-    standing = np.array([memory.standing is not None for memory in index.memories], dtype=np.bool_)
-    return Verdict(members & near & (scores.cosine > 0) & is_anything, members & standing)
 
 
 def _spread(values: Mask, places: npt.NDArray[np.int64], count: int) -> Mask:

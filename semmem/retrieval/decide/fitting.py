@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 
-from semmem.memory import Memory, MemoryType
+from semmem.memory import Memory, MemoryType, Vector
 from semmem.retrieval.decide import features
 from semmem.retrieval.decide.features import Evidence, Heads
 from semmem.retrieval.decide.trained import CLASSES, KINDS, Floats, Trained
@@ -56,12 +56,14 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A request before a store. ``wanted``: places in it. The first ``own`` memories are the person's. Cases of one
-    ``group`` are never on both sides of a split."""
+    """A request before a store, and what speaks for its memories. ``wanted``: places in the store. The first ``own``
+    memories are the person's. Cases of one ``group`` are never on both sides of a split."""
 
     group: int
     text: str
+    vector: Vector
     store: Store
+    found: Evidence
     wanted: frozenset[int]
     own: int = 0
     weight: float = 1.0
@@ -80,7 +82,9 @@ class Material:
     answered: list[tuple[list[str], list[tuple[str, set[int]]]]] = field(default_factory=list)
 
 
-def fit(material: Material, embed: Embed, signature: str, *, cuts: tuple[float, float] = (MEMORY_CUT, REQUEST_CUT)) -> Trained:
+def fit(
+    material: Material, embed: Embed, signature: str, *, cuts: tuple[float, float] = (MEMORY_CUT, REQUEST_CUT)
+) -> Trained:
     """The decision for vectors of the embedder with this signature."""
     embed(list(_texts(material)))  # at once, for an embedder that keeps them
     cases = list(_cases(material, embed))
@@ -88,15 +92,15 @@ def fit(material: Material, embed: Embed, signature: str, *, cuts: tuple[float, 
     for half in (0, 1):
         others = [scene for number, scene in enumerate(material.scenes) if number % 2 != half]
         heads = _heads(material, others, embed)
-        weights = _memory_weights([case for case in cases if case.group % 2 != half], heads, embed)
-        tops += [_top(case, heads, weights, embed) for case in cases if case.group % 2 == half]
+        weights = _memory_weights([case for case in cases if case.group % 2 != half], heads)
+        tops += [_top(case, heads, weights) for case in cases if case.group % 2 == half]
     heads = _heads(material, material.scenes, embed)
     return Trained(
         signature,
         heads.class_weights,
         heads.kind_weights,
         heads.asks_weights,
-        _memory_weights(cases, heads, embed),
+        _memory_weights(cases, heads),
         _logistic(
             np.stack([features for features, _, _ in tops]),
             np.array([wants for _, wants, _ in tops]),
@@ -143,18 +147,28 @@ def _cases(material: Material, embed: Embed) -> Iterator[Case]:
     ]
     for number, scene in enumerate(material.scenes):
         own = [memory["text"] for memory in scene["memories"]]
-        crowd = [text for other, text in chance.sample(others, min(chance.choice(CROWDS), len(others))) if other != number]
+        drawn = chance.sample(others, min(chance.choice(CROWDS), len(others)))
+        crowd = [text for other, text in drawn if other != number]
         for texts in [own, own + crowd] if len(own) < CROWDED_BELOW else [own]:
             held = store(texts, embed)
             for request in scene["requests"]:
-                yield Case(number, _short(request["text"]), held, frozenset(request["wanted"]), len(own))
+                yield _case(number, _short(request["text"]), held, embed, request["wanted"], len(own))
     for memories, questions in material.answered:
         held = store(memories, embed)
         for number, (question, wanted) in enumerate(questions):
-            yield Case(number, question, held, frozenset(wanted))
-    nobodys = [store([text for _, text in chance.sample(others, min(size, len(others)))], embed) for size in STORES_OF_NOBODY]
+            yield _case(number, question, held, embed, wanted)
+    drawn_for_nobody = [chance.sample(others, min(size, len(others))) for size in STORES_OF_NOBODY]
+    nobodys = [store([text for _, text in drawn], embed) for drawn in drawn_for_nobody]
     for number, text in enumerate(material.loose):
-        yield Case(number, text, nobodys[number % len(nobodys)], frozenset(), weight=LOOSE_WEIGHT)
+        yield _case(number, text, nobodys[number % len(nobodys)], embed, (), weight=LOOSE_WEIGHT)
+
+
+def _case(
+    group: int, text: str, held: Store, embed: Embed, wanted: Iterable[int], own: int = 0, weight: float = 1.0
+) -> Case:
+    vector = embed([text])[0]
+    found = features.evidence(held.index.scores(text, vector))
+    return Case(group, text, vector, held, found, frozenset(wanted), own, weight)
 
 
 def _heads(material: Material, scenes: Sequence[dict[str, Any]], embed: Embed) -> Heads:
@@ -189,41 +203,41 @@ def _asks_regression(rows: Sequence[tuple[str, bool, float]], embed: Embed) -> F
         [asks for _, asks, _ in rows],
         sample_weight=[weight for _, _, weight in rows],
     )
-    return _with_bias(regression.coef_, regression.intercept_)[0]
+    weights: Floats = _with_bias(regression.coef_, regression.intercept_)[0]
+    return weights
 
 
-def _memory_weights(cases: Iterable[Case], heads: Heads, embed: Embed) -> Floats:
+def _memory_weights(cases: Iterable[Case], heads: Heads) -> Floats:
     rows: list[Floats] = []
     wanted: list[bool] = []
     weights: list[float] = []
     for case in cases:
-        request, found, kinds = _seen(case, heads, embed)
-        places = _places(case, found)
-        seen = Evidence(found.each[places], found.nearest)
+        request, kinds = _seen(case, heads)
+        places = _places(case)
+        seen = Evidence(case.found.each[places], case.found.nearest)
         rows.append(features.memory_features(request, seen, kinds[places]).astype(np.float32))
         wanted += [place in case.wanted for place in places]
         weights += [case.weight] * len(places)
     return _logistic(np.concatenate(rows), np.array(wanted), np.array(weights), MEMORY_STRENGTH)
 
 
-def _places(case: Case, found: Evidence) -> list[int]:
+def _places(case: Case) -> list[int]:
     """The memories of a case that are learnt from."""
-    nearest = np.argsort(-found.each[:, 0])[: NEAREST if case.weight == 1.0 else NEAREST // 3]
+    nearest = np.argsort(-case.found.each[:, 0])[: NEAREST if case.weight == 1.0 else NEAREST // 3]
     own = range(case.own if case.own < CROWDED_BELOW else 0)
     return sorted({*own, *nearest.tolist(), *case.wanted})
 
 
-def _top(case: Case, heads: Heads, weights: Floats, embed: Embed) -> tuple[Floats, bool, float]:
-    request, found, kinds = _seen(case, heads, embed)
-    logits = features.memory_logits(weights, request, found, kinds)
+def _top(case: Case, heads: Heads, weights: Floats) -> tuple[Floats, bool, float]:
+    request, kinds = _seen(case, heads)
+    logits = features.memory_logits(weights, request, case.found, kinds)
     weight = 1.0 if case.weight == 1.0 else LOOSE_WEIGHT_OF_REQUEST
-    return features.top_features(request, found, logits), bool(case.wanted), weight
+    return features.top_features(request, case.found, logits), bool(case.wanted), weight
 
 
-def _seen(case: Case, heads: Heads, embed: Embed) -> tuple[Floats, Evidence, Floats]:
-    vector = embed([case.text])[0]
-    found = features.evidence(case.store.index.scores(case.text, vector))
-    return features.request_features(heads, case.text, vector), found, features.kinds(heads, case.store.vectors)
+def _seen(case: Case, heads: Heads) -> tuple[Floats, Floats]:
+    """The features of the request, and the kinds of the memories."""
+    return features.request_features(heads, case.text, case.vector), features.kinds(heads, case.store.vectors)
 
 
 def _logistic(rows: Floats, wanted: npt.NDArray[np.bool_], weights: npt.NDArray[np.float64], strength: float) -> Floats:

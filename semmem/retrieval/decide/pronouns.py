@@ -8,7 +8,8 @@ READ_CHARS_MAX = 2000
 """Of a longer text so much is read, at its beginning and at its end."""
 
 _I = re.compile(
-    r"(?<!war )\b(?:i|i['’](?:m|ve|d|ll)|im|ive|ich|yo|eu|io|je)\b|\b[j]['’](?=\w)|[我咱俺私僕俺]|저는|나는", re.IGNORECASE
+    r"(?<!war )\b(?:i|i['’](?:m|ve|d|ll)|im|ive|ich|yo|eu|io|je)\b|\b[j]['’](?=\w)|[我咱俺私僕俺]|저는|나는",
+    re.IGNORECASE,
 )
 _MINE = re.compile(
     r"\b(?:my|mine|our|ours|mein\w{0,2}|unser\w{0,2}|mi|mis|mío|mía|nuestr[oa]s?|mon|ma|mes|notre|nos|meus?|minhas?"
@@ -20,7 +21,9 @@ _ME = re.compile(
     re.IGNORECASE,
 )
 _WE = re.compile(r"\b(?:we|we['’](?:re|ve|d|ll)|wir|nosotr[oa]s|nós)\b|我们|咱们|私たち", re.IGNORECASE)
-_YOU = re.compile(r"\b(?:you|your|yours|u|ur|du|dir|dich|dein\w{0,2}|tú|tu|usted|tes?|votre|vous|você)\b|[你您]", re.IGNORECASE)
+_YOU = re.compile(
+    r"\b(?:you|your|yours|u|ur|du|dir|dich|dein\w{0,2}|tú|tu|usted|tes?|votre|vous|você)\b|[你您]", re.IGNORECASE
+)
 _NUMBERS_OF = (_I, _MINE, _ME, _WE, _YOU)
 COUNT = len(_NUMBERS_OF)
 """How many flags ``flags`` gives."""

@@ -70,7 +70,7 @@ class Trained:
         arrays = {name: getattr(self, name).astype(np.float16) for name in _ARRAYS}
         cuts = {"memory_cut": self.memory_cut, "request_cut": self.request_cut}
         with file.open("wb") as stream:
-            np.savez_compressed(stream, allow_pickle=False, signature=np.array(self.signature), **arrays, **cuts)  # type: ignore[arg-type]
+            np.savez_compressed(stream, allow_pickle=False, signature=np.array(self.signature), **arrays, **cuts)
 
 
 _ARRAYS = tuple(field.name for field in fields(Trained) if field.name.endswith("_weights"))
