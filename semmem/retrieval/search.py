@@ -66,8 +66,9 @@ class ResolvedQuery:
     """A question as it is searched with: every choice of the request's and of the configuration's is made.
 
     ``text`` is what is embedded and whose words are compared, ``scope`` whose memories are read, ``types`` empty for
-    all; ``threshold`` is a cosine, None for the calibrated decision; ``during`` is a time that is asked for;
-    ``wants``: an earlier filter has said that this is no question of general knowledge.
+    all; ``threshold`` is a cosine, None for the calibrated decision, of which otherwise only a plain refusal holds;
+    ``during`` is a time that is asked for; ``wants``: an earlier filter has said that this is no question of general
+    knowledge.
     """
 
     text: str
@@ -166,7 +167,9 @@ async def find(
     )
     if query.strategy is Strategy.RECENT:
         return SearchResult(query, best, HOT)  # no cosine was asked for, so there is none to compare
-    return SearchResult(query, best if query.threshold is None else replace(best, cuts={}), HOT, query.threshold)
+    is_general = best.request is not None and best.request.is_general
+    cuts = best.cuts if query.threshold is None or is_general else {}
+    return SearchResult(query, replace(best, cuts=cuts), HOT, query.threshold)
 
 
 async def find_by_words(memories: HotMemories, query: ResolvedQuery, *, timeout_s: float) -> SearchResult:
@@ -262,7 +265,7 @@ def _order(
         return _reciprocal_ranks(scores.cosine) + _reciprocal_ranks(scores.keyword)
     if verdict.logits is None:
         return scores.fused
-    logits = np.maximum(verdict.logits, np.float32(LOGIT_FLOOR))
+    logits: npt.NDArray[np.float32] = np.maximum(verdict.logits, np.float32(LOGIT_FLOOR))
     if verdict.request is not None and verdict.request.lists_profile:
         return logits
     return scores.fused + np.float32(LOGIT_WEIGHT) * logits
@@ -270,9 +273,9 @@ def _order(
 
 def _reciprocal_ranks(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """1 / (60 + rank) by a score, best first; 0 for what has none."""
-    ranks = np.empty(len(scores), dtype=np.float32)
-    ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1, dtype=np.float32)
-    shares: npt.NDArray[np.float32] = np.where(scores > 0, np.float32(1) / (RRF_K + ranks), np.float32(0))
+    shares = np.empty(len(scores), dtype=np.float32)
+    shares[np.argsort(-scores, kind="stable")] = 1 / np.arange(RRF_K + 1, RRF_K + len(scores) + 1)
+    shares[scores <= 0] = 0.0
     return shares
 
 

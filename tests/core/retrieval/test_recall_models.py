@@ -22,6 +22,7 @@ from semmem.retrieval.search import Strategy
 from tests.core.retrieval.talk import asked
 from tests.core.retrieval.test_rerank import Scripted as ScriptedReranker
 from tests.core.retrieval.test_rewrite import Scripted as ScriptedModel
+from tests.support.decisions import Decided
 from tests.support.fakes import HashEmbedder, hot
 
 ADA = Scope("ada")
@@ -44,7 +45,7 @@ class World:
         mode: Mode = "rewrite",
         reranker: ScriptedReranker | None = None,
         embedder: HashEmbedder | None = None,
-        gate: str = "search",
+        decided: str = "search",
         rules: RecallRules = RecallRules(threshold=0.0, limit=1),
     ) -> None:
         self.store = InProcessStore()
@@ -53,7 +54,7 @@ class World:
             hot(self.store),
             embedder or HashEmbedder(),
             rules,
-            gate=lambda _text, _vector: gate,
+            decision=Decided(decided),
             writer=QueryWriter(model, mode=mode, timeout_s=5.0) if model else None,
             reranking=Reranking(reranker, 3.0) if reranker else None,
         )
@@ -107,12 +108,10 @@ async def test_a_guess_pulls_the_search_its_way() -> None:
     assert await world.found(asked("my instrument")) == ["cello lessons Ghent"]
 
 
-async def test_a_question_the_gate_keeps_asks_no_model() -> None:
-    model = ScriptedModel("User x")
-    world = World(model=model, mode="hyde", gate="general_fact")
+async def test_a_guess_does_not_make_a_general_question_the_users_own() -> None:
+    world = World(model=ScriptedModel("User x"), mode="hyde", decided="general_fact")
     await world.knows("cello lessons")
     assert await world.found(asked("cello lessons")) == "general_fact"
-    assert (model.prompts, world.extra_s) == ([], [])
 
 
 async def test_a_clear_question_takes_no_extra_time() -> None:
