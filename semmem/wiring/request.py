@@ -20,7 +20,7 @@ from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.decide.decision import Decision
-from semmem.retrieval.decide.trained import SHIPPED, Trained
+from semmem.retrieval.decide.trained import SHIPPED, Trained, UnusableWeights
 from semmem.retrieval.injection_cache import InjectionCache
 from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.recall import Recall, RecallRules
@@ -179,17 +179,19 @@ def recall_rules(settings: Settings) -> RecallRules:
 
 def decision(settings: Settings, signature: str) -> Decision:
     """The decision that was calibrated for this embedding model: what ``semmem calibrate`` wrote, else what is shipped;
-    uncalibrated, which is said, where there is neither, and where so configured."""
-    if settings.signals.engine == "rules":
+    uncalibrated, which is said, where that is for another model, and where so configured. Raises UnusableWeights for a
+    configured file that is none or was written for another model."""
+    rules = settings.signals
+    if rules.engine == "rules":
         return Decision()
-    file = Path(settings.signals.weights) if settings.signals.weights else SHIPPED
-    trained = Trained.load(file)
+    trained = Trained.load(Path(rules.weights) if rules.weights else SHIPPED)
     if trained.signature == signature:
         return Decision(trained)
+    if rules.weights:
+        raise UnusableWeights(f"{rules.weights}: written for {trained.signature}, not for {signature}")
     log.warning(
-        "the decision which memories are shown is uncalibrated: %s was made for %s, not for %s; see semmem calibrate",
-        file.name,
-        trained.signature,
+        "which memories are shown is decided by nearness alone: nothing was learnt for %s (signals.weights; see semmem"
+        " calibrate)",
         signature,
     )
     return Decision()

@@ -8,8 +8,7 @@ import numpy as np
 
 from semmem.memory import Vector
 from semmem.retrieval.decide.decision import Decision, Mask, RequestVerdict, Verdict
-from semmem.retrieval.decide.features import MEMORY_SIZE, REQUEST_SIZE, TOP_SIZE
-from semmem.retrieval.decide.trained import CLASSES, KINDS, Trained
+from semmem.retrieval.decide.trained import CLASSES, KINDS, MEMORY_SIZE, REQUEST_SIZE, TOP_SIZE, Trained
 from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 
 REFUSALS = {"greeting": "courtesy", "general_fact": "knowledge"}

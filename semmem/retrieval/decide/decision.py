@@ -87,7 +87,7 @@ class Decision:
         ``wants``: somebody else has said that the request is not one of general knowledge.
         """
         trained, places = self._trained, np.flatnonzero(members)
-        if trained is None or not len(places) or trained.asks_weights.shape[0] != vector.shape[0] + 1:
+        if trained is None or not len(places) or not _is_for(trained, vector):
             told = np.array([memory.standing is not None for memory in index.memories], dtype=np.bool_)
             return Verdict(members & near(text, scores), members & told)
         heads = heads_of(trained)
@@ -112,6 +112,11 @@ class Decision:
         if known is None:
             known = self._kinds[index] = told_kinds(index.memories, features.kinds(heads, index.vectors))
         return known
+
+
+def _is_for(trained: Trained, vector: Vector) -> bool:
+    """Whether anything can be said of this vector: it is of the right length, and says something itself."""
+    return trained.asks_weights.size == vector.size + 1 and bool(np.isfinite(vector).all() and vector.any())
 
 
 def _request_verdict(trained: Trained, about: Floats, top: Floats, *, wants: bool) -> RequestVerdict:

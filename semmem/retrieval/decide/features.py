@@ -13,9 +13,6 @@ from semmem.retrieval.index.memory_index import Scores
 
 ASKS_SCALE = 0.25
 """Brings log-odds into the range of the other numbers."""
-REQUEST_SIZE = len(CLASSES) + 1 + pronouns.COUNT
-TOP_SIZE = 5
-MEMORY_SIZE = len(EVIDENCE) + 1 + len(KINDS) + len(CLASSES) * (2 + len(KINDS) + len(EVIDENCE))
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class Case:
 
 @dataclass(slots=True)
 class Material:
-    """Everything to learn from. ``scenes`` are rows as in training/scenarios_*.jsonl. ``classes`` are further texts by
+    """Everything to learn from. ``scenes`` are rows as in scenes/*.jsonl. ``classes`` are further texts by
     class. ``loose`` want nothing. ``asking`` are texts that ask for memories or not (a word, see ``ASKS``).
     ``answered``: (memories, [(question, places of what answers it)])."""
 
@@ -86,7 +86,7 @@ def fit(
     material: Material, embed: Embed, signature: str, *, cuts: tuple[float, float] = (MEMORY_CUT, REQUEST_CUT)
 ) -> Trained:
     """The decision for vectors of the embedder with this signature."""
-    embed(list(_texts(material)))  # at once, for an embedder that keeps them
+    embed(list(texts_of(material)))  # at once, for an embedder that keeps them
     cases = list(_cases(material, embed))
     tops: list[tuple[Floats, bool, float]] = []
     for half in (0, 1):
@@ -121,7 +121,8 @@ def store(texts: Sequence[str], embed: Embed) -> Store:
     return Store(MemoryIndex(memories), vectors)
 
 
-def _texts(material: Material) -> Iterator[str]:
+def texts_of(material: Material) -> Iterator[str]:
+    """Everything that is embedded to learn from it; some of it more than once."""
     for scene in material.scenes:
         yield from (memory["text"] for memory in scene["memories"])
         yield from (_short(request["text"]) for request in scene["requests"])

@@ -8,7 +8,7 @@ READ_CHARS_MAX = 2000
 """Of a longer text so much is read, at its beginning and at its end."""
 
 _I = re.compile(
-    r"(?<!war )\b(?:i|i['’](?:m|ve|d|ll)|im|ive|ich|yo|eu|io|je)\b|\b[j]['’](?=\w)|[我咱俺私僕俺]|저는|나는",
+    r"\b(?:(?<!war )i|i['’](?:m|ve|d|ll)|im|ive|ich|yo|eu|io|je)\b|\b[j]['’](?=\w)|[我咱俺私僕俺]|저는|나는",
     re.IGNORECASE,
 )
 _MINE = re.compile(

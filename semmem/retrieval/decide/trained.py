@@ -6,12 +6,17 @@ they were made of and what they are worth.
 
 from __future__ import annotations
 
+import io
+import math
 import zipfile
+import zlib
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
+from semmem.retrieval.decide import pronouns
 
 Floats = npt.NDArray[np.float32]
 
@@ -25,6 +30,10 @@ KINDS = (
 EVIDENCE = ("cosine", "coverage", "words", "behind_nearest", "behind_best", "rank")
 """Of each memory: its cosine; the share of the request's words that it holds; what its fused score has beyond the
 cosine; how far its cosine is behind the nearest one's, and its fused score behind the best one's; 1 / its rank."""
+REQUEST_SIZE = len(CLASSES) + 1 + pronouns.COUNT
+"""How many numbers features.py has of a request; of the best memories; of each memory."""
+TOP_SIZE = 5
+MEMORY_SIZE = len(EVIDENCE) + 1 + len(KINDS) + len(CLASSES) * (2 + len(KINDS) + len(EVIDENCE))
 SHIPPED = Path(__file__).with_name("decision.npz")
 
 
@@ -55,15 +64,27 @@ class Trained:
     def load(cls, file: Path) -> Trained:
         """Raises UnusableWeights."""
         try:
-            with np.load(file) as kept:
-                return cls(
+            with np.load(io.BytesIO(file.read_bytes())) as kept:
+                found = cls(
                     signature=str(kept["signature"]),
                     memory_cut=float(kept["memory_cut"]),
                     request_cut=float(kept["request_cut"]),
                     **{name: kept[name].astype(np.float32) for name in _ARRAYS},
                 )
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            raise UnusableWeights(f"{file}: {error}") from error
+        except _UNREADABLE as error:
+            reason = error.strerror if isinstance(error, OSError) else "no file that semmem calibrate wrote"
+            raise UnusableWeights(f"{file}: {reason}") from error
+        if not found._fits():
+            raise UnusableWeights(f"{file}: written by another version of semmem")
+        return found
+
+    def _fits(self) -> bool:
+        """Whether the numbers are numbers, and as many as features.py has."""
+        width = self.asks_weights.size
+        shapes = (len(CLASSES), width), (len(KINDS), width), (width,), (MEMORY_SIZE + 1,), (_REQUEST_WEIGHTS,)
+        arrays = [getattr(self, name) for name in _ARRAYS]
+        cuts_are_finite = math.isfinite(self.memory_cut) and math.isfinite(self.request_cut)
+        return [array.shape for array in arrays] == list(shapes) and cuts_are_finite and all(map(_is_finite, arrays))
 
     def save(self, file: Path) -> None:
         """Half precision: a weight's error is below 0.1 %, and the file half as large."""
@@ -74,3 +95,10 @@ class Trained:
 
 
 _ARRAYS = tuple(field.name for field in fields(Trained) if field.name.endswith("_weights"))
+_REQUEST_WEIGHTS = TOP_SIZE + REQUEST_SIZE * (1 + TOP_SIZE) + 1
+_UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error)
+"""What numpy raises of a file that is missing, cut short, damaged, or something else."""
+
+
+def _is_finite(array: Floats) -> bool:
+    return bool(np.isfinite(array).all())
