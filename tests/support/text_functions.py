@@ -46,8 +46,10 @@ from semmem.memory import Conversation, Fact, Hit, Injection, Memory, MemoryType
 from semmem.ports.errors import ModelRefused
 from semmem.ports.learning import Batch
 from semmem.retrieval import answers as asked
-from semmem.retrieval import arrangement, context, days, rank, relevance, role_labels, time_filter
-from semmem.retrieval.decide import gate, general_facts, greetings, signals
+from semmem.retrieval import arrangement, context, days, rank, role_labels, time_filter
+from semmem.retrieval.decide import features as decide_features
+from semmem.retrieval.decide import fitting, greetings, nearness, pronouns, signals
+from semmem.retrieval.decide.decision import Decision, heads_of
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index import succession, word_index
 from semmem.retrieval.index.memory_index import MemoryIndex
@@ -64,6 +66,7 @@ from semmem.turns.encodings import Undecodable, decoder_for
 from semmem.turns.ids import message_id, session_key, turn_id
 from semmem.turns.recorder import storable
 from semmem.upkeep import consolidation
+from tests.support.decisions import weights
 
 Call = Callable[[str], object]
 NOW = 1_700_000_000.0
@@ -271,8 +274,18 @@ def _ranked(text: str) -> object:
     return rank.rank([_hit(text), _hit(text + " "), _hit("User likes tea")], said=[text, text], limit=3, now=NOW)
 
 
-def _relevant(text: str) -> object:
-    return relevance.relevant(text, MemoryIndex([_memory("likes tea")]).scores("tea", None))
+def _near(text: str) -> object:
+    return nearness.near(text, MemoryIndex([_memory("likes tea")]).scores("tea", None))
+
+
+VECTOR = np.full(4, 0.5, dtype=np.float32)
+WEIGHTS = weights(4)
+
+
+def _verdict(text: str) -> object:
+    index = MemoryIndex([_memory(text), _memory("likes tea")])
+    members = np.ones(2, dtype=np.bool_)
+    return Decision(WEIGHTS).verdict(text, VECTOR, index, index.scores("tea", VECTOR), members)
 
 
 def _split(text: str) -> list[str]:
@@ -395,20 +408,20 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.context.without_tags": context.without_tags,
     "retrieval.fence.Fence.mark": lambda t: Fence(b"key").mark("ada", t),
     "retrieval.fence.Fence.stands_in": lambda t: Fence(b"key").stands_in(_said(t).messages, "ada"),
-    "retrieval.decide.gate.decision": lambda t: gate.decision(t, 0.5, 0.5, {"general": 0.5, "social": 0.5}),
-    "retrieval.decide.gate.gate": lambda t: gate.gate(t, np.ones(384, np.float32) / 384**0.5),
-    "retrieval.decide.gate.is_courteous": gate.is_courteous,
-    "retrieval.decide.gate.suspicion": gate.suspicion,
-    "retrieval.decide.general_facts.is_general_fact": general_facts.is_general_fact,
-    "retrieval.decide.general_facts.refers_to_user": general_facts.refers_to_user,
+    "retrieval.decide.decision.Decision.verdict": _verdict,
+    "retrieval.decide.features.request_features": lambda t: decide_features.request_features(
+        heads_of(WEIGHTS), t, VECTOR
+    ),
+    "retrieval.decide.fitting.store": lambda t: fitting.store([t], lambda texts: np.stack([VECTOR] * len(texts))),
     "retrieval.decide.greetings.is_social": greetings.is_social,
+    "retrieval.decide.nearness.near": _near,
+    "retrieval.decide.pronouns.flags": pronouns.flags,
+    "retrieval.decide.pronouns.speaks_of_user": pronouns.speaks_of_user,
     "retrieval.index.memory_index.MemoryIndex.scores": _scores,
     "retrieval.query.build.build_query": lambda t: query.build_query(_said(t), chars_max=WHOLE),
     "retrieval.query.build.is_vague": query.is_vague,
     "retrieval.query.build.key_words": query.key_words,
     "retrieval.rank.rank": _ranked,
-    "retrieval.relevance.is_own": relevance.is_own,
-    "retrieval.relevance.relevant": _relevant,
     "retrieval.query.rewrite.cleaned": lambda t: rewrite.cleaned(t, chars_max=WHOLE),
     "retrieval.role_labels.unlabelled": role_labels.unlabelled,
     "retrieval.search.best_of": _best,
