@@ -82,9 +82,9 @@ bench: setup ## what a request pays for memory, beside a no-op sidecar: OUT=file
 	@$(BIN)/python -m bench $(if $(OUT),--out $(OUT)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(REQUESTS),--requests $(REQUESTS))
 
 .PHONY: quality
-quality: setup ## whether memories are right, on a folder of labelled data: DATA=folder, OUT=file.json (docs/quality.md)
+quality: setup ## whether memories are right, on a folder of labelled data: DATA=folder, OUT=file.json, FIFTH=without (docs/quality.md)
 	@test -n "$(DATA)" || { echo "make quality needs the folder to measure: make quality DATA=folder OUT=file.json" >&2; exit 2; }
-	@$(BIN)/python -m quality "$(DATA)" $(if $(OUT),--out "$(OUT)")
+	@$(BIN)/python -m quality "$(DATA)" $(if $(OUT),--out "$(OUT)") $(if $(FIFTH),--fifth "$(FIFTH)")
 
 format: setup ## put the code into shape
 	$(BIN)/ruff format .

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bench.machine import commit, machine
-from quality.folder import Folder, FolderError, read_folder
+from quality.folder import FIFTHS, Folder, FolderError, read_folder
 from quality.report import TARGETS, met, table
 from quality.run import PARTS, Measured, measure
 from quality.scores import Json
@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     started = datetime.now(UTC)
     try:
-        folder = read_folder(arguments.folder)
+        folder = read_folder(arguments.folder).part(arguments.fifth)
         settings = load(arguments.config, os.environ) if arguments.config else None
     except (FolderError, ConfigError) as error:
         sys.stderr.write(f"quality: {error}\n")
@@ -50,7 +50,7 @@ def report(measured: Measured, folder: Folder, started: datetime) -> Json:
     return {
         **rounded,
         "met": {key: met(key, value) for key, value in measured.figures.items()},
-        "targets": {key: str(target) for key, target in TARGETS.items()},
+        "targets": {key: target and str(target) for key, target in TARGETS.items()},
         "sets": measured.sets,
         "about": {
             "schema": SCHEMA,
@@ -65,6 +65,7 @@ def report(measured: Measured, folder: Folder, started: datetime) -> Json:
             "machine": machine(),
             "seconds": measured.seconds,
             "rows": {name: {file: len(rows) for file, rows in files.items()} for name, files in folder.sets.items()},
+            "fifth": folder.fifth,
             "ignored": list(folder.ignored),
         },
     }
@@ -83,6 +84,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-cache", action="store_true", help="make every vector anew and keep none")
     parser.add_argument("--config", type=Path, help="measure with this config.yaml instead of the defaults")
     parser.add_argument("--only", action="append", default=[], choices=PARTS, help="measure this part; may be repeated")
+    parser.add_argument(
+        "--fifth", choices=FIFTHS, default="all", help="measure without the fifth that is put aside, or it alone"
+    )
     return parser
 
 

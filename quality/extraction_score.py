@@ -1,9 +1,9 @@
 """Scores an extractor against labelled messages.
 
 A produced fact is right when it holds every string of a gold fact's ``must``, one of ``any`` if given, none of ``not``
-(substrings, case ignored), speaks of the user, has at most 200 characters and is not the message itself. Everything
-produced for a message without facts is wrong, and so is whatever hits a ``not`` of its message; other extra facts of a
-message with facts do not count.
+(substrings, case ignored), has at most 200 characters, and either speaks of the user in the third person or quotes
+what the message says. Everything produced for a message without facts is wrong, and so is whatever hits a ``not`` of
+its message; other extra facts of a message with facts do not count.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from quality.folder import Row
+from quality.scores import Json
+from semmem.text.quoting import is_quoted, unquoted
 
 CONTENT_CHARS_MAX = 200
 _FIRST_PERSON = re.compile(r"\b(?:I|I'm|my|me|myself)\b", re.IGNORECASE)
@@ -43,6 +45,18 @@ class Score:
     @property
     def type_accuracy(self) -> float:
         return self.typed / max(1, self.matched)
+
+    def json(self) -> Json:
+        return {
+            "precision": 100 * self.precision,
+            "recall": 100 * self.recall,
+            "type_accuracy": 100 * self.type_accuracy,
+            "right": self.right,
+            "gold": self.gold,
+            "matched": self.matched,
+            "wrong": self.wrong,
+            "missed": self.missed,
+        }
 
     def __str__(self) -> str:
         return (
@@ -79,11 +93,24 @@ def is_right(content: str, gold: Row, message: str) -> bool:
         all(part.lower() in low for part in gold["must"])
         and (not gold.get("any") or any(part.lower() in low for part in gold["any"]))
         and not hits_not(content, gold)
-        and "user" in low
-        and not _FIRST_PERSON.search(content)
         and len(content) <= CONTENT_CHARS_MAX
-        and content.strip() != message.strip()
+        and (speaks_of_user(content, message) or quotes(content, message))
     )
+
+
+def speaks_of_user(content: str, message: str) -> bool:
+    """In the third person, and not the message itself."""
+    return "user" in content.lower() and not _FIRST_PERSON.search(content) and content.strip() != message.strip()
+
+
+def quotes(content: str, message: str) -> bool:
+    """Whether it is within double quotes, and what stands there is in the message word for word."""
+    return is_quoted(content) and _plain(unquoted(content)) in _plain(message)
+
+
+def _plain(text: str) -> str:
+    """On one line, with one kind of quotation mark."""
+    return " ".join(text.replace('"', "'").split())
 
 
 def hits_not(content: str, gold: Row) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,22 +11,40 @@ from typing import Any
 
 Row = dict[str, Any]
 
-PATTERNS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "first_person_facts": ("first_person_facts*.jsonl", ("user", "text", "evidence")),
-    "first_person_questions": ("first_person_questions*.jsonl", ("user", "question", "evidence")),
-    "locomo_turns": ("locomo_turns*.jsonl", ("conversation", "id", "text")),
-    "locomo_questions": ("locomo_questions*.jsonl", ("conversation", "question", "evidence")),
-    "bfcl_turns": ("bfcl_memory_turns*.jsonl", ("scenario", "id", "text")),
-    "bfcl_questions": ("bfcl_memory_questions*.jsonl", ("scenario", "question", "evidence")),
-    "clinc": ("clinc*.jsonl", ("text", "intent")),
-    "general": ("general_facts_*.jsonl", ("text",)),
-    "personal": ("personal_*.jsonl", ("text",)),
-    "memory_guard": ("memory_guard*.jsonl", ("value", "attack")),
-    "bipia": ("bipia_*.jsonl", ("text",)),
-    "extraction": ("extraction*.jsonl", ("text", "facts")),
-    "pairs": ("pairs*.jsonl", ("old", "new", "label")),
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How the files of a set are called, the fields that each row must have, and the one by which rows belong together
+    (empty: every row is always there)."""
+
+    pattern: str
+    fields: tuple[str, ...]
+    group: str
+
+
+SETS: dict[str, Kind] = {
+    "first_person_facts": Kind("first_person_facts*.jsonl", ("user", "text", "evidence"), "user"),
+    "first_person_questions": Kind("first_person_questions*.jsonl", ("user", "question", "evidence"), "user"),
+    "locomo_turns": Kind("locomo_turns*.jsonl", ("conversation", "id", "text"), "conversation"),
+    "locomo_questions": Kind("locomo_questions*.jsonl", ("conversation", "question", "evidence"), "conversation"),
+    "bfcl_turns": Kind("bfcl_memory_turns*.jsonl", ("scenario", "id", "text"), ""),  # of two or three scenarios only
+    "bfcl_questions": Kind("bfcl_memory_questions*.jsonl", ("scenario", "question", "evidence"), "question"),
+    "clinc": Kind("clinc*.jsonl", ("text", "intent"), "text"),
+    "general": Kind("general_facts_*.jsonl", ("text",), "text"),
+    "personal": Kind("personal_*.jsonl", ("text",), "text"),
+    "memory_guard": Kind("memory_guard*.jsonl", ("value", "attack"), "value"),
+    "poison": Kind("poison_*.jsonl", ("id", "attack_marker", "memory_store"), "id"),
+    "bipia": Kind("bipia_*.jsonl", ("text",), "text"),
+    "extraction": Kind("extraction*.jsonl", ("text", "facts"), "text"),
+    "pairs": Kind("pairs*.jsonl", ("old", "new", "label"), "old"),
+    "preferences": Kind("preferences*.jsonl", ("user", "preference", "question"), "user"),
+    "talks": Kind("talks*.jsonl", ("id", "turns", "preference", "question"), "id"),
+    "leakage": Kind("leakage_*.jsonl", ("kind", "query", "memories"), "query"),
+    "peers": Kind("*_scenarios*.jsonl", ("scenario",), "scenario"),
+    "stories": Kind("stories*.jsonl", ("id", "kind", "turns", "asks"), "id"),
 }
-"""Set -> pattern of its files' names, and the fields that each row must have."""
+FIFTHS = ("all", "without", "only")
+"""What is measured: everything, all but the fifth that is put aside, or that fifth alone."""
 
 
 class FolderError(Exception):
@@ -38,6 +57,7 @@ class Folder:
 
     sets: dict[str, dict[str, list[Row]]]
     ignored: tuple[str, ...]
+    fifth: str = "all"
 
     def files(self, name: str) -> dict[str, list[Row]]:
         return self.sets.get(name, {})
@@ -45,6 +65,16 @@ class Folder:
     def rows(self, name: str) -> list[Row]:
         """All rows of a set, its files one after another in the order of their names."""
         return [row for rows in self.files(name).values() for row in rows]
+
+    def part(self, fifth: str) -> Folder:
+        """What is left of it: one of FIFTHS. Raises ValueError for another word."""
+        if fifth not in FIFTHS:
+            raise ValueError(f"fifth must be one of {', '.join(FIFTHS)}")
+        sets = {
+            name: {file: [row for row in rows if is_in(fifth, _group(name, row))] for file, rows in files.items()}
+            for name, files in self.sets.items()
+        }
+        return Folder(sets, self.ignored, fifth)
 
 
 def read_folder(path: Path) -> Folder:
@@ -54,13 +84,13 @@ def read_folder(path: Path) -> Folder:
     sets: dict[str, dict[str, list[Row]]] = {}
     ignored: list[str] = []
     for file in sorted(file for file in path.rglob("*") if file.is_file()):
-        name = next((name for name, (pattern, _) in PATTERNS.items() if file.match(pattern)), None)
+        name = next((name for name, kind in SETS.items() if file.match(kind.pattern)), None)
         if name is None:
             ignored.append(str(file.relative_to(path)))
         else:
-            sets.setdefault(name, {}).setdefault(file.stem, []).extend(read_rows(file, PATTERNS[name][1]))
+            sets.setdefault(name, {}).setdefault(file.stem, []).extend(read_rows(file, SETS[name].fields))
     if not sets:
-        raise FolderError(f"{path} holds no file that is known: {', '.join(p for p, _ in PATTERNS.values())}")
+        raise FolderError(f"{path} holds no file that is known: {', '.join(kind.pattern for kind in SETS.values())}")
     return Folder(sets, tuple(ignored))
 
 
@@ -71,6 +101,20 @@ def read_rows(file: Path, fields: Sequence[str] = ()) -> list[Row]:
         if line.strip():
             rows.append(_row(line, fields, f"{file}:{number}"))
     return rows
+
+
+def is_aside(group: str) -> bool:
+    """Whether rows of this group belong to the fifth that is put aside: the same in every run and on every machine."""
+    return int.from_bytes(hashlib.sha256(group.encode("utf-8", "surrogatepass")).digest()) % 5 == 0
+
+
+def is_in(fifth: str, group: str | None) -> bool:
+    """Whether rows of this group are measured; those of no group (None) always are."""
+    return fifth == "all" or group is None or is_aside(group) == (fifth == "only")
+
+
+def _group(name: str, row: Row) -> str | None:
+    return str(row[SETS[name].group]) if SETS[name].group else None
 
 
 def _row(line: str, fields: Sequence[str], place: str) -> Row:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from quality.folder import Folder, Row
-from quality.recall import FIRST_PERSON
+from quality.library import FIRST_PERSON
 from quality.scores import Json, Share
 from quality.wiring import ALL_MAX, Semmem
 from semmem.backends.milvus.lite import MilvusLiteProcess

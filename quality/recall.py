@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from quality.folder import Folder, Row
 from quality.gate import SOCIAL, by_intent, general_questions
+from quality.library import Library, bfcl_library, first_person_library
 from quality.scores import Json, Share, each, hit_at, mean, pooled, recall_at
 from quality.wiring import DAY_S, NOW, Semmem
-from semmem.memory import Hit
 
 UTILITIES = (
     "timer", "alarm", "calculator", "translate", "definition", "spelling", "measurement_conversion", "roll_dice",
@@ -20,41 +19,11 @@ UTILITIES = (
 """Intents of CLINC150 that a tool or nobody's memory answers."""
 
 Figures = dict[str, float | None]
-FIRST_PERSON = "first-person"
-"""What the users of that set are called by, before a slash and their name."""
-
-
-@dataclass(slots=True)
-class Library:
-    """The memories of one set: whose they are, which gold ids each one holds, and when they are asked about."""
-
-    prefix: str
-    evidence: dict[str, dict[str, tuple[object, ...]]] = field(default_factory=dict)
-    asked_at: dict[str, float] = field(default_factory=dict)
-
-    def user(self, owner: str) -> str:
-        return f"{self.prefix}/{owner}"
-
-    async def add(self, semmem: Semmem, owner: str, text: str, gold: Iterable[object], at: float) -> None:
-        held = self.evidence.setdefault(owner, {})
-        memory_id = f"mem_{self.prefix}_{len(held):06d}"
-        held[memory_id] = tuple(gold)
-        self.asked_at[owner] = max(self.asked_at.get(owner, 0.0), at + DAY_S)
-        await semmem.remember(self.user(owner), memory_id, text, at=at)
-
-    def answerable(self, owner: str, gold: Iterable[object]) -> set[object]:
-        """The gold ids that some memory of the owner holds: no ranking can find the others."""
-        return set(gold) & {name for names in self.evidence.get(owner, {}).values() for name in names}
-
-    def found(self, owner: str, hits: Sequence[Hit]) -> list[tuple[object, ...]]:
-        return [self.evidence[owner][hit.memory.id] for hit in hits]
 
 
 async def first_person(folder: Folder, semmem: Semmem) -> tuple[Figures, Json]:
     """Facts about the user, asked for by the user; and noise, since it needs the same stores."""
-    library = Library(FIRST_PERSON)
-    for second, row in enumerate(folder.rows("first_person_facts")):  # in the order in which they were said
-        await library.add(semmem, row["user"], row["text"], row["evidence"], NOW - DAY_S + second)
+    library = await first_person_library(folder, semmem)
     ranked: list[tuple[float, float]] = []
     injected: list[float] = []
     shown = skipped = 0
@@ -85,7 +54,7 @@ async def first_person(folder: Folder, semmem: Semmem) -> tuple[Figures, Json]:
 
 async def _noise(folder: Folder, semmem: Semmem, library: Library) -> tuple[Figures, Json]:
     """Each message goes to one user's store; the users take turns."""
-    users = [library.user(owner) for owner in sorted(library.evidence)]
+    users = library.users
     if not users:
         return {"noise": None}, {}
     shares: dict[str, Share] = {}
@@ -102,9 +71,7 @@ def unrelated(folder: Folder) -> dict[str, list[str]]:
 
 async def bfcl(folder: Folder, semmem: Semmem) -> tuple[Figures, Json]:
     """Long turns as they were said, and short questions."""
-    library = Library("bfcl")
-    for row in folder.rows("bfcl_turns"):
-        await library.add(semmem, row["scenario"], row["text"], [row["id"]], NOW - DAY_S)
+    library = await bfcl_library(folder, semmem)
     hits: dict[str, list[tuple[float, float]]] = {}
     for row in folder.rows("bfcl_questions"):
         if gold := library.answerable(row["scenario"], row["evidence"]):

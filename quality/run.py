@@ -9,13 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quality.folder import Folder
-from quality.gate import gate, personal_questions
+from quality.gate import gate, personal, personal_questions
 from quality.hot_cold import hot_cold
+from quality.leakage import leakage
 from quality.learning import attacks, bipia, extraction, pairs
+from quality.peers import peers
+from quality.preferences import injected, talks, told
 from quality.recall import bfcl, first_person, locomo, spoken, unrelated
 from quality.report import TARGETS
 from quality.scores import Json
-from quality.vague import memories, talks, vague
+from quality.stories import stories
+from quality.updates import updated, updates
+from quality.vague import memories, vague
+from quality.vague import talks as vague_talks
 from quality.wiring import Semmem, semmem
 from semmem.config import Settings
 from semmem.ports.embedder import Embedder
@@ -25,7 +31,7 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True)
 class Measured:
-    """Percent by key (None: the folder has no such set), how each came about, seconds by part."""
+    """Figures by key (None: the folder has no such set), how each came about, seconds by part."""
 
     figures: dict[str, float | None] = field(default_factory=lambda: dict.fromkeys(TARGETS))
     sets: Json = field(default_factory=dict)
@@ -63,7 +69,14 @@ async def measure(
 
 
 PARTS = {
+    "preferences": injected,
+    "told": told,
+    "talks": talks,
+    "leakage": leakage,
+    "stories": stories,
+    "updates": updated,
     "gate": gate,
+    "personal": personal,
     "recall": first_person,
     "hot_cold": hot_cold,
     "bfcl": bfcl,
@@ -72,6 +85,7 @@ PARTS = {
     "attacks": attacks,
     "bipia": bipia,
     "pairs": pairs,
+    "peers": peers,
     "vague": vague,
 }
 
@@ -84,12 +98,18 @@ def texts(folder: Folder, parts: Semmem) -> Iterator[str]:
         ("memory_guard", "value"),
         ("pairs", "old"),
         ("pairs", "new"),
+        ("preferences", "preference"),
     ):
         yield from (row[column] for row in folder.rows(name))
     yield from map(spoken, folder.rows("locomo_turns"))
     for name in ("first_person_questions", "locomo_questions", "bfcl_questions"):
         yield from (parts.query(row["question"]) for row in folder.rows(name))
-    yield from memories(talks())
+    yield from memories(vague_talks())
+    for name, column in (("preferences", "question"), ("talks", "question"), ("leakage", "query")):
+        yield from (parts.query(row[column]) for row in folder.rows(name))
+    yield from (memory for row in folder.rows("leakage") for memory in row["memories"])
+    yield from (parts.query(ask["text"]) for row in folder.rows("stories") for ask in row["asks"])
+    yield from (parts.query(row["ask"]) for row in updates(folder.fifth))
     for kinds in (unrelated(folder), personal_questions(folder)):
         for messages in kinds.values():
             yield from (parts.query(text) for text in messages if not parts.skips_unread(text))

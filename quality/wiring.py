@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -62,13 +63,18 @@ ALL_MAX = 10_000
 """More memories than any user here has."""
 AT_ONCE = BatchRules(size=1, answer_wait_s=0.0, lease_s=DAY_S)
 """A turn is learnt from as soon as it is there."""
+LEARNT_AT: ContextVar[float] = ContextVar("LEARNT_AT", default=NOW)
+"""What the learning takes for the present: that of whoever is learnt from."""
+NOTE = "- "
+"""How each line of a block begins that is a note."""
 
 
 @dataclass(slots=True)
 class Semmem:
     """``recall`` as a request has it. ``ranking`` is the same without the gate, the cut and the budget, and
-    ``reading`` the same for another store, every search of which reads all of the user's memories first. With a
-    language model learning ``may_fail``; ``failures`` counts how often, by cause."""
+    ``reading`` the same for another store, every search of which reads all of the user's memories first. ``batches``:
+    when turns are learnt from. With a language model learning ``may_fail``; ``failures`` counts how often, by
+    cause."""
 
     embedder: PrefetchedEmbedder
     store: HotMemories
@@ -76,11 +82,12 @@ class Semmem:
     recall: Recall
     ranking: Recall
     learning: Learning
+    batches: BatchRules
     query_chars_max: int
     may_fail: bool
     reading: Callable[[Store], Recall]
     failures: Counter[str] = field(default_factory=Counter)
-    _turns: count[int] = field(default_factory=count)
+    turn_numbers: count[int] = field(default_factory=count)
 
     def skips_unread(self, text: str) -> bool:
         """Whether the message's words alone are enough for the gate, so that it is never embedded."""
@@ -90,21 +97,25 @@ class Semmem:
         """The text that would be embedded for this message."""
         return build_query(asked(text), chars_max=self.query_chars_max)
 
-    async def skips(self, text: str) -> str | None:
-        """Why the gate would not search for this message, or None."""
-        reason, _ = await self.request(text, NOBODY)
-        return reason
-
     async def request(
         self, text: str, user: str, now: float = NOW, *, recall: Recall | None = None
     ) -> tuple[str | None, list[Hit]]:
         """The whole request path: the gate's reason not to search, or None and what would be injected."""
+        found = await self.recalled(text, user, now, recall=recall)
+        return (found.outcome, []) if found.outcome in NOT_SEARCHED else (None, _hits(found))
+
+    async def recalled(self, text: str, user: str, now: float = NOW, *, recall: Recall | None = None) -> Recalled:
+        """What a request's exchange is given: outcome, block, hits."""
         recall = recall or self.recall
         question = Question(asked(text), Scope(user), now)
         if reason := recall.skips(question):
-            return reason, []
-        found = await recall.search(question)
-        return (found.outcome, []) if found.outcome in NOT_SEARCHED else (None, _hits(found))
+            return Recalled(reason)
+        return await recall.search(question)
+
+    async def notes(self, text: str, user: str, now: float = NOW) -> list[str]:
+        """The lines that a model would read about the user if this were asked: the block's, without its header."""
+        found = await self.recalled(text, user, now)
+        return [] if found.block is None else notes_in(found.block.injection.text)
 
     async def ranked(self, text: str, user: str, now: float = NOW) -> list[Hit]:
         """The user's memories, best first, whatever the gate and the cut say."""
@@ -123,7 +134,8 @@ class Semmem:
 
     async def learn(self, user: str, text: str, facts: Sequence[str] | None = None) -> BatchResult:
         """Let a user say something and learn from it: by the rules, or as if these facts had been extracted."""
-        number = next(self._turns)
+        number = next(self.turn_numbers)
+        LEARNT_AT.set(NOW + number)
         turn = Turn(f"turn-{number}", Scope(user, session=f"session-{user}"), number, text, NOW + number)
         await self.journal.record([turn], [TurnClosed(turn.id, TurnEnding.ANSWERED, NOW + number, "")])
         batch = await self.journal.claim(AT_ONCE, now=NOW + number)
@@ -135,15 +147,24 @@ class Semmem:
         if facts is not None:
             batch = replace(batch, facts=tuple(Fact(MemoryType.SEMANTIC, fact, turn.id) for fact in facts))
         result = await self.learning.learn(batch)
+        self.note(result)
+        return result
+
+    def note(self, result: BatchResult) -> None:
+        """Count a failure to learn. Raises RuntimeError where there is none that may fail."""
         if result.cause and not self.may_fail:
             raise RuntimeError(f"learning failed: {result.cause}")
         self.failures.update([result.cause] if result.cause else [])
-        return result
 
     async def retrievable(self, user: str) -> list[Memory]:
         """Every memory of the user that a search may find."""
         memories = await self.store.list(Scope(user), limit=ALL_MAX)
         return [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
+
+
+def notes_in(block: str) -> list[str]:
+    """The notes of a rendered block, without the sign that begins each."""
+    return [line.removeprefix(NOTE) for line in block.splitlines() if line.startswith(NOTE)]
 
 
 def asked(text: str) -> Conversation:
@@ -175,7 +196,8 @@ async def semmem(
             journal,
             recall=_recall(settings, backends),
             ranking=_recall(uncut(settings), backends),
-            learning=learning(settings, backends),
+            learning=learning(settings, backends, clock=LEARNT_AT.get),
+            batches=batch_rules(settings),
             may_fail=bool(models),
             query_chars_max=settings.limits.query_chars_max,
             reading=lambda other: _recall(
@@ -194,6 +216,18 @@ def patient(settings: Settings) -> Settings:
     """Without deadlines: how fast this machine is shall not change a figure."""
     deadlines = settings.deadlines.model_copy(update={"phase_ms": 1_200_000, "store_ms": 600_000})
     return settings.model_copy(update={"deadlines": deadlines})
+
+
+def batch_rules(settings: Settings) -> BatchRules:
+    """When turns become a batch, as configured; a batch belongs to its worker however slow this machine is."""
+    extraction = settings.memory.extraction
+    return BatchRules(
+        size=settings.memory.extraction_batch_size,
+        context_turns=extraction.context_turns,
+        idle_s=extraction.session_idle_s,
+        answer_wait_s=extraction.answer_wait_s,
+        lease_s=DAY_S,
+    )
 
 
 def uncut(settings: Settings) -> Settings:

@@ -128,6 +128,11 @@ class ExtractionSection(Section):
     categories: ListOf[NonEmptyLine] = Field(
         default=(), max_length=50, description="only facts of these kinds (when a model extracts); empty: all"
     )
+    model: Literal["configured", "upstream"] = Field(
+        default="configured",
+        description="configured: the llm_model_name of the memory_extraction model; upstream: the model that the turns'"
+        " own requests named, asked at its llm_endpoint, which is then Envoy's listener",
+    )
     episodic_summary: bool = Field(
         default=True,
         description="when a session ends, a summary of it becomes a memory (engine llm, auto with a model)",

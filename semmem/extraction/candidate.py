@@ -15,6 +15,7 @@ from semmem.memory import (
     STANDING,
     SUPERSEDED_BY,
     SUPERSEDED_WHY,
+    TOPIC,
     Fact,
     Memory,
     MemoryStatus,
@@ -148,14 +149,22 @@ def reconsidered(held: Memory, batch: str, now: float) -> Candidate:
         importance=held.importance,
         occurred_at=held.occurred_at,
         standing=held.standing,
+        topic=str(held.metadata.get(TOPIC, "")),
     )
     return Candidate(held.id, fact, turn, held.embedding, now, held.expires_at, batch)
+
+
+def expiry(fact: Fact, now: float, ttl_s: float | None) -> float | None:
+    """When its memory ends: with what it says, or ``ttl_s`` after ``now``, whichever is first."""
+    ends = [at for at in (fact.expires_at, None if ttl_s is None else now + ttl_s) if at is not None]
+    return min(ends, default=None)
 
 
 def _own_metadata(new: Candidate) -> dict[str, Any]:
     """What semmem itself notes at a memory made of this fact."""
     standing = {} if new.fact.standing is None else {STANDING: new.fact.standing.value}
-    return standing | ({PROVISIONAL: True} if new.provisional else {})
+    topic = {TOPIC: new.fact.topic} if new.fact.topic else {}
+    return standing | topic | ({PROVISIONAL: True} if new.provisional else {})
 
 
 def _without(memory: Memory, *names: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from semmem.extraction.screen import Ruling, Screened, screen
 from semmem.extraction.session_summary import ENDS, SessionSummariser
 from semmem.extraction.settling import Provisional, Settling, SettlingRecords
 from semmem.extraction.storing import UNSTORABLE, Screening, Storing
+from semmem.extraction.unsettled import Pair, Unsettled
 from semmem.lifecycle.quota import Quota
 from semmem.memory import Fact
 from semmem.ports.embedder import Embedder
@@ -46,8 +47,9 @@ class Learning:
 
     ``fallback`` takes over when the extractor refuses, and on the last of ``attempts_max`` tries. A try that failed is
     repeated after ``backoff_s``, four times as long after each further one, up to ``backoff_max_s``. ``reader`` says
-    what is read of a turn. ``model_judge`` is asked which of the facts replace or repeat what is stored, and
-    ``summariser`` for a summary of a session that has ended; when either fails, the batch goes on without.
+    what is read of a turn. ``model_judge`` is asked which of the facts replace or repeat what is stored, about
+    pairs that are ``unsettled`` as well, and ``summariser`` for a summary of a session that has ended; when either
+    fails, the batch goes on without.
     ``local_engine`` is the name of the extractor that reads turns at once: what another one finds, a model judged.
     ``quota``, ``screening``, ``work``, ``screen_budget_s``, ``facts_max``, ``ttl_s``: see Storing.
     """
@@ -64,6 +66,7 @@ class Learning:
         screening: Screening = screen,
         reader: Reader | None = None,
         model_judge: ModelJudge | None = None,
+        unsettled: Unsettled | None = None,
         summariser: SessionSummariser | None = None,
         work: TextWork | None = None,
         screen_budget_s: float = 5.0,
@@ -96,6 +99,7 @@ class Learning:
         self._fallback = fallback
         self._reader = reader or Reader()
         self._model_judge = model_judge
+        self._unsettled = unsettled
         self._summariser = summariser
         self._attempts_max = attempts_max
         self._backoff_s = backoff_s
@@ -136,13 +140,15 @@ class Learning:
         verdicts = await self.storing.verdicts(facts, said)
         left = range(batch.applied, len(facts))
         news = [await self._candidate(batch, index, facts[index], verdicts[index], told, tally) for index in left]
-        opinions = await self._opinions(news)
+        opinions, pairs = await self._opinions(batch, news)
         kept = [index for index in range(batch.applied) if verdicts[index].outcome in (Ruling.KEEP, Ruling.REDACT)]
         says = {memory_id(batch.id, index): verdicts[index].content for index in kept}
         for index, new in zip(left, news, strict=True):
             if new is not None:
                 says |= await self._store(batch, *new, opinions, told, tally)
             await self._journal.mark_applied(batch.id, index + 1)
+        if self._unsettled is not None:
+            tally.removals += await self._unsettled.settle(pairs, opinions, batch=batch.id, now=self.storing.clock())
         await self._settle(batch, told, says, tally, by_model=tally.engine not in ("", self._local_engine))
 
     async def _settle(
@@ -207,16 +213,21 @@ class Learning:
         screened = replace(fact, content=verdict.content)
         return await self.storing.candidate(screened, turn, new_id, batch.id), verdict
 
-    async def _opinions(self, news: Sequence[tuple[Candidate, Screened] | None]) -> Opinions:
-        """What the model thinks of the facts that compete with others. Without it the rules' judgement stands."""
+    async def _opinions(
+        self, batch: Batch, news: Sequence[tuple[Candidate, Screened] | None]
+    ) -> tuple[Opinions, Sequence[Pair]]:
+        """What the model thinks of the facts that compete with others, and, as it is asked anyway, of the pairs that
+        nobody has settled. Without it the rules' judgement stands."""
         facts = [entry[0] for entry in news if entry is not None and entry[1].outcome is not Ruling.QUARANTINE]
         if self._model_judge is None or not facts:
-            return NO_OPINIONS
+            return NO_OPINIONS, ()
         doubts = await self._dedup.doubts([new for new in facts if new.fact.key is None])
+        pairs = await self._unsettled.pairs(batch.scope.user) if doubts and self._unsettled is not None else []
+        doubts += [pair.doubt for pair in pairs]
         try:
-            return await self._model_judge.opinions(doubts)
+            return await self._model_judge.opinions(doubts, [new.turn for new in facts]), pairs
         except ModelError:
-            return NO_OPINIONS
+            return NO_OPINIONS, ()
 
     async def _store(
         self, batch: Batch, new: Candidate, verdict: Screened, opinions: Opinions, told: Provisional, tally: Tally

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from semmem.extraction.candidate import Candidate
+from semmem.extraction.candidate import Candidate, expiry
 from semmem.extraction.dedup import Action, Dedup, Placed
 from semmem.extraction.result import Tally
 from semmem.extraction.screen import Ruling, Screened, screen
@@ -104,7 +104,7 @@ class Storing:
             turn=turn,
             vector=await self._embedder.embed(unquoted(fact.content)),
             now=now,
-            expires_at=None if self._ttl_s is None else now + self._ttl_s,
+            expires_at=expiry(fact, now, self._ttl_s),
             batch=batch_id,
             provisional=provisional,
         )

@@ -21,8 +21,10 @@ from semmem.extraction.result import BatchLearnt
 from semmem.extraction.rules import RulesExtractor
 from semmem.extraction.screen import Ruling, screen
 from semmem.extraction.session_summary import SessionSummariser
+from semmem.extraction.unsettled import Unsettled
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.learning import Batch, BatchRules, Extractor
+from semmem.ports.models import NamedModels
 from semmem.retrieval.context import FENCE_MARKERS, without_tags
 from semmem.turns.recorder import OBSERVING
 from semmem.wiring.backends import Backends
@@ -102,7 +104,13 @@ def drift_loop(settings: Settings, backends: Backends, nudge: Callable[[], None]
     return DriftLoop(watch.look, nudge, interval_s=DRIFT_INTERVAL_S)
 
 
-def learning(settings: Settings, backends: Backends, announce: Announce = nobody_listens) -> Learning:
+def learning(
+    settings: Settings,
+    backends: Backends,
+    announce: Announce = nobody_listens,
+    *,
+    clock: Callable[[], float] = time.time,
+) -> Learning:
     memory = settings.memory
     by_rules = local_extractor(settings, backends, announce)
     extractor, fallback = choose_extractor(
@@ -125,6 +133,7 @@ def learning(settings: Settings, backends: Backends, announce: Announce = nobody
         ),
         reader=Reader(strip_block=without_tags),
         model_judge=_model_judge(settings, backends),
+        unsettled=Unsettled(backends.store, backends.journal),
         summariser=_summariser(settings, backends),
         work=backends.worker,
         screen_budget_s=memory.extraction.batch_budget_s,
@@ -132,6 +141,7 @@ def learning(settings: Settings, backends: Backends, announce: Announce = nobody
         attempts_max=memory.extraction.attempts_max,
         local_engine=by_rules.name,
         ttl_s=lifetime_s(settings),
+        clock=clock,
     )
 
 
@@ -139,6 +149,7 @@ def local_extractor(settings: Settings, backends: Backends, announce: Announce) 
     """What learns without a language model: batches where there is none, and every turn at once."""
     extraction = settings.memory.extraction
     return RulesExtractor(
+        backends.embedder,
         facts_per_batch=extraction.facts_per_batch_max,
         work=backends.worker,
         turn_budget_s=extraction.turn_budget_s,
@@ -163,6 +174,11 @@ def _extraction_model(settings: Settings) -> ExternalModel | None:
     return None if settings.memory.extraction.engine == "rules" else settings.external_model("memory_extraction")
 
 
+def _upstream(settings: Settings, backends: Backends) -> NamedModels | None:
+    """Where the models of the clients' own requests are asked, when it is they that learn."""
+    return backends.models["memory_extraction"] if settings.memory.extraction.model == "upstream" else None
+
+
 def _llm_extractor(settings: Settings, backends: Backends) -> Extractor | None:
     extraction, model = settings.memory.extraction, _extraction_model(settings)
     if model is None:
@@ -173,6 +189,7 @@ def _llm_extractor(settings: Settings, backends: Backends) -> Extractor | None:
         facts_max=extraction.facts_per_batch_max,
         custom_instructions=extraction.custom_instructions,
         categories=extraction.categories,
+        upstream=_upstream(settings, backends),
     )
 
 
@@ -180,7 +197,11 @@ def _model_judge(settings: Settings, backends: Backends) -> ModelJudge | None:
     model = _extraction_model(settings)
     if model is None or not settings.memory.extraction.contradiction_check:
         return None
-    return ModelJudge(backends.models[model.model_role], timeout_s=model.llm_timeout_seconds)
+    return ModelJudge(
+        backends.models[model.model_role],
+        timeout_s=model.llm_timeout_seconds,
+        upstream=_upstream(settings, backends),
+    )
 
 
 def _summariser(settings: Settings, backends: Backends) -> SessionSummariser | None:
@@ -193,4 +214,5 @@ def _summariser(settings: Settings, backends: Backends) -> SessionSummariser | N
         chars_max=min(SUMMARY_CHARS_MAX, settings.memory.write_screen.fact_chars_max),
         custom_instructions=settings.memory.extraction.custom_instructions,
         categories=settings.memory.extraction.categories,
+        upstream=_upstream(settings, backends),
     )

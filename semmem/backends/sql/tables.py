@@ -101,6 +101,7 @@ turns = Table(
     Column("finish_reason", AnyText),
     Column("batch_id", Text),
     Column("done_at", Double),
+    _name("model"),
 )
 
 batches = Table(
