@@ -148,7 +148,10 @@ class Settling:
         """What is left of them, the oldest first. ``says``: the batch's facts by the id of the memory that says each;
         ``by_model``: a model read the turns, and answered."""
         done: list[tuple[Placed, Memory]] = []
-        for held in told.own():
+        for told_before in told.own():
+            held = await self._dedup.stored(told_before.user, told_before.id)  # what was settled may have changed it
+            if held is None or not held.is_provisional:
+                continue
             new = reconsidered(held, batch, now)
             by = await asyncio.to_thread(rewritten_by, held.content, says)
             if by is not None:
