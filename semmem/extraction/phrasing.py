@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from semmem.extraction.rules.grammar import expand, third_person
+from semmem.extraction.rules.phrasing import third_person, written_out
 from semmem.text import stop_words
 from semmem.text.grounding import content_words, numbers
 from semmem.text.quoting import is_quoted, quoted, unquoted
@@ -127,7 +127,7 @@ class TurnText:
         if match := _USER.match(content):
             return f"User{_OF if match['of'] else ''}{content[match.end() :]}"
         if _FIRST.match(content) or _ADDRESSED.match(content):
-            return _in_third_person(content)
+            return _in_third_person(content) or self._own_sentence(content, foreign=False) or content
         if _POINTS.match(content):
             return self._own_sentence(content, foreign=False) or content
         return self._with_a_subject(content, said.about)
@@ -153,7 +153,7 @@ class TurnText:
 
     @cached_property
     def _expanded(self) -> str:
-        return expand(self._text)
+        return written_out(self._text)
 
     @cached_property
     def _verbs(self) -> frozenset[str]:
@@ -209,12 +209,12 @@ class TurnText:
         return [(piece, content_words(piece), numbers(piece)) for piece in fitting[:SENTENCES_MAX]]
 
 
-def _in_third_person(content: str) -> str:
-    """What is told in the first or in the second person."""
+def _in_third_person(content: str) -> str | None:
+    """What is told in the first or in the second person, as far as that can be said word by word."""
     if _ADDRESSED.match(content):
         content = _SECOND.sub(_as_first, content)
         content = content[:1].upper() + content[1:]
-    return third_person(expand(content))
+    return third_person(content)
 
 
 def _as_first(match: re.Match[str]) -> str:

@@ -353,6 +353,7 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.lasting.voice.stretches": lambda t: list(voice.stretches(t)),
     "extraction.rules.facts_in": lambda t: facts_in(t, chars_max=WHOLE),
     "extraction.rules.phrasing.phrased": phrasing.phrased,
+    "extraction.rules.phrasing.written_out": phrasing.written_out,
     "extraction.rules.phrasing.third_person": phrasing.third_person,
     "extraction.rules.phrasing.third_singular": phrasing.third_singular,
     "extraction.rules.read_clauses": lambda t: read_clauses(_turn(t), WHOLE),

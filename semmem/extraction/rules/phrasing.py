@@ -45,13 +45,18 @@ def phrased(passage: str) -> str:
 
 def third_person(passage: str) -> str | None:
     """A plain statement about "User", without the full stop; None when the passage is none."""
-    statement = _WORD.sub(_written_out, passage.replace("’", "'")).rstrip(" .!")
+    statement = written_out(passage).rstrip(" .!")
     words = statement.split()
     if not _PLAIN.fullmatch(statement) or len(words) > WORDS_MAX or _UNPLAIN.search(" ".join(words[1:])):
         return None
     if _ENGLISH.isdisjoint(word.lower() for word in words):
         return None
     return _of_user(words[1:]) if words[0].lower() == "i" else " ".join(["User's", *_mine(words[1:], "User's", "User")])
+
+
+def written_out(text: str) -> str:
+    """The text with contractions written out: "I'm" as "I am", "dont" as "do not"."""
+    return _WORD.sub(_written_out, text.replace("’", "'"))
 
 
 def _written_out(match: re.Match[str]) -> str:

@@ -23,7 +23,7 @@ def phrased(text: str, content: str, subject: str = "", before: str = "", answer
         ("I don't eat meat", "I don't eat meat", "User does not eat meat"),
         ("I've two cats", "I've two cats", "User has two cats"),
         ("My dog is called Rex", "My dog is called Rex", "User's dog is called Rex"),
-        ("I'm vegan and so is my dog", "You're vegan, and your dog is too", "User is vegan, and their dog is too"),
+        ("I'm vegan and so is my dog", "You're vegan, and your dog is too", '"I\'m vegan and so is my dog"'),
         ("I'm allergic to peanuts", "Allergic to peanuts", "User is allergic to peanuts"),
         ("I really love hiking", "Loves hiking", "Loves hiking"),
         ("I love hiking", "Loves hiking", "User loves hiking"),
