@@ -98,6 +98,9 @@ class ExtractionSection(Section):
         default=60.0,
         description="how long a turn waits while its user's memories are changed, or a store or embedder is away",
     )
+    embed_texts_max: int = Field(
+        default=2, ge=1, le=64, description="texts of turns and facts embedded at the same time; requests do not wait"
+    )
     context_turns: int = Field(
         default=5, ge=0, le=50, description="turns before a batch that are shown for context, never learnt from"
     )
