@@ -30,7 +30,7 @@ from semmem.memory import (
 class Candidate:
     """A screened fact on its way into the store. ``id`` is the memory id it gets if it is created, ``batch`` the batch
     or hold under which it is written. ``provisional``: no batch has learnt from its turn yet. ``apart`` are memories
-    that it is not compared with: what the turns of its batch were made into at once, which it settles."""
+    that it is not compared with."""
 
     id: str
     fact: Fact

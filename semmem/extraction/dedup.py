@@ -164,6 +164,8 @@ class Dedup:
 
         Safe to repeat after a crash anywhere in it, with other opinions as well. Raises StoreError, JournalError.
         """
+        if rewriting is not None:
+            new = replace(new, apart=frozenset({rewriting.id}))
         neighbours = await self._neighbours(new)
         verdicts = await self._verdicts(new, neighbours, opinions)
         if same := _judged(neighbours, verdicts, Verdict.SAME):
@@ -192,8 +194,11 @@ class Dedup:
 
     async def confirm(self, held: Memory, new: Candidate, opinions: Opinions = NO_OPINIONS) -> Placed:
         """Let a provisional memory stay, which says what ``new`` says, and what it contradicts go, unless that was said
-        later. Where another memory says the same, that one stays. Safe to repeat. Raises StoreError, JournalError."""
-        new = replace(new, id=held.id, apart=new.apart | {held.id})
+        later or in the same turn. Where another memory says the same, that one stays. Safe to repeat.
+
+        Raises StoreError and JournalError.
+        """
+        new = replace(new, id=held.id, apart=frozenset({held.id}))
         gone: tuple[Removal, ...] = ()
         if held.status is MemoryStatus.ACTIVE:
             neighbours = await self._neighbours(new)
@@ -203,7 +208,8 @@ class Dedup:
             contradicted, later = _by_time(_judged(neighbours, verdicts, Verdict.CONTRADICTION), held.said_at)
             if later and (newer := await self._outdated_by(new, later)) is not None:
                 return await self.retire(held, new, CONTRADICTED, by=newer.id)
-            gone = await self._supersede(contradicted, new, by=held.id)
+            others = [hit for hit in contradicted if hit.memory.source.turn != held.source.turn]
+            gone = await self._supersede(others, new, by=held.id)
         if not await self._writes(new).put(confirmed(held, new)):
             return Placed(Action.FORGOTTEN, gone)
         return Placed(Action.CONFIRMED, gone, held.id)
