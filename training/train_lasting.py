@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+from training.train_gate import SIGNATURE, vectors
 
 from semmem.extraction.lasting import classifier
 from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
 from semmem.extraction.lasting.features import features
 from semmem.memory import MemoryType, Standing
-from training.train_gate import SIGNATURE, vectors
 
 HERE = Path(__file__).parent
 WEIGHTS_FILE = Path(classifier.__file__).with_name("weights.json")
