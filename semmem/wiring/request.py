@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from semmem.background import JournalWriter, OffloadThreads
+from semmem.background import AtOnceLearner, JournalWriter, OffloadThreads
+from semmem.background.journal_writer import nobody_learns
 from semmem.config.settings import Settings
 from semmem.dialects.parsing import ParseLimits
 from semmem.exchange import Exchange
@@ -114,12 +115,15 @@ def verdict_rules(settings: Settings) -> VerdictRules:
     )
 
 
-def journal_writer(settings: Settings, backends: Backends, announce: Announce) -> JournalWriter:
+def journal_writer(
+    settings: Settings, backends: Backends, announce: Announce, at_once: AtOnceLearner | None
+) -> JournalWriter:
     return JournalWriter(
         backends.journal,
         queue_max=settings.journal.queue_max,
         commit_interval_s=settings.journal.commit_interval_ms / 2000,
         announce=announce,
+        committed=nobody_learns if at_once is None else at_once.committed,
     )
 
 

@@ -273,6 +273,13 @@ async def test_the_turn_is_journalled_before_the_search_and_joined_by_its_ticket
     assert result.ticket == Ticket(turn.id, "chat")
 
 
+@pytest.mark.parametrize(("name", "kept"), [("org/model-7b", "org/model-7b"), ("a\nb", ""), ("m" * 2000, ""), (7, "")])
+async def test_a_turn_says_which_model_was_asked(name: object, kept: str) -> None:
+    world = World()
+    await world.ask({"model": name, "messages": [{"role": "user", "content": QUESTION}]})
+    assert [turn.model for turn in world.turns] == [kept]
+
+
 async def test_a_retry_is_the_same_turn_and_the_next_words_are_another() -> None:
     world = World()
     await world.ask("I like tea")

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.extraction.candidate import Candidate, created, keyed_id, memory_id
+from semmem.extraction.candidate import Candidate, created, expiry, keyed_id, memory_id
 from semmem.extraction.contradiction import Verdict, judge
 from semmem.extraction.dedup import Action, Dedup, Placed, Removal
-from semmem.memory import Fact, Hit, Memory, MemoryStatus, MemoryType, Scope, Turn, Vector
+from semmem.memory import STANDING, TOPIC, Fact, Hit, Memory, MemoryStatus, MemoryType, Scope, Standing, Turn, Vector
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.history import Dropped
 from tests.support.fakes import HashEmbedder
@@ -62,6 +62,30 @@ def test_a_memory_id_is_the_same_for_every_try_and_another_for_every_fact() -> N
     assert len(set(ids)) == 6
     assert all(re.fullmatch(r"mem_[a-z2-7]{26}", one) for one in ids)
     assert memory_id("b-1", 0) == ids[0]
+
+
+@pytest.mark.parametrize(
+    ("says", "ttl_s", "ends"),
+    [(None, None, None), (None, 50.0, 1050.0), (1020.0, 50.0, 1020.0), (2000.0, 50.0, 1050.0)],
+)
+def test_a_memory_ends_with_what_it_says_or_with_the_time_it_is_kept(
+    says: float | None, ttl_s: float | None, ends: float | None
+) -> None:
+    assert expiry(Fact(MemoryType.SEMANTIC, "User is away", "t", expires_at=says), NOW, ttl_s) == ends
+
+
+async def test_a_memory_says_its_standing_and_topic_and_an_update_brings_new_ones(
+    dedup: Dedup, store: InProcessStore
+) -> None:
+    first = await candidate(BUDGET)
+    first = replace(first, fact=replace(first.fact, standing=Standing.PROFILE, topic="travel"))
+    await dedup.put(first)
+    assert (await store.list(Scope("alice")))[0].metadata == {STANDING: "profile", TOPIC: "travel"}
+    then = await candidate(NEW_BUDGET, index=1)
+    then = replace(then, fact=replace(then.fact, standing=Standing.MUST))
+    assert await dedup.put(then) is Action.UPDATED
+    [memory] = await store.list(Scope("alice"))
+    assert (memory.standing, memory.metadata) == (Standing.MUST, {STANDING: "must", TOPIC: "travel"})
 
 
 async def test_something_new_is_created_with_all_that_is_known_about_it(dedup: Dedup, store: InProcessStore) -> None:
