@@ -587,6 +587,8 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.index.hot_memories.HotMemories.put": _WAITS,
     "retrieval.index.hot_memories.HotMemories.warm": _NAMES,
     "retrieval.block.block_of": _NAMES,
+    "retrieval.decide.decision.told_kinds": _VALUES,
+    "retrieval.decide.fitting.fit": "reads semmem's own labelled requests, for no request",
     "retrieval.recall.Recall.preview": _WAITS,
     "retrieval.rerank.Reranking.order": _WAITS,
     "retrieval.query.rewrite.QueryWriter.improved": _WAITS,
