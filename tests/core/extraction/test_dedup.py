@@ -10,12 +10,13 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import Candidate, created, expiry, keyed_id, memory_id
-from semmem.extraction.contradiction import Verdict, judge
+from semmem.extraction.contradiction import Verdict
 from semmem.extraction.dedup import Action, Dedup, Placed, Removal
 from semmem.memory import STANDING, TOPIC, Fact, Hit, Memory, MemoryStatus, MemoryType, Scope, Standing, Turn, Vector
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.history import Dropped
 from tests.support.fakes import HashEmbedder
+from tests.support.telling_judge import judge
 from tests.support.traced_journal import TracedJournal
 
 ALICE = Scope("alice", session="s-1")
