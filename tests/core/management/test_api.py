@@ -13,7 +13,6 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
-from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup
 from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.quota import Quota
@@ -38,6 +37,7 @@ from tests.support.counted import counting
 from tests.support.decisions import Decided
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
+from tests.support.telling_judge import judge
 
 ADMIN = {"authorization": "Bearer secret-token"}
 ALICE = {"x-user-id": "alice"}
