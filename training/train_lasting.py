@@ -2,13 +2,13 @@
 
     DATA=folder [VECTORS=cache.npz] python -m training.train_lasting
 
-training/messages.jsonl and training/own_sentences.jsonl lie beside this file; ``folder`` holds signals/clinc150.jsonl
-and signals/general_facts_*.jsonl, which hold nothing lasting. Figures come from folds that did not see the message.
+Beside this file lie messages of our own in which what is to be kept is marked (messages.jsonl, statements.jsonl and
+frames.jsonl). Nothing lasting is in the questions that retrieval is trained on, nor in ``folder``'s
+signals/clinc150.jsonl and signals/general_facts_*.jsonl. Figures come from folds that did not see the message.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -26,9 +26,11 @@ from semmem.extraction.lasting import classifier
 from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
 from semmem.extraction.lasting.features import features
 from semmem.memory import MemoryType, Standing
-from training.train_gate import SIGNATURE, vectors
+from semmem.retrieval.decide import scenes
+from training.train_decision import Vectors
 
 HERE = Path(__file__).parent
+QUESTIONS_FILE = Path(scenes.__file__).with_name("sentences.jsonl")
 WEIGHTS_FILE = Path(classifier.__file__).with_name("weights.json")
 TYPES = tuple(kind.value for kind in (MemoryType.SEMANTIC, MemoryType.EPISODIC, MemoryType.PROCEDURAL))
 STANDINGS = ("", *(standing.value for standing in Standing))
@@ -103,7 +105,7 @@ def _messages(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in OWN:
         yield from ((name, line) for line in _lines(HERE / f"{name}.jsonl"))
     yield from (("framed", line) for line in _framed())
-    yield from (("own", {**line, "keep": []}) for line in _lines(HERE / "own_sentences.jsonl"))
+    yield from (("own", {**line, "keep": []}) for line in _lines(QUESTIONS_FILE))
     clinc = (line for line in _lines(folder / "signals" / "clinc150.jsonl"))
     allowed = [line for line in clinc if line["intent"] not in NEGATIVE_INTENTS_LEFT_OUT]
     yield from (("clinc", {**line, "keep": []}) for line in allowed[::EVERY])
@@ -241,11 +243,11 @@ def _plain(model: LogisticRegression) -> dict[str, Any]:
     return {"weights": np.round(model.coef_, 3).tolist(), "bias": np.round(model.intercept_, 3).tolist()}
 
 
-async def main() -> None:
-    cache = Path(os.environ["VECTORS"]) if os.environ.get("VECTORS") else None
+def main() -> None:
+    vectors = Vectors(Path(os.environ["VECTORS"]) if os.environ.get("VECTORS") else None)
     found = rows(Path(os.environ["DATA"]))
-    made = await vectors([row.clause.text for row in found], cache)
-    weights: dict[str, Any] = {"signature": SIGNATURE, "types": TYPES, "standings": STANDINGS}
+    made = np.asarray(vectors([row.clause.text for row in found]), dtype=np.float64)
+    weights: dict[str, Any] = {"signature": vectors.signature, "types": TYPES, "standings": STANDINGS}
     for name, given in (("without_vector", None), ("with_vector", made)):
         sys.stdout.write(f"{name}\n{report(found, held_out(found, given))}")
         weights[name] = trained(found, given)
@@ -253,4 +255,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

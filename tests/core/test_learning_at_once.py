@@ -10,11 +10,12 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import AtOnceLearner, JournalWriter, Tasks
+from semmem.background import AtOnceLearner, JournalWriter, PatientEmbedder, Tasks
 from semmem.extraction.result import TurnLearnt
 from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.recording import TurnClosed
 from tests.core.extraction.provisional_world import ALICE, BEES, BOSTON, ProvisionalWorld
+from tests.support.fakes import HashEmbedder
 from tests.support.traced_journal import TracedJournal
 
 BOB = Scope("bob", session="b-1")
@@ -102,6 +103,18 @@ async def test_a_user_whose_memories_are_being_changed_waits_and_the_others_do_n
     assert await knows(world, "alice") == [BEES]
 
 
+async def test_what_waited_for_its_user_is_learnt_from_in_the_order_it_was_said(world: ProvisionalWorld) -> None:
+    """A correction comes after what it corrects."""
+    async with world.holds.held("alice"):
+        for text in ("I live in Boston", "Now I live in Seattle") * 4:
+            await world.say(text)
+        await asyncio.sleep(0.5)
+    assert await world.learner.drained(20.0)
+    learnt = [batch.turns[0].ordinal for batch in world.local.batches]
+    assert learnt == sorted(learnt)
+    assert len(learnt) == 8
+
+
 async def test_a_batch_and_a_turn_at_once_never_overlap(world: ProvisionalWorld) -> None:
     await world.say("I live in Boston", ending=None)
     batch = await world.claim()
@@ -173,3 +186,21 @@ async def test_many_users_at_once_are_learnt_from_in_bounded_company(world: Prov
     assert await world.learner.drained(20.0)
     assert world.results() == ["stored"] * 12
     assert 1 < most <= 3
+
+
+async def test_no_more_texts_of_learning_are_embedded_at_a_time_than_allowed() -> None:
+    under_way, most = 0, 0
+
+    class Slow(HashEmbedder):
+        async def embed(self, text: str) -> Any:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0.005)
+            under_way -= 1
+            return await super().embed(text)
+
+    patient = PatientEmbedder(Slow(), texts_max=2)
+    vectors = await asyncio.gather(*(patient.embed(f"text {number}") for number in range(9)))
+    assert (len(vectors), most) == (9, 2)
+    assert patient.signature == HashEmbedder().signature

@@ -16,7 +16,7 @@ QUOTED_WORDS_MAX = 8
 LINE_CHARS_READ = 200
 """Of a line's beginning and of its end so much is looked at to tell code and mail from prose."""
 
-_FENCE = re.compile(r"\s*(?:```|~~~)")
+_FENCE = re.compile(r"\s*(?:```|~~~|[-=_*]{3,})")
 _TAG = re.compile(r"\s*<(/?)([a-zA-Z][\w-]{1,20})>")
 _MAIL = re.compile(
     r"\s*(?:(?:from|to|subject|sent|date|cc|von|an|betreff|de|para|asunto|objet)\s?: ?\S|on .{5,80} wrote:)",
@@ -31,7 +31,7 @@ _CODE = re.compile(
     re.IGNORECASE,
 )
 _CODE_END = re.compile(r"(?:[{};]|=>)\s*$")
-_CODE_INSIDE = re.compile(r"\w\(\w{0,40}[\"',)]|\w ?= ?[\"'\d\[{]|=>|==|::|</?\w{1,20}>")
+_CODE_INSIDE = re.compile(r"\w\(\w{0,40}[\"',)]|\w ?= ?[\"'\d\[{]|=>|==|::|&&| --\w|</?\w{1,20}>")
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "「": "」", "『": "』", "‘": "’", "`": "`", "'": "'"}
 _FIRST_PERSON = re.compile(
     r"\b(?:I|i'm|me|my|mine|we|us|our|ich|mein\w{0,2}|je|mon|ma|yo|mi|eu|meu|minha)\b|[我私僕俺]"
