@@ -36,7 +36,8 @@ from semmem.extraction import (
     settling,
     weighing,
 )
-from semmem.extraction.contradiction import quantities, statement, verdict, wording
+from semmem.extraction.contradiction import pair_model, quantities, verdict, wording
+from semmem.extraction.contradiction import reading as reading_
 from semmem.extraction.lasting import choose, classifier, clauses, features, voice
 from semmem.extraction.model_facts import Facts, line_of
 from semmem.extraction.phrasing import Claim, ShownTexts, TurnText
@@ -46,8 +47,10 @@ from semmem.memory import Conversation, Fact, Hit, Injection, Memory, MemoryType
 from semmem.ports.errors import ModelRefused
 from semmem.ports.learning import Batch
 from semmem.retrieval import answers as asked
-from semmem.retrieval import context, rank, relevance, role_labels, time_filter
-from semmem.retrieval.decide import gate, general_facts, greetings, signals
+from semmem.retrieval import arrangement, context, days, rank, role_labels, time_filter
+from semmem.retrieval.decide import features as decide_features
+from semmem.retrieval.decide import fitting, greetings, nearness, pronouns, signals
+from semmem.retrieval.decide.decision import Decision, heads_of
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index import succession, word_index
 from semmem.retrieval.index.memory_index import MemoryIndex
@@ -64,6 +67,7 @@ from semmem.turns.encodings import Undecodable, decoder_for
 from semmem.turns.ids import message_id, session_key, turn_id
 from semmem.turns.recorder import storable
 from semmem.upkeep import consolidation
+from tests.support.decisions import weights
 
 Call = Callable[[str], object]
 NOW = 1_700_000_000.0
@@ -117,7 +121,7 @@ def _said(text: str) -> Conversation:
 
 def _memory(text: str) -> Memory:
     vector = np.full(4, 0.5, dtype=np.float32)
-    return Memory("mem_1", 1, MemoryType.SEMANTIC, text, "ada", embedding=vector)
+    return Memory("mem_1", 1, MemoryType.SEMANTIC, text, "ada", occurred_at=NOW, embedding=vector)
 
 
 def _hit(text: str) -> Hit:
@@ -125,6 +129,9 @@ def _hit(text: str) -> Hit:
 
 
 NEAR = [weighing.Neighbour("User likes tea", MemoryType.SEMANTIC, 0.95)]
+_ONE = np.ones(2, dtype=np.float32)
+_DIRECTIONS = np.ones((5, 2, 1), dtype=np.float32)
+_LIKELY = pair_model.Likelihoods(0.9, 0.05, 0.05)
 WEIGHING = weighing.Weighing(verdict.judge, 0.25, 0.9)
 
 
@@ -271,8 +278,18 @@ def _ranked(text: str) -> object:
     return rank.rank([_hit(text), _hit(text + " "), _hit("User likes tea")], said=[text, text], limit=3, now=NOW)
 
 
-def _relevant(text: str) -> object:
-    return relevance.relevant(text, MemoryIndex([_memory("likes tea")]).scores("tea", None))
+def _near(text: str) -> object:
+    return nearness.near(text, MemoryIndex([_memory("likes tea")]).scores("tea", None))
+
+
+VECTOR = np.full(4, 0.5, dtype=np.float32)
+WEIGHTS = weights(4)
+
+
+def _verdict(text: str) -> object:
+    index = MemoryIndex([_memory(text), _memory("likes tea")])
+    members = np.ones(2, dtype=np.bool_)
+    return Decision(WEIGHTS).verdict(text, VECTOR, index, index.scores("tea", VECTOR), members)
 
 
 def _split(text: str) -> list[str]:
@@ -319,7 +336,9 @@ REGISTRY: Mapping[str, Call] = {
     "upkeep.consolidation.retrievable": lambda t: consolidation.retrievable([_memory(t)], NOW),
     "extraction.contradiction.quantities.spelled_as_digits": quantities.spelled_as_digits,
     "extraction.contradiction.quantities.take_quantities": quantities.take_quantities,
-    "extraction.contradiction.statement.read": statement.read,
+    "extraction.contradiction.reading.read": reading_.read,
+    "extraction.contradiction.pair_model.parts": lambda t: (pair_model.parts(t, "I like tea"), pair_model.parts(t, t)),
+    "extraction.contradiction.pair_model.row": lambda t: pair_model.row(t, f"{t} 3", (_ONE,) * 4, _DIRECTIONS),
     "extraction.contradiction.verdict.details_differ": lambda t: verdict.details_differ(t, t + " not"),
     "extraction.contradiction.verdict.judge": _judged,
     "extraction.contradiction.verdict.may": lambda t: (
@@ -327,7 +346,11 @@ REGISTRY: Mapping[str, Call] = {
         verdict.may(verdict.Verdict.CONTRADICTION, t, f"3 {t}"),
     ),
     "extraction.contradiction.wording.change": lambda t: (wording.change(t, f"{t} 3"), wording.change(f"3 {t}", t)),
-    "extraction.contradiction.wording.phrases": wording.phrases,
+    "extraction.contradiction.verdict.closed": lambda t: verdict.closed(t, f"{t} not", 0.8),
+    "extraction.contradiction.verdict.decided": lambda t: verdict.decided(t, f"{t} 3", _LIKELY),
+    "extraction.contradiction.verdict.loses": lambda t: verdict.loses(t, f"{t} 3"),
+    "extraction.contradiction.wording.clauses": wording.clauses,
+    "extraction.contradiction.wording.replaced_quantity": lambda t: wording.replaced_quantity(f"{t} 4", f"{t} 3"),
     "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
     "text.grounding.SourceText.grounds": _grounded,
     "text.quoting.is_quoted": quoting.is_quoted,
@@ -380,6 +403,10 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.answers.wanted": asked.wanted,
     "retrieval.injection_cache.goes_on": lambda t: goes_on(_said(t)),
     "retrieval.injection_cache.loop_of": lambda t: loop_of(Scope("ada"), "t_1", _said(t)),
+    "retrieval.arrangement.arranged": lambda t: arrangement.arranged([_memory(t), _memory("likes tea")]),
+    "retrieval.days.happened": lambda t: days.happened(_memory(t)),
+    "retrieval.arrangement.doubtful": lambda t: arrangement.doubtful([_memory(t), _memory("likes tea")]),
+    "retrieval.days.said": lambda t: days.said(_memory(t)),
     "retrieval.context.estimate_tokens": context.estimate_tokens,
     "retrieval.context.line_tokens": lambda t: context.line_tokens(_memory(t)),
     "retrieval.context.neutralise": context.neutralise,
@@ -391,20 +418,20 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.context.without_tags": context.without_tags,
     "retrieval.fence.Fence.mark": lambda t: Fence(b"key").mark("ada", t),
     "retrieval.fence.Fence.stands_in": lambda t: Fence(b"key").stands_in(_said(t).messages, "ada"),
-    "retrieval.decide.gate.decision": lambda t: gate.decision(t, 0.5, 0.5, {"general": 0.5, "social": 0.5}),
-    "retrieval.decide.gate.gate": lambda t: gate.gate(t, np.ones(384, np.float32) / 384**0.5),
-    "retrieval.decide.gate.is_courteous": gate.is_courteous,
-    "retrieval.decide.gate.suspicion": gate.suspicion,
-    "retrieval.decide.general_facts.is_general_fact": general_facts.is_general_fact,
-    "retrieval.decide.general_facts.refers_to_user": general_facts.refers_to_user,
+    "retrieval.decide.decision.Decision.verdict": _verdict,
+    "retrieval.decide.features.request_features": lambda t: decide_features.request_features(
+        heads_of(WEIGHTS), t, VECTOR
+    ),
+    "retrieval.decide.fitting.store": lambda t: fitting.store([t], lambda texts: np.stack([VECTOR] * len(texts))),
     "retrieval.decide.greetings.is_social": greetings.is_social,
+    "retrieval.decide.nearness.near": _near,
+    "retrieval.decide.pronouns.flags": pronouns.flags,
+    "retrieval.decide.pronouns.speaks_of_user": pronouns.speaks_of_user,
     "retrieval.index.memory_index.MemoryIndex.scores": _scores,
     "retrieval.query.build.build_query": lambda t: query.build_query(_said(t), chars_max=WHOLE),
     "retrieval.query.build.is_vague": query.is_vague,
     "retrieval.query.build.key_words": query.key_words,
     "retrieval.rank.rank": _ranked,
-    "retrieval.relevance.is_own": relevance.is_own,
-    "retrieval.relevance.relevant": _relevant,
     "retrieval.query.rewrite.cleaned": lambda t: rewrite.cleaned(t, chars_max=WHOLE),
     "retrieval.role_labels.unlabelled": role_labels.unlabelled,
     "retrieval.search.best_of": _best,
@@ -490,12 +517,10 @@ NEEDLESS: Mapping[str, str] = {
     "upkeep.consolidation.cosines": "looks at vectors only",
     "upkeep.consolidation.superseded": _VALUES,
     "upkeep.consolidation.unchanged": _WAITS,
-    "extraction.contradiction.pair.across": _VALUES,
-    "extraction.contradiction.pair.groups": "reads semmem's own lines",
+    "extraction.candidate.settled": _VALUES,
+    "extraction.contradiction.pair_model.PairModel.likelihoods": "takes its time in row, which is measured",
     "extraction.contradiction.quantities.month_number": _NAMES,
-    "extraction.contradiction.replaced.loses": "called by may",
-    "extraction.contradiction.replaced.numbers_replaced": "called by judge",
-    "extraction.contradiction.replaced.replaces": "called by judge",
+    "extraction.pair_judge.PairJudge.judged": "takes its time in parts, row and decided, which are measured",
     "extraction.dedup.Dedup.confirm": _WAITS,
     "extraction.dedup.Dedup.doubts": _WAITS,
     "extraction.dedup.Dedup.holds": _WAITS,
@@ -570,6 +595,8 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.index.hot_memories.HotMemories.put": _WAITS,
     "retrieval.index.hot_memories.HotMemories.warm": _NAMES,
     "retrieval.block.block_of": _NAMES,
+    "retrieval.decide.decision.told_kinds": _VALUES,
+    "retrieval.decide.fitting.fit": "reads semmem's own labelled requests, for no request",
     "retrieval.recall.Recall.preview": _WAITS,
     "retrieval.rerank.Reranking.order": _WAITS,
     "retrieval.query.rewrite.QueryWriter.improved": _WAITS,

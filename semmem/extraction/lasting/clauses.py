@@ -31,7 +31,8 @@ _ASKING = (
 _JOINT = r"(?:and|but|so|because|since|cause|cuz|although|though|while|whereas|which|who|if|as|or|then|plus)"
 _BREAK = re.compile(
     rf"""
-      [,;:](?:[ ]|$) | [，；：] | [ ][-–—]{{1,3}}[ ] | (?<=\w)[–—](?=\w) | [ ]?[()（）][ ]?
+      [,;:](?:[ ]|$) | [，；：] | (?<=[\u3040-\u30ff\u3400-\u9fff])[,;:]
+    | [ ][-–—]{{1,3}}[ ] | (?<=\w)[–—](?=\w) | [ ]?[()（）][ ]?
     | [ ](?={_JOINT}[ ]{_PRONOUN}[ ])
     | [ ](?=(?:and|but|so)[ ]{_ASKING}[ ])
     | [ ](?=(?:that|because|since|so[ ]that)[ ]{_PRONOUN}[ ])

@@ -29,6 +29,16 @@ _ASKS = re.compile(
     r"|o que|como|qual)\b",
     re.IGNORECASE,
 )
+_ASKS_ELSEWHERE = re.compile(
+    r"\W*(?:welche\w*|wieviel\w*|wessen|où|quand|combien|qui|cuánt[oa]s?|dónde|cuándo|quién\w*|quant[oa]s?|onde|quando"
+    r"|quem)\b|¿|.*(?:[吗呢]|什么|怎么|多少|哪|为什么|ですか|ますか|何)",
+    re.IGNORECASE,
+)
+_SAYS = re.compile(
+    r"\b(?:says?|said|wrote|writes|reads|claims?|claimed|according to|sagte?|schreibt|laut|dit|selon|dice|dijo|según"
+    r"|diz|disse)\b|说|と言",
+    re.IGNORECASE,
+)
 _PLEASE = _any_of("please pls plz kindly bitte please s'il por favor")
 _NEGATED = re.compile(
     r"\b(?:not|no|never|none|nothing|without|cannot|can't|don't|doesn't|didn't|won't|isn't|aren't|dont|cant|nicht"
@@ -51,7 +61,7 @@ _DIGIT = re.compile(r"\d")
 _NAME = re.compile(r"(?<=[\w,] )[A-Z][a-zà-ÿ]+")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _PATTERNS = (
-    _I, _WE, _MY, _ME, _YOU, _THEY, _PLEASE, _NEGATED, _BE, _HAVE, _CHANGE, _ALWAYS, _TIME, _DIGIT, _NAME, _WIDE,
+    _I, _WE, _MY, _ME, _YOU, _THEY, _SAYS, _PLEASE, _NEGATED, _BE, _HAVE, _CHANGE, _ALWAYS, _TIME, _DIGIT, _NAME, _WIDE,
 )  # fmt: skip
 CHARS_READ = 400
 """Of a clause; nobody writes longer ones."""
@@ -73,7 +83,7 @@ def _of_clause(clause: Clause) -> list[float]:
     text = clause.text[:CHARS_READ].replace("’", "'")
     size = min(1.0, len(text) / 100)
     asks = (clause.asked and clause.last) or text.endswith(("?", "？"))
-    opening = (_ASKS.match(text), _IF.match(text), _I.match(text), _MY.match(text))
+    opening = (_ASKS.match(text) or _ASKS_ELSEWHERE.match(text), _IF.match(text), _I.match(text), _MY.match(text))
     return [
         *(float(bool(pattern.search(text))) for pattern in _PATTERNS),
         *(float(bool(match)) for match in opening),
@@ -82,8 +92,8 @@ def _of_clause(clause: Clause) -> list[float]:
     ]
 
 
-_SEEN = (0, 2, 4, 16, 17)
-"""Of the other clauses of the sentence: I, my, you, and how it opens."""
+_SEEN = (_PATTERNS.index(_I), _PATTERNS.index(_MY), _PATTERNS.index(_YOU), _PATTERNS.index(_SAYS), len(_PATTERNS))
+"""Of all clauses of the sentence: I, my, you, somebody's saying so, and an opening that asks."""
 
 
 def _seen_in(rows: list[list[float]]) -> list[float]:
