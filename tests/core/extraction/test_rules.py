@@ -66,7 +66,7 @@ class Counting:
     ("said", "kept"),
     [
         ("I'm allergic to peanuts.", "User is allergic to peanuts"),
-        ("My budget for the Hawaii trip is $10,000", '"My budget for the Hawaii trip is $10,000"'),
+        ("My budget for the Hawaii trip is $10,000", "User's budget for the Hawaii trip is $10,000"),
         ("I don't like cilantro", "User does not like cilantro"),
         ("I no longer eat meat at home", "User no longer eats meat at home"),
         ("I moved to Porto last May.", "User moved to Porto last May"),
