@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from semmem.memory import (
     SUPERSEDED_BY,
     SUPERSEDED_WHY,
     TOPIC,
+    UNSETTLED,
     Fact,
     Memory,
     MemoryStatus,
@@ -30,7 +32,7 @@ from semmem.memory import (
 class Candidate:
     """A screened fact on its way into the store. ``id`` is the memory id it gets if it is created, ``batch`` the batch
     or hold under which it is written. ``provisional``: no batch has learnt from its turn yet. ``apart`` are memories
-    that it is not compared with: what the turns of its batch were made into at once, which it settles."""
+    that it is not compared with, ``unsettled`` those that it may contradict."""
 
     id: str
     fact: Fact
@@ -41,6 +43,7 @@ class Candidate:
     batch: str = ""
     provisional: bool = False
     apart: frozenset[str] = frozenset()
+    unsettled: tuple[str, ...] = ()
 
 
 def memory_id(batch_id: str, index: int | str) -> str:
@@ -86,7 +89,7 @@ def updated(old: Memory, new: Candidate) -> Memory:
         content=new.fact.content,
         session=new.turn.scope.session,
         source=_source(new.turn),
-        metadata=_without(old, PROVISIONAL) | _own_metadata(new),
+        metadata=_without(old, PROVISIONAL, UNSETTLED) | _own_metadata(new),
         importance=max(old.importance, new.fact.importance),
         updated_at=new.now,
         occurred_at=new.fact.occurred_at,
@@ -112,7 +115,7 @@ def confirmed(held: Memory, new: Candidate) -> Memory:
         held,
         version=held.version + 1,
         type=new.fact.type,
-        metadata=_without(held, PROVISIONAL) | _own_metadata(replace(new, provisional=False)),
+        metadata=_without(held, PROVISIONAL, UNSETTLED) | _own_metadata(replace(new, provisional=False)),
         importance=max(held.importance, new.fact.importance),
         occurred_at=held.occurred_at if new.fact.occurred_at is None else new.fact.occurred_at,
         expires_at=new.expires_at,
@@ -128,6 +131,13 @@ def reinstated(old: Memory, now: float) -> Memory:
     """The version of a superseded memory that is retrieved again, since what took its place went."""
     metadata = _without(old, SUPERSEDED_BY, SUPERSEDED_WHY)
     return replace(old, version=old.version + 1, status=MemoryStatus.ACTIVE, updated_at=now, metadata=metadata)
+
+
+def settled(memory: Memory, gone: Collection[str], now: float) -> Memory:
+    """The version of a memory that no longer stands against those that went."""
+    left = [other for other in memory.metadata[UNSETTLED] if other not in gone]
+    metadata = _without(memory, UNSETTLED) | ({UNSETTLED: left} if left else {})
+    return replace(memory, version=memory.version + 1, updated_at=now, metadata=metadata)
 
 
 def as_released(held: Memory, now: float) -> Memory:
@@ -164,7 +174,8 @@ def _own_metadata(new: Candidate) -> dict[str, Any]:
     """What semmem itself notes at a memory made of this fact."""
     standing = {} if new.fact.standing is None else {STANDING: new.fact.standing.value}
     topic = {TOPIC: new.fact.topic} if new.fact.topic else {}
-    return standing | topic | ({PROVISIONAL: True} if new.provisional else {})
+    unsettled = {UNSETTLED: list(new.unsettled)} if new.unsettled else {}
+    return standing | topic | unsettled | ({PROVISIONAL: True} if new.provisional else {})
 
 
 def _without(memory: Memory, *names: str) -> dict[str, Any]:

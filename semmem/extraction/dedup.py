@@ -28,11 +28,13 @@ from semmem.extraction.candidate import (
     created,
     reconsidered,
     reinstated,
+    settled,
     superseded,
     updated,
 )
-from semmem.extraction.contradiction import Verdict, details_differ
+from semmem.extraction.contradiction import Judged, Verdict, details_differ
 from semmem.extraction.model_judge import Doubt, Opinions
+from semmem.extraction.pair_judge import Open, PairJudge
 from semmem.extraction.screen import same_text
 from semmem.extraction.session_summary import KEY_PREFIX
 from semmem.extraction.weighing import Judge, Neighbour, Weighing, unweighed
@@ -45,12 +47,14 @@ from semmem.memory import (
     REWRITTEN,
     SUPERSEDED_BY,
     SUPERSEDED_WHY,
+    UNSETTLED,
     UPDATED,
     Hit,
     Memory,
     MemoryStatus,
     MemoryType,
     Scope,
+    Vector,
 )
 from semmem.ports.errors import WorkLost, WorkTooSlow
 from semmem.ports.store import Store
@@ -58,6 +62,13 @@ from semmem.ports.text_work import TextWork
 from semmem.ports.writes import DedupRecords
 
 NO_OPINIONS: Opinions = MappingProxyType({})
+
+
+UNSETTLED_MAX = 5
+"""So many memories that it may contradict are noted at a memory."""
+DAY_S = 86_400.0
+CORRECTED_S = 600.0
+"""What is said within ten minutes in the same session may correct what was said before."""
 
 
 class Action(StrEnum):
@@ -124,6 +135,7 @@ class Dedup:
         judge_cosine_min: float = 0.25,
         text_work: TextWork | None = None,
         judge_budget_s: float = 1.0,
+        pair_judge: PairJudge | None = None,
     ) -> None:
         if not all(0 < cosine <= 1 for cosine in (update_threshold, grey_threshold, judge_cosine_min)):
             raise ValueError("thresholds must be cosines above 0")
@@ -138,6 +150,7 @@ class Dedup:
         self._weighing = Weighing(judge, judge_cosine_min, update_threshold)
         self._text_work = text_work or InThread()
         self._judge_budget_s = judge_budget_s
+        self._pair_judge = pair_judge
 
     async def doubts(self, news: Sequence[Candidate]) -> list[Doubt]:
         """Each fact's doubtful neighbours, those among the facts before it included. Raises StoreError."""
@@ -164,15 +177,19 @@ class Dedup:
 
         Safe to repeat after a crash anywhere in it, with other opinions as well. Raises StoreError, JournalError.
         """
+        if rewriting is not None:
+            new = replace(new, apart=frozenset({rewriting.id}))
         neighbours = await self._neighbours(new)
         verdicts = await self._verdicts(new, neighbours, opinions)
         if same := _judged(neighbours, verdicts, Verdict.SAME):
             return await self._drop(new, same[0].memory)
+        new = replace(new, unsettled=_unsettled(neighbours, verdicts))
         contradicted, later = _by_time(_judged(neighbours, verdicts, Verdict.CONTRADICTION), new.turn.opened_at)
         if later and (newer := await self._outdated_by(new, later)) is not None:
             return await self._put_outdated(new, newer)
         if contradicted and self._is_update(new, contradicted[0]):
             if (updating := await self._update(new, contradicted)) is not None:
+                await self._settle(neighbours, updating, new)
                 return Placed(Action.UPDATED, updating, contradicted[0].memory.id)
             contradicted = []
         if rewriting is not None:
@@ -182,6 +199,7 @@ class Dedup:
             return Placed(Action.FORGOTTEN, gone)
         if new.provisional:  # afterwards: nobody comes back to it before its batch does, which compares it again
             gone = await self._supersede(contradicted, new, by=new.id)
+        await self._settle(neighbours, gone, new)
         return Placed(Action.SUPERSEDED if contradicted else Action.CREATED, gone, new.id)
 
     async def _rewrite(self, old: Memory, new: Candidate, contradicted: list[Hit]) -> Placed:
@@ -192,18 +210,24 @@ class Dedup:
 
     async def confirm(self, held: Memory, new: Candidate, opinions: Opinions = NO_OPINIONS) -> Placed:
         """Let a provisional memory stay, which says what ``new`` says, and what it contradicts go, unless that was said
-        later. Where another memory says the same, that one stays. Safe to repeat. Raises StoreError, JournalError."""
-        new = replace(new, id=held.id, apart=new.apart | {held.id})
+        later or in the same turn. Where another memory says the same, that one stays. Safe to repeat.
+
+        Raises StoreError and JournalError.
+        """
+        new = replace(new, id=held.id, apart=frozenset({held.id}))
         gone: tuple[Removal, ...] = ()
         if held.status is MemoryStatus.ACTIVE:
             neighbours = await self._neighbours(new)
             verdicts = await self._verdicts(new, neighbours, opinions)
             if same := _judged(neighbours, verdicts, Verdict.SAME):
                 return await self.retire(held, new, REPEATED, by=same[0].memory.id)
+            new = replace(new, unsettled=_unsettled(neighbours, verdicts))
             contradicted, later = _by_time(_judged(neighbours, verdicts, Verdict.CONTRADICTION), held.said_at)
             if later and (newer := await self._outdated_by(new, later)) is not None:
                 return await self.retire(held, new, CONTRADICTED, by=newer.id)
-            gone = await self._supersede(contradicted, new, by=held.id)
+            others = [hit for hit in contradicted if hit.memory.source.turn != held.source.turn]
+            gone = await self._supersede(others, new, by=held.id)
+            await self._settle(neighbours, gone, new)
         if not await self._writes(new).put(confirmed(held, new)):
             return Placed(Action.FORGOTTEN, gone)
         return Placed(Action.CONFIRMED, gone, held.id)
@@ -213,7 +237,15 @@ class Dedup:
         is learnt at once, do not come in the order in which their turns were said."""
         said = [Neighbour(new.fact.content, new.fact.type, hit.cosine) for hit in later]
         for old, hit in zip(said, later, strict=True):
-            if Verdict.CONTRADICTION in await self._weighed([old], hit.memory.content, hit.memory.type):
+            judged = (await self._weighed([old], hit.memory.content, hit.memory.type))[0]
+            if (
+                judged is None
+                and self._pair_judge is not None
+                and (vector := await self._vector(hit.memory)) is not None
+            ):
+                told = Open(new.fact.content, new.vector)
+                judged = (await self._pair_judge.judged(hit.memory.content, vector, [told]))[0]
+            if judged is not None and judged.verdict is Verdict.CONTRADICTION:
                 return hit.memory
         return None
 
@@ -338,20 +370,43 @@ class Dedup:
             return details_differ(old, new)
         return cosine >= self._grey_threshold
 
-    async def _verdicts(self, new: Candidate, neighbours: list[Hit], opinions: Opinions) -> list[Verdict]:
+    async def _verdicts(self, new: Candidate, neighbours: list[Hit], opinions: Opinions) -> list[Judged]:
         """What the fact is to each neighbour, nearest first."""
         said = new.fact.content
-        pairs = [
-            Neighbour(hit.memory.content, hit.memory.type, hit.cosine, opinions.get((hit.memory.content, said)))
-            for hit in neighbours
+        pairs = [_neighbour(hit, new, opinions.get((hit.memory.content, said))) for hit in neighbours]
+        weighed = await self._weighed(pairs, said, new.fact.type)
+        if self._pair_judge is None or None not in weighed:
+            return [each or Judged(Verdict.DIFFERENT) for each in weighed]
+        asked = [hit for hit, each in zip(neighbours, weighed, strict=True) if each is None]
+        opened = [
+            Open(hit.memory.content, vector, _follows(new, hit.memory))
+            for hit in asked[: self._pair_judge.pairs_max]
+            if (vector := await self._vector(hit.memory)) is not None
         ]
-        return await self._weighed(pairs, said, new.fact.type)
+        judged = await self._pair_judge.judged(said, new.vector, opened)
+        found = dict(zip((old.content for old in opened), judged, strict=True))
+        beside = Judged(Verdict.DIFFERENT)
+        return [each or found.get(pair.content, beside) for pair, each in zip(pairs, weighed, strict=True)]
 
-    async def _weighed(self, pairs: list[Neighbour], said: str, type: MemoryType) -> list[Verdict]:
+    async def _weighed(self, pairs: list[Neighbour], said: str, type: MemoryType) -> list[Judged | None]:
         try:
             return await self._text_work.run(self._weighing.verdicts, pairs, said, type, budget_s=self._judge_budget_s)
         except (WorkTooSlow, WorkLost):
             return unweighed(pairs, said)
+
+    async def _vector(self, memory: Memory) -> Vector | None:
+        held = await self._with_vector(memory)
+        return held.embedding if held is not None else None
+
+    async def _settle(self, neighbours: list[Hit], gone: tuple[Removal, ...], new: Candidate) -> None:
+        """Let no neighbour stand against what went."""
+        ids = {removal.id for removal in gone}
+        for hit in neighbours:
+            if hit.memory.id in ids or ids.isdisjoint(hit.memory.metadata.get(UNSETTLED, ())):
+                continue
+            old = await self._with_vector(hit.memory)
+            if old is not None and old.status is MemoryStatus.ACTIVE:
+                await self._writes(new).replace(old, settled(old, ids, new.now))
 
     async def _update(self, new: Candidate, contradicted: list[Hit]) -> tuple[Removal, ...] | None:
         """A new version of the nearest; the others go first, because a second try finds the new version and stops.
@@ -384,9 +439,29 @@ class Dedup:
         return Writes(self._store, self._records, new.batch)
 
 
-def _judged(neighbours: Sequence[Hit], verdicts: Sequence[Verdict], wanted: Verdict) -> list[Hit]:
+def _judged(neighbours: Sequence[Hit], judged: Sequence[Judged], wanted: Verdict) -> list[Hit]:
     """Those neighbours whose verdict is the wanted one, nearest first."""
-    return [hit for hit, verdict in zip(neighbours, verdicts, strict=True) if verdict is wanted]
+    return [hit for hit, each in zip(neighbours, judged, strict=True) if each.verdict is wanted]
+
+
+def _unsettled(neighbours: Sequence[Hit], judged: Sequence[Judged]) -> tuple[str, ...]:
+    """The ids of those that may be contradicted and yet stay, nearest first."""
+    found = [hit.memory.id for hit, each in zip(neighbours, judged, strict=True) if each.unsettled]
+    return tuple(found[:UNSETTLED_MAX])
+
+
+def _neighbour(hit: Hit, new: Candidate, opinion: Verdict | None) -> Neighbour:
+    memory, happened = hit.memory, new.fact.occurred_at
+    before = happened is not None and new.fact.type is MemoryType.EPISODIC and happened < memory.said_at - DAY_S
+    return Neighbour(
+        memory.content, memory.type, hit.cosine, opinion, dated=memory.occurred_at is not None, later=before
+    )
+
+
+def _follows(new: Candidate, memory: Memory) -> bool:
+    """Whether the fact was said right after the memory, in the same session."""
+    session = new.turn.scope.session
+    return bool(session) and session == memory.session and 0 <= new.turn.opened_at - memory.said_at <= CORRECTED_S
 
 
 def _by_time(hits: Sequence[Hit], said_at: float) -> tuple[list[Hit], list[Hit]]:

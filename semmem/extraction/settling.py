@@ -119,17 +119,13 @@ class Settling:
         return [old for old in versions if old.source.turn != memory.source.turn]
 
     async def place(self, new: Candidate, told: Provisional, opinions: Opinions) -> Placed:
-        """Store one fact of the batch: confirm what says the same, or compare it with all but what its own batch was
-        made into, which it may take the place of."""
+        """Store one fact of the batch: confirm or rewrite what says the same, else compare it with everything."""
         if told.is_known(new.fact.content):
             return Placed(Action.UNCHANGED)
-        held = told.saying(new.fact.content)
-        if held is not None:
+        if (held := await self._current(told.saying(new.fact.content))) is not None:
             del told.waiting[held.id]
-        new = replace(new, apart=frozenset(memory.id for memory in told.own()))
-        if held is not None:
             return await self._dedup.confirm(held, new, opinions)
-        rewriting = await asyncio.to_thread(told.rewritten, new.fact.content)
+        rewriting = await self._current(await asyncio.to_thread(told.rewritten, new.fact.content))
         placed = await self._dedup.place(new, opinions, rewriting=rewriting)
         if placed.action is Action.REWRITTEN and rewriting is not None:
             del told.waiting[rewriting.id]
@@ -137,6 +133,11 @@ class Settling:
             await self._dedup.take_back(new)
             return Placed(Action.FORGOTTEN)
         return placed
+
+    async def _current(self, told_before: Memory | None) -> Memory | None:
+        """The memory as it is now, if it still is provisional: other facts of the batch may have replaced it."""
+        held = None if told_before is None else await self._dedup.stored(told_before.user, told_before.id)
+        return held if held is not None and held.is_provisional else None
 
     async def _is_shut(self, turn: Turn) -> bool:
         """Looked at again after the write: whoever erases a memory tells its turn first."""
@@ -149,8 +150,8 @@ class Settling:
         ``by_model``: a model read the turns, and answered."""
         done: list[tuple[Placed, Memory]] = []
         for told_before in told.own():
-            held = await self._dedup.stored(told_before.user, told_before.id)  # what was settled may have changed it
-            if held is None or not held.is_provisional:
+            held = await self._current(told_before)
+            if held is None:
                 continue
             new = reconsidered(held, batch, now)
             by = await asyncio.to_thread(rewritten_by, held.content, says)

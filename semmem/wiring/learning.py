@@ -11,11 +11,12 @@ from semmem.background import AtOnceLearner, DriftLoop, Learner, PatientEmbedder
 from semmem.config.models_section import ExternalModel
 from semmem.config.settings import Settings
 from semmem.extraction.at_once import AtOnce
-from semmem.extraction.contradiction import judge
+from semmem.extraction.contradiction import closed
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.drift import DriftWatch
 from semmem.extraction.llm import LlmExtractor
 from semmem.extraction.model_judge import ModelJudge
+from semmem.extraction.pair_judge import PairJudge
 from semmem.extraction.pipeline import Learning, choose_extractor
 from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchLearnt
@@ -23,6 +24,7 @@ from semmem.extraction.rules import RulesExtractor
 from semmem.extraction.screen import Ruling, screen
 from semmem.extraction.session_summary import SessionSummariser
 from semmem.extraction.unsettled import Unsettled
+from semmem.extraction.work import InThread
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.learning import Batch, BatchRules, Extractor
 from semmem.ports.models import NamedModels
@@ -170,10 +172,16 @@ def dedup(settings: Settings, backends: Backends) -> Dedup:
         backends.store,
         backends.journal,
         update_threshold=settings.memory.extraction.update_threshold,
-        judge=judge,
+        judge=closed,
         text_work=backends.worker,
         judge_budget_s=settings.memory.extraction.turn_budget_s,
+        pair_judge=_pair_judge(settings, backends),
     )
+
+
+def _pair_judge(settings: Settings, backends: Backends) -> PairJudge:
+    work = backends.worker or InThread()
+    return PairJudge(backends.embedder, work, budget_s=settings.memory.extraction.turn_budget_s)
 
 
 def _extraction_model(settings: Settings) -> ExternalModel | None:

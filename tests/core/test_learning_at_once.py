@@ -103,6 +103,18 @@ async def test_a_user_whose_memories_are_being_changed_waits_and_the_others_do_n
     assert await knows(world, "alice") == [BEES]
 
 
+async def test_what_waited_for_its_user_is_learnt_from_in_the_order_it_was_said(world: ProvisionalWorld) -> None:
+    """A correction comes after what it corrects."""
+    async with world.holds.held("alice"):
+        for text in ("I live in Boston", "Now I live in Seattle") * 4:
+            await world.say(text)
+        await asyncio.sleep(0.5)
+    assert await world.learner.drained(20.0)
+    learnt = [batch.turns[0].ordinal for batch in world.local.batches]
+    assert learnt == sorted(learnt)
+    assert len(learnt) == 8
+
+
 async def test_a_batch_and_a_turn_at_once_never_overlap(world: ProvisionalWorld) -> None:
     await world.say("I live in Boston", ending=None)
     batch = await world.claim()

@@ -36,7 +36,8 @@ from semmem.extraction import (
     settling,
     weighing,
 )
-from semmem.extraction.contradiction import quantities, statement, verdict, wording
+from semmem.extraction.contradiction import pair_model, quantities, verdict, wording
+from semmem.extraction.contradiction import reading as reading_
 from semmem.extraction.lasting import choose, classifier, clauses, features, voice
 from semmem.extraction.model_facts import Facts, line_of
 from semmem.extraction.phrasing import Claim, ShownTexts, TurnText
@@ -128,6 +129,9 @@ def _hit(text: str) -> Hit:
 
 
 NEAR = [weighing.Neighbour("User likes tea", MemoryType.SEMANTIC, 0.95)]
+_ONE = np.ones(2, dtype=np.float32)
+_DIRECTIONS = np.ones((5, 2, 1), dtype=np.float32)
+_LIKELY = pair_model.Likelihoods(0.9, 0.05, 0.05)
 WEIGHING = weighing.Weighing(verdict.judge, 0.25, 0.9)
 
 
@@ -332,7 +336,9 @@ REGISTRY: Mapping[str, Call] = {
     "upkeep.consolidation.retrievable": lambda t: consolidation.retrievable([_memory(t)], NOW),
     "extraction.contradiction.quantities.spelled_as_digits": quantities.spelled_as_digits,
     "extraction.contradiction.quantities.take_quantities": quantities.take_quantities,
-    "extraction.contradiction.statement.read": statement.read,
+    "extraction.contradiction.reading.read": reading_.read,
+    "extraction.contradiction.pair_model.parts": lambda t: (pair_model.parts(t, "I like tea"), pair_model.parts(t, t)),
+    "extraction.contradiction.pair_model.row": lambda t: pair_model.row(t, f"{t} 3", (_ONE,) * 4, _DIRECTIONS),
     "extraction.contradiction.verdict.details_differ": lambda t: verdict.details_differ(t, t + " not"),
     "extraction.contradiction.verdict.judge": _judged,
     "extraction.contradiction.verdict.may": lambda t: (
@@ -340,7 +346,11 @@ REGISTRY: Mapping[str, Call] = {
         verdict.may(verdict.Verdict.CONTRADICTION, t, f"3 {t}"),
     ),
     "extraction.contradiction.wording.change": lambda t: (wording.change(t, f"{t} 3"), wording.change(f"3 {t}", t)),
-    "extraction.contradiction.wording.phrases": wording.phrases,
+    "extraction.contradiction.verdict.closed": lambda t: verdict.closed(t, f"{t} not", 0.8),
+    "extraction.contradiction.verdict.decided": lambda t: verdict.decided(t, f"{t} 3", _LIKELY),
+    "extraction.contradiction.verdict.loses": lambda t: verdict.loses(t, f"{t} 3"),
+    "extraction.contradiction.wording.clauses": wording.clauses,
+    "extraction.contradiction.wording.replaced_quantity": lambda t: wording.replaced_quantity(f"{t} 4", f"{t} 3"),
     "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
     "text.grounding.SourceText.grounds": _grounded,
     "text.quoting.is_quoted": quoting.is_quoted,
@@ -507,12 +517,10 @@ NEEDLESS: Mapping[str, str] = {
     "upkeep.consolidation.cosines": "looks at vectors only",
     "upkeep.consolidation.superseded": _VALUES,
     "upkeep.consolidation.unchanged": _WAITS,
-    "extraction.contradiction.pair.across": _VALUES,
-    "extraction.contradiction.pair.groups": "reads semmem's own lines",
+    "extraction.candidate.settled": _VALUES,
+    "extraction.contradiction.pair_model.PairModel.likelihoods": "takes its time in row, which is measured",
     "extraction.contradiction.quantities.month_number": _NAMES,
-    "extraction.contradiction.replaced.loses": "called by may",
-    "extraction.contradiction.replaced.numbers_replaced": "called by judge",
-    "extraction.contradiction.replaced.replaces": "called by judge",
+    "extraction.pair_judge.PairJudge.judged": "takes its time in parts, row and decided, which are measured",
     "extraction.dedup.Dedup.confirm": _WAITS,
     "extraction.dedup.Dedup.doubts": _WAITS,
     "extraction.dedup.Dedup.holds": _WAITS,
@@ -587,6 +595,8 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.index.hot_memories.HotMemories.put": _WAITS,
     "retrieval.index.hot_memories.HotMemories.warm": _NAMES,
     "retrieval.block.block_of": _NAMES,
+    "retrieval.decide.decision.told_kinds": _VALUES,
+    "retrieval.decide.fitting.fit": "reads semmem's own labelled requests, for no request",
     "retrieval.recall.Recall.preview": _WAITS,
     "retrieval.rerank.Reranking.order": _WAITS,
     "retrieval.query.rewrite.QueryWriter.improved": _WAITS,

@@ -8,7 +8,6 @@ from typing import Any
 from semmem.backends.in_process import InProcessStore
 from semmem.background import AtOnceLearner
 from semmem.extraction.at_once import AtOnce
-from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup, Removal
 from semmem.extraction.pipeline import Learning
 from semmem.extraction.result import BatchResult, TurnLearnt
@@ -31,6 +30,7 @@ from semmem.ports.recording import TurnClosed
 from semmem.text.quoting import quoted
 from tests.core.extraction.fakes import GivenFacts
 from tests.support.fakes import HashEmbedder
+from tests.support.telling_judge import judge
 from tests.support.traced_journal import TracedJournal
 
 ALICE = Scope("alice", session="s-1")

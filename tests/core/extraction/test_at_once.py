@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from semmem.extraction.at_once import provisional_id
 from semmem.memory import Fact, Forgetting, MemoryType, Scope, Standing, Turn, TurnEnding
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.provisional import TurnState
@@ -203,6 +204,20 @@ async def test_a_memory_that_was_erased_is_not_brought_back_by_the_same_turn(ali
     async with alice.holds.held("alice") as hold_id:
         await alice.at_once.learn(turn.id, hold_id)
     assert await alice.memories() == []
+
+
+async def test_a_memory_that_was_erased_between_two_tries_is_not_written_by_the_second(
+    alice: ProvisionalWorld,
+) -> None:
+    turn = await alice.say("I keep bees and live in Boston", ending=None)
+    await alice.learner.drained(10.0)
+    await alice.journal.record([], [TurnClosed(turn.id, TurnEnding.ANSWERED, alice.now)])
+    erased = provisional_id(turn, BEES)
+    await alice.journal.note_provisional(turn.id, [erased])
+    await alice.journal.forget_memories(Scope("alice"), [erased])
+    async with alice.holds.held("alice") as hold_id:
+        await alice.at_once.learn(turn.id, hold_id)
+    assert await alice.known() == {BOSTON: "provisional"}
 
 
 # --- crashes ---------------------------------------------------------------------------------------------------------

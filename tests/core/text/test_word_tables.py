@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from semmem.extraction.contradiction import lexicon
 from semmem.retrieval.rank import rank
 from semmem.text import number_words, stop_words
 from semmem.text.grounding import content_words, numbers
@@ -25,11 +24,6 @@ def test_a_word_of_grammar_stands_in_one_class() -> None:
         stop_words.CONJUNCTIONS, stop_words.SMALL_ADVERBS,
     )  # fmt: skip
     assert sum(map(len, classes)) == len(stop_words.ENGLISH)
-
-
-def test_what_makes_a_difference_between_statements_is_left_in_them() -> None:
-    assert {"not", "no", "if", "how", "too", "my"} <= lexicon.COMPARED
-    assert not lexicon.COMPARED & set(lexicon.SAYS_LITTLE.split())
 
 
 def test_numbers_count_up_in_every_language() -> None:

@@ -198,11 +198,15 @@ async def test_three_new_values_are_three_versions(tmp_path: Path) -> None:
 
 
 async def test_without_the_check_by_the_model_the_rules_judge(tmp_path: Path) -> None:
-    script: list[str | Reply] = [facts("User lives in Boston"), facts("User lives in Seattle"), Reply(status=500)]
+    script: list[str | Reply] = [
+        facts("User's rent is 500 euros"),
+        facts("User's rent is 700 euros"),
+        Reply(status=500),
+    ]
     async with ScriptedLLM(*script) as llm, world(tmp_path, llm, contradiction_check=False) as alice:
-        await alice.learn("I live in Boston")
-        await alice.learn("I live in Seattle")
-        assert (await alice.found())["User lives in Boston"] == (2, MemoryStatus.SUPERSEDED)
+        await alice.learn("My rent is 500 euros")
+        await alice.learn("My rent is 700 euros")
+        assert (await alice.found())["User's rent is 500 euros"] == (2, MemoryStatus.SUPERSEDED)
         assert len(llm.requests) == 2
 
 
