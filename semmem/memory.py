@@ -332,10 +332,12 @@ class Forgetting:
 class Hit:
     """A memory found for a query. ``cosine`` is in [-1, 1]; ``score`` orders hits, higher is better.
 
-    ``keyword`` is the BM25 score of the query's words, 0 or more, and 0 where no words were compared.
+    ``keyword`` is the BM25 score of the query's words, 0 or more, and 0 where no words were compared. ``logit``: the
+    log-odds that the request needs it, where they were calibrated.
     """
 
     memory: Memory
     cosine: float
     score: float
     keyword: float = 0.0
+    logit: float | None = None

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+from training.train_gate import SIGNATURE, vectors
 
 from semmem.extraction.lasting import classifier
 from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
 from semmem.extraction.lasting.features import features
 from semmem.memory import MemoryType, Standing
-from training.train_gate import SIGNATURE, vectors
 
 HERE = Path(__file__).parent
 WEIGHTS_FILE = Path(classifier.__file__).with_name("weights.json")
@@ -43,6 +43,10 @@ NEGATIVE_INTENTS_LEFT_OUT = ("change_user_name", "change_language", "user_name",
 """Intents whose messages may well say something about the user."""
 NEGATIVE_WEIGHT = 0.5
 OWN = ("messages", "statements", "frames")
+FRAMED_EACH = 4
+"""How many statements are put behind each opening."""
+FRAMES = ("fiction", "roleplay", "translation", "textwork", "hypothetical", "paste", "lyrics", "poem", "opener")
+"""Kinds of messages that begin with what makes the words behind it somebody else's."""
 FOLDS = 5
 SEED = 7
 
@@ -51,7 +55,10 @@ Matrix = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A clause of one message: what is seen of it, and what it is (``lasting``, type, standing)."""
+    """A clause of one message: what is seen of it, and what it is (``lasting``, type, standing).
+
+    ``frame``: it makes what follows somebody else's; None for what follows, which does not say.
+    """
 
     message: int
     group: str
@@ -60,6 +67,7 @@ class Row:
     lasting: bool
     kind: str = TYPES[0]
     standing: str = ""
+    frame: bool | None = False
     weight: float = 1.0
 
 
@@ -72,11 +80,19 @@ def rows(folder: Path) -> list[Row]:
         for clause, seen in zip(pieces, features(pieces), strict=True):
             index = next((i for i, place in enumerate(marked) if _overlaps(clause, place)), None)
             if index is None:
-                found.append(Row(number, group, clause, seen, False, weight=_weight(group)))
+                frame = _is_frame(line, clause)
+                found.append(Row(number, group, clause, seen, False, frame=frame, weight=_weight(group)))
             else:
                 standing = line.get("standing", {}).get(str(index), "")
                 found.append(Row(number, group, clause, seen, True, line["types"][index], standing))
     return found
+
+
+def _is_frame(line: dict[str, Any], clause: Clause) -> bool | None:
+    """Of messages that do not say which clause it is, the first one."""
+    if line["keep"] or line.get("kind", "").split("-")[-1] not in FRAMES:
+        return False
+    return True if clause.first and clause.sentence == 0 else None
 
 
 def _weight(group: str) -> float:
@@ -86,12 +102,23 @@ def _weight(group: str) -> float:
 def _messages(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in OWN:
         yield from ((name, line) for line in _lines(HERE / f"{name}.jsonl"))
+    yield from (("framed", line) for line in _framed())
     yield from (("own", {**line, "keep": []}) for line in _lines(HERE / "own_sentences.jsonl"))
     clinc = (line for line in _lines(folder / "signals" / "clinc150.jsonl"))
     allowed = [line for line in clinc if line["intent"] not in NEGATIVE_INTENTS_LEFT_OUT]
     yield from (("clinc", {**line, "keep": []}) for line in allowed[::EVERY])
     for file in sorted(folder.glob("signals/general_facts_*.jsonl")):
         yield from (("quiz", {**line, "keep": []}) for line in list(_lines(file))[::EVERY])
+
+
+def _framed() -> Iterator[dict[str, Any]]:
+    """Statements behind words that make them somebody else's: a translation's, a story's."""
+    statements = [line["text"] for line in _lines(HERE / "statements.jsonl") if line["keep"]]
+    openers = [line for line in _lines(HERE / "frames.jsonl") if line["kind"] == "opener"]
+    chosen = np.random.default_rng(SEED).choice(len(statements), (len(openers), FRAMED_EACH))
+    for opener, numbers in zip(openers, chosen, strict=True):
+        for place, number in enumerate(numbers):
+            yield {**opener, "text": f"{opener['text']}{' ' if place % 2 else chr(10)}{statements[number]}"}
 
 
 def _place(text: str, part: str) -> tuple[int, int]:
@@ -116,17 +143,38 @@ def fit(points: Matrix, labels: Sequence[Any], weights: Matrix) -> LogisticRegre
     return LogisticRegression(C=STRENGTH, max_iter=3000).fit(points, labels, sample_weight=weights)
 
 
-def held_out(found: Sequence[Row], points: Matrix) -> Matrix:
-    """Each clause's probability of being lasting, by a model that has not seen its message."""
-    message = np.array([row.message for row in found])
-    fold = np.random.default_rng(SEED).integers(0, FOLDS, message.max() + 1)[message]
+def held_out(found: Sequence[Row], vectors: Matrix | None) -> Matrix:
+    """Each clause's probability of being lasting, by models that have not seen its message."""
+    fold = _folds(found, SEED)
     lasting, weights = _lasting(found), _weights(found)
     probabilities = np.zeros(len(found))
     for number in range(FOLDS):
         rest = fold != number
+        points, _ = inputs(found, vectors, frames(found, vectors, rest))
         model = fit(points[rest], lasting[rest], weights[rest])
         probabilities[~rest] = model.predict_proba(points[~rest])[:, 1]
     return probabilities
+
+
+def frames(found: Sequence[Row], vectors: Matrix | None, given: npt.NDArray[np.bool_]) -> Matrix:
+    """Each clause's probability of being a frame, by a model of the ``given`` ones that has not seen its message."""
+    few = plain(found, vectors)
+    fold, weights = _folds(found, SEED + 1), _weights(found)
+    known = given & np.array([row.frame is not None for row in found])
+    labels = np.array([int(row.frame or 0) for row in found])
+    probabilities = np.zeros(len(found))
+    for number in range(FOLDS + 1):
+        here = given & (fold == number) if number < FOLDS else ~given
+        rest = known & ~here
+        if here.any():
+            model = fit(few[rest], labels[rest], weights[rest])
+            probabilities[here] = model.predict_proba(few[here])[:, 1]
+    return probabilities
+
+
+def _folds(found: Sequence[Row], seed: int) -> npt.NDArray[np.int64]:
+    message = np.array([row.message for row in found])
+    return np.asarray(np.random.default_rng(seed).integers(0, FOLDS, message.max() + 1)[message])
 
 
 def _lasting(found: Sequence[Row]) -> npt.NDArray[np.int64]:
@@ -154,23 +202,35 @@ def report(found: Sequence[Row], probabilities: Matrix) -> str:
     return "\n".join(lines) + "\n"
 
 
-def inputs(found: Sequence[Row], vectors: Matrix | None) -> tuple[Matrix, Matrix]:
+def inputs(found: Sequence[Row], vectors: Matrix | None, framed: Matrix) -> tuple[Matrix, Matrix]:
     """``points`` and ``plain_points`` of every clause, message by message."""
-    seen = np.array([row.seen for row in found])
+    seen = _seen(found)
     messages = [list(group) for _, group in groupby(range(len(found)), key=lambda index: found[index].message)]
-    both = [
-        [make(seen[group], None if vectors is None else vectors[group]) for group in messages]
-        for make in (classifier.points, classifier.plain_points)
+    points = [
+        classifier.points(seen[group], None if vectors is None else vectors[group], framed[group]) for group in messages
     ]
-    return np.vstack(both[0]), np.vstack(both[1])
+    return np.vstack(points), plain(found, vectors)
 
 
-def trained(found: Sequence[Row], points: Matrix, few: Matrix) -> dict[str, Any]:
-    """The three heads; type and standing learn from the lasting clauses alone."""
+def plain(found: Sequence[Row], vectors: Matrix | None) -> Matrix:
+    return classifier.plain_points(_seen(found), vectors)
+
+
+def _seen(found: Sequence[Row]) -> Matrix:
+    return np.array([row.seen for row in found])
+
+
+def trained(found: Sequence[Row], vectors: Matrix | None) -> dict[str, Any]:
+    """The four heads; type and standing learn from the lasting clauses alone."""
+    everything = np.ones(len(found), dtype=bool)
+    points, few = inputs(found, vectors, frames(found, vectors, everything))
     lasting = np.array([row.lasting for row in found])
+    known = np.array([row.frame is not None for row in found])
     chosen = [row for row in found if row.lasting]
     ones = np.ones(len(chosen))
+    framed = [int(row.frame) for row in found if row.frame is not None]
     return {
+        "frame": _plain(fit(few[known], framed, _weights(found)[known])),
         "lasting": _plain(fit(points, _lasting(found), _weights(found))),
         "type": _plain(fit(few[lasting], [TYPES.index(row.kind) for row in chosen], ones)),
         "standing": _plain(fit(few[lasting], [STANDINGS.index(row.standing) for row in chosen], ones)),
@@ -187,9 +247,8 @@ async def main() -> None:
     made = await vectors([row.clause.text for row in found], cache)
     weights: dict[str, Any] = {"signature": SIGNATURE, "types": TYPES, "standings": STANDINGS}
     for name, given in (("without_vector", None), ("with_vector", made)):
-        points, few = inputs(found, given)
-        sys.stdout.write(f"{name}\n{report(found, held_out(found, points))}")
-        weights[name] = trained(found, points, few)
+        sys.stdout.write(f"{name}\n{report(found, held_out(found, given))}")
+        weights[name] = trained(found, given)
     WEIGHTS_FILE.write_text(json.dumps(weights).replace("], [", "],\n[") + "\n", encoding="utf-8")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from dataclasses import replace
 
 from semmem.extraction.candidate import Candidate, created, memory_id
 from semmem.extraction.dedup import Action, Placed
@@ -108,7 +109,8 @@ class AtOnce:
             await self._records.note_provisional(turn.id, [placed.id])
         if await self._still_waits(turn):
             return placed
-        await self._storing.dedup.take_back(new)
+        if placed.action is not Action.UNCHANGED:
+            await self._storing.dedup.take_back(replace(new, id=placed.id or new.id))
         return Placed(Action.FORGOTTEN)
 
     async def _still_waits(self, turn: Turn) -> bool:

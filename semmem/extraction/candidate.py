@@ -123,6 +123,11 @@ def confirmed(held: Memory, new: Candidate) -> Memory:
     )
 
 
+def as_settled(memory: Memory) -> Memory:
+    """The same memory, no longer provisional."""
+    return replace(memory, metadata=_without(memory, PROVISIONAL))
+
+
 def reinstated(old: Memory, now: float) -> Memory:
     """The version of a superseded memory that is retrieved again, since what took its place went."""
     metadata = _without(old, SUPERSEDED_BY, SUPERSEDED_WHY)

@@ -44,6 +44,7 @@ from semmem.memory import (
     CONTRADICTED,
     QUARANTINED,
     REPEATED,
+    REWRITTEN,
     SUPERSEDED_BY,
     SUPERSEDED_WHY,
     UNSETTLED,
@@ -72,7 +73,8 @@ CORRECTED_S = 600.0
 
 class Action(StrEnum):
     """What storing a fact did. ``superseded``: it was created, and an older memory is no longer retrieved.
-    ``confirmed``: a provisional memory says it, and stays. ``outdated``: what was said later replaces it, and it is
+    ``confirmed``: a provisional memory says it, and stays. ``rewritten``: one says it in other words, and has a new
+    version. ``outdated``: what was said later replaces it, and it is
     kept as history. ``forgotten``: its batch was erased meanwhile, and nothing is stored."""
 
     CREATED = "created"
@@ -81,6 +83,7 @@ class Action(StrEnum):
     SUPERSEDED = "superseded"
     QUARANTINED = "quarantined"
     CONFIRMED = "confirmed"
+    REWRITTEN = "rewritten"
     OUTDATED = "outdated"
     FORGOTTEN = "forgotten"
 
@@ -166,8 +169,11 @@ class Dedup:
         """``place``, for whoever only wants to know what it did."""
         return (await self.place(new, opinions)).action
 
-    async def place(self, new: Candidate, opinions: Opinions = NO_OPINIONS) -> Placed:
-        """Store one fact. An opinion on a pair outweighs the judge's, where it may be believed.
+    async def place(
+        self, new: Candidate, opinions: Opinions = NO_OPINIONS, *, rewriting: Memory | None = None
+    ) -> Placed:
+        """Store one fact. An opinion on a pair outweighs the judge's, where it may be believed. ``rewriting`` is a
+        memory that says the same in other words: where one would be created, it has a new version instead.
 
         Safe to repeat after a crash anywhere in it, with other opinions as well. Raises StoreError, JournalError.
         """
@@ -184,6 +190,8 @@ class Dedup:
                 await self._settle(neighbours, updating, new)
                 return Placed(Action.UPDATED, updating, contradicted[0].memory.id)
             contradicted = []
+        if rewriting is not None:
+            return await self._rewrite(rewriting, new, contradicted)
         gone = () if new.provisional else await self._supersede(contradicted, new, by=new.id)
         if not await self._writes(new).put(created(new)):
             return Placed(Action.FORGOTTEN, gone)
@@ -191,6 +199,12 @@ class Dedup:
             gone = await self._supersede(contradicted, new, by=new.id)
         await self._settle(neighbours, gone, new)
         return Placed(Action.SUPERSEDED if contradicted else Action.CREATED, gone, new.id)
+
+    async def _rewrite(self, old: Memory, new: Candidate, contradicted: list[Hit]) -> Placed:
+        gone = await self._supersede(contradicted, new, by=old.id)
+        if not await self._writes(new).replace(old, replace(updated(old, new), type=new.fact.type)):
+            return Placed(Action.FORGOTTEN, gone)
+        return Placed(Action.REWRITTEN, (*gone, Removal(REWRITTEN, old.id, old.id)), old.id)
 
     async def confirm(self, held: Memory, new: Candidate, opinions: Opinions = NO_OPINIONS) -> Placed:
         """Let a provisional memory stay, which says what ``new`` says, and what it contradicts go, unless that was said
@@ -242,6 +256,17 @@ class Dedup:
         replaced = await self._writes(new).replace(held, superseded(held, new, by, why))
         return Placed(Action.UNCHANGED, (Removal(why, held.id, by),) if replaced else (), by)
 
+    async def withdraw(self, held: Memory, new: Candidate, why: str, *, by: str = "") -> Placed:
+        """Remove a memory for this reason, in favour of ``by``; what it said is kept as a version."""
+        withdrawn = await self._writes(new).withdraw(held)
+        return Placed(Action.UNCHANGED, (Removal(why, held.id, by),) if withdrawn else (), by)
+
+    async def give_back(self, held: Memory, before: Memory, new: Candidate, why: str) -> Placed:
+        """Let a memory say again what it said before (``before`` has its vector); what it said is kept as a version."""
+        restored = replace(before, version=held.version + 1, updated_at=new.now)
+        put = await self._writes(new).replace(held, restored)
+        return Placed(Action.UNCHANGED, (Removal(why, held.id, held.id),) if put else (), held.id)
+
     async def reinstate(self, replaced: str, new: Candidate) -> list[str]:
         """Let those memories be retrieved again that were contradicted by memory ``replaced``; their ids."""
         scope = _owner(new)
@@ -263,9 +288,8 @@ class Dedup:
         return Placed(Action.UNCHANGED, (Removal(REPEATED, new.id, known.id),), known.id)
 
     def _is_update(self, new: Candidate, hit: Hit) -> bool:
-        """A memory keeps its type: across types the old one is superseded. So it is by what is provisional, which may
-        go again and give its place back."""
-        return hit.cosine > self._update_threshold and hit.memory.type is new.fact.type and not new.provisional
+        """A memory keeps its type: across types the old one is superseded."""
+        return hit.cosine > self._update_threshold and hit.memory.type is new.fact.type
 
     async def put_keyed(self, new: Candidate) -> Action:
         """Store what stands alone under its id (``keyed_id``): a new version of it, if there is one already.

@@ -22,7 +22,7 @@ from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened, screen
 from semmem.extraction.session_summary import ENDS, SessionSummariser
-from semmem.extraction.settling import Provisional, Settling
+from semmem.extraction.settling import Provisional, Settling, SettlingRecords
 from semmem.extraction.storing import UNSTORABLE, Screening, Storing
 from semmem.extraction.unsettled import Pair, Unsettled
 from semmem.lifecycle.quota import Quota
@@ -30,7 +30,6 @@ from semmem.memory import Fact
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import JournalError, ModelError, ModelRefused, ModelUnavailable, SemmemError, StoreRefused
 from semmem.ports.learning import Batch, BatchRecords, Extractor
-from semmem.ports.provisional import ProvisionalRecords
 from semmem.ports.storable import check_storable
 from semmem.ports.text_work import TextWork
 from semmem.text.grounding import SourceText
@@ -39,7 +38,7 @@ BACKOFF_FACTOR = 4
 """Each wait between two tries is this much longer: with the defaults five tries span 81 minutes of an outage."""
 
 
-class LearningRecords(BatchRecords, ProvisionalRecords, Protocol):
+class LearningRecords(BatchRecords, SettlingRecords, Protocol):
     """What learning needs of the journal."""
 
 
@@ -94,7 +93,7 @@ class Learning:
         )
         self._journal = journal
         self._dedup = dedup
-        self.settling = Settling(journal, dedup)
+        self.settling = Settling(journal, self.storing)
         self._local_engine = local_engine
         self._extractor = extractor
         self._fallback = fallback

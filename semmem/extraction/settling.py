@@ -1,9 +1,10 @@
 """What becomes of the provisional memories of a batch's turns, once the batch has learnt from them.
 
     said again      word for word: confirmed, the same memory
-    rewritten       a fact of the batch says all of it in other words: superseded by that one
-    not confirmed   a model read the turn and does not hold it to be worth remembering: superseded by nothing, and what
-                    it had replaced is retrieved again; but never what a rule could phrase, nor what matters much
+    rewritten       a fact of the batch says all of it in other words: the memory says it so from now on; or another
+                    memory says it, and this one goes
+    not confirmed   a model read the turn and does not hold it to be worth remembering: it goes, and what it had
+                    replaced is retrieved again; but never what a rule could phrase, nor what matters much
     else            confirmed: a model that failed, or never was asked, has judged nothing
 
 Losing is worse than doubling, so "all of it" means every number, every name, every other telling word and a negation.
@@ -14,12 +15,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from semmem.extraction.candidate import Candidate, reconsidered
-from semmem.extraction.dedup import Action, Dedup, Placed
+from semmem.extraction.candidate import Candidate, as_settled, reconsidered
+from semmem.extraction.dedup import Action, Placed
 from semmem.extraction.model_judge import Opinions
 from semmem.extraction.screen import same_text
-from semmem.memory import NOT_CONFIRMED, REFUSED, REWRITTEN, Memory, MemoryStatus, Turn
+from semmem.extraction.storing import Storing
+from semmem.memory import NOT_CONFIRMED, REFUSED, REWRITTEN, Memory, MemoryStatus, Scope, Turn
+from semmem.ports.history import VersionHistory
 from semmem.ports.learning import Batch
 from semmem.ports.provisional import ProvisionalRecords, TurnState
 from semmem.text.grounding import SourceText, content_words, is_negative
@@ -37,7 +41,8 @@ class Provisional:
     """What the turns of a batch were made into at once.
 
     ``waiting``: memories by id that are provisional still, superseded ones among them, and those of other turns that
-    say the same as one of these. ``confirmed``: texts that an earlier try of the batch has confirmed. ``noted``: turns
+    say the same as one of these. ``known``: texts that an earlier try of the batch has confirmed, or that have been
+    replaced since in the same memory. ``noted``: turns
     that were made into something, and ``shut`` those of which somebody had a memory erased: nothing more is learnt
     from them.
     """
@@ -45,7 +50,7 @@ class Provisional:
     turns: frozenset[str]
     noted: frozenset[str]
     waiting: dict[str, Memory]
-    confirmed: frozenset[str]
+    known: frozenset[str]
     shut: frozenset[str]
 
     def readable(self, batch: Batch) -> Batch:
@@ -69,34 +74,54 @@ class Provisional:
         mine = (memory for memory in self.waiting.values() if memory.source.turn in self.turns)
         return sorted(mine, key=lambda memory: (memory.said_at, memory.id))
 
-    def is_confirmed(self, content: str) -> bool:
-        return same_text(content) in self.confirmed
+    def is_known(self, content: str) -> bool:
+        return same_text(content) in self.known
+
+    def rewritten(self, content: str) -> Memory | None:
+        """The one that says no more than this."""
+        says = {"": content}
+        return next((memory for memory in self.own() if rewritten_by(memory.content, says) is not None), None)
+
+
+class SettlingRecords(ProvisionalRecords, VersionHistory, Protocol):
+    """What settling needs of the journal."""
 
 
 class Settling:
     """Raises StoreError and JournalError. Whoever calls it holds the user."""
 
-    def __init__(self, records: ProvisionalRecords, dedup: Dedup) -> None:
+    def __init__(self, records: SettlingRecords, storing: Storing) -> None:
         self._records = records
-        self._dedup = dedup
+        self._storing = storing
+        self._dedup = storing.dedup
 
     async def of(self, user: str, turns: Sequence[Turn]) -> Provisional:
         """What these turns were made into."""
-        noted = await self._records.provisional([turn.id for turn in turns])
+        turn_ids = frozenset(turn.id for turn in turns)
+        noted = await self._records.provisional(sorted(turn_ids))
         found = [await self._dedup.stored(user, each.memory_id) for each in noted if not each.forgotten]
         memories = [memory for memory in found if memory is not None]
+        settled = [memory for memory in memories if not memory.is_provisional]
+        past = [old for memory in memories for old in await self._earlier(memory) if old.source.turn in turn_ids]
         return Provisional(
-            turns=frozenset(turn.id for turn in turns),
+            turns=turn_ids,
             noted=frozenset(each.turn_id for each in noted),
             waiting={memory.id: memory for memory in memories if memory.is_provisional},
-            confirmed=frozenset(same_text(memory.content) for memory in memories if not memory.is_provisional),
+            known=frozenset(same_text(memory.content) for memory in [*settled, *past]),
             shut=frozenset(each.turn_id for each in noted if each.forgotten),
         )
+
+    async def _earlier(self, memory: Memory) -> list[Memory]:
+        """What a memory said before, by another turn, oldest first."""
+        if memory.version == 1:
+            return []
+        versions = await self._records.versions(Scope(memory.user), memory.id)
+        return [old for old in versions if old.source.turn != memory.source.turn]
 
     async def place(self, new: Candidate, told: Provisional, opinions: Opinions) -> Placed:
         """Store one fact of the batch: confirm what says the same, or compare it with all but what its own batch was
         made into, which it may take the place of."""
-        if told.is_confirmed(new.fact.content):
+        if told.is_known(new.fact.content):
             return Placed(Action.UNCHANGED)
         held = told.saying(new.fact.content)
         if held is not None:
@@ -104,7 +129,10 @@ class Settling:
         new = replace(new, apart=frozenset(memory.id for memory in told.own()))
         if held is not None:
             return await self._dedup.confirm(held, new, opinions)
-        placed = await self._dedup.place(new, opinions)
+        rewriting = await asyncio.to_thread(told.rewritten, new.fact.content)
+        placed = await self._dedup.place(new, opinions, rewriting=rewriting)
+        if placed.action is Action.REWRITTEN and rewriting is not None:
+            del told.waiting[rewriting.id]
         if placed.id == new.id and new.turn.id in told.noted and await self._is_shut(new.turn):
             await self._dedup.take_back(new)
             return Placed(Action.FORGOTTEN)
@@ -119,41 +147,54 @@ class Settling:
     ) -> list[tuple[Placed, Memory]]:
         """What is left of them, the oldest first. ``says``: the batch's facts by the id of the memory that says each;
         ``by_model``: a model read the turns, and answered."""
-        settled: list[tuple[Placed, Memory]] = []
-        for held in told.own():
+        done: list[tuple[Placed, Memory]] = []
+        for told_before in told.own():
+            held = await self._dedup.stored(told_before.user, told_before.id)  # what was settled may have changed it
+            if held is None or not held.is_provisional:
+                continue
             new = reconsidered(held, batch, now)
-            active = held.status is MemoryStatus.ACTIVE
-            judged = by_model and held.source.turn not in told.shut
-            by = await asyncio.to_thread(rewritten_by, held.content, says) if active else None
+            by = await asyncio.to_thread(rewritten_by, held.content, says)
             if by is not None:
-                placed = await self._dedup.retire(held, new, REWRITTEN, by=by)
-            elif active and judged and is_doubtful(held):
+                placed = await self._gives_way(held, new, by)
+            elif by_model and held.source.turn not in told.shut and is_doubtful(held):
                 placed = await self.drop(held, NOT_CONFIRMED, batch=batch, now=now)
             else:
                 placed = await self._dedup.confirm(held, new)
-            settled.append((placed, held))
-        return settled
+            done.append((placed, held))
+        return done
+
+    async def _gives_way(self, held: Memory, new: Candidate, by: str) -> Placed:
+        """To another memory that says it. What said something else before it said this stays as history."""
+        if await self._earlier(held):
+            return await self._dedup.retire(held, new, REWRITTEN, by=by)
+        return await self._withdraw(held, new, REWRITTEN, by)
 
     async def drop(self, held: Memory, why: str, *, batch: str, now: float) -> Placed:
         """Let a provisional memory go, and bring back what it had replaced."""
         new = reconsidered(held, batch, now)
-        placed = await self._dedup.retire(held, new, why)
-        if placed.removals and held.status is MemoryStatus.ACTIVE:
+        if earlier := await self._earlier(held):
+            before = await self._storing.embedded(as_settled(earlier[-1]))
+            return await self._dedup.give_back(held, before, new, why)
+        if held.status is MemoryStatus.ACTIVE:
             await self._dedup.reinstate(held.id, new)
-        return placed
+        return await self._withdraw(held, new, why)
+
+    async def _withdraw(self, held: Memory, new: Candidate, why: str, by: str = "") -> Placed:
+        await self._records.note_withdrawn(held.source.turn, held.id)
+        return await self._dedup.withdraw(held, new, why, by=by)
 
     async def settle_overdue(self, user: str, *, batch: str, now: float) -> list[tuple[Placed, Memory]]:
         """What was left of earlier turns of the user, whose batch could not tell the store, or that were refused when
         nobody was there to take them back."""
-        settled: list[tuple[Placed, Memory]] = []
+        done: list[tuple[Placed, Memory]] = []
         for turn_id in await self._records.overdue(user, limit=OVERDUE_MAX):
             state, turn = await self._records.turn_state(turn_id)
             if turn is not None and state is TurnState.REFUSED:
-                settled += await self.take_back(turn, batch=batch, now=now)
+                done += await self.take_back(turn, batch=batch, now=now)
             elif turn is not None and state is TurnState.DONE:
-                settled += await self.settle(await self.of(user, [turn]), {}, by_model=False, batch=batch, now=now)
+                done += await self.settle(await self.of(user, [turn]), {}, by_model=False, batch=batch, now=now)
                 await self.done([turn])
-        return settled
+        return done
 
     async def take_back(self, turn: Turn, *, batch: str, now: float) -> list[tuple[Placed, Memory]]:
         """The turn was refused after all: nothing is learnt from it."""

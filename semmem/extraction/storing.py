@@ -17,7 +17,7 @@ from semmem.extraction.result import Tally
 from semmem.extraction.screen import Ruling, Screened, screen
 from semmem.extraction.work import InThread, reason
 from semmem.lifecycle.quota import Quota
-from semmem.memory import Fact, Turn
+from semmem.memory import Fact, Memory, Turn
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import WorkLost, WorkTooSlow
 from semmem.ports.text_work import TextWork
@@ -89,6 +89,10 @@ class Storing:
         except (WorkTooSlow, WorkLost) as error:
             return [Screened(Ruling.REJECT, reason(error))] * len(facts)
 
+    async def embedded(self, memory: Memory) -> Memory:
+        """A version out of the journal, with its vector. Raises EmbedderError."""
+        return replace(memory, embedding=await self._embedder.embed(unquoted(memory.content)))
+
     async def candidate(
         self, fact: Fact, turn: Turn, memory_id: str, batch_id: str, *, provisional: bool = False
     ) -> Candidate:
@@ -108,8 +112,8 @@ class Storing:
     async def stored(self, placed: Placed, new: Candidate, verdict: Screened, tally: Tally) -> None:
         """Count what storing a fact did, and make room for it."""
         tally.count(placed, new.fact, verdict)
-        unchanged = (Action.UNCHANGED, Action.UPDATED, Action.CONFIRMED, Action.FORGOTTEN)
-        if self._quota is None or placed.action in unchanged:
+        grown = (Action.CREATED, Action.SUPERSEDED, Action.QUARANTINED, Action.OUTDATED)
+        if self._quota is None or placed.action not in grown:
             return
         if evicted := await self._quota.make_room(new.turn.scope.user):
             tally.actions["evicted"] += evicted

@@ -53,5 +53,8 @@ class ProvisionalRecords(Protocol):
         """Turns of the user that are done or refused and were made into something that nobody has settled, since
         whoever should have could not."""
 
+    async def note_withdrawn(self, turn_id: str, memory_id: str) -> None:
+        """A memory is about to be removed by the batch of its turn: its versions go when the turn is pruned."""
+
     async def settle_provisional(self, turn_ids: Sequence[str]) -> None:
-        """Forget what the turns were made into: their batch has learnt from them."""
+        """Forget what else the turns were made into: their batch has learnt from them."""

@@ -114,8 +114,9 @@ class App:
             """Not while the embedder is being opened: after a restart the store is often there seconds before it."""
             return self._embedder_tried.is_set() and store.answers and store.has_room
 
-        batches = learning.learning(settings, backends, self._announce)
-        at_once = learning.at_once(settings, backends, self._announce, batches, can_learn)
+        patient = learning.patient(settings, backends)
+        batches = learning.learning(settings, patient, self._announce)
+        at_once = learning.at_once(settings, patient, self._announce, batches, can_learn)
         writer = request.journal_writer(settings, backends, self._announce, at_once)
         uses, sessions = AccessRecorder(backends.journal), request.sessions(settings, backends)
         here = erasing.Here(writer, backends.store, opened.hidden.shown, self._injection_cache, sessions, uses)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
-from semmem.background import AtOnceLearner, DriftLoop, Learner
+from semmem.background import AtOnceLearner, DriftLoop, Learner, PatientEmbedder
 from semmem.config.models_section import ExternalModel
 from semmem.config.settings import Settings
 from semmem.extraction.at_once import AtOnce
@@ -59,6 +60,12 @@ def learner(settings: Settings, backends: Backends, announce: Announce, batches:
         concurrency=extraction.concurrency,
         poll_interval_s=extraction.poll_interval_s,
     )
+
+
+def patient(settings: Settings, backends: Backends) -> Backends:
+    """The same, with an embedder that learning may use without being in the way of requests."""
+    texts_max = settings.memory.extraction.embed_texts_max
+    return replace(backends, embedder=PatientEmbedder(backends.embedder, texts_max=texts_max))
 
 
 def at_once(

@@ -10,11 +10,12 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import AtOnceLearner, JournalWriter, Tasks
+from semmem.background import AtOnceLearner, JournalWriter, PatientEmbedder, Tasks
 from semmem.extraction.result import TurnLearnt
 from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.recording import TurnClosed
 from tests.core.extraction.provisional_world import ALICE, BEES, BOSTON, ProvisionalWorld
+from tests.support.fakes import HashEmbedder
 from tests.support.traced_journal import TracedJournal
 
 BOB = Scope("bob", session="b-1")
@@ -173,3 +174,21 @@ async def test_many_users_at_once_are_learnt_from_in_bounded_company(world: Prov
     assert await world.learner.drained(20.0)
     assert world.results() == ["stored"] * 12
     assert 1 < most <= 3
+
+
+async def test_no_more_texts_of_learning_are_embedded_at_a_time_than_allowed() -> None:
+    under_way, most = 0, 0
+
+    class Slow(HashEmbedder):
+        async def embed(self, text: str) -> Any:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0.005)
+            under_way -= 1
+            return await super().embed(text)
+
+    patient = PatientEmbedder(Slow(), texts_max=2)
+    vectors = await asyncio.gather(*(patient.embed(f"text {number}") for number in range(9)))
+    assert (len(vectors), most) == (9, 2)
+    assert patient.signature == HashEmbedder().signature

@@ -47,8 +47,10 @@ from semmem.memory import Conversation, Fact, Hit, Injection, Memory, MemoryType
 from semmem.ports.errors import ModelRefused
 from semmem.ports.learning import Batch
 from semmem.retrieval import answers as asked
-from semmem.retrieval import context, rank, relevance, role_labels, time_filter
-from semmem.retrieval.decide import gate, general_facts, greetings, signals
+from semmem.retrieval import arrangement, context, days, rank, role_labels, time_filter
+from semmem.retrieval.decide import features as decide_features
+from semmem.retrieval.decide import fitting, greetings, nearness, pronouns, signals
+from semmem.retrieval.decide.decision import Decision, heads_of
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index import succession, word_index
 from semmem.retrieval.index.memory_index import MemoryIndex
@@ -65,6 +67,7 @@ from semmem.turns.encodings import Undecodable, decoder_for
 from semmem.turns.ids import message_id, session_key, turn_id
 from semmem.turns.recorder import storable
 from semmem.upkeep import consolidation
+from tests.support.decisions import weights
 
 Call = Callable[[str], object]
 NOW = 1_700_000_000.0
@@ -118,7 +121,7 @@ def _said(text: str) -> Conversation:
 
 def _memory(text: str) -> Memory:
     vector = np.full(4, 0.5, dtype=np.float32)
-    return Memory("mem_1", 1, MemoryType.SEMANTIC, text, "ada", embedding=vector)
+    return Memory("mem_1", 1, MemoryType.SEMANTIC, text, "ada", occurred_at=NOW, embedding=vector)
 
 
 def _hit(text: str) -> Hit:
@@ -275,8 +278,18 @@ def _ranked(text: str) -> object:
     return rank.rank([_hit(text), _hit(text + " "), _hit("User likes tea")], said=[text, text], limit=3, now=NOW)
 
 
-def _relevant(text: str) -> object:
-    return relevance.relevant(text, MemoryIndex([_memory("likes tea")]).scores("tea", None))
+def _near(text: str) -> object:
+    return nearness.near(text, MemoryIndex([_memory("likes tea")]).scores("tea", None))
+
+
+VECTOR = np.full(4, 0.5, dtype=np.float32)
+WEIGHTS = weights(4)
+
+
+def _verdict(text: str) -> object:
+    index = MemoryIndex([_memory(text), _memory("likes tea")])
+    members = np.ones(2, dtype=np.bool_)
+    return Decision(WEIGHTS).verdict(text, VECTOR, index, index.scores("tea", VECTOR), members)
 
 
 def _split(text: str) -> list[str]:
@@ -390,6 +403,10 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.answers.wanted": asked.wanted,
     "retrieval.injection_cache.goes_on": lambda t: goes_on(_said(t)),
     "retrieval.injection_cache.loop_of": lambda t: loop_of(Scope("ada"), "t_1", _said(t)),
+    "retrieval.arrangement.arranged": lambda t: arrangement.arranged([_memory(t), _memory("likes tea")]),
+    "retrieval.days.happened": lambda t: days.happened(_memory(t)),
+    "retrieval.arrangement.doubtful": lambda t: arrangement.doubtful([_memory(t), _memory("likes tea")]),
+    "retrieval.days.said": lambda t: days.said(_memory(t)),
     "retrieval.context.estimate_tokens": context.estimate_tokens,
     "retrieval.context.line_tokens": lambda t: context.line_tokens(_memory(t)),
     "retrieval.context.neutralise": context.neutralise,
@@ -401,20 +418,20 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.context.without_tags": context.without_tags,
     "retrieval.fence.Fence.mark": lambda t: Fence(b"key").mark("ada", t),
     "retrieval.fence.Fence.stands_in": lambda t: Fence(b"key").stands_in(_said(t).messages, "ada"),
-    "retrieval.decide.gate.decision": lambda t: gate.decision(t, 0.5, 0.5, {"general": 0.5, "social": 0.5}),
-    "retrieval.decide.gate.gate": lambda t: gate.gate(t, np.ones(384, np.float32) / 384**0.5),
-    "retrieval.decide.gate.is_courteous": gate.is_courteous,
-    "retrieval.decide.gate.suspicion": gate.suspicion,
-    "retrieval.decide.general_facts.is_general_fact": general_facts.is_general_fact,
-    "retrieval.decide.general_facts.refers_to_user": general_facts.refers_to_user,
+    "retrieval.decide.decision.Decision.verdict": _verdict,
+    "retrieval.decide.features.request_features": lambda t: decide_features.request_features(
+        heads_of(WEIGHTS), t, VECTOR
+    ),
+    "retrieval.decide.fitting.store": lambda t: fitting.store([t], lambda texts: np.stack([VECTOR] * len(texts))),
     "retrieval.decide.greetings.is_social": greetings.is_social,
+    "retrieval.decide.nearness.near": _near,
+    "retrieval.decide.pronouns.flags": pronouns.flags,
+    "retrieval.decide.pronouns.speaks_of_user": pronouns.speaks_of_user,
     "retrieval.index.memory_index.MemoryIndex.scores": _scores,
     "retrieval.query.build.build_query": lambda t: query.build_query(_said(t), chars_max=WHOLE),
     "retrieval.query.build.is_vague": query.is_vague,
     "retrieval.query.build.key_words": query.key_words,
     "retrieval.rank.rank": _ranked,
-    "retrieval.relevance.is_own": relevance.is_own,
-    "retrieval.relevance.relevant": _relevant,
     "retrieval.query.rewrite.cleaned": lambda t: rewrite.cleaned(t, chars_max=WHOLE),
     "retrieval.role_labels.unlabelled": role_labels.unlabelled,
     "retrieval.search.best_of": _best,
@@ -463,7 +480,6 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.responses.ResponsesAnswer.read_body": "called by the reader above",
     "dialects.responses.ResponsesAnswer.read_event": "called by the reader above",
     "dialects.parsing.parse": "holds_more_than and every parse above",
-    "extraction.rules.facts_of": "facts_in, which is in the table above",
     "dialects.dialect_for": _NAMES,
     "dialects.json_splice.cut_members": "called with every parse above",
     "dialects.json_splice.insert_element": "called with every parse above",
@@ -490,6 +506,7 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.candidate.keyed_id": _NAMES,
     "extraction.candidate.memory_id": _NAMES,
     "extraction.candidate.reconsidered": _VALUES,
+    "extraction.candidate.as_settled": _VALUES,
     "extraction.candidate.reinstated": _VALUES,
     "extraction.candidate.superseded": _VALUES,
     "extraction.asked_model.asked": _NAMES,
@@ -512,7 +529,9 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.dedup.Dedup.reinstate": _NAMES,
     "extraction.dedup.Dedup.retire": _WAITS,
     "extraction.dedup.Dedup.stored": _NAMES,
+    "extraction.dedup.Dedup.give_back": _WAITS,
     "extraction.dedup.Dedup.take_back": _WAITS,
+    "extraction.dedup.Dedup.withdraw": _WAITS,
     "extraction.dedup.Dedup.put_keyed": _WAITS,
     "extraction.dedup.Dedup.quarantine": _WAITS,
     "extraction.dedup.Dedup.release": _WAITS,
@@ -527,8 +546,9 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.rules.RulesExtractor.extract": _WAITS,
     "extraction.session_summary.SessionSummariser.summarise": _WAITS,
     "extraction.settling.Provisional.allows": _NAMES,
-    "extraction.settling.Provisional.is_confirmed": _SAME_TEXT,
+    "extraction.settling.Provisional.is_known": _SAME_TEXT,
     "extraction.settling.Provisional.readable": _NAMES,
+    "extraction.settling.Provisional.rewritten": "rewritten_by, which is in the table above",
     "extraction.settling.Provisional.saying": _SAME_TEXT,
     "extraction.settling.Settling.done": _NAMES,
     "extraction.settling.Settling.drop": _WAITS,
@@ -539,6 +559,7 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.settling.Settling.take_back": _WAITS,
     "extraction.settling.is_doubtful": _VALUES,
     "extraction.storing.Storing.candidate": _WAITS,
+    "extraction.storing.Storing.embedded": _WAITS,
     "extraction.storing.Storing.screened": "called with every fact: screen, which is in the table above",
     "extraction.storing.Storing.stored": _VALUES,
     "extraction.storing.Storing.verdicts": "called with every fact: screen, which is in the table above",
@@ -553,6 +574,7 @@ NEEDLESS: Mapping[str, str] = {
     "lifecycle.writes.Writes.put": _WAITS,
     "lifecycle.writes.Writes.replace": _WAITS,
     "lifecycle.writes.Writes.retract": _WAITS,
+    "lifecycle.writes.Writes.withdraw": _WAITS,
     "request.head.RequestHead.first_header": _NAMES,
     "request.head.RequestHead.header": _NAMES,
     "request.head.RequestHead.metadata_at": _NAMES,

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, or_, select, tuple_, update
 
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.rows import row_turn, upsert_into
-from semmem.backends.sql.tables import ERASED, OPEN, REFUSED, provisional, turns
+from semmem.backends.sql.tables import ERASED, OPEN, REFUSED, provisional, turns, versions
 from semmem.memory import Turn
 from semmem.ports.provisional import Noted, TurnState
 
+NOTED, FORGOTTEN, WITHDRAWN = range(3)
+"""What became of a memory: nothing yet; somebody had it erased; its batch removed it, and what it said is kept as a
+version until the turn is pruned."""
 READ = ""
 """In place of a memory's id: the turn was learnt from at once."""
 
@@ -47,24 +50,30 @@ class SqlProvisional(JournalPart):
     def provisional(self, conn: Connection, turn_ids: Sequence[str]) -> list[Noted]:
         mine = and_(provisional.c.turn_id.in_(turn_ids), provisional.c.memory_id != READ)
         rows = conn.execute(select(provisional).where(mine))
-        return [Noted(row.turn_id, row.memory_id, bool(row.forgotten)) for row in rows]
+        return [Noted(row.turn_id, row.memory_id, row.state == FORGOTTEN) for row in rows]
 
     @one_read
     def overdue(self, conn: Connection, user: str, *, limit: int) -> list[str]:
-        mine = and_(provisional.c.user_id == user, provisional.c.memory_id != READ)
+        mine = and_(provisional.c.user_id == user, provisional.c.memory_id != READ, provisional.c.state != WITHDRAWN)
         over = or_(turns.c.done_at.is_not(None), turns.c.closing == REFUSED)
         ids = select(provisional.c.turn_id).join(turns, turns.c.id == provisional.c.turn_id).where(mine, over)
         return list(conn.execute(ids.distinct().limit(limit)).scalars())
 
     @one_write
     def settle_provisional(self, conn: Connection, turn_ids: Sequence[str]) -> None:
-        conn.execute(delete(provisional).where(provisional.c.turn_id.in_(turn_ids), provisional.c.memory_id != READ))
+        over = and_(provisional.c.turn_id.in_(turn_ids), provisional.c.memory_id != READ)
+        conn.execute(delete(provisional).where(over, provisional.c.state != WITHDRAWN))
+
+    @one_write
+    def note_withdrawn(self, conn: Connection, turn_id: str, memory_id: str) -> None:
+        this = and_(provisional.c.turn_id == turn_id, provisional.c.memory_id == memory_id)
+        conn.execute(update(provisional).where(this).values(state=WITHDRAWN))
 
 
 def mark_forgotten(conn: Connection, user: str, memory_ids: Sequence[str]) -> None:
     """The turns that these memories were made of must not bring them back."""
     mine = and_(provisional.c.user_id == user, provisional.c.memory_id.in_(memory_ids))
-    conn.execute(update(provisional).where(mine).values(forgotten=1))
+    conn.execute(update(provisional).where(mine).values(state=FORGOTTEN))
 
 
 def drop_notes(conn: Connection, these_turns: ColumnElement[bool]) -> None:
@@ -73,8 +82,10 @@ def drop_notes(conn: Connection, these_turns: ColumnElement[bool]) -> None:
 
 
 def prune_notes(conn: Connection) -> None:
-    """Those whose turn is no longer here."""
+    """Those whose turn is no longer here, and what the memories said that its batch removed."""
     gone = ~select(turns.c.id).where(turns.c.id == provisional.c.turn_id).exists()
+    withdrawn = select(provisional.c.user_id, provisional.c.memory_id).where(gone, provisional.c.state == WITHDRAWN)
+    conn.execute(delete(versions).where(tuple_(versions.c.user_id, versions.c.memory_id).in_(withdrawn)))
     conn.execute(delete(provisional).where(gone))
 
 

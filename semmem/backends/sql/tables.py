@@ -208,10 +208,10 @@ provisional = Table(
     Column("turn_id", AnyText, primary_key=True),
     Column("memory_id", AnyText, primary_key=True),
     _name("user_id"),
-    Column("forgotten", Integer, nullable=False, server_default="0"),
+    Column("state", Integer, nullable=False, server_default="0"),
 )
-"""Which memories a turn was made into at once, and which of them somebody had erased since; bare ids, until a batch has
-learnt from the turn. Without a memory's id: that it was learnt from at once."""
+"""Which memories a turn was made into at once, and what became of each: bare ids, until a batch has learnt from the
+turn, or, of what it removed, until the turn is pruned. Without a memory's id: that it was learnt from at once."""
 
 resting = Table(
     "resting",

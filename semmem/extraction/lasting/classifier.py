@@ -1,7 +1,8 @@
-"""Whether a clause says something lasting about the user, and what kind of thing: three small linear models.
+"""Whether a clause says something lasting about the user, and what kind of thing: four small linear models.
 
-Each is a softmax regression over the formal features of features.py and, where the embedder is the one it was trained
-with, the clause's vector. The weights come from ``training/train_lasting.py``.
+One of them finds what makes the words behind it somebody else's ("Translate this:", "Write a story."), and the one for
+what lasts is told what it found. Each is a softmax regression over the formal features of features.py and, where the
+embedder is the one it was trained with, the clause's vector. The weights come from ``training/train_lasting.py``.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class _Softmax:
 
 
 _MODELS = {
-    name: {head: _Softmax(_TRAINED[name][head]) for head in ("lasting", "type", "standing")}
+    name: {head: _Softmax(trained) for head, trained in _TRAINED[name].items()}
     for name in ("with_vector", "without_vector")
 }
 TYPES = tuple(MemoryType(name) for name in _TRAINED["types"])
@@ -70,8 +71,8 @@ def judge(rows: Sequence[Sequence[float]], vectors: Sequence[Vector] | None) -> 
     seen = np.array(rows, dtype=np.float32)
     given = None if vectors is None else np.stack(list(vectors)).astype(np.float32)
     heads = _MODELS["without_vector" if given is None else "with_vector"]
-    lasting = heads["lasting"](points(seen, given))[:, 1]
     few = plain_points(seen, given)
+    lasting = heads["lasting"](points(seen, given, heads["frame"](few)[:, 1]))[:, 1]
     kinds = heads["type"](few).argmax(axis=1)
     standings = heads["standing"](few).argmax(axis=1)
     return [
@@ -80,9 +81,12 @@ def judge(rows: Sequence[Sequence[float]], vectors: Sequence[Vector] | None) -> 
     ]
 
 
-def points(seen: Matrix, vectors: Matrix | None) -> Matrix:
+def points(seen: Matrix, vectors: Matrix | None, frames: Matrix) -> Matrix:
     """What tells whether the clauses of one message are lasting, one row a clause: their features, every two of these
-    together, their vectors, and the mean vector of the message, which tells a story or a translation from talk."""
+    together, their vectors, and the mean vector of the message. ``frames`` is the probability of each clause that it
+    makes the words behind it somebody else's; its own and the highest before it are features as well."""
+    before = np.maximum.accumulate(np.concatenate([[0.0], frames[:-1]]))
+    seen = np.column_stack([seen, frames, before])
     first, second = np.triu_indices(seen.shape[1], 1)
     pairs = PAIR_SCALE * seen[:, first] * seen[:, second]
     if vectors is None:
@@ -92,5 +96,5 @@ def points(seen: Matrix, vectors: Matrix | None) -> Matrix:
 
 
 def plain_points(seen: Matrix, vectors: Matrix | None) -> Matrix:
-    """What tells the kind of a lasting clause: its features and its vector."""
+    """What tells everything else about a clause: its features and its vector."""
     return seen if vectors is None else np.hstack([seen, VECTOR_SCALE * vectors])

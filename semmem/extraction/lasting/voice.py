@@ -22,7 +22,9 @@ _MAIL = re.compile(
     r"\s*(?:(?:from|to|subject|sent|date|cc|von|an|betreff|de|para|asunto|objet)\s?: ?\S|on .{5,80} wrote:)",
     re.IGNORECASE,
 )
-_SALUTATION = re.compile(r"\s*(?:dear|hi|hello|hey|hallo|liebe[rs]?|bonjour|hola)\b[^.!?]{0,40},\s*$", re.IGNORECASE)
+_SALUTATION = re.compile(
+    r"\s*(?:dear|hi|hello|hey|hallo|liebe[rs]?|bonjour|hola|caro|cara)\b[^.!?\n]{0,40}[,!]\s*$", re.IGNORECASE
+)
 _CODE = re.compile(
     r"\s*(?:[$>#|]\s|//|/\*|\w[\w.$]{1,80}\(.{0,80}\)\s*[{:;]?\s*$|[\w.]{1,40} ?= ?\S|\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
     r"|traceback|file \"|\[?(?:error|warn|info|debug)\b\]?[: ]|</?\w)",
@@ -58,6 +60,7 @@ def stretches(text: str) -> Iterator[Stretch]:
     """The lines of a text, empty ones left out, and whose each is."""
     fenced = mailed = introduced = False
     tag = ""
+    begun = False
     for start, line in _lines(text):
         head, tail = line[:LINE_CHARS_READ], line[-LINE_CHARS_READ:]
         if not line.strip():
@@ -68,12 +71,13 @@ def stretches(text: str) -> Iterator[Stretch]:
         opening = _TAG.match(head)
         if opening:
             tag = "" if opening[1] and opening[2] == tag else tag or ("" if opening[1] else opening[2])
-        mailed = mailed or (not fenced and bool(_MAIL.match(head)))
+        mailed = mailed or (not fenced and bool(_MAIL.match(head) or (begun and _SALUTATION.match(line))))
+        begun = True
         foreign = fenced or mailed or bool(tag) or bool(opening) or _is_code(head, tail)
         item = _ITEM.match(head)
         begin = start + (item.end() if item else 0)
         yield Stretch(begin, start + len(line), not foreign, introduced, item is not None)
-        introduced = introduced or tail.rstrip().endswith((":", "：")) or bool(_SALUTATION.match(head))
+        introduced = introduced or tail.rstrip().endswith((":", "："))
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:

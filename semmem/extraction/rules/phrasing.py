@@ -24,7 +24,7 @@ _WORD = re.compile(r"[\w']+")
 
 _PLAIN = re.compile(r"(?:I|my) [\w' %$€£+./-]+", re.IGNORECASE)
 _ENGLISH = frozenset("am is are was were have has had do not an the in to of for with my from by at on a like".split())
-"""One of them is in nearly every English statement."""
+"""One of them is in nearly every English statement; "my" alone may be Afrikaans."""
 _UNPLAIN = re.compile(
     r"\b(?:i|you|your|he|him|his|she|her|it|its|they|them|their|this|that|these|those|here|there|we|us|our|who|which"
     r"|and|or|but|so|because|when|while|if)\b|'d\b",
@@ -49,9 +49,11 @@ def third_person(passage: str) -> str | None:
     words = statement.split()
     if not _PLAIN.fullmatch(statement) or len(words) > WORDS_MAX or _UNPLAIN.search(" ".join(words[1:])):
         return None
+    if words[0].lower() == "i":
+        return _of_user(words[1:])
     if _ENGLISH.isdisjoint(word.lower() for word in words):
         return None
-    return _of_user(words[1:]) if words[0].lower() == "i" else " ".join(["User's", *_mine(words[1:], "User's", "User")])
+    return " ".join(["User's", *_mine(words[1:], "User's", "User")])
 
 
 def written_out(text: str) -> str:

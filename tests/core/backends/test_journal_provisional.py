@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.memory import Forgetting, Scope, Turn, TurnEnding
+from semmem.memory import Forgetting, Memory, MemoryType, Scope, Turn, TurnEnding
 from semmem.ports.learning import BatchRules
 from semmem.ports.provisional import Noted, TurnState
 from semmem.ports.recording import TurnClosed
@@ -136,6 +136,23 @@ async def test_turns_that_nobody_settled_are_overdue_once_they_are_over(journal:
     assert await journal.overdue("bob", limit=10) == []
     await journal.settle_provisional(["done", "refused"])
     assert await journal.overdue("alice", limit=10) == []
+
+
+async def test_what_a_batch_removed_is_kept_as_a_version_until_its_turn_is_pruned(journal: SqlJournal) -> None:
+    await journal.record([turn()], [TurnClosed("t", TurnEnding.ANSWERED, 11.0)])
+    await journal.note_provisional("t", ["mem_1", "mem_2"])
+    for memory_id in ("mem_1", "mem_2"):
+        await journal.keep_version(Memory(memory_id, 1, MemoryType.SEMANTIC, "User keeps bees", user="alice"))
+    await journal.note_withdrawn("t", "mem_1")
+    batch = await journal.claim(RULES, now=20.0)
+    assert batch is not None
+    await journal.settle_provisional(["t"])
+    await journal.finish(batch.id, "stored", now=21.0)
+    assert await journal.overdue("alice", limit=10) == []
+    assert len(await journal.versions(Scope("alice"), "mem_1")) == 1
+    await journal.prune(done_before=100.0)
+    assert await journal.versions(Scope("alice"), "mem_1") == []
+    assert len(await journal.versions(Scope("alice"), "mem_2")) == 1
 
 
 async def test_with_a_pruned_turn_its_notes_go(journal: SqlJournal) -> None:

@@ -8,11 +8,22 @@ from typing import Any
 from semmem.backends.in_process import InProcessStore
 from semmem.background import AtOnceLearner
 from semmem.extraction.at_once import AtOnce
-from semmem.extraction.dedup import Dedup
+from semmem.extraction.dedup import Dedup, Removal
 from semmem.extraction.pipeline import Learning
 from semmem.extraction.result import BatchResult, TurnLearnt
 from semmem.lifecycle.holds import Holds
-from semmem.memory import Fact, Memory, MemoryStatus, MemoryType, Scope, Turn, TurnEnding
+from semmem.memory import (
+    CONTRADICTED,
+    REPEATED,
+    UPDATED,
+    Fact,
+    Memory,
+    MemoryStatus,
+    MemoryType,
+    Scope,
+    Turn,
+    TurnEnding,
+)
 from semmem.ports.events import Event
 from semmem.ports.learning import Batch, BatchRules, Extractor
 from semmem.ports.recording import TurnClosed
@@ -71,6 +82,7 @@ class ProvisionalWorld:
         self.store = store
         self.now = 1000.0
         self.announced: list[Event] = []
+        self.learnt: list[BatchResult] = []
         self.local = GivenFacts("rules", by_word(local))
         self.dedup = Dedup(store, journal, judge=judge)
         self.batches = self.learning(self.local)
@@ -128,7 +140,8 @@ class ProvisionalWorld:
     async def learn(self, model: Found | None = None, *, session: str = "s-1", **settings: Any) -> BatchResult:
         """Learn from what waits: by a model that finds this, or locally."""
         extractor = self.local if model is None else GivenFacts("llm", by_word(model))
-        return await self.learning(extractor, **settings).learn(await self.claim(session))
+        self.learnt.append(await self.learning(extractor, **settings).learn(await self.claim(session)))
+        return self.learnt[-1]
 
     # --- what is there ---
 
@@ -143,14 +156,24 @@ class ProvisionalWorld:
         return {memory.content: "provisional" if memory.is_provisional else "settled" for memory in active}
 
     async def gone(self) -> dict[str, tuple[str, str]]:
-        """What is no longer retrieved: why, and what says it now."""
+        """What is no longer retrieved: why, and what says it now. What was removed is kept as a version."""
         memories = await self.memories()
         by = {memory.id: memory.content for memory in memories} | {"": ""}
-        return {
+        found = {
             memory.content: (memory.metadata["superseded_why"], by[memory.metadata["superseded_by"]])
             for memory in memories
             if memory.status is MemoryStatus.SUPERSEDED
         }
+        for removal in self.removals:
+            versions = await self.journal.versions(Scope("alice"), removal.id)
+            if removal.reason not in (CONTRADICTED, UPDATED, REPEATED):
+                found[versions[-1].content] = (removal.reason, by[removal.by])
+        return found
+
+    @property
+    def removals(self) -> list[Removal]:
+        at_once = [event.result for event in self.announced if isinstance(event, TurnLearnt)]
+        return [removal for result in [*at_once, *self.learnt] for removal in result.removals]
 
     async def versions(self, content: str) -> list[tuple[int, str]]:
         memory = next(memory for memory in await self.memories() if memory.content == content)

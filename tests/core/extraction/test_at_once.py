@@ -137,16 +137,6 @@ async def test_what_is_known_already_is_not_stored_again(alice: ProvisionalWorld
     assert alice.results() == ["stored", "unchanged"]
 
 
-async def test_a_memory_is_never_changed_in_place_by_what_may_go_again(alice: ProvisionalWorld) -> None:
-    long = "User's budget for the big summer family vacation in Hawaii next year is {} dollars"
-    world = await provisional_world(alice.journal, local={n: [long.format(n)] for n in ("10000", "15000")})
-    await world.tell("My budget for the big summer family vacation in Hawaii next year is 10000 dollars")
-    await world.learn()
-    await world.tell("My budget for the big summer family vacation in Hawaii next year is 15000 dollars")
-    assert await world.known() == {long.format(15000): "provisional"}
-    assert await world.gone() == {long.format(10000): ("contradicted", long.format(15000))}
-
-
 # --- what fails ------------------------------------------------------------------------------------------------------
 
 

@@ -24,6 +24,7 @@ from semmem.memory import (
 from semmem.ports.errors import ModelRefused, ModelUnavailable, SemmemError
 from semmem.ports.learning import Batch
 from semmem.ports.recording import TurnClosed
+from semmem.text.quoting import quoted
 from tests.core.extraction.crashes import Crash, Fuse, Interrupted
 from tests.core.extraction.fakes import GivenFacts
 from tests.core.extraction.provisional_world import (
@@ -133,11 +134,25 @@ async def test_a_turn_learnt_at_once_on_one_replica_and_batched_on_another_gives
 
 async def test_what_a_model_says_in_other_words_takes_its_place(alice: ProvisionalWorld) -> None:
     await alice.tell("I live in Boston")
+    [told] = await alice.memories()
     result = await alice.learn({"Boston": ["User resides in Boston"]})
-    assert (result.actions, reasons(result)) == ({"created": 1}, {"rewritten": 1})
+    assert (result.status, result.actions, reasons(result)) == ("stored", {"rewritten": 1}, {"rewritten": 1})
     assert await alice.known() == {"User resides in Boston": "settled"}
-    assert await alice.gone() == {BOSTON: ("rewritten", "User resides in Boston")}
-    assert await alice.versions(BOSTON) == [(1, "active")]
+    [memory] = await alice.memories()
+    assert (memory.id, memory.version) == (told.id, 2)
+    assert [old.content for old in await alice.journal.versions(Scope("alice"), memory.id)] == [BOSTON]
+
+
+async def test_what_another_memory_says_already_gives_way_to_it(alice: ProvisionalWorld) -> None:
+    resides = "User resides in Boston"
+    await alice.say("I live in Boston", scope=OTHER, ending=None)
+    await alice.learn({"Boston": [resides]}, session="s-2")
+    await alice.tell("I live in Boston")
+    assert await alice.known() == {resides: "settled", BOSTON: "provisional"}
+    result = await alice.learn({"Boston": [resides]})
+    assert (result.status, reasons(result)) == ("unchanged", {"repeated": 1, "rewritten": 1})
+    assert await alice.known() == {resides: "settled"}
+    assert await alice.gone() == {BOSTON: ("rewritten", resides)}
 
 
 async def test_a_model_that_says_the_same_confirms(alice: ProvisionalWorld) -> None:
@@ -164,7 +179,7 @@ async def test_what_a_model_leaves_out_goes_when_no_rule_could_phrase_it(alice: 
     assert await alice.known() == {BEES: "settled"}
     assert await alice.gone() == {KNEE: ("not_confirmed", "")}
     assert (result.actions, reasons(result)) == ({"confirmed": 1}, {"not_confirmed": 1})
-    assert await alice.versions(KNEE) == [(1, "active")]
+    assert len(await alice.memories()) == 1
 
 
 @pytest.mark.parametrize("more", [{"importance": 0.9}, {"standing": Standing.MUST}], ids=["importance", "standing"])
@@ -190,6 +205,80 @@ async def test_what_was_replaced_comes_back_when_its_replacement_is_not_confirme
     await alice.learn({"no such": []})
     assert await alice.known() == {BOSTON: "settled"}
     assert await alice.gone() == {seattle: ("not_confirmed", "")}
+
+
+LONG = "User's budget for the big summer family vacation in Hawaii next year is {} dollars"
+
+
+def says(number: int) -> str:
+    return LONG.format(number).replace("User's", "My")
+
+
+@pytest.fixture
+async def spender(journal: TracedJournal) -> ProvisionalWorld:
+    """What is said is near what was said before: a new version of the same memory."""
+    told = {f"{number} dollars": [LONG.format(number)] for number in (10000, 12000, 15000)}
+    unsure = {"Perhaps": [quoted(LONG.format(20000))]}
+    return await provisional_world(journal, local=told | unsure)
+
+
+async def test_a_changed_value_is_a_new_version_at_once_and_after_its_batch(spender: ProvisionalWorld) -> None:
+    await spender.tell(says(10000))
+    await spender.learn()
+    [first] = await spender.memories()
+    await spender.tell(says(15000))
+    assert await spender.known() == {LONG.format(15000): "provisional"}
+    await spender.learn()
+    assert await spender.known() == {LONG.format(15000): "settled"}
+    [memory] = await spender.memories()
+    assert memory.id == first.id
+    assert {old.content for old in await spender.journal.versions(Scope("alice"), memory.id)} == {LONG.format(10000)}
+
+
+@pytest.mark.parametrize("model", [None, {"10000": [LONG.format(10000)], "15000": [LONG.format(15000)]}])
+async def test_two_values_of_one_batch_do_not_come_apart_again(spender: ProvisionalWorld, model: Any) -> None:
+    await spender.tell(says(10000), says(12000), says(15000))
+    result = await spender.learn(model)
+    assert result.status == "stored"
+    assert await spender.known() == {LONG.format(15000): "settled"}
+    assert len(await spender.memories()) == 1
+
+
+@pytest.mark.parametrize("session", ["s-1", "s-2"])
+async def test_an_older_value_of_another_session_does_not_come_back(spender: ProvisionalWorld, session: str) -> None:
+    await spender.tell(says(10000))
+    await spender.tell(says(15000), scope=OTHER)
+    other = {"s-1": "s-2", "s-2": "s-1"}[session]
+    await spender.learn(session=session)
+    assert list(await spender.known()) == [LONG.format(15000)]
+    await spender.learn(session=other)
+    assert await spender.known() == {LONG.format(15000): "settled"}
+    assert len(await spender.memories()) == 1
+
+
+async def test_the_value_before_comes_back_when_the_new_one_is_not_confirmed(spender: ProvisionalWorld) -> None:
+    await spender.tell(says(10000))
+    await spender.learn()
+    [first] = await spender.memories()
+    turn = await spender.say(f"Perhaps: {says(20000)}", ending=TurnEnding.ANSWER_LOST)
+    await spender.learner.drained(10.0)
+    [now] = [memory for memory in await spender.memories() if memory.is_provisional]
+    if now.id != first.id:  # where the comparison keeps a quoted sentence apart, it is put there by hand
+        source = replace(first.source, turn=turn.id)
+        await spender.journal.keep_version(first)
+        content, vector = now.content, now.embedding
+        provisional = {"provisional": True}
+        changed = replace(first, version=9, content=content, source=source, metadata=provisional, embedding=vector)
+        await spender.store.put(Scope("alice"), changed)
+        await spender.journal.note_provisional(turn.id, [first.id])
+        await spender.store.forget(Scope("alice"), now.id)
+    result = await spender.learn({"no such": []})
+    assert reasons(result) == {"not_confirmed": 1}
+    assert await spender.known() == {LONG.format(10000): "settled"}
+    [memory] = await spender.memories()
+    assert memory.id == first.id
+    assert memory.embedding is not None
+    assert memory.source == first.source
 
 
 async def test_an_older_batch_of_a_model_does_not_undo_what_was_said_later(alice: ProvisionalWorld) -> None:
@@ -322,7 +411,7 @@ MODEL = {
 }
 STORE = ("search", "put", "get")
 JOURNAL = ("provisional", "save_facts", "mark_applied", "keep_version", "settle_provisional", "finish")
-UNHARMED_CALLS = 27
+UNHARMED_CALLS = 23
 
 
 async def crash_and_recover(
@@ -364,10 +453,10 @@ async def test_a_crash_at_any_port_call_of_a_batch_ends_in_the_same_memories(
 ) -> None:
     alice, _ = await crash_and_recover(journal, blows_at, after=after)
     assert await alice.known() == ENDS_IN
-    assert {content: why for content, (why, _) in (await alice.gone()).items()} == {
-        BOSTON: "rewritten",
-        BUDGET: "rewritten",
-    }
+    memories = await alice.memories()
+    versions = [await journal.versions(Scope("alice"), memory.id) for memory in memories]
+    assert sorted(old.content for earlier in versions for old in earlier) == sorted([BOSTON, BUDGET])
+    assert await journal.provisional(["t-1", "t-2", "t-3"]) == []
 
 
 # --- the comparison --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Which memories belong to a question."""
+"""Which memories belong to a question, where nothing was learnt of the vectors."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semmem.retrieval.index.memory_index import Scores
-from semmem.retrieval.relevance import (
+from semmem.retrieval.decide.nearness import (
     COVERAGE_LEAST,
     COVERAGE_WEIGHT,
     EVIDENCE_OTHER,
     EVIDENCE_OWN,
     SHARE_OF_BEST,
-    is_own,
-    relevant,
+    held,
+    near,
 )
+from semmem.retrieval.index.memory_index import Scores
 
 OWN = "Where do I live?"
 OTHER = "What is the date?"
@@ -28,24 +28,7 @@ def scores(cosine: list[float], coverage: list[float] | None = None, fused: list
 
 
 def kept(query: str, some: Scores) -> list[bool]:
-    return [bool(value) for value in relevant(query, some)]
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "¿Dónde vivo?", "¿Qué me gusta?", "Was esse ich nicht?", "Où est-ce que j’habite ?", "What should I order?",
-        "What are my hobbies?", "Where do I live?", "what have i told you", "I'm allergic to what?", "Is it ours?",
-        "Wo wohne ich? Mein Haus", "¿Cuál es mi color?", "Quel est mon chat ?", "我住在哪里", "私の猫",
-    ],
-)  # fmt: skip
-def test_a_question_about_the_user_is_known(question: str) -> None:
-    assert is_own(question)
-
-
-@pytest.mark.parametrize("question", ["What is the date?", "set a timer", "who won in 1998", "can you roll a die", ""])
-def test_a_question_about_anything_else_is_none(question: str) -> None:
-    assert not is_own(question)
+    return [bool(value) for value in near(query, some)]
 
 
 @pytest.mark.parametrize(("question", "least"), [(OWN, EVIDENCE_OWN), (OTHER, EVIDENCE_OTHER)])
@@ -82,6 +65,11 @@ def test_without_vectors_half_of_the_question_has_to_be_there() -> None:
     assert kept(OTHER, scores([0, 0], [COVERAGE_LEAST, COVERAGE_LEAST - 0.01], [0.5, 0.5])) == [True, False]
 
 
+def test_what_was_compared_by_vector_is_not_held_by_its_words_alone() -> None:
+    some = scores([0.0, 0.01, 0.0], [COVERAGE_LEAST, 1.0, COVERAGE_LEAST - 0.01])
+    assert [bool(value) for value in held(some)] == [True, False, False]
+
+
 def test_of_no_memories_none_is_relevant() -> None:
     assert kept(OWN, scores([])) == []
 
@@ -95,6 +83,6 @@ def test_what_is_kept_has_evidence(rows: list[tuple[float, float, float]], quest
         [float(value) for value in row] for row in (zip(*rows, strict=True) if rows else ([],) * 3)
     )
     some = scores(cosine, coverage, fused)
-    mask = relevant(question, some)
+    mask = near(question, some)
     assert mask.shape == (len(rows),)
     assert not (mask & (some.cosine + some.coverage <= 0)).any()

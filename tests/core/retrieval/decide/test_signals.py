@@ -16,14 +16,13 @@ from tests.core.retrieval.talk import asked
     [
         ("Hello!", "greeting"),
         ("Hi, what's my budget?", "search"),
-        ("What is the capital of Peru?", "general_fact"),
-        ("What is the name of that uncle?", "search"),
+        ("What is the capital of Peru?", "search"),
         ("What is my budget?", "search"),
         ("", "search"),
     ],
 )
 def test_the_last_user_message_decides(text: str, word: str) -> None:
-    assert decide(asked("What is the capital of Chile?", text)) == word
+    assert decide(asked("Thanks!", text)) == word
 
 
 def test_what_the_assistant_says_after_it_does_not_matter() -> None:
