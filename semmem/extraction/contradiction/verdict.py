@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from semmem.extraction.contradiction import features
+from semmem.extraction.contradiction.containment import contains, drops_a_clause, opposed, persons, told_of_another
 from semmem.extraction.contradiction.pair_model import Likelihoods
 from semmem.extraction.contradiction.reading import DIRECTIONS, INDEFINITE, NEGATIONS, SELF, Told, read
 from semmem.extraction.contradiction.wording import (
@@ -33,6 +34,8 @@ CORRECTED_MIN = 0.4
 """As much is enough where the new one corrects what was said just before."""
 SAME_MIN = 0.75
 """So likely a statement must be a paraphrase to be dropped."""
+CONTAINED_MIN = 0.5
+"""As much is enough where every word of it is in the old statement."""
 SWAPPED_WORDS_MAX = 2
 """So many words in the place of so many others are no paraphrase that vectors could tell."""
 SURELY_MIN = 0.9
@@ -82,13 +85,15 @@ def decided(old: str, new: str, likely: Likelihoods, corrects: bool = False) -> 
     enough = CORRECTED_MIN if corrects and "corrects" in other.marks else COMPETE_MIN
     if competing < enough or "adds" in other.marks:
         return Judged(Verdict.DIFFERENT, unsettled=likely.contradiction >= UNSETTLED_MIN or _values_clash(one, other))
+    if likely.same >= CONTAINED_MIN and likely.same > likely.contradiction and contains(old, new):
+        return Judged(Verdict.SAME)
     if _swaps_a_word(old, new) and likely.same > likely.contradiction:
         return Judged(Verdict.DIFFERENT, unsettled=True)
     if likely.same >= SAME_MIN and _says_no_more(one, other, surely=likely.same >= SURELY_MIN):
         return Judged(Verdict.SAME)
-    if likely.same > likely.contradiction and not _says_no_more(other, one):
+    if likely.same > likely.contradiction or told_of_another(one, other):
         return Judged(Verdict.DIFFERENT, unsettled=True)
-    if loses(old, new) or _another(old, new):
+    if loses(old, new) or drops_a_clause(old, other, one) or _another(old, new):
         return Judged(Verdict.DIFFERENT, unsettled=True)
     return Judged(Verdict.CONTRADICTION)
 
@@ -127,7 +132,8 @@ def _says_no_more(old: Told, new: Told, *, surely: bool = False) -> bool:
         not come
         and all(_is_named(name, old) for name in new.names)
         and old.negations % 2 == new.negations % 2
-        and old.kin == new.kin
+        and persons(old) == persons(new)
+        and not opposed(old, new)
         and DIRECTIONS.isdisjoint(frozenset(old.words) ^ frozenset(new.words))
         and not (new.marks - old.marks - ({"past"} if surely else frozenset()))
         and not (features.swapped(old, new) and (not surely or not DIRECTIONS.isdisjoint(new.words)))
