@@ -20,7 +20,11 @@ MEANT = frozenset(
     " going".split()
 )
 """What makes an intention, a wish or a guess of a statement."""
-_OPPOSING = ("un", "dis", "non-", "non")
+DENIED_CHARS_MIN = 3
+"""So much of a word must stand behind a prefix that denies it."""
+_DENYING = ("un", "dis", "non-", "non")
+_NAMING = frozenset({"call", "name"})
+"""Stems of what says no more than that a name follows."""
 _FREE = frozenset({"to"})
 """The preposition that other forms of a word call for ("a peanut allergy", "allergic to peanuts")."""
 
@@ -33,14 +37,19 @@ def contains(old: str, new: str) -> bool:
         all(_is_said(word, mine) for word in theirs.content)
         and sum(not _is_said(word, theirs) for word in mine.content) <= LEFT_MAX
         and not compared(one.quantities, other.quantities)[2]
-        and one.negations % 2 == other.negations % 2
+        and denies(one, other) == denies(other, one)
         and persons(one) == persons(other)
         and one.marks == other.marks
         and _of(MEANT, one) == _of(MEANT, other)
         and _of(DIRECTIONS, theirs) - _FREE <= _of(DIRECTIONS, mine)
         and not swapped(mine, theirs)
-        and not opposed(one, other)
     )
+
+
+def denies(told: Told, other: Told) -> bool:
+    """Whether it denies what the other one may affirm, be it by a prefix ("unlocked" to "locked")."""
+    prefixed = sum(_affirms(word, other) for word in told.content - other.content)
+    return (told.negations + prefixed) % 2 == 1
 
 
 def told_of_another(old: Told, new: Told) -> bool:
@@ -52,17 +61,8 @@ def told_of_another(old: Told, new: Told) -> bool:
 
 def persons(told: Told) -> frozenset[str]:
     """Whom it is about, "ex-wife" and "daughter-in-law" included."""
-    joined = {word for word in told.words if "-" in word and not KIN.isdisjoint(word.split("-"))}
-    return told.kin | joined
-
-
-def opposed(old: Told, new: Told) -> bool:
-    """Whether a word of one is that of the other with a prefix that denies it ("locked", "unlocked")."""
-    return any(
-        _is_denied(word, other)
-        for one, other in ((old.content - new.content, new.content), (new.content - old.content, old.content))
-        for word in one
-    )
+    words = (word.removesuffix("'s") for word in told.words)
+    return told.kin | {word for word in words if "-" in word and not KIN.isdisjoint(word.split("-"))}
 
 
 def drops_a_clause(old: str, new: Told, told: Told) -> bool:
@@ -80,7 +80,10 @@ def _beside_quantities(text: str) -> Told:
 
 
 def _is_said(word: str, told: Told) -> bool:
-    return word in told.content or any(_is_form(word, other) for other in told.content)
+    return word in told.content or any(
+        _is_form(word, other) or _is_denial(word, other) or _is_denial(other, word) or {word, other} <= _NAMING
+        for other in told.content
+    )
 
 
 def _is_form(one: str, other: str) -> bool:
@@ -90,8 +93,17 @@ def _is_form(one: str, other: str) -> bool:
     return one[:alike] == other[:alike] and min(len(one), len(other)) >= STEM_CHARS_MIN
 
 
-def _is_denied(word: str, others: frozenset[str]) -> bool:
-    return any(word.removeprefix(prefix) in others for prefix in _OPPOSING if word.startswith(prefix))
+def _affirms(word: str, told: Told) -> bool:
+    return any(_is_denial(word, other) for other in told.content)
+
+
+def _is_denial(word: str, other: str) -> bool:
+    """Whether a stem is the other one behind a prefix that denies it ("dislik", "like")."""
+    rests = (word.removeprefix(prefix) for prefix in _DENYING if word.startswith(prefix))
+    return any(
+        len(rest) >= DENIED_CHARS_MIN and other.startswith(rest) and len(other) - len(rest) <= STEM_TAIL_MAX
+        for rest in rests
+    )
 
 
 def _of(listed: frozenset[str], told: Told) -> frozenset[str]:
