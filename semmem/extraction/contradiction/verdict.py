@@ -34,7 +34,7 @@ COMPETE_MIN = 0.65
 CORRECTED_MIN = 0.4
 """As much is enough where the new one corrects what was said just before."""
 SAME_MIN = 0.9
-"""So likely a statement in other words must be a paraphrase to be dropped; below it, in training by folds, different ones were."""
+"""So likely a statement in other words must be a paraphrase to be dropped; below it were different ones, in folds."""
 CONTAINED_MIN = 0.5
 """As much is enough where every word of it is in the old statement."""
 SWAPPED_WORDS_MAX = 2
