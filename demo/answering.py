@@ -15,7 +15,7 @@ PERHAPS = "My notes do not say it in those words. The nearest one: "
 """Before the first of semmem's notes, when semmem found them by meaning and no word is shared."""
 
 _BLOCK = re.compile(r"<semmem-memory[^<>]*>\n(.*?)</semmem-memory>", re.DOTALL)
-_NOTE = re.compile(r"^- (?:\[[^\]\n]*\] )?(.+)$", re.MULTILINE)
+_NOTE = re.compile(r"^- (.+?)(?: \((?:said|noted|undated|on|in|meaning|may)\b[^()\n]*\))?$", re.MULTILINE)
 _ASKS = re.compile(
     r"(?:what|when|where|which|who|whose|why|how|do|does|did|is|are|was|were|can|could|should|would|will"
     r"|tell me|remind|recommend|suggest)\b",
@@ -54,7 +54,7 @@ def answer_to(messages: list[Json]) -> str:
 
 
 def _notes(text: str) -> list[str]:
-    """The lines of semmem's blocks in the text, best first, without their labels."""
+    """The lines of semmem's blocks in the text, best first, without their days."""
     return [note for block in _BLOCK.findall(text) for note in _NOTE.findall(block)]
 
 

@@ -1,4 +1,4 @@
-"""The ``semmem`` command: serve, check, memories, preview, forget."""
+"""The ``semmem`` command: serve, check, calibrate, memories, preview, forget."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from semmem import __version__
-from semmem.config import ConfigError, Settings, check, examine, load
+from semmem.config import ConfigError, Problem, Settings, examine, load
 from semmem.request.identity import user_of_key
+from semmem.retrieval.decide.trained import Trained, UnusableWeights
 from semmem.telemetry.log_lines import logging_to_stderr
 
 EXIT_FAILED = 1
@@ -38,6 +39,8 @@ def main(argv: list[str] | None = None) -> int:
         return _serve(arguments.config)
     if command == "check":
         return _check(arguments.config, here=not arguments.elsewhere)
+    if command == "calibrate":
+        return _calibrate(arguments.config, arguments.out)
     return _ask(arguments, {"memories": _memories, "preview": _preview, "forget": _forget}[command])
 
 
@@ -54,6 +57,11 @@ def _parser() -> argparse.ArgumentParser:
     checked.add_argument(
         "--elsewhere", action="store_true", help="it is used on another machine: leave out folders and the model"
     )
+    calibrate = commands.add_parser(
+        "calibrate", help="learn which memories a request needs, for the configured embedding model (signals.weights)"
+    )
+    calibrate.add_argument("--config", type=Path, default=None, help="config.yaml that names the embedding model")
+    calibrate.add_argument("--out", type=Path, required=True, help="file to write")
     memories = commands.add_parser("memories", help="what a running semmem has stored for a user, newest first")
     _add_whose(memories)
     memories.add_argument("--limit", type=int, default=20, help="most memories, 1 to 1000")
@@ -91,11 +99,38 @@ def _first_steps() -> str:
 
 
 def _check(path: Path, *, here: bool) -> int:
-    problems = check(path, os.environ, here=here)
+    _, problems = _examined(path, here=here)
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"{path}: {f'{len(problems)} problem(s)' if problems else 'ok'}")
     return EXIT_BAD_CONFIG if problems else 0
+
+
+def _examined(path: Path | None, *, here: bool) -> tuple[Settings | None, list[Problem]]:
+    """The settings and every problem; ``here``: also with what the configuration names on this machine."""
+    settings, problems = examine(path, os.environ, here=here)
+    if here and settings is not None and not problems and (weights := settings.signals.weights):
+        try:
+            Trained.load(Path(weights))
+        except UnusableWeights as unusable:
+            remedy = "write it with semmem calibrate, or leave it empty"
+            problems = [Problem("signals.weights", "", str(unusable), remedy)]
+    return settings, problems
+
+
+def _calibrate(path: Path | None, out: Path) -> int:
+    from semmem.ports.errors import EmbedderError
+    from semmem.wiring.calibration import NotCalibrated, calibrate  # imports every backend: not for `check`
+
+    try:
+        asyncio.run(calibrate(load(path, os.environ), out, lambda line: print(line, file=sys.stderr)))
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return EXIT_BAD_CONFIG
+    except (EmbedderError, NotCalibrated) as error:
+        print(f"not calibrated: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    return 0
 
 
 def _ask(arguments: argparse.Namespace, question: Callable[[str, str, str, argparse.Namespace], int]) -> int:
@@ -143,7 +178,7 @@ def _forget(url: str, token: str, user: str, arguments: argparse.Namespace) -> i
 
 
 def _serve(path: Path | None) -> int:
-    settings, problems = examine(path, os.environ, here=True)
+    settings, problems = _examined(path, here=True)
     if settings is None or (problems and settings.log.format != "json"):
         print(ConfigError(problems), file=sys.stderr)
         return EXIT_BAD_CONFIG

@@ -53,16 +53,21 @@ SUMMARY_OF = "summary_of"
 STANDING = "standing"
 PROVISIONAL = "provisional"
 UNSETTLED = "unsettled"
+TOPIC = "topic"
 OWN_METADATA = frozenset(
-    {QUARANTINED, RELEASED, SUPERSEDED_BY, SUPERSEDED_WHY, MERGED, SUMMARY_OF, STANDING, PROVISIONAL, UNSETTLED}
+    {QUARANTINED, RELEASED, SUPERSEDED_BY, SUPERSEDED_WHY, MERGED, SUMMARY_OF, STANDING, PROVISIONAL, UNSETTLED, TOPIC}
 )
 """Names in a memory's metadata that semmem itself writes: why it was quarantined (a word), that somebody released it
 (true), the id of what took its place and a reason word, the ids of what it took the place of; a word of Standing; that
-no batch has learnt from its turn yet (true); the ids of memories that it may contradict, which nobody has settled."""
+no batch has learnt from its turn yet (true); the ids of memories that it may contradict, which nobody has settled; the
+area of life it belongs to, a word or two that a model chose."""
 
 CONTRADICTED, UPDATED, REPEATED, SUMMARISED = "contradicted", "updated", "repeated", "summarised"
 """Why a statement is no longer retrieved, beside MERGED: another memory says otherwise, or a new version of this one;
 another one says the same, word for word; a summary took its place."""
+REWRITTEN, NOT_CONFIRMED, REFUSED = "rewritten", "not_confirmed", "refused"
+"""Why a provisional memory is no longer retrieved: the batch of its turn says it in other words, or does not hold it to
+be worth remembering; its turn was refused in the end."""
 
 
 class Role(StrEnum):
@@ -180,7 +185,8 @@ class Turn:
 
     ``answer`` is None until it was observed whole, and stays None when it was lost. ``resumed``: the request that
     opened it only repeats these words (a tool spoke since), so they were said at some time before ``opened_at``.
-    ``message_id`` is the bare id by which the message is known again in a later request's history.
+    ``message_id`` is the bare id by which the message is known again in a later request's history. ``model`` is the
+    name of the model that the request asked for, as the client wrote it.
     """
 
     id: str
@@ -192,6 +198,7 @@ class Turn:
     answer: str | None = None
     resumed: bool = False
     message_id: str = ""
+    model: str = ""
 
 
 class TurnEnding(StrEnum):
@@ -214,7 +221,8 @@ class Fact:
     """What an extractor learnt from one turn, before it is screened, deduplicated and stored.
 
     ``turn_id`` names the turn whose user text grounds it; ``occurred_at`` is when the thing happened, if that was said.
-    With a ``key`` it replaces what the user has under that key, and is compared with nothing else.
+    With a ``key`` it replaces what the user has under that key, and is compared with nothing else. ``expires_at`` is
+    when it ceases to be true, if the user said so. ``topic`` is a word or two, empty where nobody named it.
     """
 
     type: MemoryType
@@ -224,6 +232,8 @@ class Fact:
     occurred_at: float | None = None
     key: str | None = None
     standing: Standing | None = None
+    expires_at: float | None = None
+    topic: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,10 +332,12 @@ class Forgetting:
 class Hit:
     """A memory found for a query. ``cosine`` is in [-1, 1]; ``score`` orders hits, higher is better.
 
-    ``keyword`` is the BM25 score of the query's words, 0 or more, and 0 where no words were compared.
+    ``keyword`` is the BM25 score of the query's words, 0 or more, and 0 where no words were compared. ``logit``: the
+    log-odds that the request needs it, where they were calibrated.
     """
 
     memory: Memory
     cosine: float
     score: float
     keyword: float = 0.0
+    logit: float | None = None

@@ -3,8 +3,8 @@
     python -m training.train_orders
 
 training/order_frames.jsonl holds frames whose slots are filled at random (always the same: SEED), in orders and in
-plain statements that share their words, in ten languages. Plain are also the memories of the scenarios, what the
-messages hold of lasting facts, and the own questions. Both cuts come from folds of frames that did not see the text.
+plain statements that share their words, in ten languages. Plain are also the memories of memories.jsonl and what
+the messages hold of lasting facts. Both cuts come from folds of frames that did not see the text.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SEED = 7
 FOLDS = 5
 STRENGTH = 60.0
 """scikit-learn's C: the inverse of the penalty on large weights."""
-SHARES = {"suspected": 0.004, "certain": 0.001}
+SHARES = {"suspected": 0.003, "certain": 0.001}
 """Of the plain texts that were held out and that nobody wrote to be mistaken, how many may lie above a cut."""
 TAKE_FACTOR = 2
 """How many times as many texts as its ``take`` says are made of a line of frames."""
@@ -56,7 +56,7 @@ class Row:
 
 
 def rows() -> list[Row]:
-    found = [*_framed(), *_scenarios(), *_messages(), *_nonsense()]
+    found = [*_framed(), *_memories(), *_messages(), *_nonsense()]
     return list({row.text: row for row in found}.values())
 
 
@@ -81,11 +81,9 @@ def _filled(frame: str, slots: dict[str, list[str]], chance: random.Random) -> s
     return text[:1].upper() + text[1:] if chance.random() < 0.7 else text
 
 
-def _scenarios() -> Iterator[Row]:
-    for file in sorted(HERE.glob("scenarios_*.jsonl")):
-        for line in _lines(file.name):
-            for memory in line["memories"]:
-                yield Row(memory["text"], False, line["about"])
+def _memories() -> Iterator[Row]:
+    for line in _lines("memories.jsonl"):
+        yield Row(line["text"], False, line["about"])
 
 
 def _messages() -> Iterator[Row]:
@@ -97,7 +95,7 @@ def _messages() -> Iterator[Row]:
 
 def _nonsense() -> Iterator[Row]:
     """What undisguised texts are when they are read as disguised ones."""
-    for row in _scenarios():
+    for row in _memories():
         for text in turned(row.text) if len(row.text) < NONSENSE_CHARS_MAX else ():
             yield Row(text, False, row.group, 0.5)
 

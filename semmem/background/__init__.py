@@ -1,10 +1,12 @@
-"""What runs beside the requests: owned tasks, the journal's writer, the learner. All bounded, all drained.
+"""What runs beside the requests: owned tasks, the journal's writer, the learners. All bounded, all drained.
 
 The core holds the steps and no loops; the loops that drive them stand here, log their failures and go on.
 """
 
+from semmem.background.at_once import AtOnceLearner
 from semmem.background.journal_writer import JournalWriter
 from semmem.background.learner import DriftLoop, Learner
+from semmem.background.patient_embedder import PatientEmbedder
 from semmem.background.tasks import OffloadThreads, Tasks
 
-__all__ = ["DriftLoop", "JournalWriter", "Learner", "OffloadThreads", "Tasks"]
+__all__ = ["AtOnceLearner", "DriftLoop", "JournalWriter", "Learner", "OffloadThreads", "PatientEmbedder", "Tasks"]

@@ -6,11 +6,20 @@ import asyncio
 import logging
 import time
 from collections import deque
+from collections.abc import Callable, Sequence
 
 from semmem.memory import Forgetting, Turn, TurnEnding
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce, JournalCommitted, nobody_listens
 from semmem.ports.recording import TurnClosed, TurnRecords
+
+Committed = Callable[[Sequence[Turn], Sequence[TurnClosed]], None]
+"""Is told what was committed; it neither waits nor raises."""
+
+
+def nobody_learns(_opened: Sequence[Turn], _closed: Sequence[TurnClosed]) -> None:
+    """The default listener."""
+
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +29,8 @@ class JournalWriter:
 
     ``offer`` never waits. A half waits at most ``commit_interval_s`` for company. When the journal fails, halves are
     kept and tried again; beyond ``queue_max`` new ones are dropped and counted (``dropped``), since memory only adds.
-    What says that words are not to be kept has as much room again: without it they would be kept.
+    What says that words are not to be kept has as much room again: without it they would be kept. ``committed`` is told
+    of halves once they are safe.
     """
 
     def __init__(
@@ -32,6 +42,7 @@ class JournalWriter:
         commit_halves_max: int = 500,
         retry_s: float = 0.5,
         announce: Announce = nobody_listens,
+        committed: Committed = nobody_learns,
     ) -> None:
         self._journal = journal
         self._queue: deque[Turn | TurnClosed] = deque()
@@ -40,6 +51,7 @@ class JournalWriter:
         self._commit_halves_max = commit_halves_max
         self._retry_s = retry_s
         self._announce = announce
+        self._committed = committed
         self._waiting = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -85,12 +97,11 @@ class JournalWriter:
         halves = [self._queue[i] for i in range(min(len(self._queue), self._commit_halves_max))]
         if not halves:
             return True  # all that waited was erased
+        opened = [half for half in halves if isinstance(half, Turn)]
+        closed = [half for half in halves if isinstance(half, TurnClosed)]
         started = time.perf_counter()
         try:
-            await self._journal.record(
-                [half for half in halves if isinstance(half, Turn)],
-                [half for half in halves if isinstance(half, TurnClosed)],
-            )
+            await self._journal.record(opened, closed)
         except Exception as error:  # whatever it is: a writer that dies would take every later turn with it
             self._announce(JournalCommitted("error", time.perf_counter() - started))
             why = error if isinstance(error, JournalError) else type(error).__name__
@@ -101,6 +112,7 @@ class JournalWriter:
             self._queue.popleft()
         self._settle()
         self._announce(JournalCommitted("ok", time.perf_counter() - started))
+        self._committed(opened, closed)
         return True
 
     def _settle(self) -> None:

@@ -72,7 +72,12 @@ class SignalsSection(Section):
 
     engine: Literal["rules", "classifier"] = Field(
         default="classifier",
-        description="rules: the words alone; classifier: the rules, then the question's vector, for all-MiniLM-L6-v2",
+        description="classifier: the calibrated decision over all evidence; rules: by nearness alone",
+    )
+    weights: Line = Field(
+        default="",
+        description="file that `semmem calibrate` wrote for another embedding model; empty: what is shipped, for"
+        " all-MiniLM-L6-v2",
     )
     fact_header: HeaderOrNone = Field(
         default="", description="header in which an earlier filter says whether this is a general question"

@@ -83,6 +83,24 @@ class ExtractionSection(Section):
     engine: Literal["auto", "llm", "rules"] = Field(
         default="auto", description="auto: the memory_extraction model when there is one, else rules"
     )
+    at_once: bool = Field(
+        default=True,
+        description="what a turn says can be retrieved when its answer has ended, until a batch confirms, rewrites"
+        " or drops it; false: only batches learn",
+    )
+    at_once_queue_max: int = Field(
+        default=1000, ge=1, le=100_000, description="most turns that wait to be learnt from at once; batches learn more"
+    )
+    at_once_concurrency: int = Field(
+        default=2, ge=1, le=64, description="turns learnt from at once at the same time, of different users"
+    )
+    at_once_wait_s: Seconds = Field(
+        default=60.0,
+        description="how long a turn waits while its user's memories are changed, or a store or embedder is away",
+    )
+    embed_texts_max: int = Field(
+        default=2, ge=1, le=64, description="texts of turns and facts embedded at the same time; requests do not wait"
+    )
     context_turns: int = Field(
         default=5, ge=0, le=50, description="turns before a batch that are shown for context, never learnt from"
     )
@@ -113,6 +131,11 @@ class ExtractionSection(Section):
     categories: ListOf[NonEmptyLine] = Field(
         default=(), max_length=50, description="only facts of these kinds (when a model extracts); empty: all"
     )
+    model: Literal["configured", "upstream"] = Field(
+        default="configured",
+        description="configured: the llm_model_name of the memory_extraction model; upstream: the model that the turns'"
+        " own requests named, asked at its llm_endpoint, which is then Envoy's listener",
+    )
     episodic_summary: bool = Field(
         default=True,
         description="when a session ends, a summary of it becomes a memory (engine llm, auto with a model)",
@@ -139,6 +162,15 @@ class InjectionSection(Section):
     role: Literal["system", "developer", "user"] = Field(default="system", description="as whom")
     max_inject_tokens: int = Field(
         default=2000, ge=0, le=16_000, description="hard cap of the block; 0: inject nothing"
+    )
+    standing_lines_max: int = Field(
+        default=5,
+        ge=0,
+        le=50,
+        description="most standing memories (allergies, who the user is, how to answer) beside default_retrieval_limit",
+    )
+    profile_lines_max: int = Field(
+        default=20, ge=1, le=100, description="most memories for a question about the user as a person"
     )
     repeat_entries_max: int = Field(
         default=1000,
@@ -241,6 +273,9 @@ class MemorySection(Section):
     )
     retrieval_strategy: Literal["hybrid", "semantic", "keyword", "recent"] = Field(
         default="hybrid", description="what memories are ordered by: meaning and words, one of the two, or time"
+    )
+    fusion: Literal["weighted", "rrf"] = Field(
+        default="weighted", description="how hybrid puts meaning and words together; rrf: by reciprocal ranks, k 60"
     )
     hot_cache: HotCacheSection = HotCacheSection()
     extraction_batch_size: int = Field(default=10, ge=1, le=100, description="new turns of a session that make a batch")

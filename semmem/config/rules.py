@@ -115,6 +115,25 @@ def engine_has_its_model(settings: Settings) -> Iterator[Finding]:
         )
 
 
+def upstream_has_its_listener(settings: Settings) -> Iterator[Finding]:
+    extraction = settings.memory.extraction
+    if extraction.model != "upstream":
+        return
+    at = ("memory", "extraction", "model")
+    if settings.external_model("memory_extraction") is None:
+        yield Finding(
+            at,
+            "upstream",
+            "needs an entry of external_models with model_role memory_extraction",
+            "add one whose llm_endpoint is Envoy's listener, or use configured",
+            (("external_models",),),
+        )
+    elif extraction.engine == "rules":
+        yield Finding(
+            at, "upstream", "is never asked with engine rules", "use engine auto or llm", (("memory", "extraction"),)
+        )
+
+
 def one_model_per_role(settings: Settings) -> Iterator[Finding]:
     seen: dict[str, int] = {}
     for index, model in enumerate(settings.external_models):
@@ -316,6 +335,7 @@ RULES: tuple[Rule, ...] = (
     dimensions_agree,
     threshold_is_reachable,
     engine_has_its_model,
+    upstream_has_its_listener,
     one_model_per_role,
     endpoints_are_complete,
     leases_outlast_calls,

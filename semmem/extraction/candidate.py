@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Any
 
 from semmem.memory import (
     CONTRADICTED,
+    PROVISIONAL,
     QUARANTINED,
     RELEASED,
+    STANDING,
     SUPERSEDED_BY,
     SUPERSEDED_WHY,
+    TOPIC,
+    UNSETTLED,
     Fact,
     Memory,
     MemoryStatus,
@@ -25,7 +31,8 @@ from semmem.memory import (
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A screened fact on its way into the store. ``id`` is the memory id it gets if it is created, ``batch`` the batch
-    or hold under which it is written."""
+    or hold under which it is written. ``provisional``: no batch has learnt from its turn yet. ``apart`` are memories
+    that it is not compared with, ``unsettled`` those that it may contradict."""
 
     id: str
     fact: Fact
@@ -34,6 +41,9 @@ class Candidate:
     now: float
     expires_at: float | None = None
     batch: str = ""
+    provisional: bool = False
+    apart: frozenset[str] = frozenset()
+    unsettled: tuple[str, ...] = ()
 
 
 def memory_id(batch_id: str, index: int | str) -> str:
@@ -61,6 +71,7 @@ def created(new: Candidate) -> Memory:
         session=scope.session,
         source=_source(new.turn),
         key=new.fact.key,
+        metadata=_own_metadata(new),
         importance=new.fact.importance,
         created_at=new.now,
         updated_at=new.now,
@@ -78,6 +89,7 @@ def updated(old: Memory, new: Candidate) -> Memory:
         content=new.fact.content,
         session=new.turn.scope.session,
         source=_source(new.turn),
+        metadata=_without(old, PROVISIONAL, UNSETTLED) | _own_metadata(new),
         importance=max(old.importance, new.fact.importance),
         updated_at=new.now,
         occurred_at=new.fact.occurred_at,
@@ -97,9 +109,40 @@ def superseded(old: Memory, new: Candidate, by: str, why: str = CONTRADICTED) ->
     )
 
 
+def confirmed(held: Memory, new: Candidate) -> Memory:
+    """The version of a provisional memory that stays, whatever its status. When it was last said has not changed."""
+    return replace(
+        held,
+        version=held.version + 1,
+        type=new.fact.type,
+        metadata=_without(held, PROVISIONAL, UNSETTLED) | _own_metadata(replace(new, provisional=False)),
+        importance=max(held.importance, new.fact.importance),
+        occurred_at=held.occurred_at if new.fact.occurred_at is None else new.fact.occurred_at,
+        expires_at=new.expires_at,
+    )
+
+
+def as_settled(memory: Memory) -> Memory:
+    """The same memory, no longer provisional."""
+    return replace(memory, metadata=_without(memory, PROVISIONAL))
+
+
+def reinstated(old: Memory, now: float) -> Memory:
+    """The version of a superseded memory that is retrieved again, since what took its place went."""
+    metadata = _without(old, SUPERSEDED_BY, SUPERSEDED_WHY)
+    return replace(old, version=old.version + 1, status=MemoryStatus.ACTIVE, updated_at=now, metadata=metadata)
+
+
+def settled(memory: Memory, gone: Collection[str], now: float) -> Memory:
+    """The version of a memory that no longer stands against those that went."""
+    left = [other for other in memory.metadata[UNSETTLED] if other not in gone]
+    metadata = _without(memory, UNSETTLED) | ({UNSETTLED: left} if left else {})
+    return replace(memory, version=memory.version + 1, updated_at=now, metadata=metadata)
+
+
 def as_released(held: Memory, now: float) -> Memory:
     """The version of a quarantined memory that may be retrieved."""
-    metadata = {name: value for name, value in held.metadata.items() if name != QUARANTINED} | {RELEASED: True}
+    metadata = _without(held, QUARANTINED) | {RELEASED: True}
     return replace(held, version=held.version + 1, status=MemoryStatus.ACTIVE, updated_at=now, metadata=metadata)
 
 
@@ -109,8 +152,34 @@ def reconsidered(held: Memory, batch: str, now: float) -> Candidate:
         raise ValueError("a memory is compared by its vector")
     scope = Scope(held.user, held.project, held.agent, held.session)
     turn = Turn(held.source.turn, scope, 0, "", opened_at=held.source.time, request_id=held.source.request_id)
-    fact = Fact(held.type, held.content, turn.id, importance=held.importance, occurred_at=held.occurred_at)
+    fact = Fact(
+        held.type,
+        held.content,
+        turn.id,
+        importance=held.importance,
+        occurred_at=held.occurred_at,
+        standing=held.standing,
+        topic=str(held.metadata.get(TOPIC, "")),
+    )
     return Candidate(held.id, fact, turn, held.embedding, now, held.expires_at, batch)
+
+
+def expiry(fact: Fact, now: float, ttl_s: float | None) -> float | None:
+    """When its memory ends: with what it says, or ``ttl_s`` after ``now``, whichever is first."""
+    ends = [at for at in (fact.expires_at, None if ttl_s is None else now + ttl_s) if at is not None]
+    return min(ends, default=None)
+
+
+def _own_metadata(new: Candidate) -> dict[str, Any]:
+    """What semmem itself notes at a memory made of this fact."""
+    standing = {} if new.fact.standing is None else {STANDING: new.fact.standing.value}
+    topic = {TOPIC: new.fact.topic} if new.fact.topic else {}
+    unsettled = {UNSETTLED: list(new.unsettled)} if new.unsettled else {}
+    return standing | topic | unsettled | ({PROVISIONAL: True} if new.provisional else {})
+
+
+def _without(memory: Memory, *names: str) -> dict[str, Any]:
+    return {name: value for name, value in memory.metadata.items() if name not in names}
 
 
 def _source(turn: Turn) -> Source:

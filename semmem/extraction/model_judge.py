@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from semmem.extraction.answers import json_values
+from semmem.extraction.asked_model import asked
 from semmem.extraction.contradiction import Verdict, may
-from semmem.memory import Message, Role
+from semmem.memory import Message, Role, Turn
 from semmem.ports.errors import ModelRefused
-from semmem.ports.models import LanguageModel
+from semmem.ports.models import LanguageModel, NamedModels
 
 Opinions = Mapping[tuple[str, str], Verdict]
 """Verdicts by (old text, new text). A pair that is not in it was not judged."""
@@ -56,26 +57,39 @@ _VERDICTS = {"replaces": Verdict.CONTRADICTION, "repeats": Verdict.SAME}
 
 
 class ModelJudge:
-    """Asks a language model about at most ``pairs_max`` pairs, in one call of at most ``timeout_s`` in all."""
+    """Asks a language model about at most ``pairs_max`` pairs, in one call of at most ``timeout_s`` in all.
 
-    def __init__(self, model: LanguageModel, *, timeout_s: float = 30.0, pairs_max: int = 40) -> None:
+    With ``upstream`` it is the model there that the turns' requests went to, as far as they name one.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        *,
+        timeout_s: float = 30.0,
+        pairs_max: int = 40,
+        upstream: NamedModels | None = None,
+    ) -> None:
         if timeout_s <= 0 or pairs_max < 1:
             raise ValueError("timeout_s must be positive, pairs_max at least 1")
         self._model = model
+        self._upstream = upstream
         self._timeout_s = timeout_s
         self._pairs_max = pairs_max
 
-    async def opinions(self, doubts: Sequence[Doubt]) -> Opinions:
-        """What the model makes of the doubts, the most alike first where there are too many. Raises ModelError."""
-        asked = sorted(doubts, key=lambda doubt: -doubt.cosine)[: self._pairs_max]
-        if not asked:
+    async def opinions(self, doubts: Sequence[Doubt], turns: Sequence[Turn] = ()) -> Opinions:
+        """What the model makes of the doubts, the most alike first where there are too many; ``turns`` are those that
+        the new statements come from. Raises ModelError."""
+        shown = sorted(doubts, key=lambda doubt: -doubt.cosine)[: self._pairs_max]
+        if not shown:
             return {}
-        messages = (Message(Role.SYSTEM, _RULES), Message(Role.USER, _question(asked)))
-        answer = await self._model.complete(messages, timeout_s=self._timeout_s, json_schema=SCHEMA)
-        verdicts = parse_verdicts(answer, len(asked))
+        messages = (Message(Role.SYSTEM, _RULES), Message(Role.USER, _question(shown)))
+        model = asked(self._model, self._upstream, turns)
+        answer = await model.complete(messages, timeout_s=self._timeout_s, json_schema=SCHEMA)
+        verdicts = parse_verdicts(answer, len(shown))
         return {
             (doubt.old, doubt.new): verdict
-            for number, doubt in enumerate(asked, start=1)
+            for number, doubt in enumerate(shown, start=1)
             if (verdict := verdicts.get(number)) and may(verdict, doubt.old, doubt.new)
         }
 

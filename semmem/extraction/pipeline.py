@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
@@ -21,19 +22,13 @@ from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened, screen
 from semmem.extraction.session_summary import ENDS, SessionSummariser
-from semmem.extraction.work import InThread, reason
+from semmem.extraction.settling import Provisional, Settling, SettlingRecords
+from semmem.extraction.storing import UNSTORABLE, Screening, Storing
+from semmem.extraction.unsettled import Pair, Unsettled
 from semmem.lifecycle.quota import Quota
 from semmem.memory import Fact
 from semmem.ports.embedder import Embedder
-from semmem.ports.errors import (
-    JournalError,
-    ModelError,
-    ModelRefused,
-    ModelUnavailable,
-    StoreRefused,
-    WorkLost,
-    WorkTooSlow,
-)
+from semmem.ports.errors import JournalError, ModelError, ModelRefused, ModelUnavailable, SemmemError, StoreRefused
 from semmem.ports.learning import Batch, BatchRecords, Extractor
 from semmem.ports.storable import check_storable
 from semmem.ports.text_work import TextWork
@@ -43,30 +38,25 @@ BACKOFF_FACTOR = 4
 """Each wait between two tries is this much longer: with the defaults five tries span 81 minutes of an outage."""
 
 
-UNSTORABLE = "unstorable"
-"""Reason word of a fact that no store will ever take: its content, or the name of its session, is too long."""
-
-
-class Screening(Protocol):
-    """``screen`` with the operator's settings bound to it."""
-
-    def __call__(self, fact: Fact, said: SourceText, /) -> Screened: ...
+class LearningRecords(BatchRecords, SettlingRecords, Protocol):
+    """What learning needs of the journal."""
 
 
 class Learning:
     """Learns from leased batches. Holds no state of its own: any number of batches of different users at a time.
 
-    ``quota`` keeps a user's memories within their limit. ``fallback`` takes over when the extractor refuses, and on
-    the last of ``attempts_max`` tries. A try that failed is repeated after ``backoff_s``, four times as long after
-    each further one, up to ``backoff_max_s``. ``ttl_s`` is how long a memory lives after it was last said (None: for
-    ever). ``reader`` says what is read of a turn. ``model_judge`` is asked which of the facts replace or repeat what is
-    stored, and ``summariser`` for a summary of a session that has ended; when either fails, the batch goes on without.
-    ``work`` screens a batch's facts, within ``screen_budget_s`` seconds; else they are rejected.
+    ``fallback`` takes over when the extractor refuses, and on the last of ``attempts_max`` tries. A try that failed is
+    repeated after ``backoff_s``, four times as long after each further one, up to ``backoff_max_s``. ``reader`` says
+    what is read of a turn. ``model_judge`` is asked which of the facts replace or repeat what is stored, about
+    pairs that are ``unsettled`` as well, and ``summariser`` for a summary of a session that has ended; when either
+    fails, the batch goes on without.
+    ``local_engine`` is the name of the extractor that reads turns at once: what another one finds, a model judged.
+    ``quota``, ``screening``, ``work``, ``screen_budget_s``, ``facts_max``, ``ttl_s``: see Storing.
     """
 
     def __init__(
         self,
-        journal: BatchRecords,
+        journal: LearningRecords,
         embedder: Embedder,
         dedup: Dedup,
         extractor: Extractor,
@@ -76,35 +66,44 @@ class Learning:
         screening: Screening = screen,
         reader: Reader | None = None,
         model_judge: ModelJudge | None = None,
+        unsettled: Unsettled | None = None,
         summariser: SessionSummariser | None = None,
         work: TextWork | None = None,
         screen_budget_s: float = 5.0,
         facts_max: int = 20,
+        local_engine: str = "rules",
         attempts_max: int = 5,
         backoff_s: float = 60.0,
         backoff_max_s: float = 3600.0,
         ttl_s: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if facts_max < 1 or attempts_max < 1:
-            raise ValueError("facts_max and attempts_max must be at least 1")
+        if attempts_max < 1:
+            raise ValueError("attempts_max must be at least 1")
+        self.storing = Storing(
+            embedder,
+            dedup,
+            quota=quota,
+            screening=screening,
+            work=work,
+            screen_budget_s=screen_budget_s,
+            facts_max=facts_max,
+            ttl_s=ttl_s,
+            clock=clock,
+        )
         self._journal = journal
-        self._embedder = embedder
         self._dedup = dedup
-        self._quota = quota
+        self.settling = Settling(journal, self.storing)
+        self._local_engine = local_engine
         self._extractor = extractor
         self._fallback = fallback
-        self._screening = screening
         self._reader = reader or Reader()
         self._model_judge = model_judge
+        self._unsettled = unsettled
         self._summariser = summariser
-        self._work = work or InThread()
-        self._screen_budget_s = screen_budget_s
-        self._facts_max = facts_max
         self._attempts_max = attempts_max
         self._backoff_s = backoff_s
         self._backoff_max_s = backoff_max_s
-        self._ttl_s = ttl_s
         self._clock = clock
 
     async def learn(self, batch: Batch) -> BatchResult:
@@ -116,27 +115,56 @@ class Learning:
 
     async def _learn(self, batch: Batch) -> BatchResult:
         if batch.attempt > self._attempts_max:
-            return await self._finish(batch, BatchResult("gave_up", cause="attempts"))
+            return await self._give_up(batch, BatchResult("gave_up", cause="attempts"))
         tally = Tally()
-        shown, said = await asyncio.to_thread(self._reader.read, batch)
+        told = await self.settling.of(batch.scope.user, batch.turns)
+        shown, said = await asyncio.to_thread(self._reader.read, told.readable(batch))
         try:
             facts = batch.facts if batch.facts is not None else await self._new_facts(shown, said, tally)
         except ModelRefused as error:
             failed = BatchResult("extraction_failed", engine=tally.engine, cause=type(error).__name__)
-            return await self._finish(batch, failed)
-        left = range(batch.applied, len(facts))
-        verdicts = await self._verdicts(facts, said)
-        news = [await self._candidate(batch, index, facts[index], verdicts[index], tally) for index in left]
-        opinions = await self._opinions(news)
-        for index, new in zip(left, news, strict=True):
-            if new is not None:
-                await self._store(batch, *new, opinions, tally)
-            await self._journal.mark_applied(batch.id, index + 1)
+            return await self._give_up(batch, failed)
+        told = await self.settling.of(batch.scope.user, batch.turns)  # a model takes its time
+        if not told.allows(shown):
+            _, said = await asyncio.to_thread(self._reader.read, told.readable(batch))
+        await self._apply(batch, facts, said, told, tally)
         return await self._finish(batch, tally.result(earlier=batch.applied))
 
+    async def _apply(
+        self, batch: Batch, facts: Sequence[Fact], said: SourceText, told: Provisional, tally: Tally
+    ) -> None:
+        """Store what is left of the facts, and settle what the turns were made into at once.
+
+        Facts are screened again before they are stored, since an earlier try may have saved them under other settings.
+        """
+        verdicts = await self.storing.verdicts(facts, said)
+        left = range(batch.applied, len(facts))
+        news = [await self._candidate(batch, index, facts[index], verdicts[index], told, tally) for index in left]
+        opinions, pairs = await self._opinions(batch, news)
+        kept = [index for index in range(batch.applied) if verdicts[index].outcome in (Ruling.KEEP, Ruling.REDACT)]
+        says = {memory_id(batch.id, index): verdicts[index].content for index in kept}
+        for index, new in zip(left, news, strict=True):
+            if new is not None:
+                says |= await self._store(batch, *new, opinions, told, tally)
+            await self._journal.mark_applied(batch.id, index + 1)
+        if self._unsettled is not None:
+            tally.removals += await self._unsettled.settle(pairs, opinions, batch=batch.id, now=self.storing.clock())
+        await self._settle(batch, told, says, tally, by_model=tally.engine not in ("", self._local_engine))
+
+    async def _settle(
+        self, batch: Batch, told: Provisional, says: Mapping[str, str], tally: Tally, *, by_model: bool
+    ) -> None:
+        now = self.storing.clock()
+        for placed, memory in await self.settling.settle(told, says, by_model=by_model, batch=batch.id, now=now):
+            tally.settle(placed, memory)
+        await self.settling.done(batch.turns)
+        for placed, memory in await self.settling.settle_overdue(batch.scope.user, batch=batch.id, now=now):
+            tally.settle(placed, memory)
+
     async def _new_facts(self, shown: Batch, said: SourceText, tally: Tally) -> Sequence[Fact]:
+        turn_ids = {turn.id for turn in shown.turns}
         found = await self._extract(shown, tally)
-        facts = await self._screened(found, shown, said, tally)
+        facts = await self.storing.screened(found, turn_ids, said, tally)
         facts += await self._summary(shown, tally)
         await self._journal.save_facts(shown.id, facts)
         return facts
@@ -168,83 +196,63 @@ class Learning:
         if summary is None:
             return []
         ground = SourceText(summary.content)  # which the whole session's words are already
-        return await self._screened([summary], shown, ground, tally)
-
-    async def _screened(self, found: Sequence[Fact], shown: Batch, said: SourceText, tally: Tally) -> list[Fact]:
-        """What may go on, redacted where needed. Nothing else reaches the journal."""
-        turns = {turn.id for turn in shown.turns}
-        passed: list[Fact] = []
-        for fact, verdict in zip(found, await self._verdicts(found, said), strict=True):
-            if fact.turn_id not in turns:
-                tally.rejected["unknown_turn"] += 1
-            elif verdict.outcome is Ruling.REJECT:
-                tally.rejected[verdict.reason] += 1
-            elif len(passed) == self._facts_max:
-                tally.rejected["over_limit"] += 1
-            else:
-                passed.append(replace(fact, content=verdict.content))
-        return passed
-
-    async def _verdicts(self, facts: Sequence[Fact], said: SourceText) -> list[Screened]:
-        """The screen's, in order. Facts are screened again before they are stored, since an earlier try may have saved
-        them under other settings."""
-        if not facts:
-            return []
-        try:
-            return await self._work.run(_screen_all, self._screening, facts, said, budget_s=self._screen_budget_s)
-        except (WorkTooSlow, WorkLost) as error:
-            return [Screened(Ruling.REJECT, reason(error))] * len(facts)
+        return await self.storing.screened([summary], {turn.id for turn in shown.turns}, ground, tally)
 
     async def _candidate(
-        self, batch: Batch, index: int, fact: Fact, verdict: Screened, tally: Tally
+        self, batch: Batch, index: int, fact: Fact, verdict: Screened, told: Provisional, tally: Tally
     ) -> tuple[Candidate, Screened] | None:
         """One fact ready to be stored."""
         turn = next((turn for turn in batch.turns if turn.id == fact.turn_id), None)
+        if fact.turn_id in told.shut:
+            tally.actions[Action.FORGOTTEN.value] += 1
+            return None
         if turn is None or verdict.outcome is Ruling.REJECT or (fact.key and verdict.outcome is Ruling.QUARANTINE):
             tally.rejected[verdict.reason or "unknown_turn"] += 1
             return None
-        now = self._clock()
-        new = Candidate(
-            id=memory_id(batch.id, index) if fact.key is None else keyed_id(batch.scope.user, fact.key),
-            fact=replace(fact, content=verdict.content),
-            turn=turn,
-            vector=await self._embedder.embed(verdict.content),
-            now=now,
-            expires_at=None if self._ttl_s is None else now + self._ttl_s,
-            batch=batch.id,
-        )
-        return new, verdict
+        new_id = memory_id(batch.id, index) if fact.key is None else keyed_id(batch.scope.user, fact.key)
+        screened = replace(fact, content=verdict.content)
+        return await self.storing.candidate(screened, turn, new_id, batch.id), verdict
 
-    async def _opinions(self, news: Sequence[tuple[Candidate, Screened] | None]) -> Opinions:
-        """What the model thinks of the facts that compete with others. Without it the rules' judgement stands."""
+    async def _opinions(
+        self, batch: Batch, news: Sequence[tuple[Candidate, Screened] | None]
+    ) -> tuple[Opinions, Sequence[Pair]]:
+        """What the model thinks of the facts that compete with others, and, as it is asked anyway, of the pairs that
+        nobody has settled. Without it the rules' judgement stands."""
         facts = [entry[0] for entry in news if entry is not None and entry[1].outcome is not Ruling.QUARANTINE]
         if self._model_judge is None or not facts:
-            return NO_OPINIONS
+            return NO_OPINIONS, ()
         doubts = await self._dedup.doubts([new for new in facts if new.fact.key is None])
+        pairs = await self._unsettled.pairs(batch.scope.user) if doubts and self._unsettled is not None else []
+        doubts += [pair.doubt for pair in pairs]
         try:
-            return await self._model_judge.opinions(doubts)
+            return await self._model_judge.opinions(doubts, [new.turn for new in facts]), pairs
         except ModelError:
-            return NO_OPINIONS
+            return NO_OPINIONS, ()
 
-    async def _store(self, batch: Batch, new: Candidate, verdict: Screened, opinions: Opinions, tally: Tally) -> None:
-        """Store one fact; what the store will never take is dropped and counted, and costs the others nothing."""
+    async def _store(
+        self, batch: Batch, new: Candidate, verdict: Screened, opinions: Opinions, told: Provisional, tally: Tally
+    ) -> dict[str, str]:
+        """Store one fact; its text by the id of the memory that says it now, if one does. What the store will never
+        take is dropped and counted, and costs the others nothing."""
         try:
             check_storable(created(new))  # here already: nothing is superseded by what cannot be kept
-            placed = await self._put(batch, new, verdict, opinions)
+            placed = await self._put(batch, new, verdict, opinions, told)
         except StoreRefused:
             tally.rejected[UNSTORABLE] += 1
-            return
-        tally.count(placed, new.fact, verdict)
-        await self._make_room(batch, placed.action, tally)
+            return {}
+        await self.storing.stored(placed, new, verdict, tally)
+        return {placed.id: new.fact.content} if placed.id else {}
 
-    async def _put(self, batch: Batch, new: Candidate, verdict: Screened, opinions: Opinions) -> Placed:
+    async def _put(
+        self, batch: Batch, new: Candidate, verdict: Screened, opinions: Opinions, told: Provisional
+    ) -> Placed:
         if verdict.outcome is Ruling.QUARANTINE:
             return Placed(await self._dedup.quarantine(new, verdict.reason))
         if new.fact.key is not None:
             return Placed(await self._put_summary(new))
         if batch.attempt > 1 and await self._dedup.holds(new):
-            return Placed(Action.CREATED)
-        return await self._dedup.place(new, opinions)
+            return Placed(Action.CREATED, id=new.id)
+        return await self.settling.place(new, told, opinions)
 
     async def _put_summary(self, new: Candidate) -> Action:
         """Not when a memory of its session was forgotten since it was made: looked at again when it is stored, since
@@ -257,32 +265,29 @@ class Learning:
         await self._dedup.take_back(new)
         return Action.FORGOTTEN
 
-    async def _make_room(self, batch: Batch, action: Action, tally: Tally) -> None:
-        if self._quota is None or action in (Action.UNCHANGED, Action.UPDATED, Action.FORGOTTEN):
-            return
-        if evicted := await self._quota.make_room(batch.scope.user):
-            tally.actions["evicted"] += evicted
-
     async def _try_later(self, batch: Batch, cause: str) -> BatchResult:
         """Postpone or give up. When the journal cannot even note that, the lease runs out and the batch comes back."""
         try:
             if batch.attempt >= self._attempts_max:
-                return await self._finish(batch, BatchResult("gave_up", cause=cause))
+                return await self._give_up(batch, BatchResult("gave_up", cause=cause))
             wait_s = min(self._backoff_s * BACKOFF_FACTOR ** (batch.attempt - 1), self._backoff_max_s)
             await self._journal.postpone(batch.id, until=self._clock() + wait_s)
         except JournalError:
             pass
         return BatchResult("postponed", cause=cause)
 
+    async def _give_up(self, batch: Batch, result: BatchResult) -> BatchResult:
+        """What was learnt at once from the batch's turns stays, as far as the store can be told."""
+        tally = Tally()
+        with suppress(SemmemError):
+            told = await self.settling.of(batch.scope.user, batch.turns)
+            await self._settle(batch, told, {}, tally, by_model=False)
+        given_up = replace(result, stored=tally.stored, actions=tally.actions, removals=tuple(tally.removals))
+        return await self._finish(batch, given_up)
+
     async def _finish(self, batch: Batch, result: BatchResult) -> BatchResult:
         await self._journal.finish(batch.id, result.status, now=self._clock())
         return result
-
-
-def _screen_all(screening: Screening, facts: Sequence[Fact], said: SourceText) -> list[Screened]:
-    """The screen's ruling for each fact. A fact with a key is a summary: it was held against the texts of its whole
-    session already, and not against this batch."""
-    return [screening(fact, said if fact.key is None else SourceText(fact.content)) for fact in facts]
 
 
 def choose_extractor(engine: str, *, llm: Extractor | None, rules: Extractor) -> tuple[Extractor, Extractor | None]:

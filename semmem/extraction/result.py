@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from semmem.extraction.dedup import Action, Placed, Removal
 from semmem.extraction.screen import Screened
-from semmem.memory import Fact
+from semmem.memory import Fact, Memory
 from semmem.ports.events import Event
 
 
@@ -43,6 +43,18 @@ class BatchLearnt(Event):
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class TurnLearnt(Event):
+    """A turn was learnt from at once, or left to its batch; so many seconds after its answer had ended.
+
+    ``result.status`` is that of a batch, or ``late`` (nothing was to be learnt any more), ``left``, ``failed``,
+    ``overflow``, or ``refused``: what was learnt from it was taken back.
+    """
+
+    result: BatchResult
+    seconds: float
+
+
 class Tally:
     """Counts of one try. ``engine`` is the extractor that was asked."""
 
@@ -60,8 +72,15 @@ class Tally:
         self.removals += placed.removals
         if action is Action.QUARANTINED:
             self.quarantined[verdict.reason] += 1
-        elif action not in (Action.UNCHANGED, Action.FORGOTTEN):
+        elif action not in (Action.UNCHANGED, Action.OUTDATED, Action.FORGOTTEN):
             self.stored[fact.type.value] += 1
+
+    def settle(self, placed: Placed, memory: Memory) -> None:
+        """What became of a provisional memory that no fact of the batch was."""
+        self.removals += placed.removals
+        if placed.action is Action.CONFIRMED:
+            self.actions[placed.action.value] += 1
+            self.stored[memory.type.value] += 1
 
     def result(self, *, earlier: int) -> BatchResult:
         """``earlier``: how many facts were stored by tries before this one."""
@@ -78,6 +97,6 @@ class Tally:
     def _status(self, earlier: int) -> str:
         if self.stored or earlier:
             return "stored"
-        if self.actions[Action.UNCHANGED.value]:
+        if self.actions[Action.UNCHANGED.value] or self.actions[Action.OUTDATED.value]:
             return "unchanged"
         return "rejected" if self.rejected or self.quarantined else "nothing"

@@ -12,11 +12,12 @@ import re
 from collections.abc import Sequence
 
 from semmem.extraction.answers import json_values
+from semmem.extraction.asked_model import asked
 from semmem.extraction.llm import operators_rules
 from semmem.extraction.reading import text_of
 from semmem.memory import Fact, MemoryType, Message, Role, Scope, Turn
 from semmem.ports.errors import ModelRefused
-from semmem.ports.models import LanguageModel
+from semmem.ports.models import LanguageModel, NamedModels
 from semmem.text.grounding import SourceText
 
 ENDS = frozenset({"idle", "end"})
@@ -63,7 +64,7 @@ class SessionSummariser:
 
     ``timeout_s`` bounds one summary. Of a session its newest ``turns_max`` turns are shown, and of all their texts
     together ``text_chars_max`` characters, the newest first; a session of fewer than ``turns_min`` turns has none.
-    ``custom_instructions`` and ``categories`` are the operator's, as for facts.
+    ``custom_instructions``, ``categories`` and ``upstream`` are as for facts.
     """
 
     name = "summary"
@@ -79,10 +80,12 @@ class SessionSummariser:
         text_chars_max: int = 12_000,
         custom_instructions: str = "",
         categories: Sequence[str] = (),
+        upstream: NamedModels | None = None,
     ) -> None:
         if timeout_s <= 0 or min(chars_max, turns_min, turns_max, text_chars_max) < 1:
             raise ValueError("timeout_s must be positive, every limit at least 1")
         self._model = model
+        self._upstream = upstream
         self._timeout_s = timeout_s
         self._chars_max = chars_max
         self._turns_min = turns_min
@@ -98,7 +101,8 @@ class SessionSummariser:
             return None
         conversation = "\n".join(["<conversation>", *map(_line, shown), "</conversation>"])
         messages = (Message(Role.SYSTEM, self._rules), Message(Role.USER, conversation))
-        answer = await self._model.complete(messages, timeout_s=self._timeout_s, json_schema=SCHEMA)
+        model = asked(self._model, self._upstream, shown)
+        answer = await model.complete(messages, timeout_s=self._timeout_s, json_schema=SCHEMA)
         content = await asyncio.to_thread(self._content, answer, shown)
         if not content:
             return None

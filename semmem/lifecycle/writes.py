@@ -42,6 +42,14 @@ class Writes:
         await self._store.forget(scope, memory.id)
         await self._records.forget_versions(scope, memory.id)
 
+    async def withdraw(self, memory: Memory) -> bool:
+        """Remove a memory and keep what it said as a version; whether it may be, and is. Safe to repeat."""
+        if not await self.allowed(memory):
+            return False
+        await self._records.keep_version(memory)
+        await self._store.forget(Scope(memory.user), memory.id)
+        return True
+
     async def replace(self, old: Memory, new: Memory) -> bool:
         """``put`` of the next version; the one before is history."""
         if not await self.allowed(new):

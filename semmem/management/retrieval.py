@@ -3,6 +3,7 @@
 Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from semmem.management.memories import Memories
 from semmem.management.shown import shown
 from semmem.memory import Controls, Conversation, MemoryType, Message, Role, Scope
 from semmem.retrieval.context import line_tokens
+from semmem.retrieval.decide.decision import RequestVerdict
 from semmem.retrieval.rank import Ranked
 from semmem.retrieval.recall import Preview
 from semmem.retrieval.search import Strategy
@@ -98,6 +100,7 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, may: Callable[[Reques
         return {
             "query": found.query,
             "gate": found.reason,
+            "request": _decided(found.request),
             **_resolved(found),
             "memories": [scored(one) | _verdict(one) for one in found.ranked],
             "block": found.text,
@@ -109,11 +112,25 @@ def scored(ranked: Ranked) -> dict[str, Any]:
     """A memory with its cosine, its BM25 score, and the score that orders."""
     hit = ranked.hit
     scores = {"score": round(hit.score, 6), "cosine": round(hit.cosine, 6), "keyword": round(hit.keyword, 6)}
+    if hit.logit is not None and math.isfinite(hit.logit):
+        scores["log_odds"] = round(hit.logit, 3)
     return shown(hit.memory) | scores
 
 
 def _verdict(ranked: Ranked) -> dict[str, Any]:
     return {"kept": ranked.kept, "reason": ranked.reason, "tokens": line_tokens(ranked.hit.memory)}
+
+
+def _decided(request: RequestVerdict | None) -> dict[str, Any] | None:
+    """What was decided of the question as a whole; null where the decision is uncalibrated."""
+    if request is None:
+        return None
+    return {
+        "class": request.purpose,
+        "log_odds": round(request.logit, 3),
+        "wants_memories": request.is_served,
+        "lists_profile": request.lists_profile,
+    }
 
 
 def _resolved(found: Preview) -> dict[str, Any]:

@@ -33,7 +33,10 @@ class ErasureRecords(VersionHistory, UseStatistics, Protocol):
         """End the hold of an erasure that could not be finished now."""
 
     async def forget_memories(self, scope: Scope, memory_ids: Sequence[str]) -> int:
-        """All that is kept beside these memories, in one transaction; how many earlier versions that were."""
+        """All that is kept beside these memories, in one transaction; how many earlier versions that were.
+
+        A turn that one of them was made of at once, and that waits for its batch, is learnt from no more.
+        """
 
     async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None:
         """Sessions of which a memory was forgotten: what was said in them before ``now`` is in no summary any more."""

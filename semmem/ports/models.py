@@ -7,6 +7,10 @@ from typing import Protocol
 
 from semmem.memory import Message
 
+OWN_CALL_HEADERS = {"x-semmem-memory": "off"}
+"""Sent with every call to a language model. Where it passes a semmem on its way, nothing is added to it and nothing
+learnt from it: else what is asked about a turn would be a turn again."""
+
 
 class LanguageModel(Protocol):
     """An OpenAI-compatible chat model in one of the configured roles."""
@@ -17,6 +21,17 @@ class LanguageModel(Protocol):
         """The text of one answer. With a schema, as strict a JSON mode as the server takes. Raises ModelError."""
 
     async def close(self) -> None: ...
+
+
+class NamedModels(Protocol):
+    """A server of several language models, each asked for by its name."""
+
+    def named(self, name: str) -> ServedModel:
+        """The model of this name, which is closed with its server. Does not ask whether there is one."""
+
+
+class ServedModel(LanguageModel, NamedModels, Protocol):
+    """A language model, and by name the others of its server."""
 
 
 class Reranker(Protocol):

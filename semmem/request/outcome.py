@@ -12,9 +12,9 @@ class Outcome(StrEnum):
     COLD_DENSE = "cold_dense"  # injected, but ranked by the store alone: the user's memories were not loaded in time
     DEGRADED = "degraded"  # the embedder failed: what shares words with the question, or the newest, is in the prompt
     NO_HITS = "no_hits"  # searched, nothing relevant
-    GREETING = "greeting"  # the gate: social
-    GENERAL_FACT = "general_fact"  # the gate: a question no memory can answer
-    TOOL_TURN = "tool_turn"  # the gate: a tool answers
+    GREETING = "greeting"  # nothing but courtesy
+    GENERAL_FACT = "general_fact"  # a question no memory can answer
+    TOOL_TURN = "tool_turn"  # a tool answers
     REPEATED = "repeated"  # a tool loop goes on: the memories of its first request, in the same place
     ALREADY_INJECTED = "already_injected"  # a gateway before this one, or a retry, has done it
     NO_QUESTION = "no_question"  # no user message to search for

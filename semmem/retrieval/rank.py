@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -64,8 +64,11 @@ def rank(
     half_life_s: float = HALF_LIFE_S,
     threshold: float | None = None,
     cuts: Mapping[str, str] = _NO_CUTS,
+    standing: Container[str] = (),
+    standing_max: int = 0,
 ) -> list[Ranked]:
-    """Every candidate, best first, each with its verdict; at most ``limit`` are kept.
+    """Every candidate, best first, each with its verdict; at most ``limit`` are kept, and beside them ``standing_max``
+    of those whose ids are in ``standing``.
 
     ``score`` = the hit's own + 0.03 * 2^(-age / half_life_s) + 0.03 * importance, age since the last update.
     ``threshold`` is compared with the cosine, never with the score: being new or important makes nothing relevant.
@@ -80,13 +83,16 @@ def rank(
     spoken = list(_statements(said))
     kept: list[_Content] = []
     verdicts: list[Ranked] = []
+    room, standing_room = limit, standing_max
     for hit in sorted(scored, key=lambda hit: (-hit.score, hit.memory.id)):
-        reason = _unfit(hit, now, threshold) or cuts.get(hit.memory.id) or ("limit" if len(kept) >= limit else "")
+        is_extra = standing_room > 0 and hit.memory.id in standing
+        reason = _unfit(hit, now, threshold) or cuts.get(hit.memory.id) or ("" if is_extra or room > 0 else "limit")
         if not reason:  # comparing contents is the dear part, and only for what could still be kept
             content = _Content.of(hit)
             reason = _needless(content, spoken, kept) or ("screened" if readable(hit.memory) else "")
             if not reason:
                 kept.append(content)
+                room, standing_room = (room, standing_room - 1) if is_extra else (room - 1, standing_room)
         verdicts.append(Ranked(hit, not reason, reason or "kept"))
     return verdicts
 

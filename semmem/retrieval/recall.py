@@ -1,4 +1,4 @@
-"""The search for one question, step by step: gate, query, search, rank, render."""
+"""The search for one question, step by step: query, search, decide, rank, render."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from semmem.request.outcome import Outcome
 from semmem.request.question import Question
 from semmem.retrieval.block import Block, block_of
 from semmem.retrieval.context import render
+from semmem.retrieval.decide.decision import Decision, RequestVerdict
 from semmem.retrieval.decide.signals import SEARCH, decide
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index.hot_memories import HotMemories
@@ -24,16 +25,27 @@ from semmem.retrieval.query.build import build_query
 from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.rank import Ranked, rank
 from semmem.retrieval.rerank import Reranking
-from semmem.retrieval.search import COLD_DENSE, ResolvedQuery, SearchResult, Strategy, embed_query, find, find_by_words
+from semmem.retrieval.search import (
+    COLD_DENSE,
+    Fusion,
+    ResolvedQuery,
+    SearchResult,
+    Strategy,
+    embed_query,
+    find,
+    find_by_words,
+)
 from semmem.retrieval.time_filter import time_filter
 
 SEARCH_STATUSES = ("hit", "miss", "error")
-"""How a search can end. A request that the gate kept from searching is none."""
+"""How a search can end. A request that was not searched for is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecallRules:
-    """How memories are chosen and shown. ``threshold`` is a cosine; None: the calibrated rule of relevance.py.
+    """How memories are chosen and shown. ``threshold`` is a cosine; None: the calibrated decision. ``limit`` is of
+    memories that fit the question, and ``standing_max`` of standing ones beside them, unless the request has a limit of
+    its own; ``profile_max`` of those that a question about the user as a person lists.
     ``user_role_models`` (names or patterns like ``*/o1-*``) refuse a system message.
 
     ``scope``: ``user`` reads all of the user's memories, ``project`` those of the named project or, when none is
@@ -43,6 +55,9 @@ class RecallRules:
     """
 
     limit: int = 5
+    standing_max: int = 5
+    profile_max: int = 20
+    fusion: Fusion = Fusion.WEIGHTED
     threshold: float | None = None
     strategy: Strategy = Strategy.HYBRID
     scope: str = "project"
@@ -75,7 +90,8 @@ class Preview:
     """What a question would recall, and why. ``reason``: why it would not be searched for, else ``search``.
 
     ``strategy`` is the one that was used in the end. ``ranked`` has a verdict for each candidate, best first;
-    ``budget`` where there was no room left. ``text`` is the block, ``tokens`` its size, estimated.
+    ``budget`` where there was no room left. ``text`` is the block, ``tokens`` its size, estimated. ``request``: what
+    was decided of the question as a whole, where that is calibrated.
     """
 
     query: str
@@ -85,15 +101,15 @@ class Preview:
     ranked: tuple[Ranked, ...]
     text: str
     tokens: int
+    request: RequestVerdict | None = None
 
 
 class Recall:
     """Finds what is worth telling the model. Holds no state of any request.
 
-    ``gate`` judges a question by its text and its vector: a reason not to search, in one word, or SEARCH. Without
-    it only the rules decide. Searched is announced for every search. ``writer`` and ``reranking`` are optional models;
-    both fall back by themselves. ``fence`` marks blocks and recognises them; None: with a key that only this object
-    knows.
+    ``decision`` says which memories a question shows, None: by nearness alone. Searched is announced for every search.
+    ``writer`` and ``reranking`` are optional models; both fall back by themselves. ``fence`` marks blocks and
+    recognises them; None: with a key that only this object knows.
     """
 
     def __init__(
@@ -102,7 +118,7 @@ class Recall:
         embedder: Embedder,
         rules: RecallRules,
         *,
-        gate: Callable[[str, Vector], str] | None = None,
+        decision: Decision | None = None,
         announce: Announce = nobody_listens,
         writer: QueryWriter | None = None,
         reranking: Reranking | None = None,
@@ -111,7 +127,7 @@ class Recall:
         self._memories = memories
         self._embedder = embedder
         self._rules = rules
-        self._gate = gate
+        self._decision = decision or Decision()
         self._announce = announce
         self._writer = writer
         self._reranking = reranking
@@ -147,7 +163,7 @@ class Recall:
     async def preview(
         self, question: Question, *, strategy: Strategy | None = None, said: Sequence[str] | None = None
     ) -> Preview:
-        """What a request with this question would recall, by the same path; the gate is asked but not obeyed.
+        """What a request with this question would recall, by the same path, also where it would not be searched for.
 
         ``said``: texts that no memory needs to repeat; None: those of the conversation. Raises StoreError.
         """
@@ -155,7 +171,6 @@ class Recall:
         reason: str | None = self.skips(question)
         try:
             vector = await embed_query(self._embedder, query.text, timeout_s=self._rules.embed_timeout_s)
-            reason = reason or self._judged(question, query, vector)
             found = await self._found(question, query, vector)
         except EmbedderError:
             by_words = replace(query, strategy=Strategy.KEYWORD)
@@ -169,12 +184,13 @@ class Recall:
         )
         return Preview(
             found.query.text,
-            reason or SEARCH,
+            reason or _refusal(found) or SEARCH,
             found.query.strategy,
             found.path,
             tuple(verdicts),
             text or "",
             tokens,
+            found.candidates.request,
         )
 
     # --- steps -------------------------------------------------------------------------------------------------------
@@ -190,6 +206,8 @@ class Recall:
             limit=rules.limit if controls.limit is None else controls.limit,
             types=controls.types or (),
             threshold=rules.threshold if controls.threshold is None else controls.threshold,
+            wants=question.verdicts.fact is False,
+            fusion=rules.fusion,
         )
 
     def _reading(self, scope: Scope) -> Scope:
@@ -207,33 +225,19 @@ class Recall:
         try:
             self._memories.warm(query.scope.user)  # it is read while the question is embedded
             vector = await embed_query(self._embedder, query.text, timeout_s=self._rules.embed_timeout_s)
-            reason = self._judged(question, query, vector)
-            if reason != SEARCH:
-                status = reason
-                return Recalled(Outcome(reason))
             found = await self._found(question, query, vector)
             kept = _kept(self._ranked(question, found))
             status = "hit" if kept else "miss"
         finally:
-            if status in SEARCH_STATUSES:
-                self._announce(Searched(status, len(kept), time.perf_counter() - started))
+            self._announce(Searched(status, len(kept), time.perf_counter() - started))
         outcome = Outcome.COLD_DENSE if found.path == COLD_DENSE else Outcome.INJECTED
-        return self._recalled(question, kept, outcome, otherwise=Outcome.NO_HITS)
-
-    def _judged(self, question: Question, query: ResolvedQuery, vector: Vector) -> str:
-        """The gate's word. It knows single questions: not one that was given terms of what came before."""
-        if self._gate is None or query.text != question.text.strip():
-            return SEARCH
-        reason = self._gate(query.text, vector)
-        if reason == "general_fact" and question.verdicts.fact is False:
-            return SEARCH  # an earlier filter has said that it is not
-        return reason
+        return self._recalled(question, kept, outcome, otherwise=Outcome(_refusal(found) or Outcome.NO_HITS))
 
     async def _found(self, question: Question, query: ResolvedQuery, vector: Vector) -> SearchResult:
         """Candidates for the query as a model improves it, in the order that a model gives them."""
         text, vector = await self._improved(question, query.text, vector)
         query = replace(query, text=text, during=time_filter(question.text, question.now))
-        found = await find(self._memories, query, vector, timeout_s=self._rules.store_timeout_s)
+        found = await find(self._memories, query, vector, self._decision, timeout_s=self._rules.store_timeout_s)
         return await self._reranked(found)
 
     async def _improved(self, question: Question, text: str, vector: Vector) -> tuple[str, Vector]:
@@ -261,10 +265,21 @@ class Recall:
         return replace(found, candidates=replace(found.candidates, hits=[*ordered, *rest]))
 
     def _ranked(self, question: Question, found: SearchResult, said: Sequence[str] | None = None) -> list[Ranked]:
-        query, hits, cuts = found.query, found.candidates.hits, found.candidates.cuts
+        query, candidates, rules = found.query, found.candidates, self._rules
         if said is None:
             said = [message.text for message in question.conversation.messages]
-        return rank(hits, said=said, limit=query.limit, now=query.now, threshold=found.threshold, cuts=cuts)
+        own_limit = question.conversation.controls.limit is not None
+        lists_profile = candidates.request is not None and candidates.request.lists_profile
+        return rank(
+            candidates.hits,
+            said=said,
+            limit=rules.profile_max if lists_profile and not own_limit else query.limit,
+            now=query.now,
+            threshold=found.threshold,
+            cuts=candidates.cuts,
+            standing=candidates.standing,
+            standing_max=0 if own_limit else rules.standing_max,
+        )
 
     def _render(self, question: Question, kept: Sequence[Hit]) -> tuple[str | None, list[Hit], int]:
         return render(kept, tokens_max=self._rules.tokens_max, mark=partial(self._fence.mark, question.scope.user))
@@ -284,3 +299,11 @@ class Recall:
 
 def _kept(ranked: Sequence[Ranked]) -> list[Hit]:
     return [one.hit for one in ranked if one.kept]
+
+
+def _refusal(found: SearchResult) -> str:
+    """The word for a question that plainly has nothing to do with anybody's memories; empty for any other."""
+    request = found.candidates.request
+    if request is None or not request.is_general:
+        return ""
+    return Outcome.GREETING if request.purpose == "courtesy" else Outcome.GENERAL_FACT

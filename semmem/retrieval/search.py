@@ -15,12 +15,18 @@ from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreTimeout
 from semmem.ports.store import Store
+from semmem.retrieval.decide.decision import Decision, RequestVerdict, Verdict
+from semmem.retrieval.decide.nearness import COVERAGE_LEAST
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.index.memory_index import MemoryIndex, Scores
-from semmem.retrieval.relevance import BELOW_RELEVANCE, COVERAGE_LEAST, relevant
 from semmem.retrieval.time_filter import CLOCK_SLACK_S, TIME_WEIGHT, is_dated, matches, names
 from semmem.text.times import Interval
 
+BELOW_RELEVANCE = "below_relevance"
+"""The reason word of a memory that the decision does not show."""
+LOGIT_WEIGHT = 0.02
+"""Of a memory's log-odds, in units of cosine: they order what is nearly as near."""
+LOGIT_FLOOR = -30.0
 CANDIDATES_MAX = 100
 """Of a user's memories so many of the best are looked at one by one; also the newest, for the strategy ``recent``."""
 NAMED_MAX = 25
@@ -44,13 +50,25 @@ class Strategy(StrEnum):
     RECENT = "recent"  # time: the newest, whatever is asked
 
 
+class Fusion(StrEnum):
+    """How meaning and words are put together."""
+
+    WEIGHTED = "weighted"  # a weighted sum, with what neighbours and pairs of words add
+    RRF = "rrf"  # reciprocal ranks: the sum of 1 / (60 + rank)
+
+
+RRF_K = 60
+"""Of reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009)."""
+
+
 @dataclass(frozen=True, slots=True)
 class ResolvedQuery:
     """A question as it is searched with: every choice of the request's and of the configuration's is made.
 
     ``text`` is what is embedded and whose words are compared, ``scope`` whose memories are read, ``types`` empty for
-    all; ``threshold`` is a cosine, None for the calibrated rule of relevance.py; ``during`` is a time that
-    is asked for.
+    all; ``threshold`` is a cosine, None for the calibrated decision, of which otherwise only a plain refusal holds;
+    ``during`` is a time that is asked for; ``wants``: an earlier filter has said that this is no question of general
+    knowledge.
     """
 
     text: str
@@ -61,6 +79,8 @@ class ResolvedQuery:
     types: tuple[MemoryType, ...] = ()
     threshold: float | None = None
     during: Interval | None = None
+    wants: bool = False
+    fusion: Fusion = Fusion.WEIGHTED
 
 
 async def embed_query(embedder: Embedder, query: str, *, timeout_s: float = 0.2) -> Vector:
@@ -95,10 +115,16 @@ async def nearest(
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Hits, best first, and of those that have nothing to do with the question why not, by memory id."""
+    """Hits, best first, and of those that have nothing to do with the question why not, by memory id.
+
+    ``standing``: ids of those with a budget of their own. ``request``: what was decided of the request as a whole,
+    where that is calibrated.
+    """
 
     hits: list[Hit]
     cuts: Mapping[str, str] = field(default_factory=dict)
+    standing: frozenset[str] = frozenset()
+    request: RequestVerdict | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +144,9 @@ class SearchResult:
         return [hit for hit in self.candidates.hits if hit.cosine >= floor and hit.memory.id not in cuts]
 
 
-async def find(memories: HotMemories, query: ResolvedQuery, vector: Vector, *, timeout_s: float) -> SearchResult:
+async def find(
+    memories: HotMemories, query: ResolvedQuery, vector: Vector, decision: Decision, *, timeout_s: float
+) -> SearchResult:
     """By the user's index where it is there in time, else by the store's own search. Raises StoreError."""
     started = time.perf_counter()
     index = await memories.index(query.scope.user, wait_s=LOADING_SHARE * timeout_s)
@@ -128,15 +156,20 @@ async def find(memories: HotMemories, query: ResolvedQuery, vector: Vector, *, t
         index,
         query.text,
         vector,
+        decision,
         strategy=query.strategy,
         scope=query.scope,
         types=query.types,
         now=query.now,
         during=query.during,
+        wants=query.wants,
+        fusion=query.fusion,
     )
     if query.strategy is Strategy.RECENT:
         return SearchResult(query, best, HOT)  # no cosine was asked for, so there is none to compare
-    return SearchResult(query, best if query.threshold is None else replace(best, cuts={}), HOT, query.threshold)
+    is_general = best.request is not None and best.request.is_general
+    cuts = best.cuts if query.threshold is None or is_general else {}
+    return SearchResult(query, replace(best, cuts=cuts), HOT, query.threshold)
 
 
 async def find_by_words(memories: HotMemories, query: ResolvedQuery, *, timeout_s: float) -> SearchResult:
@@ -165,12 +198,15 @@ def best_of(
     index: MemoryIndex,
     query: str,
     vector: Vector | None,
+    decision: Decision | None = None,
     *,
     strategy: Strategy,
     scope: Scope,
     types: Sequence[MemoryType] = (),
     now: float,
     during: Interval | None = None,
+    wants: bool = False,
+    fusion: Fusion = Fusion.WEIGHTED,
 ) -> Candidates:
     """The scope's best memories, at most CANDIDATES_MAX, by ``strategy``; ties by id.
 
@@ -185,19 +221,62 @@ def best_of(
         return Candidates(_newest(index, members))
     scores = index.scores(query, vector, members)
     by_words = vector is None or strategy is Strategy.KEYWORD
-    order = scores.keyword if by_words else scores.cosine if strategy is Strategy.SEMANTIC else scores.fused
+    verdict = _judged(query, vector, decision or Decision(), index, scores, members, wants=wants)
+    order = _order(strategy, fusion, scores, verdict, by_words=by_words)
     if during is not None and not by_words:
         order = order + _dated(index, during)
     places = np.flatnonzero(members & (scores.keyword > 0) if by_words else members)
     if len(places) > CANDIDATES_MAX:
-        places = places[np.argpartition(-order[places], CANDIDATES_MAX)[:CANDIDATES_MAX]]
-    relevance = relevant(query, scores) if vector is not None else scores.coverage >= COVERAGE_LEAST
-    hits = [_hit(index.memories[i], scores, order, int(i)) for i in places]
-    cuts = {index.memories[i].id: BELOW_RELEVANCE for i in places if not relevance[i]}
-    hits = _by_score(hits)
+        best = places[np.argpartition(-order[places], CANDIDATES_MAX)[:CANDIDATES_MAX]]
+        places = np.union1d(best, places[verdict.standing[places] & verdict.shown[places]])
+    hits = _by_score(_hit(index.memories[i], scores, verdict, order, int(i)) for i in places)
+    cuts = {index.memories[i].id: BELOW_RELEVANCE for i in places if not verdict.shown[i]}
     if during is not None and not by_words and len(cuts) == len(hits):
         cuts = {memory_id: cuts[memory_id] for memory_id in cuts.keys() - _ids_of(hits, during)}
-    return Candidates(hits, cuts)
+    standing = frozenset(index.memories[i].id for i in places if verdict.standing[i])
+    return Candidates(hits, cuts, standing, verdict.request)
+
+
+def _judged(
+    query: str,
+    vector: Vector | None,
+    decision: Decision,
+    index: MemoryIndex,
+    scores: Scores,
+    members: npt.NDArray[np.bool_],
+    *,
+    wants: bool,
+) -> Verdict:
+    """The decision; without a vector, what shares enough words."""
+    if vector is None:
+        return Verdict(scores.coverage >= COVERAGE_LEAST, np.zeros(len(members), dtype=np.bool_))
+    return decision.verdict(query, vector, index, scores, members, wants=wants)
+
+
+def _order(
+    strategy: Strategy, fusion: Fusion, scores: Scores, verdict: Verdict, *, by_words: bool
+) -> npt.NDArray[np.float32]:
+    """What the memories are ordered by, shape (n,). A profile is listed by worth alone, since nothing is asked for."""
+    if by_words:
+        return scores.keyword
+    if strategy is Strategy.SEMANTIC:
+        return scores.cosine
+    if fusion is Fusion.RRF:
+        return _reciprocal_ranks(scores.cosine) + _reciprocal_ranks(scores.keyword)
+    if verdict.logits is None:
+        return scores.fused
+    logits: npt.NDArray[np.float32] = np.maximum(verdict.logits, np.float32(LOGIT_FLOOR))
+    if verdict.request is not None and verdict.request.lists_profile:
+        return logits
+    return scores.fused + np.float32(LOGIT_WEIGHT) * logits
+
+
+def _reciprocal_ranks(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """1 / (60 + rank) by a score, best first; 0 for what has none."""
+    shares = np.empty(len(scores), dtype=np.float32)
+    shares[np.argsort(-scores, kind="stable")] = 1 / np.arange(RRF_K + 1, RRF_K + len(scores) + 1)
+    shares[scores <= 0] = 0.0
+    return shares
 
 
 def in_time(hits: Sequence[Hit], during: Interval) -> list[Hit]:
@@ -227,8 +306,9 @@ def newest(index: MemoryIndex, *, scope: Scope, types: Sequence[MemoryType] = ()
     return Candidates(_newest(index, index.members(scope, types, now)))
 
 
-def _hit(memory: Memory, scores: Scores, order: npt.NDArray[np.float32], place: int) -> Hit:
-    return Hit(memory, float(scores.cosine[place]), float(order[place]), keyword=float(scores.keyword[place]))
+def _hit(memory: Memory, scores: Scores, verdict: Verdict, order: npt.NDArray[np.float32], place: int) -> Hit:
+    logit = None if verdict.logits is None else float(verdict.logits[place])
+    return Hit(memory, float(scores.cosine[place]), float(order[place]), float(scores.keyword[place]), logit)
 
 
 def _newest(index: MemoryIndex, members: npt.NDArray[np.bool_]) -> list[Hit]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any
 
-from semmem.extraction.result import BatchLearnt
+from semmem.extraction.result import BatchLearnt, BatchResult, TurnLearnt
 from semmem.lifecycle.erasure import ERASED, PENDING
 from semmem.memory import REPEATED
 from semmem.ports.events import (
@@ -64,6 +64,7 @@ class Counting:
             JournalCounted: self._journal_counted,
             TurnsUnread: self._turns_unread,
             BatchLearnt: self._batch_learnt,
+            TurnLearnt: self._turn_learnt,
             MemoriesRemoved: self._memories_removed,
             ErasureEnded: self._erasure_ended,
             ApiAnswered: lambda event: metrics.api_requests.labels(event.route, str(event.status)).inc(),
@@ -124,20 +125,34 @@ class Counting:
             metrics.facts_rejected.labels(reason).inc(number)
         for reason, number in result.quarantined.items():
             metrics.facts_quarantined.labels(reason).inc(number)
-        self._replaced(event)
+        self._replaced(f"batch {batch_id}", result)
         stored = sum(result.stored.values())
         if result.cause:
             log.warning("batch %s: %s (%s), %d facts stored", batch_id, result.status, result.cause, stored)
         else:
             log.info("batch %s: %s, %d facts stored", batch_id, result.status, stored)
 
-    def _replaced(self, event: BatchLearnt) -> None:
+    def _turn_learnt(self, event: TurnLearnt) -> None:
+        """What of a turn is screened out is counted with its batch, which screens it again."""
+        result, metrics = event.result, self._metrics
+        metrics.at_once_turns.labels(result.status).inc()
+        for action, number in result.actions.items():
+            metrics.at_once_facts.labels(action).inc(number)
+        if rejected := sum(result.rejected.values()):
+            metrics.at_once_facts.labels("rejected").inc(rejected)
+        if result.stored:
+            metrics.at_once_seconds.observe(event.seconds)
+        self._replaced("at once", result)
+        if result.cause:
+            log.warning("a turn was not learnt from at once: %s, its batch does", result.cause)
+
+    def _replaced(self, where: str, result: BatchResult) -> None:
         """Nothing that a user told goes in silence: each removal is counted and logged, by ids and reason alone."""
-        for removal in event.result.removals:
+        for removal in result.removals:
             if removal.reason == REPEATED:
                 self._metrics.facts_dropped.labels(removal.reason).inc()
             else:
                 self._metrics.memories_removed.labels(removal.reason).inc()
-            log.info("batch %s: %s %s, in favour of %s", event.batch_id, removal.reason, removal.id, removal.by)
-        for reason, number in event.result.rejected.items():
-            log.info("batch %s: %d facts rejected (%s)", event.batch_id, number, reason)
+            log.info("%s: %s %s, in favour of %s", where, removal.reason, removal.id, removal.by or "nothing")
+        for reason, number in result.rejected.items():
+            log.info("%s: %d facts rejected (%s)", where, number, reason)

@@ -10,7 +10,7 @@ from semmem.memory import Message, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.embedder_wrapper import EmbedderWrapper
 from semmem.ports.errors import SemmemError
-from semmem.ports.models import LanguageModel, Reranker
+from semmem.ports.models import Reranker, ServedModel
 from semmem.telemetry.metrics import Metrics
 
 
@@ -33,9 +33,10 @@ class MeteredEmbedder(EmbedderWrapper):
 
 
 class MeteredModel:
-    """A LanguageModel whose calls are timed by role and by the kind of failure."""
+    """A LanguageModel whose calls are timed by role and by the kind of failure; not by name, of which there may be as
+    many as clients think of."""
 
-    def __init__(self, model: LanguageModel, metrics: Metrics, role: str) -> None:
+    def __init__(self, model: ServedModel, metrics: Metrics, role: str) -> None:
         self._model = model
         self._metrics = metrics
         self._role = role
@@ -45,6 +46,9 @@ class MeteredModel:
     ) -> str:
         with _model_call(self._metrics, self._role):
             return await self._model.complete(messages, timeout_s=timeout_s, json_schema=json_schema)
+
+    def named(self, name: str) -> MeteredModel:
+        return MeteredModel(self._model.named(name), self._metrics, self._role)
 
     async def close(self) -> None:
         """Whoever has the measured model has no other to close."""

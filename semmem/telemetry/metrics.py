@@ -67,6 +67,13 @@ class Metrics:
         self.extraction_seconds = Histogram(
             "llm_memory_extraction_latency_seconds", "One batch, whole.", ["status"], buckets=SLOW, registry=r
         )
+        self.at_once_turns = Counter(
+            "semmem_at_once_turns", "Turns that were to be learnt from at once, by result.", ["result"], registry=r
+        )
+        self.at_once_facts = Counter("semmem_at_once_facts", "Their facts, by action.", ["action"], registry=r)
+        self.at_once_seconds = Histogram(
+            "semmem_at_once_seconds", "End of an answer to what its turn said being stored.", buckets=SLOW, registry=r
+        )
         self.turns_unread = Counter(
             "semmem_turns_unread", "Turns that rules gave up reading, by reason.", ["reason"], registry=r
         )

@@ -11,7 +11,6 @@ from base64 import b64decode
 from binascii import unhexlify
 from codecs import decode
 from html import unescape
-from urllib.parse import unquote
 
 OPENED_MAX = 3
 """An encoding inside of an encoding is opened, so often; no model reads further by itself."""
@@ -75,7 +74,7 @@ def _unleeted(text: str) -> list[str]:
 
 def _opened(text: str) -> str:
     """Whatever encoded text there is, in its place."""
-    text = unescape(unquote(text, errors="ignore"))
+    text = _PERCENT.sub(lambda match: unhexlify(match[0].replace("%", "")).decode("utf-8", "replace"), unescape(text))
     text = _ESCAPED.sub(lambda match: chr(int(match[1] or match[2], 16)), text)
     text = _BINARY.sub(lambda match: _in_place(match, bytes(int(eight, 2) for eight in _EIGHT.findall(match[0]))), text)
     text = _HEX.sub(lambda match: _in_place(match, unhexlify(_NO_HEX.sub("", match[0]))), text)
@@ -109,6 +108,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 _SPELT = re.compile(r"(?<![^\W_])[^\W\d_](?:[ .*_|/~+-]{1,3}[^\W\d_](?![^\W_])){3,}")
 _SEPARATOR = re.compile(r"(?<! ) (?! )|[.*_|/~+-]+")
 _LEET_WORD = re.compile(r"[A-Za-z][0134578$@!|](?=[A-Za-z0134578$@!|])|[0134578$@|][A-Za-z]")
+_PERCENT = re.compile("(?:%[0-9A-Fa-f]{2})+")
 _ESCAPED = re.compile(r"\\u([0-9A-Fa-f]{4})|\\x([0-9A-Fa-f]{2})")
 _BINARY = re.compile(r"(?<![01])[01]{8}(?:[ ,]?[01]{8}){3,}(?![01])")
 _EIGHT = re.compile("[01]{8}")

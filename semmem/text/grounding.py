@@ -88,7 +88,7 @@ class SourceText:
     def _reverses(self, content: str, telling: set[str]) -> bool:
         """Every clause with all of the fact's words says the opposite. A fact spread over clauses is let through."""
         clauses = [clause for clause, held in self._clauses if telling and telling <= held.shared(telling)]
-        negative = _is_negative(content)
+        negative = is_negative(content)
         return bool(clauses) and all(_opposite(negative, clause) for clause in clauses)
 
 
@@ -167,11 +167,12 @@ def _akin(one: str, other: str) -> bool:
 
 
 def _opposite(fact_negative: bool, clause: str) -> bool:
-    negative = _is_negative(clause)
+    negative = is_negative(clause)
     return (negative and not fact_negative) or (fact_negative and not negative and bool(_LIKING.search(clause)))
 
 
-def _is_negative(text: str) -> bool:
+def is_negative(text: str) -> bool:
+    """Whether a statement denies something, or tells of dislike."""
     return bool(_NEGATIVE.search(_NOT_REALLY_NEGATIVE.sub(" ", text)))
 
 

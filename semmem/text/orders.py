@@ -31,6 +31,8 @@ FEATURES_MIN = 40
 SENTENCE_TOKENS_MAX = 60
 SHARED_TOKENS = 15
 """What has no end is read in pieces of so many tokens, of which so many are the end of the one before."""
+CLAUSE_MARGIN = 0.4
+"""A clause alone has to be more than a certain order: many an innocent one sounds like half an order."""
 
 
 class Order(IntEnum):
@@ -47,7 +49,8 @@ def order_in(text: str) -> Order:
     if any(form.search(reading) for form in _FORMS for reading in read):
         return Order.CERTAIN
     odds = max(map(_odds, read), default=-math.inf)
-    if max(odds, *map(_odds, [*turned(text), _CLAUSE_END.sub("\n", read[0])])) >= CUTS["certain"]:
+    clause = _odds(_CLAUSE_END.sub("\n", read[0])) - CLAUSE_MARGIN
+    if max(odds, clause, *map(_odds, turned(text))) >= CUTS["certain"]:
         return Order.CERTAIN
     return Order.SUSPECTED if odds >= CUTS["suspected"] or is_spelt_out(text) else Order.NONE
 
@@ -109,7 +112,6 @@ _TOKEN = re.compile(
 )
 _PLAIN = {"mail": "@mail", "url": "@url", "number": "0"}
 _CLAUSE_END = re.compile(r"[,:]\s|\b(?:and|but|says|said|und|y|et|и)\b")
-"""A clause alone has to be a certain order: many an innocent one sounds like half an order."""
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s|[\n。！？；؟]")
 
 # Nothing but a prompt has these: the delimiters of chat templates, roles, calls of tools.

@@ -79,6 +79,7 @@ class TurnRecorder:
         scope = replace(scope, session=await self._sessions.name(scope, conversation, now))
         messages, after = self._messages(conversation, scope), self._after(conversation, scope)
         turn = self._turn(said, scope, after, now, request_id, resumed=messages.tool_spoke)
+        turn = replace(turn, model=usable(conversation.model) or "")
         return CurrentTurn(scope, turn.id, turn)
 
     async def record(self, current: CurrentTurn, conversation: Conversation, dialect: str) -> Ticket | None:
@@ -177,7 +178,7 @@ class TurnRecorder:
     def _opened(self, newest: Turn, chosen: Chosen, after: str) -> list[Turn]:
         """One turn for each message that was chosen, a moment apart, the request's newest words at its own time."""
         every = (*chosen.recovered, *chosen.current)
-        return [
+        opened = (
             self._turn(
                 said,
                 newest.scope,
@@ -187,7 +188,8 @@ class TurnRecorder:
                 resumed=said.place in chosen.again or (newest.resumed and said in chosen.current),
             )
             for number, said in enumerate(every)
-        ]
+        )
+        return [replace(turn, model=newest.model) for turn in opened]
 
     def _offer_all(self, messages: UserMessages, chosen: Chosen, opened: Sequence[Turn]) -> bool:
         """Whether the journal took all of them."""

@@ -11,12 +11,12 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from semmem.background import JournalWriter, Learner, Tasks
+from semmem.background import AtOnceLearner, JournalWriter, Learner, Tasks
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.lifecycle.erasure import Erasure
@@ -35,7 +35,7 @@ from semmem.wiring.store_watch import StoreWatch
 
 log = logging.getLogger(__name__)
 
-LEARN_DRAIN_S = 5.0
+LEARN_DRAIN_S, AT_ONCE_DRAIN_S = 5.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,10 @@ class _Parts:
 
     opened: Opened
     store: StoreWatch
+    can_learn: Callable[[], bool]
     writer: JournalWriter
+    learner: Learner
+    at_once: AtOnceLearner | None
     uses: AccessRecorder
     sessions: Sessions
     erasure: Erasure
@@ -85,17 +88,16 @@ class App:
             )
             parts = self._parts(opened)
             await parts.erasure.load()  # before anything is read: what was not finished is hidden
-            learner = learning.learner(self._settings, opened.backends, self._announce)
             stack.push_async_callback(self._tasks.cancel)
             server, addresses = await self._open_doors(parts, stack)
-            self._begin(parts, learner)
+            self._begin(parts)
             await self._until_ready(parts.store)
             _settle()
             await server.set_serving(True)
             try:
                 yield addresses
             finally:
-                await self._drain(server, parts.writer, learner)
+                await self._drain(server, parts)
                 await parts.uses.flush()
 
     async def until(self, stop: asyncio.Event) -> None:
@@ -106,14 +108,25 @@ class App:
 
     def _parts(self, opened: Opened) -> _Parts:
         settings, backends = self._settings, opened.backends
-        writer = request.journal_writer(settings, backends, self._announce)
+        store = StoreWatch(backends.store, disk_of(opened.store_backend))
+
+        def can_learn() -> bool:
+            """Not while the embedder is being opened: after a restart the store is often there seconds before it."""
+            return self._embedder_tried.is_set() and store.answers and store.has_room
+
+        patient = learning.patient(settings, backends)
+        batches = learning.learning(settings, patient, self._announce)
+        at_once = learning.at_once(settings, patient, self._announce, batches, can_learn)
+        writer = request.journal_writer(settings, backends, self._announce, at_once)
         uses, sessions = AccessRecorder(backends.journal), request.sessions(settings, backends)
         here = erasing.Here(writer, backends.store, opened.hidden.shown, self._injection_cache, sessions, uses)
-        store = StoreWatch(backends.store, disk_of(opened.store_backend))
         return _Parts(
             opened,
             store,
+            can_learn,
             writer,
+            learning.learner(settings, backends, self._announce, batches),
+            at_once,
             uses,
             sessions,
             erasing.erasure(settings, backends, opened.hidden, here, self._announce),
@@ -148,27 +161,22 @@ class App:
             health=await serve("health", health, listeners.health),
         )
 
-    def _begin(self, parts: _Parts, learner: Learner) -> None:
+    def _begin(self, parts: _Parts) -> None:
         """Everything that runs as long as the process."""
         settings, backends = self._settings, parts.opened.backends
         upkeep = maintenance.upkeep(settings, backends, parts.opened.store_backend, self._announce)
-
-        def can_learn() -> bool:
-            """Not while the embedder is being opened: after a restart the store is often there seconds before it."""
-            return self._embedder_tried.is_set() and parts.store.answers and parts.store.has_room
-
         for name, work in (
             ("open store", lambda: self._open_store(parts.store)),
             ("open embedder", lambda: self._open_embedder(backends.embedder)),
             ("journal writer", parts.writer.run),
-            ("learner", lambda: learner.run(can_learn)),
+            ("learner", lambda: parts.learner.run(parts.can_learn)),
             ("access notes", parts.uses.run),
             ("housekeeping", parts.housekeeping.run),
-            ("upkeep", lambda: maintenance.keep_up(upkeep, can_learn)),
+            ("upkeep", lambda: maintenance.keep_up(upkeep, parts.can_learn)),
             ("erasures", lambda: erasing.finish_pending(parts.erasure, settings.erasure.retry_s)),
         ):
             self._tasks.keep(name, work)
-        drift = learning.drift_loop(settings, backends, learner.nudge)
+        drift = learning.drift_loop(settings, backends, parts.learner.nudge)
         if drift is not None:
             self._tasks.keep("topics", lambda: drift.run(lambda: self._embedder_answers))
 
@@ -228,13 +236,15 @@ class App:
 
     # --- end ---------------------------------------------------------------------------------------------------------
 
-    async def _drain(self, server: ExtProcServer, writer: JournalWriter, learner: Learner) -> None:
-        """Nothing that was accepted is lost: streams end first, then the journal's queue, then running batches."""
+    async def _drain(self, server: ExtProcServer, parts: _Parts) -> None:
+        """Nothing that was accepted is lost: streams end first, then the journal's queue, then what is being learnt."""
         deadline = time.monotonic() + self._settings.deployment.drain_s
         await server.stop(max(0.5, deadline - time.monotonic() - LEARN_DRAIN_S))
-        if not await writer.drained(max(1.0, deadline - time.monotonic())):
-            log.error("stopped with %d halves of turns not committed", len(writer))
-        await learner.drained(max(0.5, min(LEARN_DRAIN_S, deadline - time.monotonic())))
+        if not await parts.writer.drained(max(1.0, deadline - time.monotonic())):
+            log.error("stopped with %d halves of turns not committed", len(parts.writer))
+        if parts.at_once is not None:
+            await parts.at_once.drained(AT_ONCE_DRAIN_S)
+        await parts.learner.drained(max(0.5, min(LEARN_DRAIN_S, deadline - time.monotonic())))
 
 
 def _settle() -> None:

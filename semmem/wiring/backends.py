@@ -30,7 +30,7 @@ from semmem.config.settings import Settings
 from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.marks import Marks
 from semmem.ports.embedder import Embedder
-from semmem.ports.models import LanguageModel, Reranker
+from semmem.ports.models import Reranker, ServedModel
 from semmem.ports.store import DiskBound, Store
 from semmem.ports.text_work import Offload, TextWork
 from semmem.retrieval.fence import Fence
@@ -60,7 +60,7 @@ class Backends:
     store: HotMemories
     embedder: Embedder
     journal: SqlJournal
-    models: Mapping[str, LanguageModel]
+    models: Mapping[str, ServedModel]
     reranker: Reranker | None = None
     fence: Fence | None = None
     worker: TextWork | None = None
@@ -216,9 +216,9 @@ def hot_memories(settings: Settings, store: Store, spawn: Spawn, offload: Offloa
     )
 
 
-def models(settings: Settings, metrics: Metrics) -> dict[str, LanguageModel]:
+def models(settings: Settings, metrics: Metrics) -> dict[str, ServedModel]:
     """The configured language models by role."""
-    found: dict[str, LanguageModel] = {}
+    found: dict[str, ServedModel] = {}
     for model in settings.external_models:
         client = OpenAIModel(
             model.llm_endpoint.base_url,

@@ -4,33 +4,41 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
-from semmem.background import DriftLoop, Learner
+from semmem.background import AtOnceLearner, DriftLoop, Learner, PatientEmbedder
 from semmem.config.models_section import ExternalModel
 from semmem.config.settings import Settings
-from semmem.extraction.contradiction import judge
+from semmem.extraction.at_once import AtOnce
+from semmem.extraction.contradiction import closed
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.drift import DriftWatch
 from semmem.extraction.llm import LlmExtractor
 from semmem.extraction.model_judge import ModelJudge
+from semmem.extraction.pair_judge import PairJudge
 from semmem.extraction.pipeline import Learning, choose_extractor
 from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchLearnt
 from semmem.extraction.rules import RulesExtractor
 from semmem.extraction.screen import Ruling, screen
 from semmem.extraction.session_summary import SessionSummariser
+from semmem.extraction.unsettled import Unsettled
+from semmem.extraction.work import InThread
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.learning import Batch, BatchRules, Extractor
+from semmem.ports.models import NamedModels
 from semmem.retrieval.context import FENCE_MARKERS, without_tags
+from semmem.turns.recorder import OBSERVING
 from semmem.wiring.backends import Backends
+from semmem.wiring.erasure import holds
 from semmem.wiring.maintenance import lifetime_s, quota
 
 SUMMARY_CHARS_MAX = 500
 DRIFT_INTERVAL_S = 5.0
 
 
-def learner(settings: Settings, backends: Backends, announce: Announce) -> Learner:
+def learner(settings: Settings, backends: Backends, announce: Announce, batches: Learning) -> Learner:
     extraction = settings.memory.extraction
     rules = BatchRules(
         size=settings.memory.extraction_batch_size,
@@ -39,7 +47,6 @@ def learner(settings: Settings, backends: Backends, announce: Announce) -> Learn
         answer_wait_s=0.0 if settings.capture.mode == "off" else extraction.answer_wait_s,
         lease_s=extraction.lease_s,
     )
-    batches = learning(settings, backends, announce)
 
     async def learn(batch: Batch) -> None:
         started = time.perf_counter()
@@ -52,6 +59,41 @@ def learner(settings: Settings, backends: Backends, announce: Announce) -> Learn
         rules=rules,
         concurrency=extraction.concurrency,
         poll_interval_s=extraction.poll_interval_s,
+    )
+
+
+def patient(settings: Settings, backends: Backends) -> Backends:
+    """The same, with an embedder that learning may use without being in the way of requests."""
+    texts_max = settings.memory.extraction.embed_texts_max
+    return replace(backends, embedder=PatientEmbedder(backends.embedder, texts_max=texts_max))
+
+
+def at_once(
+    settings: Settings, backends: Backends, announce: Announce, batches: Learning, can_learn: Callable[[], bool]
+) -> AtOnceLearner | None:
+    """Learns from each turn when its answer has ended; None where only batches shall. What cannot be read is counted
+    with its batch."""
+    extraction = settings.memory.extraction
+    if not extraction.at_once:
+        return None
+    unanswered = settings.capture.mode not in OBSERVING
+    reading = AtOnce(
+        backends.journal,
+        local_extractor(settings, backends, nobody_listens),
+        batches.storing,
+        reader=Reader(strip_block=without_tags),
+        unanswered=unanswered,
+    )
+    return AtOnceLearner(
+        reading,
+        batches.settling,
+        holds(settings, backends),
+        unanswered=unanswered,
+        queue_max=extraction.at_once_queue_max,
+        concurrency=extraction.at_once_concurrency,
+        wait_s=extraction.at_once_wait_s,
+        can_learn=can_learn,
+        announce=announce,
     )
 
 
@@ -79,13 +121,7 @@ def learning(
     clock: Callable[[], float] = time.time,
 ) -> Learning:
     memory = settings.memory
-    by_rules = RulesExtractor(
-        facts_per_batch=memory.extraction.facts_per_batch_max,
-        work=backends.worker,
-        turn_budget_s=memory.extraction.turn_budget_s,
-        batch_budget_s=memory.extraction.batch_budget_s,
-        announce=announce,
-    )
+    by_rules = local_extractor(settings, backends, announce)
     extractor, fallback = choose_extractor(
         memory.extraction.engine, llm=_llm_extractor(settings, backends), rules=by_rules
     )
@@ -106,13 +142,28 @@ def learning(
         ),
         reader=Reader(strip_block=without_tags),
         model_judge=_model_judge(settings, backends),
+        unsettled=Unsettled(backends.store, backends.journal),
         summariser=_summariser(settings, backends),
         work=backends.worker,
         screen_budget_s=memory.extraction.batch_budget_s,
         facts_max=memory.extraction.facts_per_batch_max,
         attempts_max=memory.extraction.attempts_max,
+        local_engine=by_rules.name,
         ttl_s=lifetime_s(settings),
         clock=clock,
+    )
+
+
+def local_extractor(settings: Settings, backends: Backends, announce: Announce) -> Extractor:
+    """What learns without a language model: batches where there is none, and every turn at once."""
+    extraction = settings.memory.extraction
+    return RulesExtractor(
+        backends.embedder,
+        facts_per_batch=extraction.facts_per_batch_max,
+        work=backends.worker,
+        turn_budget_s=extraction.turn_budget_s,
+        batch_budget_s=extraction.batch_budget_s,
+        announce=announce,
     )
 
 
@@ -121,15 +172,26 @@ def dedup(settings: Settings, backends: Backends) -> Dedup:
         backends.store,
         backends.journal,
         update_threshold=settings.memory.extraction.update_threshold,
-        judge=judge,
+        judge=closed,
         text_work=backends.worker,
         judge_budget_s=settings.memory.extraction.turn_budget_s,
+        pair_judge=_pair_judge(settings, backends),
     )
+
+
+def _pair_judge(settings: Settings, backends: Backends) -> PairJudge:
+    work = backends.worker or InThread()
+    return PairJudge(backends.embedder, work, budget_s=settings.memory.extraction.turn_budget_s)
 
 
 def _extraction_model(settings: Settings) -> ExternalModel | None:
     """The model that learns, unless the configured engine has no use for one."""
     return None if settings.memory.extraction.engine == "rules" else settings.external_model("memory_extraction")
+
+
+def _upstream(settings: Settings, backends: Backends) -> NamedModels | None:
+    """Where the models of the clients' own requests are asked, when it is they that learn."""
+    return backends.models["memory_extraction"] if settings.memory.extraction.model == "upstream" else None
 
 
 def _llm_extractor(settings: Settings, backends: Backends) -> Extractor | None:
@@ -142,6 +204,7 @@ def _llm_extractor(settings: Settings, backends: Backends) -> Extractor | None:
         facts_max=extraction.facts_per_batch_max,
         custom_instructions=extraction.custom_instructions,
         categories=extraction.categories,
+        upstream=_upstream(settings, backends),
     )
 
 
@@ -149,7 +212,11 @@ def _model_judge(settings: Settings, backends: Backends) -> ModelJudge | None:
     model = _extraction_model(settings)
     if model is None or not settings.memory.extraction.contradiction_check:
         return None
-    return ModelJudge(backends.models[model.model_role], timeout_s=model.llm_timeout_seconds)
+    return ModelJudge(
+        backends.models[model.model_role],
+        timeout_s=model.llm_timeout_seconds,
+        upstream=_upstream(settings, backends),
+    )
 
 
 def _summariser(settings: Settings, backends: Backends) -> SessionSummariser | None:
@@ -162,4 +229,5 @@ def _summariser(settings: Settings, backends: Backends) -> SessionSummariser | N
         chars_max=min(SUMMARY_CHARS_MAX, settings.memory.write_screen.fact_chars_max),
         custom_instructions=settings.memory.extraction.custom_instructions,
         categories=settings.memory.extraction.categories,
+        upstream=_upstream(settings, backends),
     )

@@ -6,12 +6,13 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 
-from semmem.background import JournalWriter, OffloadThreads
+from semmem.background import AtOnceLearner, JournalWriter, OffloadThreads
+from semmem.background.journal_writer import nobody_learns
 from semmem.config.settings import Settings
 from semmem.dialects.parsing import ParseLimits
 from semmem.exchange import Exchange
-from semmem.memory import Vector
 from semmem.ports.events import Announce, nobody_listens
 from semmem.request.asker import AskerRules
 from semmem.request.body_work import BodyWork
@@ -19,12 +20,13 @@ from semmem.request.identity import IdentityRules
 from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
-from semmem.retrieval.decide import gate
+from semmem.retrieval.decide.decision import Decision
+from semmem.retrieval.decide.trained import SHIPPED, Trained, UnusableWeights
 from semmem.retrieval.injection_cache import InjectionCache
 from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.rerank import Reranking
-from semmem.retrieval.search import Strategy
+from semmem.retrieval.search import Fusion, Strategy
 from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import Recovery, RecoveryRules
 from semmem.turns.seen import SeenMessages
@@ -113,12 +115,15 @@ def verdict_rules(settings: Settings) -> VerdictRules:
     )
 
 
-def journal_writer(settings: Settings, backends: Backends, announce: Announce) -> JournalWriter:
+def journal_writer(
+    settings: Settings, backends: Backends, announce: Announce, at_once: AtOnceLearner | None
+) -> JournalWriter:
     return JournalWriter(
         backends.journal,
         queue_max=settings.journal.queue_max,
         commit_interval_s=settings.journal.commit_interval_ms / 2000,
         announce=announce,
+        committed=nobody_learns if at_once is None else at_once.committed,
     )
 
 
@@ -148,7 +153,7 @@ def recall(settings: Settings, backends: Backends, announce: Announce = nobody_l
         backends.store,
         backends.embedder,
         recall_rules(settings),
-        gate=vector_gate(settings, backends.embedder.signature),
+        decision=decision(settings, backends.embedder.signature),
         announce=announce,
         writer=query_writer(settings, backends, announce),
         reranking=reranking(settings, backends, announce),
@@ -160,6 +165,9 @@ def recall_rules(settings: Settings) -> RecallRules:
     memory = settings.memory
     return RecallRules(
         limit=memory.default_retrieval_limit,
+        standing_max=memory.injection.standing_lines_max,
+        profile_max=memory.injection.profile_lines_max,
+        fusion=Fusion(memory.fusion),
         threshold=memory.default_similarity_threshold,
         strategy=Strategy(memory.retrieval_strategy),
         scope=memory.retrieval_scope,
@@ -173,17 +181,24 @@ def recall_rules(settings: Settings) -> RecallRules:
     )
 
 
-def vector_gate(settings: Settings, signature: str) -> Callable[[str, Vector], str] | None:
-    """The gate on the question's vector; None for the rules alone: when configured, and for a model it was not
-    trained for."""
-    if settings.signals.engine == "rules":
-        return None
-    if signature != gate.SIGNATURE:
-        log.warning(
-            "signals.engine: rules alone, since the classifier knows %s only, not %s", gate.SIGNATURE, signature
-        )
-        return None
-    return gate.gate
+def decision(settings: Settings, signature: str) -> Decision:
+    """The decision that was calibrated for this embedding model: what ``semmem calibrate`` wrote, else what is shipped;
+    uncalibrated, which is said, where that is for another model, and where so configured. Raises UnusableWeights for a
+    configured file that is none or was written for another model."""
+    rules = settings.signals
+    if rules.engine == "rules":
+        return Decision()
+    trained = Trained.load(Path(rules.weights) if rules.weights else SHIPPED)
+    if trained.signature == signature:
+        return Decision(trained)
+    if rules.weights:
+        raise UnusableWeights(f"{rules.weights}: written for {trained.signature}, not for {signature}")
+    log.warning(
+        "which memories are shown is decided by nearness alone: nothing was learnt for %s (signals.weights; see semmem"
+        " calibrate)",
+        signature,
+    )
+    return Decision()
 
 
 def query_writer(settings: Settings, backends: Backends, announce: Announce) -> QueryWriter | None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from semmem.extraction.rules import facts_in
-from semmem.extraction.rules.describe import Described
+from semmem.memory import Fact
 from tests.canary.ledger import ONE_MEMORY, Ledger
 from tests.faults.loops import loop_thread
 from tests.support.scripted_llm import Body, ScriptedLLM
@@ -82,7 +82,7 @@ def _new(lines: list[Json]) -> list[Json]:
     return [line for line in lines if "turn" in line]
 
 
-def _item(line: Json, finding: Described) -> Json:
+def _item(line: Json, finding: Fact) -> Json:
     return {"turn": line["turn"], "type": finding.type, "content": finding.content, "when": ""}
 
 

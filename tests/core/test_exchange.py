@@ -37,6 +37,7 @@ from semmem.turns.encodings import decoder_for
 from semmem.turns.observation import Observation, Ticket
 from semmem.turns.recorder import TurnRecorder
 from semmem.turns.sessions import Sessions
+from tests.support.decisions import Decided
 from tests.support.fakes import HashEmbedder, hot
 
 NOW = 1_800_000_000.0
@@ -141,7 +142,7 @@ class World:
         self.journal = Halves()
         self.rules = rules
         self.now = NOW
-        self.judged = "search"
+        self.decision = Decided()
         self.noted: list[tuple[str, Sequence[str], float]] = []
 
         self.exchange = Exchange(
@@ -151,7 +152,7 @@ class World:
                 hot(self.store),
                 self.embedder,
                 self.rules,
-                gate=lambda _text, _vector: self.judged,
+                decision=self.decision,
                 writer=writer,
                 fence=fence,
             ),
@@ -272,6 +273,13 @@ async def test_the_turn_is_journalled_before_the_search_and_joined_by_its_ticket
     assert result.ticket == Ticket(turn.id, "chat")
 
 
+@pytest.mark.parametrize(("name", "kept"), [("org/model-7b", "org/model-7b"), ("a\nb", ""), ("m" * 2000, ""), (7, "")])
+async def test_a_turn_says_which_model_was_asked(name: object, kept: str) -> None:
+    world = World()
+    await world.ask({"model": name, "messages": [{"role": "user", "content": QUESTION}]})
+    assert [turn.model for turn in world.turns] == [kept]
+
+
 async def test_a_retry_is_the_same_turn_and_the_next_words_are_another() -> None:
     world = World()
     await world.ask("I like tea")
@@ -314,10 +322,10 @@ async def test_a_greeting_is_not_searched_for_but_journalled() -> None:
 
 
 @pytest.mark.parametrize("outcome", [Outcome.GREETING, Outcome.GENERAL_FACT])
-async def test_what_the_vector_says_is_an_outcome_and_the_turn_is_still_learnt_from(outcome: Outcome) -> None:
+async def test_what_is_decided_of_the_request_is_an_outcome_and_the_turn_is_still_learnt_from(outcome: Outcome) -> None:
     world = World()
     await world.knows(BUDGET)
-    world.judged = outcome.value
+    world.decision.word = outcome.value
     result = await world.ask()
     assert (result.outcome, result.body, result.injected) == (outcome, None, 0)
     assert len(world.turns) == 1

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import semmem
+from semmem.background import at_once
 from semmem.extraction import work
 from semmem.management.errors import CODES
 from semmem.memory import TurnEnding
@@ -18,7 +19,15 @@ from semmem.telemetry.metrics import Metrics
 
 CODE = Path(semmem.__file__).parent
 PAGE = (CODE.parent / "docs" / "operations.md").read_text(encoding="utf-8")
-CONDITIONS = ("Requests", "Requests without a word", "Turns", "Batches", "Texts that are dear to read", "Components")
+CONDITIONS = (
+    "Requests",
+    "Requests without a word",
+    "Turns",
+    "Batches",
+    "Turns learnt from at once",
+    "Texts that are dear to read",
+    "Components",
+)
 LEVELS = {"none", "debug", "info", "warning", "error", "critical"}
 SEED_ROWS = {f"S{number}" for number in range(1, 9)}
 
@@ -106,6 +115,15 @@ def test_every_ending_of_a_turn_has_its_row() -> None:
 def test_every_ending_of_a_batch_has_its_row() -> None:
     assert words("Batches") == batch_endings()
     assert {"stored", "postponed", "gave_up", "extraction_failed"} <= batch_endings()
+
+
+def test_every_result_of_learning_at_once_has_its_row() -> None:
+    result = ast.parse((CODE / "extraction" / "result.py").read_text())
+    learning = ast.parse((CODE / "extraction" / "at_once.py").read_text())
+    worker = ast.parse((CODE / "background" / "at_once.py").read_text())
+    spelled = first_arguments(learning, "BatchResult") | first_arguments(worker, "BatchResult")
+    named = {at_once.OVERFLOW, at_once.LEFT, at_once.FAILED}
+    assert words("Turns learnt from at once") == returned_words(result, "_status") | spelled | named
 
 
 def test_every_reason_for_not_reading_a_text_has_its_row() -> None:

@@ -15,8 +15,8 @@ ENDED = "llm_memory_extraction_total"
 
 @pytest.fixture(scope="module")
 def school(model: StandInModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """A house where a pause teaches nothing: only the third turn of a session, or its end, does."""
-    never_idle = {"memory": {"extraction": {"session_idle_s": 3600.0}}}
+    """A house where neither a pause nor a single turn teaches: only the third turn of a session, or its end, does."""
+    never_idle = {"memory": {"extraction": {"session_idle_s": 3600.0, "at_once": False}}}
     with house(tmp_path_factory.mktemp("school"), model, never_idle, program=SHIPPED_EMBEDDER) as running:
         yield running
 

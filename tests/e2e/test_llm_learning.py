@@ -64,7 +64,10 @@ def llm() -> Iterator[ScriptedLLM]:
 @pytest.fixture(scope="module")
 def academy(model: StandInModel, llm: ScriptedLLM, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     override = {
-        "memory": {"extraction_batch_size": 2, "extraction": {"engine": "llm", "session_idle_s": 3600.0}},
+        "memory": {
+            "extraction_batch_size": 2,
+            "extraction": {"engine": "llm", "session_idle_s": 3600.0, "at_once": False},
+        },
         "external_models": [
             {
                 "llm_provider": "scripted",

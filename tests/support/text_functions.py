@@ -25,30 +25,32 @@ from semmem.dialects.messages import AnthropicMessages
 from semmem.dialects.request import controls
 from semmem.dialects.responses import Responses
 from semmem.dialects.sse import EventStream
-from semmem.extraction import answers, llm, model_judge, reading, screen, session_summary, weighing
-from semmem.extraction.contradiction import quantities, statement, verdict, wording
-from semmem.extraction.rules import (
-    buried,
-    completion,
-    describe,
-    facts_in,
-    grammar,
-    guards,
-    languages,
-    objects,
-    openings,
-    predicates,
-    procedures,
-    sentences,
+from semmem.extraction import (
+    answers,
+    broken_json,
+    model_items,
+    model_judge,
+    reading,
+    screen,
+    session_summary,
+    settling,
+    weighing,
 )
+from semmem.extraction.contradiction import pair_model, quantities, verdict, wording
+from semmem.extraction.contradiction import reading as reading_
+from semmem.extraction.lasting import choose, classifier, clauses, features, voice
+from semmem.extraction.model_facts import Facts, line_of
+from semmem.extraction.phrasing import Claim, ShownTexts, TurnText
+from semmem.extraction.rules import facts_in, phrasing, read_clauses
 from semmem.extraction.rules.event_time import DatedText, event_time
-from semmem.extraction.rules.recognise import recognise
 from semmem.memory import Conversation, Fact, Hit, Injection, Memory, MemoryType, Message, Role, Scope, Turn
 from semmem.ports.errors import ModelRefused
 from semmem.ports.learning import Batch
 from semmem.retrieval import answers as asked
-from semmem.retrieval import context, rank, relevance, role_labels, time_filter
-from semmem.retrieval.decide import gate, general_facts, greetings, signals
+from semmem.retrieval import arrangement, context, days, rank, role_labels, time_filter
+from semmem.retrieval.decide import features as decide_features
+from semmem.retrieval.decide import fitting, greetings, nearness, pronouns, signals
+from semmem.retrieval.decide.decision import Decision, heads_of
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index import succession, word_index
 from semmem.retrieval.index.memory_index import MemoryIndex
@@ -56,7 +58,7 @@ from semmem.retrieval.injection_cache import goes_on, loop_of
 from semmem.retrieval.query import build as query
 from semmem.retrieval.query import rewrite
 from semmem.retrieval.search import Strategy, best_of, in_time
-from semmem.text import disguise, grounding, orders, stems, terms, words
+from semmem.text import disguise, grounding, orders, quoting, stems, terms, words
 from semmem.text.digest import digest
 from semmem.text.screening import is_instruction, readable, redact
 from semmem.text.times import Interval, chinese, intervals, leaning, occurred_at
@@ -65,6 +67,7 @@ from semmem.turns.encodings import Undecodable, decoder_for
 from semmem.turns.ids import message_id, session_key, turn_id
 from semmem.turns.recorder import storable
 from semmem.upkeep import consolidation
+from tests.support.decisions import weights
 
 Call = Callable[[str], object]
 NOW = 1_700_000_000.0
@@ -74,7 +77,7 @@ WHOLE = 10**9
 
 ROOMS = "dialects extraction lifecycle request retrieval text turns upkeep".split()
 _TEXTUAL = re.compile(
-    r"\b(?:str|bytes|Message|Conversation|Turn|Batch|Fact|Memory|Said|Clause|Sentence|Hit|Candidate|Member|JsonObject)\b"
+    r"\b(?:str|bytes|Message|Conversation|Turn|Batch|Fact|Memory|Said|Clause|Sentence|Hit|Candidate|Member|JsonObject|Item|Claim)\b"
 )
 
 
@@ -118,7 +121,7 @@ def _said(text: str) -> Conversation:
 
 def _memory(text: str) -> Memory:
     vector = np.full(4, 0.5, dtype=np.float32)
-    return Memory("mem_1", 1, MemoryType.SEMANTIC, text, "ada", embedding=vector)
+    return Memory("mem_1", 1, MemoryType.SEMANTIC, text, "ada", occurred_at=NOW, embedding=vector)
 
 
 def _hit(text: str) -> Hit:
@@ -126,6 +129,9 @@ def _hit(text: str) -> Hit:
 
 
 NEAR = [weighing.Neighbour("User likes tea", MemoryType.SEMANTIC, 0.95)]
+_ONE = np.ones(2, dtype=np.float32)
+_DIRECTIONS = np.ones((5, 2, 1), dtype=np.float32)
+_LIKELY = pair_model.Likelihoods(0.9, 0.05, 0.05)
 WEIGHING = weighing.Weighing(verdict.judge, 0.25, 0.9)
 
 
@@ -228,9 +234,27 @@ def _matched(text: str) -> object:
     return word_index.WordIndex([found]).match(found)
 
 
+def _chosen(text: str) -> object:
+    text = clauses.squeezed(text)
+    found = clauses.clauses(text, clauses_max=WHOLE)
+    lasting = classifier.Judgement(1.0, MemoryType.SEMANTIC, None)
+    return choose.passages(text, found, [lasting] * len(found), cut=0.5, near=0.5)
+
+
 def _told(text: str) -> object:
     told = DatedText(text, NOW)
     return told.event_time("User moved to Oslo last May", "last May"), told.event_time(text, text)
+
+
+def _phrased(text: str) -> object:
+    every = ShownTexts([text], [text])
+    said = [f"{beginning}{text[:900]}" for beginning in ("", "The user ", "I ", "You ", "She ", "Priya ")]
+    return [TurnText(text, every).phrased(Claim(content)) for content in said]
+
+
+def _made_facts(text: str) -> object:
+    item = {"turn": 1, "content": text, "until": text, "when": text, "topic": text, "importance": text, "subject": text}
+    return list(Facts([_turn(f"until {text}")]).of([item, {**item, "content": text[:900]}, {"content": text}]))
 
 
 def _grounded(text: str) -> object:
@@ -254,8 +278,18 @@ def _ranked(text: str) -> object:
     return rank.rank([_hit(text), _hit(text + " "), _hit("User likes tea")], said=[text, text], limit=3, now=NOW)
 
 
-def _relevant(text: str) -> object:
-    return relevance.relevant(text, MemoryIndex([_memory("likes tea")]).scores("tea", None))
+def _near(text: str) -> object:
+    return nearness.near(text, MemoryIndex([_memory("likes tea")]).scores("tea", None))
+
+
+VECTOR = np.full(4, 0.5, dtype=np.float32)
+WEIGHTS = weights(4)
+
+
+def _verdict(text: str) -> object:
+    index = MemoryIndex([_memory(text), _memory("likes tea")])
+    members = np.ones(2, dtype=np.bool_)
+    return Decision(WEIGHTS).verdict(text, VECTOR, index, index.scores("tea", VECTOR), members)
 
 
 def _split(text: str) -> list[str]:
@@ -291,10 +325,20 @@ REGISTRY: Mapping[str, Call] = {
     "turns.encodings.decoder_for": _decoded,
     # extraction
     "extraction.answers.json_values": lambda t: list(answers.json_values(t)),
+    "extraction.answers.read_answer": answers.read_answer,
+    "extraction.broken_json.read_broken": lambda t: broken_json.read_broken("{" + t, 0),
+    "extraction.model_facts.Facts.of": _made_facts,
+    "extraction.model_facts.line_of": lambda t: line_of({"turn": t[:4000]}),
+    "extraction.model_items.parse_items": lambda t: _refusing(lambda: model_items.parse_items(t)),
+    "extraction.model_items.read_items": lambda t: _refusing(lambda: model_items.read_items('{"facts": [' + t)),
+    "extraction.phrasing.ShownTexts.is_the_user": lambda t: ShownTexts([t], [t]).is_the_user(t[:1000] or "-", t),
+    "extraction.phrasing.TurnText.phrased": _phrased,
     "upkeep.consolidation.retrievable": lambda t: consolidation.retrievable([_memory(t)], NOW),
     "extraction.contradiction.quantities.spelled_as_digits": quantities.spelled_as_digits,
     "extraction.contradiction.quantities.take_quantities": quantities.take_quantities,
-    "extraction.contradiction.statement.read": statement.read,
+    "extraction.contradiction.reading.read": reading_.read,
+    "extraction.contradiction.pair_model.parts": lambda t: (pair_model.parts(t, "I like tea"), pair_model.parts(t, t)),
+    "extraction.contradiction.pair_model.row": lambda t: pair_model.row(t, f"{t} 3", (_ONE,) * 4, _DIRECTIONS),
     "extraction.contradiction.verdict.details_differ": lambda t: verdict.details_differ(t, t + " not"),
     "extraction.contradiction.verdict.judge": _judged,
     "extraction.contradiction.verdict.may": lambda t: (
@@ -302,56 +346,42 @@ REGISTRY: Mapping[str, Call] = {
         verdict.may(verdict.Verdict.CONTRADICTION, t, f"3 {t}"),
     ),
     "extraction.contradiction.wording.change": lambda t: (wording.change(t, f"{t} 3"), wording.change(f"3 {t}", t)),
-    "extraction.contradiction.wording.phrases": wording.phrases,
+    "extraction.contradiction.verdict.closed": lambda t: verdict.closed(t, f"{t} not", 0.8),
+    "extraction.contradiction.verdict.decided": lambda t: verdict.decided(t, f"{t} 3", _LIKELY),
+    "extraction.contradiction.verdict.loses": lambda t: verdict.loses(t, f"{t} 3"),
+    "extraction.contradiction.wording.clauses": wording.clauses,
+    "extraction.contradiction.wording.replaced_quantity": lambda t: wording.replaced_quantity(f"{t} 4", f"{t} 3"),
     "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
     "text.grounding.SourceText.grounds": _grounded,
+    "text.quoting.is_quoted": quoting.is_quoted,
+    "text.quoting.quoted": quoting.quoted,
+    "text.quoting.unquoted": lambda t: quoting.unquoted(quoting.quoted(t)),
     "text.grounding.content_words": grounding.content_words,
     "text.grounding.names": grounding.names,
     "text.grounding.numbers": grounding.numbers,
     "text.grounding.overlap": lambda t: grounding.overlap(t[:500], t),
-    "extraction.llm.parse_items": lambda t: _refusing(lambda: llm.parse_items(t)),
     "extraction.model_judge.parse_verdicts": lambda t: _refusing(lambda: model_judge.parse_verdicts(t, 3)),
     "extraction.reading.Reader.read": lambda t: reading.Reader(
         strip_block=context.strip_block, turn_chars_max=WHOLE
     ).read(_batch(t)),
     "extraction.reading.Reader.turns": lambda t: reading.Reader(strip_block=context.strip_block).turns([_turn(t)]),
     "extraction.reading.text_of": lambda t: reading.text_of([_turn(t)]),
+    "extraction.lasting.choose.passages": lambda t: _chosen(t),
+    "extraction.lasting.clauses.clauses": lambda t: clauses.clauses(clauses.squeezed(t), clauses_max=WHOLE),
+    "extraction.lasting.clauses.squeezed": clauses.squeezed,
+    "extraction.lasting.features.features": lambda t: features.features(
+        clauses.clauses(clauses.squeezed(t), clauses_max=WHOLE)
+    ),
+    "extraction.lasting.voice.quotations": voice.quotations,
+    "extraction.lasting.voice.stretches": lambda t: list(voice.stretches(t)),
     "extraction.rules.facts_in": lambda t: facts_in(t, chars_max=WHOLE),
-    "extraction.rules.buried.buried_in": buried.buried_in,
-    "extraction.rules.buried.meant_for": buried.meant_for,
-    "extraction.rules.completion.appointed": completion.appointed,
-    "extraction.rules.completion.completed": completion.completed,
-    "extraction.rules.completion.corrected": completion.corrected,
-    "extraction.rules.describe.described": describe.described,
+    "extraction.rules.phrasing.phrased": phrasing.phrased,
+    "extraction.rules.phrasing.written_out": phrasing.written_out,
+    "extraction.rules.phrasing.third_person": phrasing.third_person,
+    "extraction.rules.phrasing.third_singular": phrasing.third_singular,
+    "extraction.rules.read_clauses": lambda t: read_clauses(_turn(t), WHOLE),
     "extraction.rules.event_time.DatedText.event_time": _told,
     "extraction.rules.event_time.event_time": lambda t: event_time(t, NOW),
-    "extraction.rules.grammar.expand": grammar.expand,
-    "extraction.rules.grammar.gerund": grammar.gerund,
-    "extraction.rules.grammar.is_adverb": grammar.is_adverb,
-    "extraction.rules.grammar.is_past": grammar.is_past,
-    "extraction.rules.grammar.past_forms": grammar.past_forms,
-    "extraction.rules.grammar.third_person": lambda t: grammar.third_person(t, listing=True),
-    "extraction.rules.grammar.third_singular": grammar.third_singular,
-    "extraction.rules.guards.is_attributed": guards.is_attributed,
-    "extraction.rules.guards.is_hypothetical": guards.is_hypothetical,
-    "extraction.rules.guards.is_passing": guards.is_passing,
-    "extraction.rules.guards.is_question": guards.is_question,
-    "extraction.rules.guards.is_request": guards.is_request,
-    "extraction.rules.guards.own_part": guards.own_part,
-    "extraction.rules.languages.foreign_fact": languages.foreign_fact,
-    "extraction.rules.objects.fits": lambda t: [objects.fits(verb, t) for verb in objects.VERB_OBJECTS],
-    "extraction.rules.objects.is_vague": objects.is_vague,
-    "extraction.rules.openings.opened": openings.opened,
-    "extraction.rules.predicates.tells": lambda t: predicates.tells(_split(t)),
-    "extraction.rules.predicates.without_adverbs": lambda t: predicates.without_adverbs(_split(t)),
-    "extraction.rules.procedures.procedure_in": procedures.procedure_in,
-    "extraction.rules.recognise.recognise": lambda t: (
-        recognise(t),
-        recognise(t, explicit=True),
-    ),
-    "extraction.rules.sentences.own_words": sentences.own_words,
-    "extraction.rules.sentences.sentences_in": sentences.sentences_in,
-    "extraction.rules.sentences.squeezed": sentences.squeezed,
     "extraction.screen.same_text": screen.same_text,
     "extraction.screen.screen": _screened,
     "extraction.screen.screen_text": lambda t: screen.screen_text(t),
@@ -359,6 +389,7 @@ REGISTRY: Mapping[str, Call] = {
         t[:500], grounding.SourceText(t), chars_max=WHOLE
     ),
     "extraction.session_summary.parse_summary": lambda t: _refusing(lambda: session_summary.parse_summary(t)),
+    "extraction.settling.rewritten_by": lambda t: settling.rewritten_by(t, {"m": t, "n": f"{t} 3"}),
     "extraction.weighing.Weighing.verdicts": lambda t: WEIGHING.verdicts(NEAR, t, MemoryType.SEMANTIC),
     "extraction.weighing.unweighed": lambda t: weighing.unweighed(NEAR, t),
     # turns
@@ -372,6 +403,10 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.answers.wanted": asked.wanted,
     "retrieval.injection_cache.goes_on": lambda t: goes_on(_said(t)),
     "retrieval.injection_cache.loop_of": lambda t: loop_of(Scope("ada"), "t_1", _said(t)),
+    "retrieval.arrangement.arranged": lambda t: arrangement.arranged([_memory(t), _memory("likes tea")]),
+    "retrieval.days.happened": lambda t: days.happened(_memory(t)),
+    "retrieval.arrangement.doubtful": lambda t: arrangement.doubtful([_memory(t), _memory("likes tea")]),
+    "retrieval.days.said": lambda t: days.said(_memory(t)),
     "retrieval.context.estimate_tokens": context.estimate_tokens,
     "retrieval.context.line_tokens": lambda t: context.line_tokens(_memory(t)),
     "retrieval.context.neutralise": context.neutralise,
@@ -383,20 +418,20 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.context.without_tags": context.without_tags,
     "retrieval.fence.Fence.mark": lambda t: Fence(b"key").mark("ada", t),
     "retrieval.fence.Fence.stands_in": lambda t: Fence(b"key").stands_in(_said(t).messages, "ada"),
-    "retrieval.decide.gate.decision": lambda t: gate.decision(t, 0.5, 0.5, {"general": 0.5, "social": 0.5}),
-    "retrieval.decide.gate.gate": lambda t: gate.gate(t, np.ones(384, np.float32) / 384**0.5),
-    "retrieval.decide.gate.is_courteous": gate.is_courteous,
-    "retrieval.decide.gate.suspicion": gate.suspicion,
-    "retrieval.decide.general_facts.is_general_fact": general_facts.is_general_fact,
-    "retrieval.decide.general_facts.refers_to_user": general_facts.refers_to_user,
+    "retrieval.decide.decision.Decision.verdict": _verdict,
+    "retrieval.decide.features.request_features": lambda t: decide_features.request_features(
+        heads_of(WEIGHTS), t, VECTOR
+    ),
+    "retrieval.decide.fitting.store": lambda t: fitting.store([t], lambda texts: np.stack([VECTOR] * len(texts))),
     "retrieval.decide.greetings.is_social": greetings.is_social,
+    "retrieval.decide.nearness.near": _near,
+    "retrieval.decide.pronouns.flags": pronouns.flags,
+    "retrieval.decide.pronouns.speaks_of_user": pronouns.speaks_of_user,
     "retrieval.index.memory_index.MemoryIndex.scores": _scores,
     "retrieval.query.build.build_query": lambda t: query.build_query(_said(t), chars_max=WHOLE),
     "retrieval.query.build.is_vague": query.is_vague,
     "retrieval.query.build.key_words": query.key_words,
     "retrieval.rank.rank": _ranked,
-    "retrieval.relevance.is_own": relevance.is_own,
-    "retrieval.relevance.relevant": _relevant,
     "retrieval.query.rewrite.cleaned": lambda t: rewrite.cleaned(t, chars_max=WHOLE),
     "retrieval.role_labels.unlabelled": role_labels.unlabelled,
     "retrieval.search.best_of": _best,
@@ -426,6 +461,7 @@ REGISTRY: Mapping[str, Call] = {
     "text.orders.pieces": lambda t: list(orders.pieces(t)),
     "text.orders.score": lambda t: orders.score(orders.tokens(t)),
     "text.orders.tokens": orders.tokens,
+    "text.grounding.is_negative": grounding.is_negative,
     "text.screening.is_instruction": is_instruction,
     "text.screening.readable": lambda t: readable(_memory(t), chars_max=WHOLE),
     "text.screening.redact": redact,
@@ -437,6 +473,7 @@ REGISTRY: Mapping[str, Call] = {
 }
 
 _NAMES = "takes ids, names or settings, whose length others bound"
+_SAME_TEXT = "same_text, which is in the table above"
 _VALUES = "copies plain values and reads no text"
 _WAITS = "awaits stores and models; what it reads of a text is done by functions of this table"
 NEEDLESS: Mapping[str, str] = {
@@ -452,7 +489,6 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.responses.ResponsesAnswer.read_body": "called by the reader above",
     "dialects.responses.ResponsesAnswer.read_event": "called by the reader above",
     "dialects.parsing.parse": "holds_more_than and every parse above",
-    "extraction.rules.facts_of": "facts_in, which is in the table above",
     "dialects.dialect_for": _NAMES,
     "dialects.json_splice.cut_members": "called with every parse above",
     "dialects.json_splice.insert_element": "called with every parse above",
@@ -470,41 +506,74 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.request.field_of": "called by controls",
     "dialects.request.name_of": "called by controls",
     "dialects.request.object_of": "called by controls",
+    "extraction.at_once.AtOnce.learn": _WAITS,
+    "extraction.at_once.AtOnce.state": _NAMES,
+    "extraction.at_once.provisional_id": _SAME_TEXT,
     "extraction.candidate.as_released": _VALUES,
+    "extraction.candidate.confirmed": _VALUES,
     "extraction.candidate.created": _VALUES,
     "extraction.candidate.keyed_id": _NAMES,
     "extraction.candidate.memory_id": _NAMES,
     "extraction.candidate.reconsidered": _VALUES,
+    "extraction.candidate.as_settled": _VALUES,
+    "extraction.candidate.reinstated": _VALUES,
     "extraction.candidate.superseded": _VALUES,
+    "extraction.asked_model.asked": _NAMES,
+    "extraction.candidate.expiry": _VALUES,
     "extraction.candidate.updated": _VALUES,
     "upkeep.consolidation.Consolidator.groups": _WAITS,
     "upkeep.consolidation.Consolidator.merge": _NAMES,
     "upkeep.consolidation.cosines": "looks at vectors only",
     "upkeep.consolidation.superseded": _VALUES,
     "upkeep.consolidation.unchanged": _WAITS,
-    "extraction.contradiction.pair.across": _VALUES,
-    "extraction.contradiction.pair.groups": "reads semmem's own lines",
+    "extraction.candidate.settled": _VALUES,
+    "extraction.contradiction.pair_model.PairModel.likelihoods": "takes its time in row, which is measured",
     "extraction.contradiction.quantities.month_number": _NAMES,
-    "extraction.contradiction.replaced.loses": "called by may",
-    "extraction.contradiction.replaced.numbers_replaced": "called by judge",
-    "extraction.contradiction.replaced.replaces": "called by judge",
+    "extraction.pair_judge.PairJudge.judged": "takes its time in parts, row and decided, which are measured",
+    "extraction.dedup.Dedup.confirm": _WAITS,
     "extraction.dedup.Dedup.doubts": _WAITS,
     "extraction.dedup.Dedup.holds": _WAITS,
     "extraction.dedup.Dedup.place": _WAITS,
     "extraction.dedup.Dedup.put": _WAITS,
+    "extraction.dedup.Dedup.reinstate": _NAMES,
+    "extraction.dedup.Dedup.retire": _WAITS,
+    "extraction.dedup.Dedup.stored": _NAMES,
+    "extraction.dedup.Dedup.give_back": _WAITS,
     "extraction.dedup.Dedup.take_back": _WAITS,
+    "extraction.dedup.Dedup.withdraw": _WAITS,
     "extraction.dedup.Dedup.put_keyed": _WAITS,
     "extraction.dedup.Dedup.quarantine": _WAITS,
     "extraction.dedup.Dedup.release": _WAITS,
     "extraction.llm.LlmExtractor.extract": _WAITS,
     "extraction.llm.operators_rules": _NAMES,
+    "extraction.model_judge.ModelJudge.opinions": _WAITS,
     "extraction.pipeline.Learning.learn": _WAITS,
     "extraction.pipeline.choose_extractor": _NAMES,
     "lifecycle.quota.Quota.make_room": _NAMES,
     "extraction.result.Tally.count": _VALUES,
+    "extraction.result.Tally.settle": _VALUES,
     "extraction.rules.RulesExtractor.extract": _WAITS,
-    "extraction.rules.patterns.folded": "compiles semmem's own patterns",
     "extraction.session_summary.SessionSummariser.summarise": _WAITS,
+    "extraction.settling.Provisional.allows": _NAMES,
+    "extraction.settling.Provisional.is_known": _SAME_TEXT,
+    "extraction.settling.Provisional.readable": _NAMES,
+    "extraction.settling.Provisional.rewritten": "rewritten_by, which is in the table above",
+    "extraction.settling.Provisional.saying": _SAME_TEXT,
+    "extraction.settling.Settling.done": _NAMES,
+    "extraction.settling.Settling.drop": _WAITS,
+    "extraction.settling.Settling.of": _WAITS,
+    "extraction.settling.Settling.place": _WAITS,
+    "extraction.settling.Settling.settle": _WAITS,
+    "extraction.settling.Settling.settle_overdue": _NAMES,
+    "extraction.settling.Settling.take_back": _WAITS,
+    "extraction.settling.is_doubtful": _VALUES,
+    "extraction.storing.Storing.candidate": _WAITS,
+    "extraction.storing.Storing.embedded": _WAITS,
+    "extraction.storing.Storing.screened": "called with every fact: screen, which is in the table above",
+    "extraction.storing.Storing.stored": _VALUES,
+    "extraction.storing.Storing.verdicts": "called with every fact: screen, which is in the table above",
+    "extraction.unsettled.Unsettled.pairs": _NAMES,
+    "extraction.unsettled.Unsettled.settle": _WAITS,
     "upkeep.summaries.Summariser.refusal": "is_instruction, redact and Said, which are in the table above",
     "upkeep.summaries.Summariser.related": _WAITS,
     "upkeep.summaries.Summariser.replace": _NAMES,
@@ -514,6 +583,7 @@ NEEDLESS: Mapping[str, str] = {
     "lifecycle.writes.Writes.put": _WAITS,
     "lifecycle.writes.Writes.replace": _WAITS,
     "lifecycle.writes.Writes.retract": _WAITS,
+    "lifecycle.writes.Writes.withdraw": _WAITS,
     "request.head.RequestHead.first_header": _NAMES,
     "request.head.RequestHead.header": _NAMES,
     "request.head.RequestHead.metadata_at": _NAMES,
@@ -534,6 +604,8 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.index.hot_memories.HotMemories.put": _WAITS,
     "retrieval.index.hot_memories.HotMemories.warm": _NAMES,
     "retrieval.block.block_of": _NAMES,
+    "retrieval.decide.decision.told_kinds": _VALUES,
+    "retrieval.decide.fitting.fit": "reads semmem's own labelled requests, for no request",
     "retrieval.recall.Recall.preview": _WAITS,
     "retrieval.rerank.Reranking.order": _WAITS,
     "retrieval.query.rewrite.QueryWriter.improved": _WAITS,

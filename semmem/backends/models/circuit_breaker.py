@@ -29,6 +29,10 @@ class CircuitBreaker:
         self._open_until = -math.inf
         self._probing = False
 
+    def anew(self) -> CircuitBreaker:
+        """A closed one with the same limits."""
+        return CircuitBreaker(failures_max=self._failures_max, open_s=self._open_s, clock=self._clock)
+
     @property
     def state(self) -> str:
         """``closed``, ``open`` or ``half_open``."""

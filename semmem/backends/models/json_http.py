@@ -7,6 +7,7 @@ import json
 import math
 import time
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import httpx
 
@@ -26,7 +27,8 @@ class Unanswered(ModelUnavailable):
 class JsonEndpoint:
     """One URL that takes a JSON object. Redirects are not followed, proxies of the environment are not used.
 
-    Answers have at most ``answer_bytes_max`` bytes. Only connecting has a timeout of its own: callers bound the whole.
+    Answers have at most ``answer_bytes_max`` bytes. ``headers`` are sent with every call. Only connecting has a timeout
+    of its own: callers bound the whole.
     """
 
     def __init__(
@@ -37,12 +39,13 @@ class JsonEndpoint:
         connections_max: int = 8,
         connect_timeout_s: float = 5.0,
         answer_bytes_max: int = 256 * 1024,
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._url = url
         self._connect_timeout_s = connect_timeout_s
         self._answer_bytes_max = answer_bytes_max
         self._client = httpx.AsyncClient(
-            headers=_headers(api_key),
+            headers={**_headers(api_key), **headers},
             limits=httpx.Limits(max_connections=connections_max, max_keepalive_connections=connections_max),
             follow_redirects=False,
             trust_env=False,

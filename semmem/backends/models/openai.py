@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import math
 import random
@@ -10,20 +11,30 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cachetools import LRUCache
+
 from semmem.backends.models.circuit_breaker import CircuitBreaker
 from semmem.backends.models.json_http import JsonEndpoint, Unanswered, endpoint, failure
 from semmem.memory import Message
 from semmem.ports.errors import ModelRefused, ModelUnavailable
+from semmem.ports.models import OWN_CALL_HEADERS
 
 JSON_MODES = ("json_schema", "json_object+schema", "json_object", "none")
 """From strict to free. The second is what llama.cpp's Python server takes in place of the first."""
+
+NEWER_TOKENS_NAME = "max_completion_tokens"
+COMPLAINT_BYTES = 4096
+"""Of an answer that refuses, so much is looked at for the option that it refuses."""
+
+NAMES_MAX = 64
+"""Models of other names that are remembered: how they fail and which JSON modes they take."""
 
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "grammar", "schema")
 _MAY_MEAN_FORMAT = {400, 415, 422, 500, 501}
 
 
 class OpenAIModel:
-    """One model of one server. Implements LanguageModel.
+    """One model of one server. Implements LanguageModel and NamedModels.
 
     ``base_url`` is what precedes ``/chat/completions`` (``/v1`` is added to a URL without a path). An answer has at
     most ``max_tokens`` tokens and its body ``answer_bytes_max`` bytes. A failed try is repeated up to ``retries`` times
@@ -32,7 +43,7 @@ class OpenAIModel:
     ``breaker_open_s``; then one call may try. Redirects are not followed, proxies of the environment are not used.
 
     A server that refuses a JSON mode is asked in the next freer one from then on. The prompt must therefore describe
-    the JSON it wants by itself.
+    the JSON it wants by itself. A model that refuses ``max_tokens`` or a temperature is asked in the way it takes.
     """
 
     def __init__(
@@ -69,7 +80,20 @@ class OpenAIModel:
             connections_max=connections_max,
             connect_timeout_s=connect_timeout_s,
             answer_bytes_max=answer_bytes_max,
+            headers=OWN_CALL_HEADERS,
         )
+        self._named: LRUCache[str, OpenAIModel] = LRUCache(maxsize=NAMES_MAX)
+
+    def named(self, name: str) -> OpenAIModel:
+        """The model of another name behind the same endpoint, and over its connections. Whether it answers, and in
+        which JSON mode, is its own affair."""
+        model = self._named.get(name)
+        if model is None:
+            model = self._named[name] = copy.copy(self)
+            model._options = {**self._options, "model": name}
+            model._breaker = self._breaker.anew()
+            model._mode, model._mode_proven = 0, False
+        return model
 
     async def complete(
         self, messages: Sequence[Message], *, timeout_s: float, json_schema: dict[str, object] | None = None
@@ -118,9 +142,29 @@ class OpenAIModel:
             status, headers, content = await self._endpoint.post(body)
             if status == 200:
                 return _text_of(content)
+            if status == 400 and (adapted := self._without_refused_options(body, content)) is not None:
+                status, headers, content = await self._endpoint.post(adapted)
+                if status == 200:
+                    return _text_of(content)
             if "response_format" in body and self._refuses_format(status, content):
                 raise _FormatRefused
             raise failure(status, headers)
+
+    def _without_refused_options(self, body: dict[str, object], content: bytes) -> dict[str, object] | None:
+        """The body as the model wants it, from now on, where it says which of the options it does not take: reasoning
+        models know only ``max_completion_tokens``, and no temperature."""
+        complaint = content[:COMPLAINT_BYTES].decode("utf-8", "replace")
+        adapted = dict(self._options)
+        if NEWER_TOKENS_NAME in complaint and "max_tokens" in adapted:
+            adapted[NEWER_TOKENS_NAME] = adapted.pop("max_tokens")
+            adapted.pop("temperature", None)  # which the same models refuse, in another answer
+        elif "temperature" in complaint:
+            adapted.pop("temperature", None)
+        if adapted == self._options:
+            return None
+        rest = {name: value for name, value in body.items() if name not in self._options}
+        self._options = adapted
+        return {**adapted, **rest}
 
     def _refuses_format(self, status: int, content: bytes) -> bool:
         """A server that never answered in this mode gets the benefit of the doubt for any reason it gives."""

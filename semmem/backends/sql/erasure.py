@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, liter
 from semmem.backends.sql import marks
 from semmem.backends.sql.holds import HOLD, end_hold, hold_user
 from semmem.backends.sql.part import JournalPart, one_read, one_write
+from semmem.backends.sql.provisional import drop_notes
 from semmem.backends.sql.rows import NARROWING, json_memory, scope_row, upsert_into, within
 from semmem.backends.sql.tables import (
     ERASED,
@@ -114,6 +115,7 @@ def _erase_turns(conn: Connection, scope: Scope, at: float) -> Counter[str]:
     counts: Counter[str] = Counter(turns=conn.execute(select(func.count()).select_from(turns).where(mine)).scalar_one())
     torn = set(conn.execute(select(turns.c.batch_id).where(mine, IN_BATCH).distinct()).scalars())
     conn.execute(delete(answers).where(answers.c.turn_id.in_(select(turns.c.id).where(mine))))
+    drop_notes(conn, mine)
     conn.execute(update(turns).where(mine).values(_bare_id(at)))
     counts["batches"] = _cut_batches(conn, scope, at, torn)
     counts["versions"] = _erase_versions(conn, scope, at)
@@ -126,7 +128,7 @@ def _erase_turns(conn: Connection, scope: Scope, at: float) -> Counter[str]:
 
 def _bare_id(at: float) -> dict[str, Any]:
     """What is left of a turn."""
-    blank = dict.fromkeys(("user_id", "project", "agent", "session", "request_id", "user_text"), "")
+    blank = dict.fromkeys(("user_id", "project", "agent", "session", "request_id", "user_text", "model"), "")
     names = ("session_key", "opened_at", "seen_at", "batch_id", "closed_at", "answer", "finish_reason")
     return {**blank, **dict.fromkeys(names), "ordinal": 0, "closing": ERASED, "done_at": at}
 

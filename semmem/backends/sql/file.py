@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select, update
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.schema import CreateColumn
 
 from semmem.backends.sql.tables import SCHEMA_VERSION, journal_schema, metadata, turns, users, versions
 from semmem.ports.errors import JournalError
@@ -219,6 +220,7 @@ def _create_tables(conn: Connection) -> None:
     if found != SCHEMA_VERSION:
         raise JournalError(f"the journal has schema version {found}; this build knows version {SCHEMA_VERSION}")
     metadata.create_all(conn)  # also those that came after the file was made
+    _add_columns(conn)
 
 
 def _extend(conn: Connection) -> int:
@@ -230,3 +232,12 @@ def _extend(conn: Connection) -> int:
         conn.execute(insert(users).from_select(["user_id"], missing))
     conn.execute(update(journal_schema).values(version=SCHEMA_VERSION))
     return SCHEMA_VERSION
+
+
+def _add_columns(conn: Connection) -> None:
+    """Columns that came after the file was made. They have a default, so an older build may go on with the file."""
+    for table in metadata.sorted_tables:
+        held = {column["name"] for column in inspect(conn).get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in held:
+                conn.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {CreateColumn(column).compile(conn)}")

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, and_, case, delete, select
 
 from semmem.backends.sql import holds, marks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
+from semmem.backends.sql.provisional import mark_forgotten
 from semmem.backends.sql.rows import json_memory, memory_json, scope_row, upsert_into, within
 from semmem.backends.sql.tables import LIVE, accesses, batches, dropped, erasures, versions
 from semmem.backends.sql.users import know_users
@@ -66,7 +67,9 @@ class SqlHistory(JournalPart):
 
     @one_write
     def forget_memories(self, conn: Connection, scope: Scope, memory_ids: Sequence[str]) -> int:
-        """``forget_versions`` for many, in one transaction."""
+        """``forget_versions`` for many, in one transaction. A turn that one of them was made of is told."""
+        for start in range(0, len(memory_ids), IDS_MAX):
+            mark_forgotten(conn, scope.user, memory_ids[start : start + IDS_MAX])
         return _forget_memories(conn, scope, memory_ids)
 
     @one_write

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, select
 
 from semmem.backends.sql import marks, messages
 from semmem.backends.sql.part import JournalPart, one_read, one_write
+from semmem.backends.sql.provisional import prune_notes
 from semmem.backends.sql.tables import (
     IN_BATCH,
     LIVE,
@@ -50,6 +51,7 @@ class SqlHousekeeping(JournalPart):
         gone = ~select(turns.c.id).where(turns.c.id == answers.c.turn_id).exists()
         conn.execute(delete(answers).where(answers.c.answered_at < done_before, gone))
         conn.execute(delete(batches).where(batches.c.status.is_not(None), batches.c.finished_at < done_before))
+        prune_notes(conn)
         conn.execute(delete(resting).where(resting.c.batch_id.not_in(select(batches.c.id).where(LIVE))))
         for table, marked_at in (
             (session_ends, session_ends.c.ended_at),

@@ -20,12 +20,23 @@ from semmem.backends.sql.history import SqlHistory
 from semmem.backends.sql.holds import SqlHolds
 from semmem.backends.sql.housekeeping import SqlHousekeeping
 from semmem.backends.sql.part import JournalLimits
+from semmem.backends.sql.provisional import SqlProvisional
 from semmem.backends.sql.recording import SqlRecording
 from semmem.backends.sql.sessions import SqlSessions
 from semmem.backends.sql.users import SqlUsers
 
 
-class SqlJournal(SqlRecording, SqlSessions, SqlBatches, SqlHistory, SqlHolds, SqlUsers, SqlErasure, SqlHousekeeping):
+class SqlJournal(
+    SqlRecording,
+    SqlSessions,
+    SqlBatches,
+    SqlProvisional,
+    SqlHistory,
+    SqlHolds,
+    SqlUsers,
+    SqlErasure,
+    SqlHousekeeping,
+):
     """All parts of the journal on one SQLite file. Several processes and several objects may share the file.
 
     ``url_or_path``: a path, or ``sqlite:///path``; ValueError for anything else. ``busy_timeout_s``: how long a write

@@ -61,6 +61,7 @@ def opened_row(turn: Turn) -> dict[str, Any]:
         "seen_at": turn.opened_at,
         "request_id": turn.request_id,
         "user_text": turn.user_text,
+        "model": turn.model,
     }
 
 
@@ -89,6 +90,7 @@ def row_turn(row: Row[Any]) -> Turn:
         opened_at=row.opened_at,
         request_id=row.request_id,
         answer=row.answer,
+        model=row.model,
     )
 
 

@@ -101,6 +101,7 @@ turns = Table(
     Column("finish_reason", AnyText),
     Column("batch_id", Text),
     Column("done_at", Double),
+    _name("model"),
 )
 
 batches = Table(
@@ -201,6 +202,17 @@ erasures = Table(
 )
 """What was forgotten while a batch of its user was under way: the batch must not bring it back."""
 
+provisional = Table(
+    "provisional",
+    metadata,
+    Column("turn_id", AnyText, primary_key=True),
+    Column("memory_id", AnyText, primary_key=True),
+    _name("user_id"),
+    Column("state", Integer, nullable=False, server_default="0"),
+)
+"""Which memories a turn was made into at once, and what became of each: bare ids, until a batch has learnt from the
+turn, or, of what it removed, until the turn is pruned. Without a memory's id: that it was learnt from at once."""
+
 resting = Table(
     "resting",
     metadata,
@@ -260,5 +272,6 @@ Index("turns_session", turns.c.user_id, turns.c.session, turns.c.opened_at)
 _index("batches_live", batches.c.user_id, where=LIVE, unique=True)
 _index("batches_claimable", batches.c.claimable_at, where=LIVE)
 Index("answers_turn", answers.c.turn_id)
+Index("provisional_memory", provisional.c.user_id, provisional.c.memory_id)
 Index("users_kept", users.c.kept_at)
 _index("batches_finished", batches.c.finished_at, where=batches.c.status.is_not(None))

@@ -1,18 +1,44 @@
-"""What a new statement is to an old one. In doubt both stay: losing is worse than doubling."""
+"""What a new statement is to an old one. In doubt both stay: losing is worse than doubling.
+
+First the closed forms, which hold for any subject and need no vectors; what they leave open the trained judge may
+decide, within guards: what is dropped must have the same numbers, names and negations, and nothing but one thing of
+what is retired may be missing from the new statement.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 
-from semmem.extraction.contradiction import lexicon
-from semmem.extraction.contradiction.pair import Pair, across, covered, groups
-from semmem.extraction.contradiction.replaced import loses, numbers_replaced, replaces
-from semmem.extraction.contradiction.statement import read, stem
-from semmem.extraction.contradiction.wording import repeats
+from semmem.extraction.contradiction import features
+from semmem.extraction.contradiction.pair_model import Likelihoods
+from semmem.extraction.contradiction.reading import DIRECTIONS, INDEFINITE, NEGATIONS, SELF, Told, read
+from semmem.extraction.contradiction.wording import (
+    change,
+    clauses,
+    is_quantity,
+    is_year,
+    repeats,
+    replaced_quantity,
+    tells_an_event,
+)
+from semmem.text.quoting import unquoted
+from semmem.text.stems import stem
 
 NEARLY_COSINE_MIN = 0.9
 """From here on a number that differs is another value of the same thing, in scripts that the rules cannot read."""
+COMPETE_MIN = 0.65
+"""So likely two statements must say the same or exclude each other, for one of them to go."""
+CORRECTED_MIN = 0.4
+"""As much is enough where the new one corrects what was said just before."""
+SAME_MIN = 0.75
+"""So likely a statement must be a paraphrase to be dropped."""
+SWAPPED_WORDS_MAX = 2
+"""So many words in the place of so many others are no paraphrase that vectors could tell."""
+SURELY_MIN = 0.9
+"""From here on a paraphrase may turn the order of words round."""
+UNSETTLED_MIN = 0.3
+"""From here on a pair whose statements both stay is said to be unsettled."""
 
 
 class Verdict(StrEnum):
@@ -23,68 +49,160 @@ class Verdict(StrEnum):
     DIFFERENT = "different"
 
 
-_read_again = lru_cache(maxsize=1)(read)
-"""One fact is compared with all its neighbours, one after another."""
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """``unsettled``: both stay, and yet they may contradict each other."""
+
+    verdict: Verdict
+    unsettled: bool = False
 
 
 def judge(old: str, new: str, cosine: float) -> Verdict:
-    """What ``new`` is to the stored ``old``; ``cosine`` is that of their embeddings, in [-1, 1]."""
+    """By the closed forms alone: what they leave open is different."""
+    return closed(old, new, cosine) or Verdict.DIFFERENT
+
+
+def closed(old: str, new: str, cosine: float) -> Verdict | None:
+    """What the words alone decide; ``cosine`` is that of the embeddings, in [-1, 1]. None: they do not."""
+    old, new = unquoted(old), unquoted(new)
     if repeats(old, new):
         return Verdict.SAME
     if not (_is_readable(old) and _is_readable(new)):
-        replaced = cosine > NEARLY_COSINE_MIN and numbers_replaced(old, new)
+        replaced = cosine > NEARLY_COSINE_MIN and _number_replaced(old, new)
         return Verdict.CONTRADICTION if replaced else Verdict.DIFFERENT
-    pair = Pair(read(old), _read_again(new))
-    apart = _other_person(pair) or _other_thing(pair)
-    return Verdict.CONTRADICTION if not apart and replaces(pair, old, new) else Verdict.DIFFERENT
+    if _denied(read(old), read(new)) or replaced_quantity(old, new):
+        return Verdict.CONTRADICTION
+    return Verdict.DIFFERENT if _another_time(old, new) else None
+
+
+def decided(old: str, new: str, likely: Likelihoods, corrects: bool = False) -> Judged:
+    """What the trained judge's likelihoods come to. ``corrects``: the new one was said right after the old one."""
+    one, other = read(old), read(new)
+    competing = 1 - likely.different
+    enough = CORRECTED_MIN if corrects and "corrects" in other.marks else COMPETE_MIN
+    if competing < enough or "adds" in other.marks or _refines(one, other):
+        return Judged(Verdict.DIFFERENT, unsettled=likely.contradiction >= UNSETTLED_MIN or _values_clash(one, other))
+    if _swaps_a_word(old, new) and likely.same > likely.contradiction:
+        return Judged(Verdict.DIFFERENT, unsettled=True)
+    if likely.same >= SAME_MIN and _says_no_more(one, other, surely=likely.same >= SURELY_MIN):
+        return Judged(Verdict.SAME)
+    if likely.same > likely.contradiction and not _says_no_more(other, one):
+        return Judged(Verdict.DIFFERENT, unsettled=True)
+    if loses(old, new) or _another(old, new):
+        return Judged(Verdict.DIFFERENT, unsettled=True)
+    return Judged(Verdict.CONTRADICTION)
 
 
 def may(verdict: Verdict, old: str, new: str) -> bool:
-    """Whether somebody else's verdict may be believed, a language model's or that of vectors alone: nothing that is
-    said must be lost by it. Only a repetition is dropped, and only what is replaced whole is retired."""
+    """Whether a language model's verdict, or that of vectors alone, may be believed: nothing must be lost by it."""
     if verdict is Verdict.SAME:
-        return repeats(old, new)
-    if verdict is Verdict.CONTRADICTION:
-        readable = _is_readable(old) and _is_readable(new)
-        return not loses(old, new, Pair(read(old), _read_again(new)) if readable else None)
-    return True
+        return repeats(unquoted(old), unquoted(new))
+    return verdict is Verdict.DIFFERENT or not loses(old, new)
+
+
+def loses(old: str, new: str) -> bool:
+    """Whether retiring the old text would lose more of it than one clause: who takes ``3 engineers`` for ``4 engineers
+    and a designer called Mei`` forgets Mei."""
+    told = frozenset(read(new).stems)
+    left = [part for part in clauses(unquoted(old)) if any(stem(token) not in told for token in part)]
+    return len(left) > 1
 
 
 def details_differ(old: str, new: str) -> bool:
     """Whether numbers, days, names or a negation are not the same in both, which embeddings hardly see."""
-    one, other = read(old), _read_again(new)
-    return (one.quantities, one.names, one.negative) != (other.quantities, other.names, other.negative)
+    one, other = read(old), read(new)
+    mine, theirs = (told.names | _numbers(told) for told in (one, other))
+    return (mine, one.negations % 2) != (theirs, other.negations % 2)
+
+
+def _numbers(told: Told) -> frozenset[str]:
+    return frozenset(word for word in told.words if word[0].isdigit())
+
+
+def _says_no_more(old: Told, new: Told, *, surely: bool = False) -> bool:
+    """Whether the new one has no number and no name that the old one has not, denies as much and announces nothing.
+    Another order or a word more is believed only of who is ``surely`` alike."""
+    _, _, come = features.compared(old.quantities, new.quantities)
+    return (
+        not come
+        and all(_is_named(name, old) for name in new.names)
+        and old.negations % 2 == new.negations % 2
+        and old.kin == new.kin
+        and DIRECTIONS.isdisjoint(frozenset(old.words) ^ frozenset(new.words))
+        and not (new.marks - old.marks - ({"past"} if surely else frozenset()))
+        and not (features.swapped(old, new) and (not surely or not DIRECTIONS.isdisjoint(new.words)))
+        and len(new.content - old.content) <= len(old.content - new.content) + (2 if surely else 1)
+    )
+
+
+def _swaps_a_word(old: str, new: str) -> bool:
+    """Whether they are alike but for a word or two: vectors take "left" for "right", and "lends" for "borrows"."""
+    changed = change(unquoted(old), unquoted(new))
+    return changed is not None and max(len(changed.old), len(changed.new)) <= SWAPPED_WORDS_MAX
+
+
+def _refines(old: Told, new: Told) -> bool:
+    """Whether the new one says all that the old one says and more, and neither denies nor ends it."""
+    said = new.marks & {"ends", "changes", "corrects"} or old.negations % 2 != new.negations % 2
+    return old.content < new.content and old.owner == new.owner and not said and not features.swapped(old, new)
+
+
+def _values_clash(old: Told, new: Told) -> bool:
+    """Whether the new one announces a change and has another number of a kind."""
+    _, gone, come = features.compared(old.quantities, new.quantities)
+    kinds = {kind for kind, _ in gone} & {kind for kind, _ in come}
+    return bool(kinds and old.content & new.content and "changes" in new.marks)
+
+
+def _is_named(name: str, told: Told) -> bool:
+    """Whether a name is in a text, if need be as the beginning of a longer one or the other way round."""
+    return any(name == word or (min(len(name), len(word)) > 3 and name[:5] == word[:5]) for word in told.content)
+
+
+def _another(old: str, new: str) -> bool:
+    """Whether a name gives way to what is no name, or to that of another one of several ("a cat called Loki")."""
+    one, other = read(old), read(new)
+    gone = one.content - other.content
+    said = other.marks & {"ends", "changes", "corrects"} or one.negations % 2 != other.negations % 2
+    if gone and gone <= one.names and not (other.names - one.content) and not other.quantities and not said:
+        return True
+    changed = change(unquoted(old), unquoted(new))
+    return changed is not None and not INDEFINITE.isdisjoint(changed.before[1:]) and bool(gone & one.names) and not said
+
+
+def _denied(old: Told, new: Told) -> bool:
+    """One affirms and the other denies exactly the same."""
+    return old.negations % 2 != new.negations % 2 and _affirmed(old) == _affirmed(new)
+
+
+def _affirmed(told: Told) -> list[str]:
+    left = [(word, stem_) for word, stem_ in zip(told.words, told.stems, strict=True) if word not in NEGATIONS]
+    return [
+        "" if word in SELF else stem_ for word, stem_ in left if word not in ("do", "does", "a", "an", "the", "any")
+    ]
+
+
+def _another_time(old: str, new: str) -> bool:
+    """Whether they tell of two happenings of a kind: alike but for a number or a year, and past or dated."""
+    changed = change(old, new)
+    if changed is None:
+        return False
+    if is_year(changed.old) and is_year(changed.new):
+        return True
+    return is_quantity(changed.old) and is_quantity(changed.new) and tells_an_event(changed.before)
+
+
+def _number_replaced(old: str, new: str) -> bool:
+    changed = change(old, new)
+    return (
+        changed is not None
+        and is_quantity(changed.old)
+        and is_quantity(changed.new)
+        and changed.after[:1] not in (("年",), ("년",))
+    )
 
 
 def _is_readable(text: str) -> bool:
     """Whether the rules can read the script. In any other one only a changed number replaces, all else stays."""
     letters = [char for char in text if char.isalpha()]
     return sum(char.isascii() for char in letters) * 2 >= len(letters)
-
-
-_SIDES = groups(lexicon.SIDES.splitlines())
-_PARTNERS = frozenset(stem(word) for word in ("spouse", "partner", "ex", "friend"))
-
-
-def _other_person(pair: Pair) -> bool:
-    """Whether they are about different people: the user, the user's sister, the user's daughter."""
-    old, new = pair.old, pair.new
-    if old.persons and new.persons:
-        return not old.persons & new.persons and not covered(old, new)[0] and not _same_partner(pair)
-    owner = (old.subject | new.subject) & (old.persons or new.persons)
-    return bool(owner) and not pair.shared & (old.names | new.names) and not pair.attributes & {"#marital"}
-
-
-def _same_partner(pair: Pair) -> bool:
-    """Whether both are about one partner by name, who was a girlfriend and is a wife now, or an ex."""
-    return bool(pair.shared & pair.old.names) and pair.old.persons | pair.new.persons <= _PARTNERS
-
-
-def _other_thing(pair: Pair) -> bool:
-    """Whether they are about different things: the test cluster and the live cluster, the camera and the drone."""
-    if pair.old.change or pair.new.change:
-        return False
-    if across(_SIDES, pair.old_only, pair.new_only) and not pair.attributes & {"#prefer", "#favourite"}:
-        return True
-    old, new = pair.old.subject - pair.new.words, pair.new.subject - pair.old.words
-    return bool(old and new) and not pair.exclusive | bool(pair.shared & pair.old.names)

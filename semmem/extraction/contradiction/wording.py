@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from semmem.extraction.contradiction.quantities import MONEY, UNIT
+from semmem.extraction.contradiction.reading import INDEFINITE, OWN, PAST
 from semmem.text import stop_words
 from semmem.text.number_words import CARDINALS, CHINESE_NUMERALS
 from semmem.text.stop_words import ARTICLES
@@ -31,14 +32,7 @@ CONJUNCTIONS = (stop_words.CONJUNCTIONS - {"then"}).union(
     "und oder aber y o pero et ou mais e ma und en of maar i и а но или 和 与 及 、 と や".split(),
 )
 """Words that begin another phrase: conjunctions and relative pronouns, of more languages than are read otherwise."""
-PREPOSITIONS = (stop_words.PREPOSITIONS - {"as", "than"}).union(
-    "without onto over under near behind before after until during between through against across around above below"
-    " beside towards".split()
-)
-"""All of them: those that are more than grammar ("without", "before") begin another phrase too."""
-NAMING = frozenset({"called", "named"})
 BREAKS = frozenset(",;:()[]，；：、")
-_SEPARATORS = CONJUNCTIONS | PREPOSITIONS | NAMING | BREAKS
 
 _CLOSING = '.!?。！？…"“”„«»'
 _TOKEN = re.compile(rf"\d+(?:[.,:]\d+)*|[{UNSPACED}]|[^\W\d_{UNSPACED}]+(?:'[^\W\d_{UNSPACED}]+)?|[^\w\s]|\w")
@@ -85,11 +79,6 @@ def repeats(old: str, new: str) -> bool:
     return _said(old) == _said(new)
 
 
-def phrases(text: str) -> list[Tokens]:
-    """The stretches between separators, without articles and words of change; empty ones are left out."""
-    return _split(tokens(text))
-
-
 def change(old: str, new: str) -> Change | None:
     """The one stretch in which two texts differ, each side of it with at least one word; None when there is no such."""
     one, other = _kept(tokens(old)), _kept(tokens(new))
@@ -108,9 +97,30 @@ def is_quantity(stretch: Tokens) -> bool:
     )
 
 
-def is_calendar(stretch: Tokens) -> bool:
-    """Whether a quantity is a day or a time of day."""
-    return any(token in _DAYS | _CLOCK or ":" in token for token in stretch)
+def is_year(stretch: Tokens) -> bool:
+    return len(stretch) == 1 and _YEAR.fullmatch(stretch[0]) is not None
+
+
+def replaced_quantity(old: str, new: str) -> bool:
+    """Whether another number is said of the same thing, and all else is alike. A date or time counts only for something
+    that belongs to somebody ("the user's exam"): else there may be two such days."""
+    changed = change(old, new)
+    if changed is None or not (is_quantity(changed.old) and is_quantity(changed.new)):
+        return False
+    if not INDEFINITE.isdisjoint(changed.before) or tells_an_event(changed.before):
+        return False
+    dated = any(token in _DAYS | _CLOCK or ":" in token for token in (*changed.old, *changed.new))
+    return not dated or any(token.endswith("'s") or token in OWN for token in changed.before)
+
+
+def tells_an_event(before: Tokens) -> bool:
+    """Whether a past event is told: with another number it is another event, and the first one stays true."""
+    return any((len(token) > 4 and token.endswith("ed")) or token in PAST for token in before)
+
+
+def clauses(text: str) -> list[Tokens]:
+    """The stretches between conjunctions and commas, without articles and words of change; empty ones are left out."""
+    return _split(tokens(text), CONJUNCTIONS | BREAKS)
 
 
 def _said(text: str) -> Tokens:
@@ -121,10 +131,10 @@ def _kept(found: Tokens) -> Tokens:
     return tuple(token for token in found if token not in CHANGE)
 
 
-def _split(found: Tokens) -> list[Tokens]:
+def _split(found: Tokens, separators: frozenset[str]) -> list[Tokens]:
     parts: list[list[str]] = [[]]
     for token in found:
-        if token in _SEPARATORS:
+        if token in separators:
             parts.append([])
         elif token not in ARTICLES and token not in CHANGE:
             parts[-1].append(token)

@@ -1,99 +1,76 @@
 """Extraction by rules: memory without a language model.
 
-Reads only what the user wrote, cuts out what is not their own voice, and turns plain first-person statements into
-third-person facts. When in doubt it takes nothing: a missed fact can be said again, a false one is believed.
+Reads only what the user wrote, in their own voice, and asks a small classifier which clauses say something lasting
+about them. A plain first-person statement is said in the third person ("User is allergic to nuts"); everything else is
+kept as it was written, in quotation marks.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from cachetools import LRUCache
 
-from semmem.extraction.rules import guards
-from semmem.extraction.rules.buried import buried_in, meant_for
-from semmem.extraction.rules.completion import corrected
-from semmem.extraction.rules.describe import Described, described
+from semmem.extraction.lasting.choose import Passage, passages
+from semmem.extraction.lasting.classifier import SIGNATURE, judge
+from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
+from semmem.extraction.lasting.features import features
 from semmem.extraction.rules.event_time import event_time
-from semmem.extraction.rules.languages import foreign_fact
-from semmem.extraction.rules.openings import opened
-from semmem.extraction.rules.procedures import procedure_in
-from semmem.extraction.rules.recognise import recognise
-from semmem.extraction.rules.sentences import CUT, Clause, Sentence, own_words, sentences_in, squeezed
+from semmem.extraction.rules.phrasing import phrased
 from semmem.extraction.work import BATCH_TOO_SLOW, InThread, reason
-from semmem.memory import Fact, MemoryType, Turn
-from semmem.ports.errors import WorkLost, WorkTooSlow
+from semmem.memory import Fact, Scope, Standing, Turn, Vector
+from semmem.ports.embedder import Embedder
+from semmem.ports.errors import EmbedderError, WorkLost, WorkTooSlow
 from semmem.ports.events import Announce, TurnsUnread, nobody_listens
 from semmem.ports.learning import Batch
 from semmem.ports.text_work import TextWork
 
-__all__ = ["Finding", "RulesExtractor", "facts_in"]
+__all__ = ["LASTING_MIN", "RulesExtractor", "facts_in", "read_clauses"]
 
 TEXT_CHARS_MAX = 16_000
-CONTENT_CHARS = range(3, 201)
+CLAUSES_PER_TURN_MAX = 40
+"""Of one turn so many clauses are looked at; a longer text is hardly told in the user's own voice."""
+CLAUSES_PER_BATCH_MAX = 200
+"""So many clauses of a batch are embedded; the others are judged without their vectors."""
+LASTING_MIN = 0.38
+FORMAL_MIN = 0.3
+"""The least probability of being lasting that is kept: with the clause's vector, and by its form alone."""
+NEAR_MIN = 0.1
+"""The least probability that belongs to a sentence of which another clause is kept."""
 GIVEN_UP_MAX = 10_000
+_IMPORTANCE = {Standing.MUST: 0.9, Standing.STYLE: 0.8, Standing.PROFILE: 0.7}
+_IMPORTANCE_OTHERWISE = 0.5
 
 
-def facts_in(text: str, *, chars_max: int = TEXT_CHARS_MAX) -> list[Described]:
-    """The facts that a user's message states about them, in the order of the text, without repetition.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A turn's clauses, what is seen of each, and the seconds it took to find them."""
 
-    Pure, linear in the length of the text, never raises. Only the first ``chars_max`` characters are read.
-    """
-    message = squeezed(text[:chars_max])
-    found = _findings(message)
-    # The guards look at the whole message and cost most, so they are asked only where something was found.
-    if found and (own := guards.own_part(message)) != message:
-        found = _findings(own)
-    unique = {finding.content: finding for finding in found if finding.content != message}
-    return [finding for finding in unique.values() if len(finding.content) in CONTENT_CHARS]
-
-
-def _findings(text: str) -> list[Described]:
-    return [finding for sentence in sentences_in(own_words(text)) for finding in _read(sentence)]
-
-
-def _read(sentence: Sentence) -> list[Described]:
-    whole = opened(sentence.text).text
-    if steps := procedure_in(whole):
-        return [Described(MemoryType.PROCEDURAL, steps)]
-    if update := corrected(whole):
-        return [described(update)]
-    found, remember = [], False
-    for clause in sentence.clauses:
-        opening = opened(clause.text)
-        remember = remember or opening.remember
-        if CUT not in clause.text and (finding := _read_clause(clause, opening.text, explicit=remember)):
-            found.append(finding)
-    return found
-
-
-def _read_clause(clause: Clause, text: str, *, explicit: bool) -> Described | None:
-    if guards.is_attributed(clause.text):
-        return None
-    if not clause.asked:
-        if statement := recognise(text, explicit=explicit):
-            return described(statement)
-        if foreign := foreign_fact(text):
-            return Described(MemoryType.EPISODIC if foreign[1] else MemoryType.SEMANTIC, foreign[0])
-        if purpose := meant_for(text):
-            return Described(MemoryType.SEMANTIC, purpose)
-    slipped = buried_in(text)
-    return Described(MemoryType.SEMANTIC, slipped) if slipped else None
+    turn: Turn
+    text: str
+    clauses: tuple[Clause, ...] = ()
+    seen: tuple[list[float], ...] = ()
+    seconds: float = 0.0
 
 
 class RulesExtractor:
-    """Finds facts by rule; needs no model.
+    """Finds facts without a language model.
 
-    ``facts_per_batch``: facts kept of one batch, the first ones. ``text_chars_max``: characters read of one turn.
-    ``work`` reads; it has ``turn_budget_s`` seconds for a turn and ``batch_budget_s`` for those of a batch. A turn that
-    takes longer is given up, once and for all (the last ``GIVEN_UP_MAX`` are remembered): the others of its batch are
-    read, and TurnsUnread is announced.
+    ``embedder`` makes the clauses' vectors; without one, or with one that the classifier was not trained on
+    (``is_calibrated`` is false), the clauses are judged by their form alone. ``facts_per_batch``: facts kept of one
+    batch, the first ones. ``text_chars_max``: characters read of one turn. ``work`` reads; it has ``turn_budget_s``
+    seconds for a turn and ``batch_budget_s`` for those of a batch. A turn that takes longer is given up, once and for
+    all (the last ``GIVEN_UP_MAX`` are remembered): the others of its batch are read, and TurnsUnread is announced.
     """
 
     name = "rules"
 
     def __init__(
         self,
+        embedder: Embedder | None = None,
         *,
         facts_per_batch: int = 20,
         text_chars_max: int = TEXT_CHARS_MAX,
@@ -102,6 +79,7 @@ class RulesExtractor:
         batch_budget_s: float = 5.0,
         announce: Announce = nobody_listens,
     ) -> None:
+        self._embedder = embedder
         self._facts_per_batch = facts_per_batch
         self._text_chars_max = text_chars_max
         self._work = work or InThread()
@@ -110,6 +88,11 @@ class RulesExtractor:
         self._announce = announce
         self._given_up: LRUCache[str, str] = LRUCache(GIVEN_UP_MAX)
 
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether the classifier was trained on this embedder's vectors. Without that it sees less."""
+        return self._embedder is not None and self._embedder.signature == SIGNATURE
+
     async def extract(self, batch: Batch) -> list[Fact]:
         """Facts from the user texts of ``batch.turns``, oldest first; answers and context are not read.
 
@@ -117,41 +100,72 @@ class RulesExtractor:
         """
         facts: list[Fact] = []
         left_s = self._batch_budget_s
+        vectors_left = CLAUSES_PER_BATCH_MAX
         for turn in batch.turns:
             found, seconds, why = await self._read(turn, left_s)
-            facts += found
             left_s -= seconds
             if why:
                 self._announce(TurnsUnread(batch.id, why, 1))
+            elif found.clauses:
+                vectors = await self._vectors(found.clauses) if len(found.clauses) <= vectors_left else None
+                vectors_left -= len(found.clauses) if vectors else 0
+                facts += await self._work.run(facts_of, found, vectors, budget_s=self._turn_budget_s)
         return facts[: self._facts_per_batch]
 
-    async def _read(self, turn: Turn, left_s: float) -> tuple[list[Fact], float, str]:
-        """The facts, the seconds it took, and why it was not read."""
+    async def _read(self, turn: Turn, left_s: float) -> tuple[Reading, float, str]:
+        """What is seen in the turn, the seconds it took, and why it was not read."""
+        nothing = Reading(turn, "")
         if known := self._given_up.get(turn.id):
-            return [], 0.0, known
+            return nothing, 0.0, known
         if left_s <= 0:
-            return [], 0.0, BATCH_TOO_SLOW
+            return nothing, 0.0, BATCH_TOO_SLOW
         budget_s = min(self._turn_budget_s, left_s)
         try:
-            found, seconds = await self._work.run(facts_of, turn, self._text_chars_max, budget_s=budget_s)
+            found = await self._work.run(read_clauses, turn, self._text_chars_max, budget_s=budget_s)
         except (WorkTooSlow, WorkLost) as error:
             why = reason(error)
             self._given_up[turn.id] = why
-            return [], budget_s, why
-        return found, seconds, ""
+            return nothing, budget_s, why
+        return found, found.seconds, ""
+
+    async def _vectors(self, found: Sequence[Clause]) -> list[Vector] | None:
+        """All at once, which an embedder does in batches. None when it cannot: form alone is better than nothing."""
+        if self._embedder is None or not self.is_calibrated:
+            return None
+        try:
+            return await asyncio.gather(*(self._embedder.embed(clause.text) for clause in found))
+        except EmbedderError:
+            return None
 
 
-def facts_of(turn: Turn, chars_max: int) -> tuple[list[Fact], float]:
-    """The facts in a turn's user text, and the seconds it took to find them."""
+def read_clauses(turn: Turn, chars_max: int = TEXT_CHARS_MAX) -> Reading:
+    """The clauses of a turn's user text and what is seen of each. Linear in the length of the text; never raises."""
     started = time.thread_time()
-    facts = [
-        Fact(
-            type=finding.type,
-            content=finding.content,
-            turn_id=turn.id,
-            importance=finding.importance,
-            occurred_at=event_time(finding.content, turn.opened_at),
-        )
-        for finding in facts_in(turn.user_text, chars_max=chars_max)
-    ]
-    return facts, time.thread_time() - started
+    text = squeezed(turn.user_text[:chars_max])
+    found = clauses(text, clauses_max=CLAUSES_PER_TURN_MAX)
+    return Reading(turn, text, tuple(found), tuple(features(found)), time.thread_time() - started)
+
+
+def facts_of(found: Reading, vectors: Sequence[Vector] | None) -> list[Fact]:
+    """The facts in what was read, in the order of the text, without repetition."""
+    cut = FORMAL_MIN if vectors is None else LASTING_MIN
+    kept = passages(found.text, found.clauses, judge(found.seen, vectors), cut=cut, near=NEAR_MIN)
+    facts = [_fact(passage, found.turn) for passage in kept]
+    return list({fact.content: fact for fact in facts}.values())
+
+
+def _fact(passage: Passage, turn: Turn) -> Fact:
+    best = passage.best
+    return Fact(
+        type=best.type,
+        content=phrased(passage.text),
+        turn_id=turn.id,
+        importance=_IMPORTANCE[best.standing] if best.standing else _IMPORTANCE_OTHERWISE,
+        occurred_at=event_time(passage.text, turn.opened_at),
+        standing=best.standing,
+    )
+
+
+def facts_in(text: str, *, chars_max: int = TEXT_CHARS_MAX) -> list[Fact]:
+    """The facts that one message states about its author, judged by form alone."""
+    return facts_of(read_clauses(Turn("", Scope("nobody"), 0, text, 0.0), chars_max), None)

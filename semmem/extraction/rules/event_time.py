@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-from semmem.extraction.rules.grammar import PAST_TO_BASE
 from semmem.text.grounding import content_words
 from semmem.text.times import Interval, Towards, intervals, leaning
-from semmem.text.verbs import SAME_FORM
+from semmem.text.verbs import IRREGULAR_VERBS, SAME_FORM
 from semmem.text.words import words
 
 LONGEST_S = 366 * 86_400.0
@@ -110,5 +109,7 @@ def _towards(statement: str) -> Towards | None:
     return "future" if _COMING.search(statement) else None
 
 
-_PASTS = (PAST_TO_BASE.keys() | {"was"}) - SAME_FORM - {"saw"} | {"quit"}
+_PASTS = ({form for forms in IRREGULAR_VERBS.values() for form in forms} | {"was", "were"}) - SAME_FORM - {"saw"} | {
+    "quit"
+}
 """What tells of the past by itself. "saw" may be a tool; people who "quit" have done so."""

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from semmem.memory import Conversation, Role
-from semmem.retrieval.decide.general_facts import is_general_fact, refers_to_user
 from semmem.retrieval.decide.greetings import is_social
+from semmem.retrieval.decide.pronouns import speaks_of_user
 
 SEARCH = "search"
 
@@ -32,9 +32,7 @@ def _greeting(signals: Signals) -> bool:
 
 def _general_fact(signals: Signals) -> bool:
     """An earlier filter may take the user's own budget for general knowledge; a reference to the user overrules it."""
-    if signals.fact is None:
-        return is_general_fact(signals.text)
-    return signals.fact and not refers_to_user(signals.text)
+    return bool(signals.fact) and not speaks_of_user(signals.text)
 
 
 def _tool_turn(signals: Signals) -> bool:

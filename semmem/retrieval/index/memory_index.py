@@ -57,6 +57,10 @@ class Scores:
     coverage: Floats
     fused: Floats
 
+    def at(self, places: npt.NDArray[np.int64]) -> Scores:
+        """Those of some of the memories."""
+        return Scores(self.cosine[places], self.keyword[places], self.coverage[places], self.fused[places])
+
 
 class MemoryIndex:
     """One user's memories, ready to be ranked. Immutable; ``memories`` are in the order of their ids."""
@@ -78,6 +82,11 @@ class MemoryIndex:
         self._said_at = np.array([said_at(memory) for memory in self.memories], dtype=np.float64)
         happened = (np.nan if memory.occurred_at is None else memory.occurred_at for memory in self.memories)
         self._occurred_at = np.fromiter(happened, np.float64, len(self.memories))
+
+    @property
+    def vectors(self) -> Floats:
+        """Shape (n, dimension); zeros for a memory without a usable embedding."""
+        return self._vectors
 
     def members(self, scope: Scope, types: Sequence[MemoryType], now: float) -> Mask:
         """Which memories may be recalled in this scope now, shape (n,); ``types`` empty means all."""

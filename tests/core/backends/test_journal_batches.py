@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.memory import Fact, MemoryType, Scope, Turn, TurnEnding
+from semmem.memory import Fact, MemoryType, Scope, Standing, Turn, TurnEnding
 from semmem.ports.learning import Batch, BatchRules, WaitingSession
 from semmem.ports.recording import TurnClosed
 from tests.support.journal_samples import (
@@ -28,7 +28,16 @@ from tests.support.journal_samples import (
 
 RULES = BatchRules(size=3, context_turns=2, idle_s=50.0, answer_wait_s=20.0, lease_s=10.0)
 ROOMY = replace(RULES, size=9)
-TEA = Fact(MemoryType.SEMANTIC, "likes tea", "t0", importance=0.75, occurred_at=12.5)
+TEA = Fact(
+    MemoryType.SEMANTIC,
+    "likes tea",
+    "t0",
+    importance=0.75,
+    occurred_at=12.5,
+    standing=Standing.STYLE,
+    expires_at=99.5,
+    topic="food",
+)
 MILK = Fact(MemoryType.PROCEDURAL, "milk first\ud800", "t1")
 
 

@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
-from semmem.backends.models.openai import OpenAIModel
-from semmem.memory import Message, Role
+from semmem.backends.models.openai import NAMES_MAX, OpenAIModel
+from semmem.memory import Controls, Message, Role
 from semmem.ports.errors import ModelRefused, ModelUnavailable
-from tests.support.scripted_llm import Reply, ScriptedLLM
+from semmem.request.head import RequestHead
+from semmem.request.permission import NOTHING, PermissionRules, permission
+from tests.support.scripted_llm import Body, Reply, ScriptedLLM
 
 SECRET_WORDS = "my dog is called Quillfeather"
 ASK = (Message(Role.SYSTEM, "Answer briefly."), Message(Role.USER, SECRET_WORDS))
@@ -55,6 +57,87 @@ async def test_it_sends_a_chat_completion_and_gives_back_the_text(model: Model) 
             "messages": [{"role": "system", "content": "Answer briefly."}, {"role": "user", "content": SECRET_WORDS}],
         }
     ]
+
+
+async def test_every_call_says_that_it_is_no_turn_of_anybodys(model: Model) -> None:
+    async with ScriptedLLM("hello") as llm:
+        made = model(llm)
+        await ask(made)
+        await ask(made.named("large"))
+    for headers in llm.headers:
+        head = RequestHead("POST", "/v1/chat/completions", {name: (value,) for name, value in headers.items()})
+        assert permission(PermissionRules(), head, Controls()) == NOTHING
+
+
+async def test_a_model_of_another_name_is_asked_in_the_same_way(model: Model) -> None:
+    async with ScriptedLLM("hello") as llm:
+        small = model(llm, api_key="k-1", max_tokens=77)
+        assert await ask(small.named("large")) == await ask(small) == "hello"
+    assert [request.pop("model") for request in llm.requests] == ["large", "tiny"]
+    assert llm.requests[0] == llm.requests[1]
+    assert [headers["authorization"] for headers in llm.headers] == ["Bearer k-1"] * 2
+
+
+async def test_how_one_name_fails_is_no_matter_of_the_others(model: Model) -> None:
+    def large_is_broken(body: Body) -> Reply:
+        refused = body["model"] == "large" and "response_format" in body
+        return Reply(status=400) if refused else Reply(status=503 if body["model"] == "gone" else 200, text="[]")
+
+    async with ScriptedLLM(large_is_broken) as llm:
+        small = model(llm, retries=0, breaker_failures=1)
+        assert await ask(small.named("large"), schema=SCHEMA) == "[]"
+        with pytest.raises(ModelUnavailable, match="503"):
+            await ask(small.named("gone"))
+        with pytest.raises(ModelUnavailable, match="circuit open"):
+            await ask(small.named("gone"))
+        assert await ask(small, schema=SCHEMA) == "[]"
+    assert llm.formats == ["json_schema", "json_object", "json_object", "none", "none", "json_schema"]
+
+
+def reasoning(body: Body) -> Reply:
+    """A model that takes the newer name only, and no temperature but its own."""
+    if "max_tokens" in body:
+        return Reply(
+            status=400, raw=b"{\"error\": \"'max_tokens' is unsupported. Use 'max_completion_tokens' instead.\"}"
+        )
+    return Reply(status=400) if "temperature" in body or "max_completion_tokens" not in body else Reply("thought")
+
+
+def strict_about_temperature(body: Body) -> Reply:
+    if "temperature" in body:
+        return Reply(status=400, raw=b'{"error": {"message": "temperature does not support 0.1 with this model"}}')
+    return Reply("fixed" if "max_tokens" in body else "")
+
+
+@pytest.mark.parametrize(("server", "answer"), [(reasoning, "thought"), (strict_about_temperature, "fixed")])
+async def test_a_model_that_refuses_an_option_is_asked_without_it_from_then_on(
+    model: Model, server: Callable[[Body], Reply], answer: str
+) -> None:
+    async with ScriptedLLM(server) as llm:
+        made = model(llm, retries=0)
+        for _ in range(2):
+            assert await ask(made, schema=SCHEMA) == answer
+        assert len(llm.requests) == 3
+        assert llm.formats == ["json_schema"] * 3
+        assert await ask(made.named("another"), schema=SCHEMA) == answer
+
+
+async def test_a_model_that_complains_whatever_it_is_sent_is_refused(model: Model) -> None:
+    async with ScriptedLLM(Reply(status=400, raw=b'"temperature, max_completion_tokens"')) as llm:
+        with pytest.raises(ModelRefused, match="400"):
+            await ask(model(llm))
+        assert len(llm.requests) == 2
+
+
+async def test_names_beyond_the_limit_are_forgotten_and_not_refused(model: Model) -> None:
+    async with ScriptedLLM("hello") as llm:
+        small = model(llm)
+        first = small.named("model-0")
+        assert first is small.named("model-0")
+        for number in range(NAMES_MAX + 1):
+            small.named(f"model-{number}")
+        assert first is not small.named("model-0")
+        assert await ask(first) == "hello"
 
 
 async def test_no_key_and_no_temperature_are_not_sent(model: Model) -> None:

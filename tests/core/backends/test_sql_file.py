@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from semmem.backends.sql.file import write_ahead
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backends.sql.rows import json_facts
 from semmem.memory import Fact, Memory, MemoryType, Scope
 from semmem.ports.errors import JournalError
 from semmem.ports.history import Uses
@@ -107,6 +109,33 @@ async def test_a_newer_schema_is_refused(journal: SqlJournal, path: Path) -> Non
         await journal.open()
     with pytest.raises(JournalError, match="not open"):
         await journal.health()
+
+
+async def test_a_file_without_the_newest_columns_gets_them_and_an_older_build_could_go_on_with_it(path: Path) -> None:
+    first = SqlJournal(path)
+    await first.open()
+    await first.record([turn("t")], [answered("t")])
+    await first.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE turns DROP COLUMN model")
+    connection.close()
+    for _ in range(2):
+        async with aclosing_journal(path) as journal:
+            await journal.record([replace(turn("u"), model="gpt \\ 4")], [answered("u")])
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "INSERT INTO turns (id, user_id, session, opened_at, seen_at) VALUES ('v', 'ada', 's1', 3, 3)"
+        )
+    connection.close()
+    async with aclosing_journal(path) as journal:
+        batch = await journal.claim(replace(EAGER, size=3), now=1e9)
+        assert batch is not None
+        assert {each.id: each.model for each in batch.turns} == {"t": "", "u": "gpt \\ 4", "v": ""}
+
+
+def test_facts_that_were_saved_before_they_had_all_their_fields_are_read() -> None:
+    saved = '[{"type": "semantic", "content": "User likes tea", "turn_id": "t", "importance": 0.5, "key": null}]'
+    assert json_facts(saved) == (Fact(MemoryType.SEMANTIC, "User likes tea", "t"),)
 
 
 async def test_a_file_of_the_first_schema_is_extended_and_keeps_what_it_has(path: Path) -> None:
@@ -229,7 +258,7 @@ async def test_a_full_disk_is_a_journal_error_and_passes(path: Path) -> None:
 
 
 async def test_a_group_that_fails_leaves_nothing(path: Path) -> None:
-    journal = SqlJournal(path, size_bytes_max=200_000)
+    journal = SqlJournal(path, size_bytes_max=220_000)
     await journal.open()
     with pytest.raises(JournalError):
         await journal.record([turn(f"{n}", text="x" * 1000) for n in range(500)], [answered("0")])

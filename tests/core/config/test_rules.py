@@ -39,6 +39,17 @@ CONFLICTS = [
         "needs an entry of external_models with model_role memory_extraction; add one, or use auto or rules",
     ),
     (
+        "memory: {extraction: {model: upstream}}",
+        "memory.extraction.model = 'upstream'",
+        "needs an entry of external_models with model_role memory_extraction; "
+        "add one whose llm_endpoint is Envoy's listener, or use configured",
+    ),
+    (
+        f"memory: {{extraction: {{model: upstream, engine: rules}}}}\nexternal_models: [{MODEL}]",
+        "memory.extraction.model = 'upstream'",
+        "is never asked with engine rules; use engine auto or llm",
+    ),
+    (
         "memory: {query: {mode: rewrite}}\ndeadlines: {rewrite_ms: 100}",
         "memory.query.mode = 'rewrite'",
         "needs an entry of external_models with model_role memory_rewrite; add one, or use prepend",

@@ -9,13 +9,16 @@ from dataclasses import replace
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.extraction.candidate import Candidate, created, keyed_id, memory_id
-from semmem.extraction.contradiction import Verdict, judge
+from semmem.extraction.candidate import Candidate, created, expiry, keyed_id, memory_id
+from semmem.extraction.contradiction import Judged, Verdict, closed
 from semmem.extraction.dedup import Action, Dedup, Placed, Removal
-from semmem.memory import Fact, Hit, Memory, MemoryStatus, MemoryType, Scope, Turn, Vector
+from semmem.extraction.pair_judge import Open, PairJudge
+from semmem.extraction.work import InThread
+from semmem.memory import STANDING, TOPIC, Fact, Hit, Memory, MemoryStatus, MemoryType, Scope, Standing, Turn, Vector
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.history import Dropped
 from tests.support.fakes import HashEmbedder
+from tests.support.telling_judge import judge
 from tests.support.traced_journal import TracedJournal
 
 ALICE = Scope("alice", session="s-1")
@@ -62,6 +65,30 @@ def test_a_memory_id_is_the_same_for_every_try_and_another_for_every_fact() -> N
     assert len(set(ids)) == 6
     assert all(re.fullmatch(r"mem_[a-z2-7]{26}", one) for one in ids)
     assert memory_id("b-1", 0) == ids[0]
+
+
+@pytest.mark.parametrize(
+    ("says", "ttl_s", "ends"),
+    [(None, None, None), (None, 50.0, 1050.0), (1020.0, 50.0, 1020.0), (2000.0, 50.0, 1050.0)],
+)
+def test_a_memory_ends_with_what_it_says_or_with_the_time_it_is_kept(
+    says: float | None, ttl_s: float | None, ends: float | None
+) -> None:
+    assert expiry(Fact(MemoryType.SEMANTIC, "User is away", "t", expires_at=says), NOW, ttl_s) == ends
+
+
+async def test_a_memory_says_its_standing_and_topic_and_an_update_brings_new_ones(
+    dedup: Dedup, store: InProcessStore
+) -> None:
+    first = await candidate(BUDGET)
+    first = replace(first, fact=replace(first.fact, standing=Standing.PROFILE, topic="travel"))
+    await dedup.put(first)
+    assert (await store.list(Scope("alice")))[0].metadata == {STANDING: "profile", TOPIC: "travel"}
+    then = await candidate(NEW_BUDGET, index=1)
+    then = replace(then, fact=replace(then.fact, standing=Standing.MUST))
+    assert await dedup.put(then) is Action.UPDATED
+    [memory] = await store.list(Scope("alice"))
+    assert (memory.standing, memory.metadata) == (Standing.MUST, {STANDING: "must", TOPIC: "travel"})
 
 
 async def test_something_new_is_created_with_all_that_is_known_about_it(dedup: Dedup, store: InProcessStore) -> None:
@@ -488,3 +515,77 @@ def test_nonsense_thresholds_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match="thresholds"):
         Dedup(store, journal, update_threshold=thresholds[0], grey_threshold=thresholds[1])
+
+
+# --- pairs that nobody has settled -----------------------------------------------------------------------------------
+
+
+class Doubting(PairJudge):
+    """Holds every pair for unsettled, except that a correction contradicts what it follows."""
+
+    async def judged(self, said: str, vector: Vector, memories: Sequence[Open]) -> list[Judged]:
+        return [
+            Judged(Verdict.CONTRADICTION) if old.corrects else Judged(Verdict.DIFFERENT, unsettled=True)
+            for old in memories
+        ]
+
+
+@pytest.fixture
+def doubting(store: InProcessStore, journal: TracedJournal) -> Dedup:
+    return Dedup(store, journal, judge=closed, pair_judge=Doubting(EMBEDDER, InThread()))
+
+
+async def test_a_pair_in_doubt_is_noted_at_the_newer_one_until_the_older_one_goes(
+    doubting: Dedup, store: InProcessStore
+) -> None:
+    rent, house = "User's rent is 900 euros", "User's rent is paid by the employer"
+    first, later = await candidate(rent), await candidate(house, scope=Scope("alice", session="s-2"), index=1)
+    await doubting.put(first)
+    await doubting.put(later)
+    noted = await store.get(Scope("alice"), later.id)
+    assert noted is not None
+    assert (noted.metadata["unsettled"], noted.version) == ([first.id], 1)
+    raised = await candidate("User's rent is 950 euros", index=2)
+    assert await doubting.put(raised, {(house, raised.fact.content): Verdict.DIFFERENT}) is Action.SUPERSEDED
+    cleared = await store.get(Scope("alice"), later.id)
+    assert cleared is not None
+    assert ("unsettled" in cleared.metadata, cleared.version) == (False, 2)
+
+
+async def test_what_a_model_calls_different_is_settled(doubting: Dedup, store: InProcessStore) -> None:
+    await doubting.put(replace(await candidate(BOSTON), expires_at=None))
+    beside = await candidate(SEATTLE, index=1, now=NOW + 1000)
+    assert await doubting.put(beside, {(BOSTON, SEATTLE): Verdict.DIFFERENT}) is Action.CREATED
+    stored = await store.get(Scope("alice"), beside.id)
+    assert stored is not None
+    assert stored.metadata == {}
+
+
+@pytest.mark.parametrize(
+    ("session", "seconds", "follows"), [("s-1", 60.0, True), ("s-1", 3600.0, False), ("s-2", 60.0, False)]
+)
+async def test_only_what_follows_soon_in_the_same_session_corrects(
+    doubting: Dedup, store: InProcessStore, session: str, seconds: float, follows: bool
+) -> None:
+    await doubting.put(replace(await candidate(BOSTON), expires_at=None))
+    scope = Scope("alice", session=session)
+    await doubting.put(await candidate(SEATTLE, index=1, now=NOW + seconds, scope=scope))
+    assert await found(store, "where") == ([SEATTLE] if follows else [BOSTON, SEATTLE])
+
+
+async def test_what_had_happened_before_a_statement_was_made_does_not_change_it(
+    judging: Dedup, store: InProcessStore
+) -> None:
+    await judging.put(replace(await candidate(BOSTON), expires_at=None))
+    moved = await candidate("User lives in Seattle", kind=MemoryType.EPISODIC, index=1, now=NOW + 1000)
+    long_ago = replace(moved, fact=replace(moved.fact, occurred_at=NOW - 900_000.0))
+    assert await judging.put(long_ago) is Action.CREATED
+    lately = await candidate("User lives in Oslo", kind=MemoryType.EPISODIC, index=2, now=NOW + 2000)
+    assert await judging.put(lately) is Action.SUPERSEDED
+
+
+async def test_an_embedder_without_a_trained_judge_leaves_both(store: InProcessStore, journal: TracedJournal) -> None:
+    assert not PairJudge(EMBEDDER, InThread()).is_trained
+    untrained = Dedup(store, journal, judge=closed, pair_judge=PairJudge(EMBEDDER, InThread()))
+    await untrained.put(await candidate(BOSTON))
+    assert await untrained.put(await candidate(SEATTLE, index=1)) is Action.CREATED

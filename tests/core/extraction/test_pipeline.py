@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -32,6 +32,7 @@ from semmem.ports.errors import (
     StoreUnavailable,
 )
 from semmem.ports.learning import Batch, BatchRules, Extractor
+from tests.core.extraction.crashes import Crash, Fuse
 from tests.core.extraction.fakes import GivenFacts
 from tests.support.fakes import HashEmbedder
 from tests.support.traced_journal import Journals
@@ -487,42 +488,6 @@ async def test_an_edit_by_the_user_between_two_tries_is_not_undone(journals: Jou
 
 
 # --- crashes ---------------------------------------------------------------------------------------------------------
-
-
-class Crash(BaseException):
-    """The process dies here; no handler of an expected failure may see it."""
-
-
-class Fuse:
-    """Counts the calls of all ports and blows at the k-th, before or after the call took effect."""
-
-    def __init__(self, blows_at: int, *, after: bool) -> None:
-        self.calls: list[str] = []
-        self._blows_at, self._after = blows_at, after
-
-    def guard(self, port: Any, *names: str) -> Any:
-        return _Guarded(self, port, names)
-
-    async def call(self, name: str, call: Callable[[], Awaitable[Any]]) -> Any:
-        self.calls.append(name)
-        blows = len(self.calls) == self._blows_at
-        if blows and not self._after:
-            raise Crash
-        answer = await call()
-        if blows:
-            raise Crash
-        return answer
-
-
-class _Guarded:
-    def __init__(self, fuse: Fuse, port: Any, names: tuple[str, ...]) -> None:
-        self._fuse, self._port, self._names = fuse, port, names
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._port, name)
-        if name not in self._names:
-            return attribute
-        return lambda *args, **named: self._fuse.call(name, lambda: attribute(*args, **named))
 
 
 CRASH_FACTS = by_turn(

@@ -229,6 +229,8 @@ def test_whatever_passes_is_clean_and_within_limits(content: str, said: str) -> 
         verdict.content.encode()
         assert verdict.content.splitlines() == [verdict.content]
         assert not is_instruction(verdict.content)
+    elif verdict.outcome is Ruling.QUARANTINE:
+        assert verdict.reason == "instruction"
     else:
         assert verdict.content == ""
 

@@ -15,7 +15,6 @@ import httpx
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Learner
-from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.pipeline import Learning
 from semmem.extraction.rules import RulesExtractor
@@ -30,6 +29,7 @@ from semmem.ports.recording import TurnClosed
 from semmem.retrieval.recall import Recall, RecallRules
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder
+from tests.support.telling_judge import judge
 
 ALICE = Scope("alice", session="s")
 ADMIN = {"authorization": "Bearer secret-token"}

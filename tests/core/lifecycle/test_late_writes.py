@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from semmem.extraction.candidate import Candidate, keyed_id
-from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.pipeline import Learning
 from semmem.extraction.session_summary import session_key
@@ -21,6 +20,7 @@ from semmem.ports.learning import Batch, BatchRules
 from tests.core.extraction.fakes import GivenFacts
 from tests.core.lifecycle.erased_world import ALICE, ErasedWorld, erased_world
 from tests.support.fakes import HashEmbedder
+from tests.support.telling_judge import judge
 
 TEA = "User likes tea"
 AT_ONCE = BatchRules(size=1, answer_wait_s=0.0, idle_s=0.0, lease_s=60.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
-from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup
 from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.quota import Quota
@@ -21,18 +21,23 @@ from semmem.management.api import create_api
 from semmem.management.curation import Curation
 from semmem.management.curation_api import curation_routes
 from semmem.management.memories import Memories
+from semmem.management.retrieval import scored
 from semmem.memory import Memory, Scope, Turn
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.history import Uses
 from semmem.ports.learning import BatchRules
 from semmem.ports.models import LanguageModel
+from semmem.retrieval.rank import Ranked
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.telemetry.metrics import Metrics
 from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.summaries import Summariser, SummaryRules
+from tests.core.retrieval.talk import hit
 from tests.support.counted import counting
+from tests.support.decisions import Decided
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
+from tests.support.telling_judge import judge
 
 ADMIN = {"authorization": "Bearer secret-token"}
 ALICE = {"x-user-id": "alice"}
@@ -66,7 +71,8 @@ class Api:
         self.journal = journal
         self.metrics = Metrics()
         quota = Quota(self.store, journal, memories_max=5)
-        recall = Recall(hot(self.store), HashEmbedder(), RecallRules(threshold=0.2))
+        self.decision = Decided()
+        recall = Recall(hot(self.store), HashEmbedder(), RecallRules(threshold=0.2), decision=self.decision)
         self.erasing = Erasing(self.store, journal, clock=lambda: NOW)
         self.memories = Memories(
             self.erasing.store,
@@ -204,6 +210,27 @@ async def test_a_preview_of_a_conversation_knows_what_was_said_and_what_the_gate
     hello = {"query": "hello", "user_id": "alice", "strategy": "recent"}
     found = (await api.client.post("/v1/memory/preview", json=hello, headers=ADMIN)).json()
     assert (found["gate"], found["strategy"], len(found["memories"])) == ("greeting", "recent", 1)
+
+
+async def test_a_preview_tells_what_was_decided_of_the_question(api: Api) -> None:
+    await api.add("User likes green tea")
+    asked = {"query": "Which green tea do I like?", "user_id": "alice"}
+    found = (await api.client.post("/v1/memory/preview", json=asked, headers=ADMIN)).json()
+    assert found["request"] == {"class": "recall", "log_odds": 0.0, "wants_memories": True, "lists_profile": False}
+    api.decision.word = "general_fact"
+    found = (await api.client.post("/v1/memory/preview", json=asked, headers=ADMIN)).json()
+    assert (found["gate"], found["request"]["class"], found["request"]["wants_memories"]) == (
+        "general_fact",
+        "knowledge",
+        False,
+    )
+    assert [memory["reason"] for memory in found["memories"]] == ["below_relevance"]
+
+
+@pytest.mark.parametrize(("logit", "shown"), [(1.23456, 1.235), (None, None), (float("-inf"), None)])
+def test_a_memorys_log_odds_are_shown_where_it_has_some(logit: float | None, shown: float | None) -> None:
+    one = scored(Ranked(replace(hit("User likes tea"), logit=logit), True, "kept"))
+    assert one.get("log_odds") == shown
 
 
 @pytest.mark.parametrize("body", [{}, {"query": "tea", "messages": [{"role": "user", "content": "tea"}]}])

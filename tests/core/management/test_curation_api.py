@@ -14,7 +14,6 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
-from semmem.extraction.contradiction import judge
 from semmem.extraction.dedup import Dedup
 from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.quota import Quota
@@ -34,6 +33,7 @@ from tests.core.upkeep.test_summaries import GOOD, TEXTS, Model, said
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
 from tests.support.journal_samples import erase, turn
+from tests.support.telling_judge import judge
 
 ALICE = {"x-user-id": "alice"}
 NOW = 1_800_000_000.0

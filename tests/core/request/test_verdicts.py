@@ -120,10 +120,10 @@ async def test_a_verdict_that_clears_a_request_lets_it_search() -> None:
     assert (result.outcome, len(world.turns)) == (Outcome.INJECTED, 1)
 
 
-async def test_a_fact_verdict_in_metadata_replaces_the_words_and_the_vector() -> None:
+async def test_a_fact_verdict_in_metadata_replaces_the_decision() -> None:
     world = World(upstream=RULES, rules=PATIENT, phase_s=20.0)
     await world.knows("The capital of Peru is where the user was born")
-    world.judged = "general_fact"
+    world.decision.word = "general_fact"
 
     async def outcome(metadata: dict[str, Any]) -> Outcome:
         body = as_body("What is the capital of Peru?")

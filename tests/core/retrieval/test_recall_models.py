@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.memory import Controls, Conversation, Memory, MemoryType, Message, Role, Scope, Vector
 from semmem.ports.errors import EmbedderError, ModelUnavailable
+from semmem.ports.events import Event, Searched
 from semmem.request.deadline import Deadline
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
+from semmem.request.verdicts import Verdicts
+from semmem.retrieval.decide.decision import Decision, Mask, RequestVerdict, Verdict
+from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 from semmem.retrieval.query.rewrite import Mode, QueryWriter
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.rerank import Reranking
@@ -22,6 +27,7 @@ from semmem.retrieval.search import Strategy
 from tests.core.retrieval.talk import asked
 from tests.core.retrieval.test_rerank import Scripted as ScriptedReranker
 from tests.core.retrieval.test_rewrite import Scripted as ScriptedModel
+from tests.support.decisions import Decided
 from tests.support.fakes import HashEmbedder, hot
 
 ADA = Scope("ada")
@@ -44,16 +50,19 @@ class World:
         mode: Mode = "rewrite",
         reranker: ScriptedReranker | None = None,
         embedder: HashEmbedder | None = None,
-        gate: str = "search",
+        decided: str = "search",
+        decision: Decision | None = None,
         rules: RecallRules = RecallRules(threshold=0.0, limit=1),
     ) -> None:
         self.store = InProcessStore()
         self.extra_s: list[float] = []
+        self.announced: list[Event] = []
         self.recall = Recall(
             hot(self.store),
             embedder or HashEmbedder(),
             rules,
-            gate=lambda _text, _vector: gate,
+            decision=decision or Decided(decided),
+            announce=self.announced.append,
             writer=QueryWriter(model, mode=mode, timeout_s=5.0) if model else None,
             reranking=Reranking(reranker, 3.0) if reranker else None,
         )
@@ -74,12 +83,18 @@ class World:
             )
             await self.store.put(ADA, memory)
 
-    async def found(self, conversation: Conversation) -> list[str] | str:
+    @property
+    def searches(self) -> list[str]:
+        return [event.status for event in self.announced if isinstance(event, Searched)]
+
+    async def found(self, conversation: Conversation, *, fact: bool | None = None) -> list[str] | str:
         async def extend_deadline(extra_s: float) -> None:
             self.extra_s.append(extra_s)
 
         deadline = Deadline(ask_for_more=extend_deadline)
-        recalled = await self.recall.search(Question(conversation, ADA, NOW, deadline=deadline))
+        recalled = await self.recall.search(
+            Question(conversation, ADA, NOW, verdicts=Verdicts(fact=fact), deadline=deadline)
+        )
         if recalled.outcome in (Outcome.GREETING, Outcome.GENERAL_FACT):
             return recalled.outcome
         return [hit.memory.content for hit in recalled.hits]
@@ -107,12 +122,10 @@ async def test_a_guess_pulls_the_search_its_way() -> None:
     assert await world.found(asked("my instrument")) == ["cello lessons Ghent"]
 
 
-async def test_a_question_the_gate_keeps_asks_no_model() -> None:
-    model = ScriptedModel("User x")
-    world = World(model=model, mode="hyde", gate="general_fact")
+async def test_a_guess_does_not_make_a_general_question_the_users_own() -> None:
+    world = World(model=ScriptedModel("User x"), mode="hyde", decided="general_fact")
     await world.knows("cello lessons")
     assert await world.found(asked("cello lessons")) == "general_fact"
-    assert (model.prompts, world.extra_s) == ([], [])
 
 
 async def test_a_clear_question_takes_no_extra_time() -> None:
@@ -234,3 +247,62 @@ async def test_a_preview_takes_the_same_path() -> None:
     preview = await world.recall.preview(Question(VAGUE, ADA, NOW))
     assert preview.query == "how big is the kitchen budget"
     assert [one.hit.memory.content for one in preview.ranked if one.kept] == ["the kitchen budget is big"]
+
+
+# --- standing memories, and who asks for himself ---------------------------------------------------------------------
+
+
+class Standing(Decided):
+    """Shows everything; memories with "must" in them stand, and a question with "who am I" lists the profile."""
+
+    def verdict(
+        self, text: str, vector: Vector, index: MemoryIndex, scores: Scores, members: Mask, *, wants: bool = False
+    ) -> Verdict:
+        standing = np.array(["must" in memory.content for memory in index.memories], dtype=np.bool_)
+        logits = np.arange(len(members), dtype=np.float32)
+        return Verdict(members, standing, logits, RequestVerdict(1.0, True, "advice", False, "who am I" in text))
+
+
+async def standing_world(*contents: str) -> World:
+    world = World(rules=RecallRules(limit=1, standing_max=2, profile_max=3), decision=Standing())
+    await world.knows(*contents)
+    return world
+
+
+async def test_standing_memories_are_shown_beside_the_limit() -> None:
+    world = await standing_world("tea", "must rest", "must walk", "must swim", "coffee")
+    found = await world.found(asked("what now"))
+    assert len(found) == 3
+    assert sum("must" in content for content in found) == 2
+
+
+async def test_a_limit_of_the_requests_own_has_no_extras() -> None:
+    world = await standing_world("tea", "must rest", "must walk", "coffee")
+    own = replace(asked("what now"), controls=Controls(limit=2))
+    assert len(await world.found(own)) == 2
+    assert len(await world.found(replace(asked("who am I"), controls=Controls(limit=2)))) == 2
+
+
+async def test_a_question_about_the_user_as_a_person_lists_more() -> None:
+    world = await standing_world("tea", "coffee", "boats", "cats", "kites")
+    assert len(await world.found(asked("what now"))) == 1
+    assert len(await world.found(asked("who am I"))) == 3
+
+
+# --- a plain refusal -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threshold", [None, 0.0])
+async def test_a_general_question_is_searched_for_and_shown_nothing(threshold: float | None) -> None:
+    world = World(decided="general_fact", rules=RecallRules(threshold=threshold))
+    await world.knows("which metal the romans called plumbum")
+    assert await world.found(asked("Which metal did the Romans call plumbum?")) == "general_fact"
+    assert world.searches == ["miss"]
+
+
+async def test_an_earlier_filters_no_overrules_what_was_decided() -> None:
+    world = World(decided="general_fact", rules=RecallRules())
+    await world.knows("metal the Romans call plumbum")
+    question = asked("Which metal did the Romans call plumbum?")
+    assert await world.found(question, fact=False) == ["metal the Romans call plumbum"]
+    assert await world.found(question, fact=None) == "general_fact"

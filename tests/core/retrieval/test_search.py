@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,12 +15,16 @@ from semmem.backends.in_process import InProcessStore
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import EmbedderError, StoreError, StoreTimeout
 from semmem.retrieval import search
-from semmem.retrieval.index.memory_index import MemoryIndex
+from semmem.retrieval.decide.decision import Mask, Verdict
+from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 from semmem.retrieval.search import (
     CANDIDATES_MAX,
+    LOGIT_WEIGHT,
     NAMED_MAX,
     OVERFETCH,
+    RRF_K,
     Candidates,
+    Fusion,
     Strategy,
     best_of,
     embed_query,
@@ -28,6 +33,7 @@ from semmem.retrieval.search import (
 )
 from semmem.text.times import Interval
 from tests.core.retrieval.talk import NOW
+from tests.support.decisions import Decided
 from tests.support.fakes import HashEmbedder
 
 ADA = Scope("ada")
@@ -146,6 +152,86 @@ def test_candidates_are_bounded_and_in_order(count: int, strategy: Strategy) -> 
     assert len(found.hits) <= min(count, CANDIDATES_MAX)
     if strategy is Strategy.SEMANTIC and count:
         assert scores[0] == pytest.approx(max(float(m.embedding @ query) for m in memories if m.embedding is not None))
+
+
+# --- reciprocal ranks ------------------------------------------------------------------------------------------------
+
+
+def fused(fusion: Fusion) -> list[tuple[str, float]]:
+    """``near`` is first by meaning and has none of the words, ``both`` second by each, ``words`` first by words."""
+    query = np.eye(3, dtype=np.float32)[0]
+    contents = {"both": ("red boat somewhere today", 0.6), "near": ("nothing else", 0.9), "words": ("red boat", 0.3)}
+    memories = [
+        Memory(
+            f"{name}", 1, MemoryType.SEMANTIC, text, "ada", embedding=np.array([c, (1 - c**2) ** 0.5, 0], np.float32)
+        )
+        for name, (text, c) in contents.items()
+    ]
+    index = MemoryIndex(memories)
+    found = best_of(index, "red boat", query, strategy=Strategy.HYBRID, scope=ADA, now=NOW, fusion=fusion)
+    return [(hit.memory.id, hit.score) for hit in found.hits]
+
+
+def test_reciprocal_ranks_add_up_over_meaning_and_words() -> None:
+    expected = {"both": 1 / (RRF_K + 2) + 1 / (RRF_K + 2), "words": 1 / (RRF_K + 3) + 1 / (RRF_K + 1)}
+    expected["near"] = 1 / (RRF_K + 1)
+    found = dict(fused(Fusion.RRF))
+    assert found == pytest.approx(expected)
+    assert [name for name, _ in fused(Fusion.RRF)] == sorted(expected, key=lambda name: -expected[name])
+
+
+def test_a_weighted_sum_looks_at_how_near_and_not_at_the_rank() -> None:
+    assert dict(fused(Fusion.WEIGHTED))["near"] == pytest.approx(0.9, abs=0.05)
+
+
+# --- what was decided ------------------------------------------------------------------------------------------------
+
+
+class Guessed(Decided):
+    """Log-odds and standing by the number in the memory's id."""
+
+    lists_profile = False
+
+    def verdict(
+        self, text: str, vector: Vector, index: MemoryIndex, scores: Scores, members: Mask, *, wants: bool = False
+    ) -> Verdict:
+        found = super().verdict(text, vector, index, scores, members, wants=wants)
+        assert found.request is not None
+        numbers = np.array([float(memory.id[-3:]) for memory in index.memories], dtype=np.float32)
+        request = replace(found.request, lists_profile=self.lists_profile)
+        return Verdict(members, numbers < 5, numbers, request)
+
+
+def numbered(count: int) -> MemoryIndex:
+    vector = np.eye(2, dtype=np.float32)[0]
+    return MemoryIndex(
+        [Memory(f"mem_{n:03}", 1, MemoryType.SEMANTIC, "tea", "ada", embedding=vector) for n in range(count)]
+    )
+
+
+def decided(decision: Guessed, count: int) -> Candidates:
+    query = np.eye(2, dtype=np.float32)[0]
+    return best_of(numbered(count), "what", query, decision, strategy=Strategy.HYBRID, scope=ADA, now=NOW)
+
+
+def test_log_odds_order_what_is_as_near() -> None:
+    found = decided(Guessed(), 9)
+    assert [hit.memory.id for hit in found.hits] == [f"mem_{n:03}" for n in reversed(range(9))]
+    assert found.hits[0].score == pytest.approx(1 + LOGIT_WEIGHT * 8, abs=0.1)
+    assert [hit.logit for hit in found.hits] == [float(n) for n in reversed(range(9))]
+
+
+def test_a_profile_is_ordered_by_log_odds_alone() -> None:
+    decision = Guessed()
+    decision.lists_profile = True
+    assert [hit.score for hit in decided(decision, 3).hits] == [2.0, 1.0, 0.0]
+
+
+def test_standing_memories_that_are_shown_are_among_the_candidates_however_many_are_better() -> None:
+    found = decided(Guessed(), CANDIDATES_MAX + 50)
+    assert found.standing == {f"mem_{n:03}" for n in range(5)}
+    assert found.standing <= {hit.memory.id for hit in found.hits}
+    assert len(found.hits) == CANDIDATES_MAX + 5
 
 
 async def test_more_than_wanted_is_fetched_of_the_store_within_a_bound() -> None:

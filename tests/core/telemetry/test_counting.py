@@ -12,7 +12,7 @@ from prometheus_client import generate_latest
 
 import semmem
 from semmem.extraction.dedup import Removal
-from semmem.extraction.result import BatchLearnt, BatchResult
+from semmem.extraction.result import BatchLearnt, BatchResult, TurnLearnt
 from semmem.ports import events
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
@@ -63,6 +63,7 @@ EVENTS = (
     events.ApiAnswered("/v1/memory", 200),
     events.ApiScreened("reject", "secret"),
     BatchLearnt("b-1", "end", BatchResult("stored", {"semantic": 1}, {"created": 1}), 0.2),
+    TurnLearnt(BatchResult("stored", {"semantic": 1}, {"created": 1}), 0.2),
 )
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.config import Settings
 from semmem.extraction.result import BatchResult
-from semmem.memory import MemoryStatus, MemoryType, Scope, Turn, TurnEnding
+from semmem.memory import UNSETTLED, Memory, MemoryStatus, MemoryType, Scope, Source, Turn, TurnEnding
 from semmem.ports.learning import BatchRules
 from semmem.ports.recording import TurnClosed
 from semmem.telemetry.metrics import Metrics
@@ -43,10 +44,10 @@ class World:
         self.store = store
         self._said = 0
 
-    async def learn(self, *texts: str, ends: bool = False) -> BatchResult:
+    async def learn(self, *texts: str, ends: bool = False, model: str = "") -> BatchResult:
         for text in texts:
             self._said += 1
-            turn = Turn(f"t-{self._said}", ALICE, self._said, text, NOW + self._said)
+            turn = Turn(f"t-{self._said}", ALICE, self._said, text, NOW + self._said, model=model)
             await self.journal.record([turn], [TurnClosed(turn.id, TurnEnding.ANSWERED, turn.opened_at, "Fine.")])
         if ends:
             await self.journal.end_session("alice", "s-1", now=NOW + self._said)
@@ -132,6 +133,54 @@ async def test_the_model_judges_what_a_new_fact_is_to_an_old_one(
         assert [asks_for("replaces", request) for request in llm.requests] == [False, False, True]
 
 
+def by_what_is_asked(body: Body) -> str:
+    if asks_for("summary", body):
+        return json.dumps({"summary": "User drives a bus."})
+    if asks_for("replaces", body):
+        return json.dumps({"replaces": [1], "repeats": []})
+    return facts("User drives a bus" if "a bus" in body["messages"][1]["content"] else "User drives a red van")
+
+
+@pytest.mark.parametrize(
+    ("setting", "asked"),
+    [("upstream", ["tiny", "large", "large", "large"]), ("configured", ["tiny", "tiny", "tiny", "tiny"])],
+)
+async def test_whoever_learns_upstream_asks_the_model_that_the_turns_went_to(
+    tmp_path: Path, setting: str, asked: list[str]
+) -> None:
+    async with ScriptedLLM(by_what_is_asked) as llm, world(tmp_path, llm, model=setting) as alice:
+        await alice.learn("I drive a red van")  # no model is known of this turn
+        await alice.learn("I drive a bus", ends=True, model="large")
+        assert (await alice.found())["User drives a bus"] == (1, "active")
+        assert [request["model"] for request in llm.requests] == asked
+        questions = [[word for word in ("facts", "summary", "replaces") if asks_for(word, r)] for r in llm.requests]
+        assert questions == [["facts"], ["facts"], ["summary"], ["replaces"]]
+
+
+async def test_pairs_that_nobody_has_settled_are_asked_about_in_the_same_call(tmp_path: Path) -> None:
+    def judging(body: Body) -> str:
+        if not asks_for("replaces", body):
+            return facts("User drives a bus" if "a bus" in body["messages"][1]["content"] else "User drives a red van")
+        lines = body["messages"][1]["content"].split("\n")[1:-1]
+        pairs = {(pair["old"], pair["new"]): pair["pair"] for pair in map(json.loads, lines)}
+        assert len(pairs) == 2
+        return json.dumps({"replaces": [pairs["User lives in Boston", "User moved to Seattle"]], "repeats": []})
+
+    async with ScriptedLLM(judging) as llm, world(tmp_path, llm) as alice:
+        for name, content, other in (("b", "User lives in Boston", "s"), ("s", "User moved to Seattle", "b")):
+            vector = await HashEmbedder().embed(content)
+            source = Source(time=NOW - (name == "b"))
+            marked = Memory(name, 1, MemoryType.SEMANTIC, content, "alice", source=source, embedding=vector)
+            await alice.store.put(Scope("alice"), replace(marked, metadata={UNSETTLED: [other]}))
+        await alice.learn("I drive a red van")
+        assert len(llm.requests) == 1  # without a doubt of its own a batch costs no call
+        result = await alice.learn("I drive a bus")
+        assert len(llm.requests) == 3
+        found = await alice.found()
+        assert (found["User lives in Boston"], found["User moved to Seattle"]) == ((2, "superseded"), (2, "active"))
+        assert [(gone.reason, gone.id, gone.by) for gone in result.removals] == [("contradicted", "b", "s")]
+
+
 async def test_three_new_values_are_three_versions(tmp_path: Path) -> None:
     budget = "User's budget for the big summer family vacation in Hawaii next year is {} dollars"
     amounts = ("10000", "15000", "12000", "9000")
@@ -149,11 +198,15 @@ async def test_three_new_values_are_three_versions(tmp_path: Path) -> None:
 
 
 async def test_without_the_check_by_the_model_the_rules_judge(tmp_path: Path) -> None:
-    script: list[str | Reply] = [facts("User lives in Boston"), facts("User lives in Seattle"), Reply(status=500)]
+    script: list[str | Reply] = [
+        facts("User's rent is 500 euros"),
+        facts("User's rent is 700 euros"),
+        Reply(status=500),
+    ]
     async with ScriptedLLM(*script) as llm, world(tmp_path, llm, contradiction_check=False) as alice:
-        await alice.learn("I live in Boston")
-        await alice.learn("I live in Seattle")
-        assert (await alice.found())["User lives in Boston"] == (2, MemoryStatus.SUPERSEDED)
+        await alice.learn("My rent is 500 euros")
+        await alice.learn("My rent is 700 euros")
+        assert (await alice.found())["User's rent is 500 euros"] == (2, MemoryStatus.SUPERSEDED)
         assert len(llm.requests) == 2
 
 

@@ -1,0 +1,161 @@
+"""Who learns from single turns as soon as they are journalled: one after another for each user, beside the batches."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from semmem.background.tasks import Tasks
+from semmem.extraction.at_once import AtOnce
+from semmem.extraction.result import BatchResult, TurnLearnt
+from semmem.extraction.settling import Settling
+from semmem.lifecycle.holds import Busy, Holds
+from semmem.memory import Turn, TurnEnding
+from semmem.ports.errors import SemmemError
+from semmem.ports.events import Announce, nobody_listens
+from semmem.ports.provisional import TurnState
+from semmem.ports.recording import TurnClosed
+
+OVERFLOW, LEFT, FAILED = "overflow", "left", "failed"
+"""Why a turn was left to its batch: too many waited; its user's memories were being changed, or the store or the
+embedder did not answer, or its words did not come, for too long; something failed."""
+ENDED = (TurnEnding.ANSWERED, TurnEnding.ANSWER_LOST, TurnEnding.REFUSED)
+RETRY_S, RETRY_FACTOR, RETRY_MAX_S = 0.1, 1.5, 1.0
+"""How long is waited before the first further look, how much longer before each next one, and at most."""
+
+
+@dataclass(slots=True)
+class _Line:
+    """``asyncio.Lock`` lets in whoever came first: a correction comes after what it corrects."""
+
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    waiting: int = 0
+
+
+class AtOnceLearner:
+    """At most ``queue_max`` turns wait or are learnt from, ``concurrency`` of them at the same time; a turn waits for
+    its user at most ``wait_s``. TurnLearnt is announced, with the seconds since the turn's answer ended.
+
+    ``unanswered``: a turn is learnt from when it was opened, since nobody tells of its answer. ``can_learn``: while it
+    is false, turns wait.
+    """
+
+    def __init__(
+        self,
+        at_once: AtOnce,
+        settling: Settling,
+        holds: Holds,
+        *,
+        unanswered: bool = False,
+        queue_max: int = 1000,
+        concurrency: int = 2,
+        wait_s: float = 60.0,
+        can_learn: Callable[[], bool] = lambda: True,
+        clock: Callable[[], float] = time.time,
+        announce: Announce = nobody_listens,
+    ) -> None:
+        self._at_once = at_once
+        self._settling = settling
+        self._holds = holds
+        self._unanswered = unanswered
+        self._queue_max = queue_max
+        self._wait_s = wait_s
+        self._slots = asyncio.Semaphore(concurrency)
+        self._clock = clock
+        self._announce = announce
+        self._tasks = Tasks()
+        self._lines: dict[str, _Line] = {}
+        self.can_learn = can_learn
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def committed(self, opened: Iterable[Turn], closed: Iterable[TurnClosed]) -> None:
+        """These halves are in the journal. Neither waits nor raises."""
+        if self._unanswered:
+            for turn in opened:
+                self._accept(turn.id, turn.opened_at)
+        for half in closed:
+            if half.status in ENDED:
+                self._accept(half.turn_id, half.closed_at)
+
+    async def drained(self, timeout_s: float) -> bool:
+        """Wait for what is under way; the batch of whatever is left learns from it."""
+        done = await self._tasks.wait(timeout_s)
+        await self._tasks.cancel()
+        return done
+
+    def _accept(self, turn_id: str, ended_at: float) -> None:
+        if len(self._tasks) >= self._queue_max:
+            self._announce(TurnLearnt(BatchResult(OVERFLOW), 0.0))
+        else:
+            self._tasks.spawn("learn at once", self._learn(turn_id, ended_at))
+
+    async def _learn(self, turn_id: str, ended_at: float) -> None:
+        try:
+            async with asyncio.timeout(self._wait_s):
+                result = await self._learn_in_line(turn_id)
+        except TimeoutError:
+            result = BatchResult(LEFT)
+        except SemmemError as error:
+            result = BatchResult(FAILED, cause=type(error).__name__)
+        if result is not None:
+            self._announce(TurnLearnt(result, max(0.0, self._clock() - ended_at)))
+
+    async def _learn_in_line(self, turn_id: str) -> BatchResult | None:
+        """None when there is nothing to do."""
+        turn = await self._turn(turn_id)
+        if turn is None:
+            return None
+        async with self._line(turn.scope.user):
+            for pause_s in _pauses():
+                if self.can_learn():
+                    async with self._slots:
+                        try:
+                            async with self._holds.held(turn.scope.user, wait_s=0.0) as hold_id:
+                                return await self._settle_or_learn(turn, hold_id)
+                        except Busy:
+                            pass
+                await asyncio.sleep(pause_s)
+        raise AssertionError("pauses never end")
+
+    async def _turn(self, turn_id: str) -> Turn | None:
+        """The turn, as soon as its words are there; None when nothing is to be done about it."""
+        for pause_s in _pauses():
+            state, turn = await self._at_once.state(turn_id)
+            if self._at_once.is_ready(state) or state is TurnState.REFUSED:
+                return turn
+            if state in (TurnState.READ, TurnState.DONE):
+                return None
+            await asyncio.sleep(pause_s)
+        raise AssertionError("pauses never end")
+
+    async def _settle_or_learn(self, turn: Turn, hold_id: str) -> BatchResult | None:
+        state, _ = await self._at_once.state(turn.id)
+        if state is not TurnState.REFUSED:
+            return await self._at_once.learn(turn.id, hold_id)
+        gone = await self._settling.take_back(turn, batch=hold_id, now=self._clock())
+        removals = tuple(removal for placed, _ in gone for removal in placed.removals)
+        return BatchResult("refused", removals=removals) if removals else None
+
+    @asynccontextmanager
+    async def _line(self, user: str) -> AsyncIterator[None]:
+        line = self._lines.setdefault(user, _Line())
+        line.waiting += 1
+        try:
+            async with line.turn:
+                yield
+        finally:
+            line.waiting -= 1
+            if not line.waiting:
+                del self._lines[user]
+
+
+def _pauses() -> Iterable[float]:
+    pause_s = RETRY_S
+    while True:
+        yield pause_s
+        pause_s = min(pause_s * RETRY_FACTOR, RETRY_MAX_S)

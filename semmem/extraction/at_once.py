@@ -1,0 +1,124 @@
+"""Learn from one turn as soon as its answer has ended: provisional memories, which its batch settles later.
+
+It is the local extractor that reads it, the same that batches without a model are learnt by. Ids are made of the turn
+and of what is said, so that a turn that is read again, here or on another replica, doubles nothing. What this misses
+(a crash, a full queue, a store that is down) the batch learns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import replace
+
+from semmem.extraction.candidate import Candidate, created, memory_id
+from semmem.extraction.dedup import Action, Placed
+from semmem.extraction.reading import Reader
+from semmem.extraction.result import BatchResult, Tally
+from semmem.extraction.screen import Ruling, Screened, same_text
+from semmem.extraction.storing import UNSTORABLE, Storing
+from semmem.memory import Fact, Turn
+from semmem.ports.errors import SemmemError, StoreRefused
+from semmem.ports.learning import Batch, Extractor
+from semmem.ports.provisional import ProvisionalRecords, TurnState
+from semmem.ports.storable import check_storable
+
+AT_ONCE = "at_once"
+"""Trigger word of the batch of one turn that the extractor is shown."""
+
+
+class AtOnce:
+    """Whoever calls it holds the turn's user. ``unanswered``: answers are not waited for: nobody tells of them."""
+
+    def __init__(
+        self,
+        records: ProvisionalRecords,
+        extractor: Extractor,
+        storing: Storing,
+        *,
+        reader: Reader | None = None,
+        unanswered: bool = False,
+    ) -> None:
+        self._records = records
+        self._extractor = extractor
+        self._storing = storing
+        self._reader = reader or Reader()
+        self._ready = (TurnState.CLOSED, TurnState.OPEN) if unanswered else (TurnState.CLOSED,)
+
+    def is_ready(self, state: TurnState) -> bool:
+        """Whether a turn of this state may be learnt from now."""
+        return state in self._ready
+
+    async def state(self, turn_id: str) -> tuple[TurnState, Turn | None]:
+        """How far the turn has come. Raises JournalError."""
+        return await self._records.turn_state(turn_id)
+
+    async def learn(self, turn_id: str, hold_id: str) -> BatchResult:
+        """Learn from a turn; ``late`` when there is nothing to learn from it any more, ``failed`` when it could not be
+        done. Raises nothing but cancellation and mistakes of ours."""
+        tally = Tally()
+        try:
+            state, turn = await self._records.turn_state(turn_id)
+            if turn is None or not self.is_ready(state):
+                return BatchResult("late")
+            await self._learn(turn, hold_id, tally)
+        except SemmemError as error:
+            return BatchResult("failed", engine=self._extractor.name, cause=type(error).__name__)
+        return tally.result(earlier=0)
+
+    async def _learn(self, turn: Turn, hold_id: str, tally: Tally) -> None:
+        alone = Batch(hold_id, turn.scope, (turn,), (), AT_ONCE, attempt=1)
+        shown, said = await asyncio.to_thread(self._reader.read, alone)
+        tally.engine = self._extractor.name
+        found = await self._extractor.extract(shown) if shown.turns else []
+        facts = await self._storing.screened(found, {turn.id}, said, tally)
+        known = {noted.memory_id for noted in await self._records.provisional([turn.id])}
+        for fact, verdict in zip(facts, await self._storing.verdicts(facts, said), strict=True):
+            if not await self._place(fact, verdict, turn, hold_id, known, tally):
+                return
+        await self._records.note_read(turn.id)
+
+    async def _place(
+        self, fact: Fact, verdict: Screened, turn: Turn, hold_id: str, known: Collection[str], tally: Tally
+    ) -> bool:
+        """Store one fact; False when the turn waits no longer. What is suspicious is left to the batch, and so is what
+        an earlier try began to write, or what somebody had erased since (``known``)."""
+        if verdict.outcome in (Ruling.REJECT, Ruling.QUARANTINE):
+            tally.rejected[verdict.reason] += 1
+            return True
+        memory_id = provisional_id(turn, fact.content)
+        if memory_id in known:
+            return True
+        new = await self._storing.candidate(fact, turn, memory_id, hold_id, provisional=True)
+        try:
+            check_storable(created(new))
+            placed = await self._put(new)
+        except StoreRefused:
+            tally.rejected[UNSTORABLE] += 1
+            return True
+        await self._storing.stored(placed, new, verdict, tally)
+        return placed.action is not Action.FORGOTTEN
+
+    async def _put(self, new: Candidate) -> Placed:
+        """Its turn is told first which memory it is made into; where another one says the same already, that one."""
+        turn = new.turn
+        if not await self._records.note_provisional(turn.id, [new.id]):
+            return Placed(Action.FORGOTTEN)
+        placed = await self._storing.dedup.place(new)
+        if placed.id not in ("", new.id):
+            await self._records.note_provisional(turn.id, [placed.id])
+        if await self._still_waits(turn):
+            return placed
+        if placed.action is not Action.UNCHANGED:
+            await self._storing.dedup.take_back(replace(new, id=placed.id or new.id))
+        return Placed(Action.FORGOTTEN)
+
+    async def _still_waits(self, turn: Turn) -> bool:
+        """Looked at again after the write: whoever erases the turn marks it before he removes its memories."""
+        state, _ = await self._records.turn_state(turn.id)
+        return self.is_ready(state)
+
+
+def provisional_id(turn: Turn, content: str) -> str:
+    """The id of the provisional memory of what a turn said: alike on every replica, for every try."""
+    return memory_id(turn.id, f"{AT_ONCE}\n{same_text(content)}")

@@ -1,0 +1,153 @@
+"""A sentence about a user as what can be compared: words, names, quantities, whose it is, and the words of closed
+classes that deny, end, add or put into the past. For any subject alike: no word of a topic is listed here."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from semmem.extraction.contradiction.quantities import Value, take_quantities
+from semmem.text import stop_words
+from semmem.text.quoting import unquoted
+from semmem.text.stems import stems
+from semmem.text.times.names import MONTHS, WEEKDAYS
+from semmem.text.verbs import IRREGULAR_VERBS
+from semmem.text.words import UNSPACED, negations_apart
+
+TEXT_CHARS_MAX = 500
+"""Facts are not longer (write_screen.fact_chars_max); what is cut off bounds the time of a comparison."""
+
+
+def _listed(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+SELF = _listed(
+    "user users user's i me my mine myself we us our ours ich mich mir mein meine meinen meinem meiner wir uns unser"
+    " unsere unseren yo me mi mis nosotros nuestro nuestra je j m moi mon ma mes nous notre nos eu meu minha"
+    " nosso"
+)
+"""Who tells: "User" in a fact is "I" in the user's own words."""
+OWN = _listed("user's users my our mein meine meinen meinem meiner unser unsere unseren mi mis nuestro nuestra mon ma")
+OWN |= _listed("mes notre nos meu minha nosso")
+NEGATIONS = stop_words.NEGATIONS | _listed(
+    "never without none neither cannot nothing nicht kein keine keinen keinem keiner nie nunca sin tampoco ne pas"
+    " jamais sans não nem"
+)
+ENDING = _listed(
+    "longer anymore stopped quit former formerly ex over gave given cancelled canceled ended finished ya plus mehr aus"
+)
+"""What says that something has come to its end. Not "until": what lasts until May lasts."""
+CHANGE = _listed(
+    "now nowadays currently instead rather anymore changed switched moved replaced became become again jetzt nun"
+    " inzwischen ahora cambié maintenant désormais agora"
+)
+"""What says that something is not what it was."""
+ADDING = _listed("also too another additionally besides second moreover auch noch también además aussi également")
+PAST = _listed("was were had did used once formerly previously ago yesterday last war hatte fue era était") | {
+    past for past, _ in IRREGULAR_VERBS.values()
+} - {"cost", "set", "put", "read", "cut", "let", "hurt", "quit"}
+CORRECTING = _listed("no nein non sorry actually wait oops meant mean correction rather perdón pardon doch eigentlich")
+"""What a correction opens with."""
+DIRECTIONS = _listed("from to before after without with until since than over nach von de desde hasta para")
+"""Prepositions that make something else of what stands behind them."""
+KIN = _listed(
+    "mother father mum mom dad parent parents sister brother sibling siblings son daughter stepson stepdaughter child"
+    " children kid kids twins wife husband spouse partner girlfriend boyfriend fiance fiancee aunt uncle cousin"
+    " niece nephew grandmother grandfather grandma grandpa grandparents grandson granddaughter in-laws friend neighbour"
+    " neighbor boss manager colleague coworker roommate flatmate landlord client mutter vater schwester bruder sohn"
+    " tochter frau mann kind kinder oma opa freund freundin chef hermana hermano madre padre hijo hija mujer esposo"
+    " esposa amigo amiga mère père soeur sœur frère fils fille femme mari ami amie"
+)
+"""Who belongs to somebody: what is said of one of them is not said of another."""
+_CALLED = {
+    name: line.split()[0]
+    for line in (
+        "mother mum mom", "father dad", "child children kid kids", "spouse wife husband", "parents parent",
+        "grandmother grandma", "grandfather grandpa", "boss manager", "colleague coworker", "neighbour neighbor",
+        "roommate flatmate", "sibling siblings",
+    )
+    for name in line.split()[1:]
+}  # fmt: skip
+"""Other words for the same person."""
+FUNCTION = (
+    stop_words.ENGLISH | stop_words.GERMAN | stop_words.SPANISH | stop_words.FRENCH | SELF | _listed("s re ve ll d m t")
+) - NEGATIONS
+
+INDEFINITE = _listed("a an another some ein eine einen un una une")
+MARKS = {"ends": ENDING, "changes": CHANGE, "adds": ADDING, "past": PAST, "corrects": CORRECTING}
+"""What a statement may be marked as; a correction only by its first word."""
+
+_CALENDAR = frozenset(MONTHS) | frozenset(WEEKDAYS)
+_TOKEN = re.compile(rf"\d+(?:[.,:]\d+)*|[{UNSPACED}]|[^\W\d_{UNSPACED}]+(?:['-][^\W\d_{UNSPACED}]+)*")
+_NAME = re.compile(r"(?<!^)(?<![.!?] )\b[A-Z]\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """``words`` in their order with the ``stem`` of each; ``content`` are the stems of those that are no grammar.
+
+    ``owner``: the word after a leading "User's" or "my", or the first word where somebody else is the subject; empty
+    when the user is.
+    """
+
+    words: tuple[str, ...]
+    stems: tuple[str, ...]
+    content: frozenset[str]
+    names: frozenset[str]
+    quantities: frozenset[Value]
+    kin: frozenset[str]
+    denied: frozenset[str]
+    owner: str
+    negations: int
+    marks: frozenset[str]
+    quoted: bool
+
+
+def read(text: str) -> Told:
+    """What a text says, its own quotation marks aside."""
+    bare = unquoted(text)
+    folded = unicodedata.normalize("NFKC", bare[:TEXT_CHARS_MAX]).replace("’", "'")
+    lowered = folded.lower().replace("i'm ", "i am ")
+    quantities, _ = take_quantities(lowered)
+    words = tuple(_TOKEN.findall(negations_apart(lowered)))
+    stemmed = tuple(stems([word.removesuffix("'s") for word in words]))
+    names = frozenset(stems([name for name in map(str.lower, _NAME.findall(folded)) if name not in _CALENDAR]))
+    content = frozenset(
+        stem for word, stem in zip(words, stemmed, strict=True) if word not in FUNCTION and word not in NEGATIONS
+    )
+    return Told(
+        words,
+        stemmed,
+        content,
+        names & content,
+        quantities,
+        frozenset(_CALLED.get(word, word) for word in (word.removesuffix("'s") for word in words) if word in KIN),
+        _denied(words, stemmed),
+        _owner(words),
+        sum(word in NEGATIONS for word in words),
+        frozenset(name for name, marks in MARKS.items() if name != "corrects" and not marks.isdisjoint(words))
+        | ({"corrects"} if words[:1] and words[0] in CORRECTING else set()),
+        bare != text,
+    )
+
+
+def _owner(words: tuple[str, ...]) -> str:
+    rest = words[1:] if words[:1] == ("the",) else words
+    if not rest or (rest[0] in SELF and rest[0] not in OWN):
+        return ""
+    return rest[1] if rest[0] in OWN and len(rest) > 1 else rest[0]
+
+
+def _denied(words: tuple[str, ...], stemmed: tuple[str, ...]) -> frozenset[str]:
+    """The stems of the words that follow a negation, up to two of content."""
+    found: set[str] = set()
+    left = 0
+    for word, stem in zip(words, stemmed, strict=True):
+        if word in NEGATIONS:
+            left = 2
+        elif left and word not in FUNCTION:
+            found.add(stem)
+            left -= 1
+    return frozenset(found)

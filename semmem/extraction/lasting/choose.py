@@ -1,0 +1,100 @@
+"""Which passages of a message are kept: runs of clauses that say something lasting, as the user wrote them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from semmem.extraction.lasting.classifier import Judgement
+from semmem.extraction.lasting.clauses import Clause
+
+PASSAGE_CHARS_MAX = 198
+"""With its quotation marks a passage is a memory of at most 200 characters."""
+PASSAGE_CHARS_MIN = 3
+WORDS_ALONE_MIN = 4
+"""Fewer words, or Chinese or Japanese characters by half, are not understood alone: "14, not 12"."""
+_OPENING = re.compile(
+    r"(?:[\s,;:.!?()–—-]+|(?:and|but|so|because|since|also|plus|oh|well|und|aber|y|et|mais|pero)\b)+", re.I
+)
+_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_CLOSING = " ,;:–—-("
+
+Judged = tuple[Clause, Judgement]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """``text`` as written. ``clauses`` are those that made it worth keeping."""
+
+    text: str
+    clauses: tuple[Judged, ...]
+
+    @property
+    def best(self) -> Judgement:
+        return max((judgement for _, judgement in self.clauses), key=lambda judgement: judgement.lasting)
+
+
+def passages(
+    text: str, found: Sequence[Clause], judged: Sequence[Judgement], *, cut: float, near: float
+) -> list[Passage]:
+    """What is kept of a message: in each sentence where one reaches ``cut``, from the first clause that reaches
+    ``near`` to the last one. What is too short to be understood is kept with what stands before it."""
+    places = {clause.start: place for place, clause in enumerate(found)}
+    kept = [
+        _widened(text, run, found, places[run[0][0].start])
+        for _, sentence in groupby(zip(found, judged, strict=True), key=lambda pair: pair[0].sentence)
+        for run in _runs_of(text, list(sentence), cut, near)
+    ]
+    return [passage for passage in kept if len(passage.text) >= PASSAGE_CHARS_MIN]
+
+
+def _runs_of(text: str, sentence: list[Judged], cut: float, near: float) -> Iterator[list[Judged]]:
+    """The clauses of one sentence that are kept together."""
+    if all(judgement.lasting < cut for _, judgement in sentence):
+        return
+    kept = [index for index, (_, judgement) in enumerate(sentence) if judgement.lasting >= near]
+    whole = sentence[kept[0] : kept[-1] + 1]
+    if len(_written(text, whole[0][0].start, whole[-1][0].end)) <= PASSAGE_CHARS_MAX:
+        yield whole
+        return
+    run: list[Judged] = []
+    for index in kept:
+        if run and len(_written(text, run[0][0].start, sentence[index][0].end)) > PASSAGE_CHARS_MAX:
+            yield run
+            run = []
+        run.append(sentence[index])
+    yield run
+
+
+def _widened(text: str, run: list[Judged], found: Sequence[Clause], place: int) -> Passage:
+    """The run, which begins at that place, as a passage; with clauses before it while it is too short."""
+    start, end = run[0][0].start, run[-1][0].end
+    while place and _is_short(_written(text, start, end)):
+        place -= 1
+        if len(_written(text, found[place].start, end)) > PASSAGE_CHARS_MAX:
+            break
+        start = found[place].start
+    return Passage(_trimmed(_written(text, start, end)), tuple(run))
+
+
+def _is_short(written: str) -> bool:
+    wide = len(_WIDE.findall(written))
+    return len(written.split()) + wide // 2 < WORDS_ALONE_MIN
+
+
+def _written(text: str, start: int, end: int) -> str:
+    """Those characters on one line, without a conjunction before them and punctuation that goes on behind."""
+    written = " ".join(text[start:end].split())
+    opening = _OPENING.match(written)
+    written = written[opening.end() :] if opening and opening.end() < len(written) else written
+    return written.rstrip(_CLOSING)
+
+
+def _trimmed(written: str) -> str:
+    """At most so many characters as a memory has room for, whole words where there are any."""
+    if len(written) <= PASSAGE_CHARS_MAX:
+        return written
+    cut = written[: PASSAGE_CHARS_MAX + 1]
+    return cut.rpartition(" ")[0] or cut[:PASSAGE_CHARS_MAX]

@@ -1,0 +1,100 @@
+"""Whether a clause says something lasting about the user, and what kind of thing: four small linear models.
+
+One of them finds what makes the words behind it somebody else's ("Translate this:", "Write a story."), and the one for
+what lasts is told what it found. Each is a softmax regression over the formal features of features.py and, where the
+embedder is the one it was trained with, the clause's vector. The weights come from ``training/train_lasting.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from semmem.memory import MemoryType, Standing, Vector
+
+_TRAINED = json.loads(Path(__file__).with_name("weights.json").read_text(encoding="utf-8"))
+SIGNATURE: str = _TRAINED["signature"]
+"""Of the embedder whose vectors the weights were trained on; those of any other mean nothing here."""
+VECTOR_SCALE = 3.0
+PAIR_SCALE = 0.4
+"""What vectors and pairs of features are multiplied with beside features that are 0 or 1, so that the penalty on large
+weights lets each of them speak as much as it is worth."""
+
+Matrix = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """``lasting`` is the probability that the clause says something lasting about the user. The others say what it
+    would be if it did."""
+
+    lasting: float
+    type: MemoryType
+    standing: Standing | None
+
+
+class _Softmax:
+    """``weights`` has one row a class, less the first one's where there are two classes."""
+
+    def __init__(self, trained: dict[str, list[list[float]]]) -> None:
+        self._weights = np.array(trained["weights"], dtype=np.float32)
+        self._bias = np.array(trained["bias"], dtype=np.float32)
+
+    def __call__(self, points: Matrix) -> Matrix:
+        logits = points @ self._weights.T + self._bias
+        if logits.shape[1] == 1:
+            logits = np.hstack([np.zeros_like(logits), logits])
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True), dtype=np.float32)
+
+
+_MODELS = {
+    name: {head: _Softmax(trained) for head, trained in _TRAINED[name].items()}
+    for name in ("with_vector", "without_vector")
+}
+TYPES = tuple(MemoryType(name) for name in _TRAINED["types"])
+STANDINGS: tuple[Standing | None, ...] = tuple(Standing(name) if name else None for name in _TRAINED["standings"])
+
+
+def judge(rows: Sequence[Sequence[float]], vectors: Sequence[Vector] | None) -> list[Judgement]:
+    """A judgement for each row of one message's ``features``.
+
+    ``vectors``, one a row, are SIGNATURE's; None when there are none.
+    """
+    if not rows:
+        return []
+    seen = np.array(rows, dtype=np.float32)
+    given = None if vectors is None else np.stack(list(vectors)).astype(np.float32)
+    heads = _MODELS["without_vector" if given is None else "with_vector"]
+    few = plain_points(seen, given)
+    lasting = heads["lasting"](points(seen, given, heads["frame"](few)[:, 1]))[:, 1]
+    kinds = heads["type"](few).argmax(axis=1)
+    standings = heads["standing"](few).argmax(axis=1)
+    return [
+        Judgement(float(p), TYPES[kind], STANDINGS[standing])
+        for p, kind, standing in zip(lasting, kinds, standings, strict=True)
+    ]
+
+
+def points(seen: Matrix, vectors: Matrix | None, frames: Matrix) -> Matrix:
+    """What tells whether the clauses of one message are lasting, one row a clause: their features, every two of these
+    together, their vectors, and the mean vector of the message. ``frames`` is the probability of each clause that it
+    makes the words behind it somebody else's; its own and the highest before it are features as well."""
+    before = np.maximum.accumulate(np.concatenate([[0.0], frames[:-1]]))
+    seen = np.column_stack([seen, frames, before])
+    first, second = np.triu_indices(seen.shape[1], 1)
+    pairs = PAIR_SCALE * seen[:, first] * seen[:, second]
+    if vectors is None:
+        return np.hstack([seen, pairs])
+    whole = np.broadcast_to(vectors.mean(axis=0), vectors.shape)
+    return np.hstack([seen, pairs, VECTOR_SCALE * vectors, VECTOR_SCALE * whole])
+
+
+def plain_points(seen: Matrix, vectors: Matrix | None) -> Matrix:
+    """What tells everything else about a clause: its features and its vector."""
+    return seen if vectors is None else np.hstack([seen, VECTOR_SCALE * vectors])

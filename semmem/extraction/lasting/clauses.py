@@ -1,0 +1,137 @@
+"""Cuts a message into sentences and clauses, as they are written, in any language. Linear in the text's length."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from semmem.extraction.lasting.voice import Stretch, quotations, stretches
+
+CLAUSES_MAX = 200
+"""Of one message, as many clauses are looked at: those of its beginning and of its end, half and half."""
+WORDS_MIN = 3
+WIDE_MIN = 5
+"""A shorter clause, in words, or in characters where a script has no spaces, belongs to the one before it."""
+
+_END = re.compile(
+    r"""(?<=[.!?…])["'”’)\]]{0,3}[ ](?=\S) | (?<=[。！？])["”’」』）)]{0,3} | (?<=[^\W\d]);[ ]""", re.VERBOSE
+)
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:mr|mrs|ms|dr|st|prof|vs|approx|nr|bzw|ca|etc|e\.g|i\.e|z\.b|a\.m|p\.m|[a-z]|\d{1,3})\.$", re.I
+)
+_PRONOUN = (
+    r"(?:i|i'm|i’m|im|i've|i’ve|i'll|i’ll|i'd|we|we're|we’re|my|our|he|she|it's|it|they|there|his|her|their|this|that)"
+)
+_ASKING = (
+    r"(?:what|what's|whats|which|who|where|when|why|how|can|could|would|should|shall|do|does|did|is|are|will|please"
+    r"|any|give|tell|help|write|suggest|recommend|show|find|make)"
+)
+_JOINT = r"(?:and|but|so|because|since|cause|cuz|although|though|while|whereas|which|who|if|as|or|then|plus)"
+_BREAK = re.compile(
+    rf"""
+      [,;:](?:[ ]|$) | [，；：] | (?<=[\u3040-\u30ff\u3400-\u9fff])[,;:]
+    | [ ][-–—]{{1,3}}[ ] | (?<=\w)[–—](?=\w) | [ ]?[()（）][ ]?
+    | [ ](?={_JOINT}[ ]{_PRONOUN}[ ])
+    | [ ](?=(?:and|but|so)[ ]{_ASKING}[ ])
+    | [ ](?=(?:that|because|since|so[ ]that)[ ]{_PRONOUN}[ ])
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_BLANKS = re.compile(r"[^\S\n]+")
+_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """``text`` as written, white space made single. ``sentence`` is the number of the one it belongs to; ``start`` and
+    ``end`` its place in the message. ``asked``: its sentence ends with a question mark. ``first`` and ``last`` of its
+    sentence. ``led``: a colon stands before it in its sentence. ``introduced`` and ``listed`` as in Stretch."""
+
+    text: str
+    sentence: int
+    start: int
+    end: int
+    asked: bool
+    first: bool
+    last: bool
+    led: bool
+    introduced: bool
+    listed: bool
+
+
+def squeezed(text: str) -> str:
+    """The text with single spaces, which ``clauses`` expects."""
+    return _BLANKS.sub(" ", text)
+
+
+def clauses(text: str, *, clauses_max: int = CLAUSES_MAX) -> list[Clause]:
+    """The clauses of a squeezed text that the user speaks in their own voice, in order.
+
+    What stands in long quotes, code and mail is left out.
+    """
+    quoted = quotations(text)
+    starts = [start for start, _ in quoted]
+    found: list[Clause] = []
+    for number, (start, end, stretch) in enumerate(_sentences(text)):
+        asked = text[start:end].rstrip("\"'”’)） ").endswith(("?", "？"))
+        colon = text.find(":", start, end)
+        places = [place for place in _places(text, start, end) if not _inside(place, quoted, starts)]
+        found += [
+            Clause(
+                " ".join(text[first:last].split()),
+                number,
+                first,
+                last,
+                asked,
+                index == 0,
+                index == len(places) - 1,
+                0 <= colon < first,
+                stretch.introduced,
+                stretch.listed,
+            )
+            for index, (first, last) in enumerate(places)
+        ]
+    half = clauses_max // 2
+    return found if len(found) <= clauses_max else found[: clauses_max - half] + found[-half:]
+
+
+def _inside(place: tuple[int, int], quoted: list[tuple[int, int]], starts: list[int]) -> bool:
+    """Whether any of it stands in a quotation."""
+    before = bisect_right(starts, place[1] - 1) - 1
+    return before >= 0 and quoted[before][1] > place[0]
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int, Stretch]]:
+    for stretch in stretches(text):
+        if stretch.own:
+            yield from ((start, end, stretch) for start, end in _ends(text, stretch.start, stretch.end))
+
+
+def _ends(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where the sentences of one line begin and end."""
+    for match in _END.finditer(text, start, end):
+        if match.start() > start and not _ABBREVIATION.search(text, max(start, match.start() - 8), match.start()):
+            yield start, match.start() + len(match[0].rstrip())
+            start = match.end()
+    if text[start:end].strip():
+        yield start, end
+
+
+def _places(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Where the clauses of one sentence begin and end; what is too short to stand alone belongs to its neighbour."""
+    places: list[tuple[int, int]] = []
+    for match in [*_BREAK.finditer(text, start, end), None]:
+        stop = match.start() if match else end
+        if text[start:stop].strip(" ,;:"):
+            if places and (_is_short(text[start:stop]) or _is_short(text[slice(*places[-1])])):
+                places[-1] = places[-1][0], stop
+            else:
+                places.append((start, stop))
+        start = match.end() if match else end
+    return places
+
+
+def _is_short(piece: str) -> bool:
+    return len(piece.split()) < WORDS_MIN and len(_WIDE.findall(piece)) < WIDE_MIN

@@ -1,0 +1,118 @@
+"""The facts in a language model's answer, whatever shape it gave them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from semmem.extraction.answers import read_answer
+from semmem.memory import MemoryType
+from semmem.ports.errors import ModelRefused
+from semmem.text.words import is_unspaced, words
+
+Item = dict[str, Any]
+"""One fact as the model gave it, under the names that the prompt asks for. Only ``content`` is sure to be a text."""
+
+CONTENT_NAMES = ("content", "fact", "text", "statement", "memory", "description")
+LIST_NAMES = ("facts", "memories")
+OTHER_NAMES = {"line": "turn", "turn_id": "turn", "memory_type": "type", "kind": "type", "valid_until": "until"}
+SHARED_NAMES = ("turn", "type", "category", "subject", "standing", "topic", "importance", "when", "until")
+"""What an object around facts says of all of them."""
+DEPTH_MAX = 8
+"""Objects and lists around a fact; a model never needs more than three."""
+
+STATEMENT_CHARS = 1000
+"""Of a text without a name, so many are looked at to see whether it is a statement."""
+
+_BRACKET = re.compile(r"[\[\]{}]")
+_TURN = re.compile(r"(?:turn|line)?[ _-]?(\d{1,3})", re.IGNORECASE)
+_KINDS = {"sem": MemoryType.SEMANTIC, "proced": MemoryType.PROCEDURAL, "episod": MemoryType.EPISODIC}
+
+
+def read_items(answer: str) -> tuple[list[Item], bool]:
+    """The fact items in a model's answer, and whether the answer was cut off (the whole items before are there).
+
+    Takes ``{"facts": [...]}``, a bare array or bare items; lists of texts; facts grouped by type or by turn; each
+    alone, fenced, amid prose, or not quite JSON. Raises ModelRefused when nothing in it is JSON of that kind.
+    """
+    values, cut = read_answer(answer)
+    items: list[Item] = []
+    answered = False
+    for value in values:
+        found = list(_items(value, {}, DEPTH_MAX))
+        answered = answered or bool(found)
+        items += [item for item in found if item]
+    if not answered:
+        raise ModelRefused("no JSON in the answer")
+    return items, cut
+
+
+def parse_items(answer: str) -> list[Item]:
+    """The fact items of ``read_items``. Raises ModelRefused."""
+    return read_items(answer)[0]
+
+
+def type_of(name: object) -> MemoryType:
+    """The kind that a word means; semantic where it is no word of ours."""
+    return _kind(name) or MemoryType.SEMANTIC
+
+
+def _kind(name: object) -> MemoryType | None:
+    word = name.strip().casefold() if isinstance(name, str) else ""
+    return next((kind for beginning, kind in _KINDS.items() if word.startswith(beginning)), None)
+
+
+def _items(value: object, shared: Mapping[str, Any], depth: int) -> Iterator[Item]:
+    """The items of one decoded value; an empty one where it says that there are none."""
+    if depth == 0:
+        return
+    if isinstance(value, dict):
+        yield from _of_object(value, shared, depth)
+    elif isinstance(value, list):
+        if not value:
+            yield {}
+        elif all(isinstance(element, str) for element in value):
+            yield from ({**shared, "content": text} for text in value if _is_statement(text))
+        else:
+            for element in value:
+                if isinstance(element, dict | list) and element:
+                    yield from _items(element, shared, depth - 1)
+
+
+def _of_object(value: Mapping[str, Any], shared: Mapping[str, Any], depth: int) -> Iterator[Item]:
+    named = {OTHER_NAMES.get(name, name): member for name, member in value.items()}
+    content = next((named[name] for name in CONTENT_NAMES if isinstance(named.get(name), str)), None)
+    if content is not None:
+        yield {**shared, **named, "content": content}
+        return
+    listed = next((name for name in LIST_NAMES if name in named), None)
+    members = named if listed is None else {listed: named[listed]}
+    if not members or (listed is not None and not named[listed]):
+        yield {}
+    passed_on = {**shared, **{name: named[name] for name in SHARED_NAMES if isinstance(named.get(name), str | int)}}
+    for name, member in members.items():
+        yield from _of_member(name, member, passed_on, depth)
+
+
+def _of_member(name: str, member: object, shared: Mapping[str, Any], depth: int) -> Iterator[Item]:
+    """What stands under a name, which may be a type or the number of a turn."""
+    kind, turn = _kind(name), _TURN.fullmatch(name.strip())
+    if kind is not None:
+        shared = {**shared, "type": kind.value}
+    if turn is not None:
+        shared = {**shared, "turn": int(turn[1])}
+    if isinstance(member, dict | list):
+        yield from (item for item in _items(member, shared, depth - 1) if item or name in LIST_NAMES or kind)
+    elif isinstance(member, str) and (name in LIST_NAMES or kind or turn):
+        if member.lstrip()[:1] in ("[", "{"):  # JSON within a string of JSON
+            for value in read_answer(member)[0]:
+                yield from _items(value, shared, depth - 1)
+        elif _is_statement(member):
+            yield {**shared, "content": member}
+
+
+def _is_statement(text: str) -> bool:
+    """Rather than a word out of a list of names, or a piece of JSON."""
+    said = words(text[:STATEMENT_CHARS])
+    return not _BRACKET.search(text) and (len(said) > 1 or any(len(word) > 1 and is_unspaced(word) for word in said))

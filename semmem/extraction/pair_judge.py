@@ -1,0 +1,85 @@
+"""What the closed forms leave open, judged by the trained model: from the two texts, their vectors, and the vectors of
+what is left of each without the words that they share.
+
+Reading is text work and embedding is the embedder's, so that nothing holds up the loop. Whoever cannot be asked has no
+say: both statements stay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from semmem.extraction.contradiction import Judged, Verdict, decided, parts, trained_for
+from semmem.memory import Vector
+from semmem.ports.embedder import Embedder
+from semmem.ports.errors import EmbedderError, WorkLost, WorkTooSlow
+from semmem.ports.text_work import TextWork
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A memory that may be repeated or contradicted. ``corrects``: what is said now follows right upon it."""
+
+    content: str
+    vector: Vector
+    corrects: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PairJudge:
+    """Judges the nearest ``pairs_max`` memories of a fact, each of which costs up to two embeddings; further ones stay.
+
+    For an ``embedder`` that no weights were trained for it calls every pair different.
+    """
+
+    embedder: Embedder
+    text_work: TextWork
+    budget_s: float = 1.0
+    pairs_max: int = 8
+
+    def __post_init__(self) -> None:
+        if self.pairs_max < 1 or self.budget_s <= 0:
+            raise ValueError("pairs_max must be at least 1, budget_s positive")
+
+    @property
+    def is_trained(self) -> bool:
+        return trained_for(self.embedder.signature) is not None
+
+    async def judged(self, said: str, vector: Vector, memories: Sequence[Open]) -> list[Judged]:
+        """In the order of the memories, nearest first."""
+        asked = list(memories[: self.pairs_max]) if self.is_trained else []
+        beside = [Judged(Verdict.DIFFERENT)] * (len(memories) - len(asked))
+        try:
+            return [*await self._judged(said, vector, asked), *beside] if asked else beside
+        except (EmbedderError, WorkTooSlow, WorkLost):
+            return [Judged(Verdict.DIFFERENT)] * len(memories)
+
+    async def _judged(self, said: str, vector: Vector, asked: list[Open]) -> list[Judged]:
+        left = await self.text_work.run(_parts, [old.content for old in asked], said, budget_s=self.budget_s)
+        texts = sorted({text for pair in left for text in pair if text})
+        embedded = dict(zip(texts, await asyncio.gather(*map(self.embedder.embed, texts)), strict=True))
+        nothing = np.zeros_like(vector)
+        told = [(embedded.get(one, nothing), embedded.get(other, nothing)) for one, other in left]
+        return await self.text_work.run(
+            _decided, self.embedder.signature, asked, told, said, vector, budget_s=self.budget_s
+        )
+
+
+def _parts(olds: list[str], said: str) -> list[tuple[str, str]]:
+    return [parts(old, said) for old in olds]
+
+
+def _decided(
+    signature: str, olds: list[Open], told: list[tuple[Vector, Vector]], said: str, vector: Vector
+) -> list[Judged]:
+    model = trained_for(signature)
+    if model is None:
+        return [Judged(Verdict.DIFFERENT)] * len(olds)
+    return [
+        decided(old.content, said, model.likelihoods(old.content, said, (old.vector, vector, *left)), old.corrects)
+        for old, left in zip(olds, told, strict=True)
+    ]

@@ -1,0 +1,222 @@
+"""A language model's statement about the user, phrased as memories are.
+
+Models call the user by name, by "the user", by "I" or by nothing at all, in whatever language they please. English
+statements begin with "User" or with whom they are about; where that cannot be had without guessing, and in every other
+language, the user's own sentence says it, within quotes: it is never half translated, and never another's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from semmem.extraction.rules.phrasing import third_person, written_out
+from semmem.text import stop_words
+from semmem.text.grounding import content_words, numbers
+from semmem.text.quoting import is_quoted, quoted, unquoted
+from semmem.text.words import words
+
+SENTENCE_CHARS = range(3, 199)
+"""Of a sentence that is quoted, without its quotes."""
+SENTENCES_MAX = 200
+"""Of one text, as many are looked at."""
+SHARE_MIN = 0.5
+"""Of an English statement's content words, so many are in the sentence that says the same."""
+
+_OF = "'s"
+_BULLET = re.compile(r"^(?:[-*•]|\d{1,2}[.)])\s+")
+_USER = re.compile(r"^(?:the )?user(?P<of>['’]s)?(?:\s?:)?(?=[\s,])", re.IGNORECASE)
+_FIRST = re.compile(r"^(?:I|I['’](?:m|ve|d|ll)|[Mm]y|[Ww]e|WE|[Oo]ur|We['’](?:re|ve|ll))\s")
+_SECOND = re.compile(
+    r"\b(?:(?P<of>your)|(?P<are>you(?:['’]re| are))|(?P<have>you['’]ve)|(?P<you>you))\b", re.IGNORECASE
+)
+_ADDRESSED = re.compile(r"^(?:you|your|you['’](?:re|ve))\s", re.IGNORECASE)
+_POINTS = re.compile(
+    r"^(?:(?:he|she|they|it|his|her|their|its|this|that|these|those|er|sie|es|sein|seine|ihre?|das|dies|él|ella|ellos"
+    r"|ellas|eso|esto|il|elle|ils|elles|cela|ça|ele|ela|eles|elas|isso|isto)\b|[他她它]|彼女?|これ|それ)",
+    re.IGNORECASE,
+)
+"""What a sentence begins with that speaks of whom or what the one before it named."""
+_NAMED = re.compile(r"^(?P<name>[A-Z][\w-]+(?: [A-Z][\w-]+)?)(?P<of>['’]s)?(?= [a-z])")
+_INTRODUCED = re.compile(
+    r"\b(?:[Ii]['’]m|[Ii] am|[Mm]y name(?: is|['’]s)|[Cc]all me) ([A-Z][\w-]+)(?= ?(?:[.,;!\n]|and I\b|from\b|\Z))"
+    r"|(?:\A|[.,!] )([A-Z][\w-]+) here\b"
+    r"|\n[—– -]{0,3}([A-Z][\w-]+)\s?\Z"
+)
+""""I'm Priya," "Priya here", and a name below a letter."""
+_I_AM = re.compile(r"\b[Ii] am ([a-z][\w-]*)")
+_MACHINE = re.compile(r"^(?:the )?(?:assistant|ai|chatbot|language model|model|chatgpt)\b(?!['’]s)", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?<=[.!?。！？])\s*|\n+")
+_CLAUSE = re.compile(r"(?<=[,;:，；、])\s*")
+
+_MACHINES = frozenset({"assistant", "ai", "model", "chatbot", "bot", "machine", "system"})
+_USERS = frozenset({"", "user", "the user", "me", "i", "self", "myself"})
+_GRAMMAR = stop_words.GERMAN | stop_words.SPANISH | stop_words.FRENCH
+_ENGLISH = (
+    stop_words.ENGLISH - _GRAMMAR - {"a", "am", "as", "do", "had", "he", "in", "is", "me", "no", "so", "was", "we"}
+)
+_OTHERS = tuple(listed - stop_words.ENGLISH for listed in (stop_words.GERMAN, stop_words.SPANISH, stop_words.FRENCH))
+"""Words of grammar that English and its neighbours do not share."""
+
+
+class ShownTexts:
+    """What a model was shown, of the user's and of ``answers``: where it has the user's name from."""
+
+    def __init__(self, texts: Collection[str], answers: Collection[str] = ()) -> None:
+        self._texts = tuple(texts)
+        self._answers = tuple(answers)
+
+    @cached_property
+    def introduced(self) -> frozenset[str]:
+        """The names by which the user called themselves, in lower case."""
+        groups = (found for text in self._texts for found in _INTRODUCED.findall(text))
+        return frozenset(name.casefold() for found in groups for name in found if name)
+
+    @cached_property
+    def said(self) -> frozenset[str]:
+        """Every word of the user's, in lower case."""
+        return frozenset(word for text in self._texts for word in words(text, chars_max=None))
+
+    @cached_property
+    def answered(self) -> frozenset[str]:
+        """Every word of the answers."""
+        return frozenset(word for text in self._answers for word in words(text, chars_max=None))
+
+    def is_the_user(self, name: str, subject: str) -> bool:
+        """Whether a name that begins a statement is the user's own: they gave it, or they spoke of nobody of that name
+        and were called so in an answer, or by the model that was asked."""
+        first = name.partition(" ")[0].casefold()
+        if first in self.introduced:
+            return True
+        return not set(words(name)) & self.said and (first in self.answered or subject.startswith(first))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A model's statement; ``subject`` is whom the model says it is about, empty where it does not say."""
+
+    content: str
+    subject: str = ""
+
+    @property
+    def about(self) -> str:
+        return self.subject.strip().casefold()
+
+
+class TurnText:
+    """The user's text of one turn, in which a statement's own words are looked up."""
+
+    def __init__(self, text: str, every: ShownTexts) -> None:
+        self._text = text
+        self._every = every
+
+    def phrased(self, said: Claim) -> str | None:
+        """The statement as a memory's content; None when it is about the machine that answered."""
+        content = _BULLET.sub("", " ".join(said.content.split()))
+        if is_quoted(content):
+            if unquoted(content).casefold() in " ".join(self._text.split()).casefold():
+                return content  # the user's own words, as they are
+            content = unquoted(content)
+        if said.about in _MACHINES or (_MACHINE.match(content) and not _MACHINE.match(self._text)):
+            return None
+        if not self._is_english:
+            return self._own_sentence(content, foreign=True) or content
+        if match := _USER.match(content):
+            return f"User{_OF if match['of'] else ''}{content[match.end() :]}"
+        if _FIRST.match(content) or _ADDRESSED.match(content):
+            return _in_third_person(content) or self._own_sentence(content, foreign=False) or content
+        if _POINTS.match(content):
+            return self._own_sentence(content, foreign=False) or content
+        return self._with_a_subject(content, said.about)
+
+    def _with_a_subject(self, content: str, subject: str) -> str:
+        """A statement that begins with the user's name, or with a verb of which the user is the subject."""
+        match = _NAMED.match(content)
+        if match and "user" not in content.casefold() and self._every.is_the_user(match["name"], subject):
+            return f"User{_OF if match['of'] else ''}{content[match.end() :]}"
+        first, _, rest = content.partition(" ")
+        if subject in _USERS and rest and (verb := self._said_of_oneself(first)) is not None:
+            return f"User {verb}{first[:1].lower()}{first[1:]} {rest}"
+        return content
+
+    def _said_of_oneself(self, first: str) -> str | None:
+        """What is missing before a statement's first word: nothing before "Likes" of somebody who said "I like", "is "
+        before "Allergic" of somebody who is; None where the user said neither."""
+        word = first.casefold()
+        if word in self._after_i:
+            return "is "
+        bases = {word.removesuffix("s"), word.removesuffix("es"), f"{word.removesuffix('ies')}y"} - {word}
+        return "" if bases & self._verbs or (word, "have") in {("has", base) for base in self._verbs} else None
+
+    @cached_property
+    def _expanded(self) -> str:
+        return written_out(self._text)
+
+    @cached_property
+    def _verbs(self) -> frozenset[str]:
+        """The words behind "I"."""
+        said = words(self._expanded, chars_max=None)
+        return frozenset(after for word, after in pairwise(said) if word == "i")
+
+    @cached_property
+    def _after_i(self) -> frozenset[str]:
+        """The words behind "I am" that are no names."""
+        return frozenset(_I_AM.findall(self._expanded))
+
+    @cached_property
+    def _is_english(self) -> bool:
+        letters = [char for char in self._text if char.isalpha()]
+        foreign = sum(not char.isascii() for char in letters)
+        if foreign * 2 > len(letters):
+            return False
+        said = words(self._text, chars_max=None)
+        english = sum(word in _ENGLISH for word in said)
+        other = max(sum(word in listed for word in said) for listed in _OTHERS)
+        return english > other or (english == other and not foreign)
+
+    def _own_sentence(self, content: str, *, foreign: bool) -> str | None:
+        """The user's own sentence that says the same, quoted.
+
+        In English it has half of the statement's words. In another language, whose endings no stemmer here knows, it
+        has one that the others have not, or is the only one.
+        """
+        telling, values = content_words(content) - _GRAMMAR, numbers(content)
+        shared = [len(held & telling) + len(counted & values) for _, held, counted in self._sentences]
+        most = max(shared, default=0)
+        certain = shared.count(most) == 1 if foreign else most >= SHARE_MIN * len(telling)
+        if foreign and len(shared) == 1:
+            return self._quoted(0)
+        return self._quoted(shared.index(most)) if most and certain else None
+
+    def _quoted(self, place: int) -> str:
+        """A sentence; one that only points at somebody with the one before it."""
+        sentence = self._sentences[place][0]
+        if place and _POINTS.match(sentence):
+            both = f"{self._sentences[place - 1][0]} {sentence}"
+            return quoted(both if len(both) in SENTENCE_CHARS else sentence)
+        return quoted(sentence)
+
+    @cached_property
+    def _sentences(self) -> list[tuple[str, set[str], set[float]]]:
+        """Those that can be quoted, clauses of longer ones; with what they are about."""
+        pieces: list[str] = []
+        for sentence in _SENTENCE.split(self._text, SENTENCES_MAX)[:SENTENCES_MAX]:
+            pieces += [sentence] if len(sentence) in SENTENCE_CHARS else _CLAUSE.split(sentence, SENTENCES_MAX)
+        fitting = [bare for piece in pieces if len(bare := piece.strip(" ,;:，；、：")) in SENTENCE_CHARS]
+        return [(piece, content_words(piece), numbers(piece)) for piece in fitting[:SENTENCES_MAX]]
+
+
+def _in_third_person(content: str) -> str | None:
+    """What is told in the first or in the second person, as far as that can be said word by word."""
+    if _ADDRESSED.match(content):
+        content = _SECOND.sub(_as_first, content)
+        content = content[:1].upper() + content[1:]
+    return third_person(content)
+
+
+def _as_first(match: re.Match[str]) -> str:
+    word = {"of": "my", "are": "I am", "have": "I have", "you": "I" if match.start() == 0 else "me"}
+    return word[match.lastgroup or "you"]

@@ -1,0 +1,225 @@
+"""What becomes of the provisional memories of a batch's turns, once the batch has learnt from them.
+
+    said again      word for word: confirmed, the same memory
+    rewritten       a fact of the batch says all of it in other words: the memory says it so from now on; or another
+                    memory says it, and this one goes
+    not confirmed   a model read the turn and does not hold it to be worth remembering: it goes, and what it had
+                    replaced is retrieved again; but never what a rule could phrase, nor what matters much
+    else            confirmed: a model that failed, or never was asked, has judged nothing
+
+Losing is worse than doubling, so "all of it" means every number, every name, every other telling word and a negation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from semmem.extraction.candidate import Candidate, as_settled, reconsidered
+from semmem.extraction.dedup import Action, Placed
+from semmem.extraction.model_judge import Opinions
+from semmem.extraction.screen import same_text
+from semmem.extraction.storing import Storing
+from semmem.memory import NOT_CONFIRMED, REFUSED, REWRITTEN, Memory, MemoryStatus, Scope, Turn
+from semmem.ports.history import VersionHistory
+from semmem.ports.learning import Batch
+from semmem.ports.provisional import ProvisionalRecords, TurnState
+from semmem.text.grounding import SourceText, content_words, is_negative
+from semmem.text.quoting import is_quoted, unquoted
+
+IMPORTANCE_KEPT_MIN = 0.7
+"""From here on a memory stays though a model that read its turn does not mention it. The extractors' default is 0.5;
+health and the like have more."""
+OVERDUE_MAX = 50
+"""Turns that are settled with a batch of others."""
+
+
+@dataclass(slots=True)
+class Provisional:
+    """What the turns of a batch were made into at once.
+
+    ``waiting``: memories by id that are provisional still, superseded ones among them, and those of other turns that
+    say the same as one of these. ``known``: texts that an earlier try of the batch has confirmed, or that have been
+    replaced since in the same memory. ``noted``: turns
+    that were made into something, and ``shut`` those of which somebody had a memory erased: nothing more is learnt
+    from them.
+    """
+
+    turns: frozenset[str]
+    noted: frozenset[str]
+    waiting: dict[str, Memory]
+    known: frozenset[str]
+    shut: frozenset[str]
+
+    def readable(self, batch: Batch) -> Batch:
+        """The batch without turns that nothing is learnt from."""
+        turns, context = (
+            tuple(turn for turn in some if turn.id not in self.shut) for some in (batch.turns, batch.context)
+        )
+        return replace(batch, turns=turns, context=context)
+
+    def allows(self, shown: Batch) -> bool:
+        """Whether nothing that was shown is shut by now."""
+        return not any(turn.id in self.shut for turn in shown.turns)
+
+    def saying(self, content: str) -> Memory | None:
+        """The one that says the same."""
+        same = (memory for memory in self.waiting.values() if same_text(memory.content) == same_text(content))
+        return next(same, None)
+
+    def own(self) -> list[Memory]:
+        """Those that were made of these turns, the oldest first."""
+        mine = (memory for memory in self.waiting.values() if memory.source.turn in self.turns)
+        return sorted(mine, key=lambda memory: (memory.said_at, memory.id))
+
+    def is_known(self, content: str) -> bool:
+        return same_text(content) in self.known
+
+    def rewritten(self, content: str) -> Memory | None:
+        """The one that says no more than this."""
+        says = {"": content}
+        return next((memory for memory in self.own() if rewritten_by(memory.content, says) is not None), None)
+
+
+class SettlingRecords(ProvisionalRecords, VersionHistory, Protocol):
+    """What settling needs of the journal."""
+
+
+class Settling:
+    """Raises StoreError and JournalError. Whoever calls it holds the user."""
+
+    def __init__(self, records: SettlingRecords, storing: Storing) -> None:
+        self._records = records
+        self._storing = storing
+        self._dedup = storing.dedup
+
+    async def of(self, user: str, turns: Sequence[Turn]) -> Provisional:
+        """What these turns were made into."""
+        turn_ids = frozenset(turn.id for turn in turns)
+        noted = await self._records.provisional(sorted(turn_ids))
+        found = [await self._dedup.stored(user, each.memory_id) for each in noted if not each.forgotten]
+        memories = [memory for memory in found if memory is not None]
+        settled = [memory for memory in memories if not memory.is_provisional]
+        past = [old for memory in memories for old in await self._earlier(memory) if old.source.turn in turn_ids]
+        return Provisional(
+            turns=turn_ids,
+            noted=frozenset(each.turn_id for each in noted),
+            waiting={memory.id: memory for memory in memories if memory.is_provisional},
+            known=frozenset(same_text(memory.content) for memory in [*settled, *past]),
+            shut=frozenset(each.turn_id for each in noted if each.forgotten),
+        )
+
+    async def _earlier(self, memory: Memory) -> list[Memory]:
+        """What a memory said before, by another turn, oldest first."""
+        if memory.version == 1:
+            return []
+        versions = await self._records.versions(Scope(memory.user), memory.id)
+        return [old for old in versions if old.source.turn != memory.source.turn]
+
+    async def place(self, new: Candidate, told: Provisional, opinions: Opinions) -> Placed:
+        """Store one fact of the batch: confirm or rewrite what says the same, else compare it with everything."""
+        if told.is_known(new.fact.content):
+            return Placed(Action.UNCHANGED)
+        if (held := await self._current(told.saying(new.fact.content))) is not None:
+            del told.waiting[held.id]
+            return await self._dedup.confirm(held, new, opinions)
+        rewriting = await self._current(await asyncio.to_thread(told.rewritten, new.fact.content))
+        placed = await self._dedup.place(new, opinions, rewriting=rewriting)
+        if placed.action is Action.REWRITTEN and rewriting is not None:
+            del told.waiting[rewriting.id]
+        if placed.id == new.id and new.turn.id in told.noted and await self._is_shut(new.turn):
+            await self._dedup.take_back(new)
+            return Placed(Action.FORGOTTEN)
+        return placed
+
+    async def _current(self, told_before: Memory | None) -> Memory | None:
+        """The memory as it is now, if it still is provisional: other facts of the batch may have replaced it."""
+        held = None if told_before is None else await self._dedup.stored(told_before.user, told_before.id)
+        return held if held is not None and held.is_provisional else None
+
+    async def _is_shut(self, turn: Turn) -> bool:
+        """Looked at again after the write: whoever erases a memory tells its turn first."""
+        return any(noted.forgotten for noted in await self._records.provisional([turn.id]))
+
+    async def settle(
+        self, told: Provisional, says: Mapping[str, str], *, by_model: bool, batch: str, now: float
+    ) -> list[tuple[Placed, Memory]]:
+        """What is left of them, the oldest first. ``says``: the batch's facts by the id of the memory that says each;
+        ``by_model``: a model read the turns, and answered."""
+        done: list[tuple[Placed, Memory]] = []
+        for told_before in told.own():
+            held = await self._current(told_before)
+            if held is None:
+                continue
+            new = reconsidered(held, batch, now)
+            by = await asyncio.to_thread(rewritten_by, held.content, says)
+            if by is not None:
+                placed = await self._gives_way(held, new, by)
+            elif by_model and held.source.turn not in told.shut and is_doubtful(held):
+                placed = await self.drop(held, NOT_CONFIRMED, batch=batch, now=now)
+            else:
+                placed = await self._dedup.confirm(held, new)
+            done.append((placed, held))
+        return done
+
+    async def _gives_way(self, held: Memory, new: Candidate, by: str) -> Placed:
+        """To another memory that says it. What said something else before it said this stays as history."""
+        if await self._earlier(held):
+            return await self._dedup.retire(held, new, REWRITTEN, by=by)
+        return await self._withdraw(held, new, REWRITTEN, by)
+
+    async def drop(self, held: Memory, why: str, *, batch: str, now: float) -> Placed:
+        """Let a provisional memory go, and bring back what it had replaced."""
+        new = reconsidered(held, batch, now)
+        if earlier := await self._earlier(held):
+            before = await self._storing.embedded(as_settled(earlier[-1]))
+            return await self._dedup.give_back(held, before, new, why)
+        if held.status is MemoryStatus.ACTIVE:
+            await self._dedup.reinstate(held.id, new)
+        return await self._withdraw(held, new, why)
+
+    async def _withdraw(self, held: Memory, new: Candidate, why: str, by: str = "") -> Placed:
+        await self._records.note_withdrawn(held.source.turn, held.id)
+        return await self._dedup.withdraw(held, new, why, by=by)
+
+    async def settle_overdue(self, user: str, *, batch: str, now: float) -> list[tuple[Placed, Memory]]:
+        """What was left of earlier turns of the user, whose batch could not tell the store, or that were refused when
+        nobody was there to take them back."""
+        done: list[tuple[Placed, Memory]] = []
+        for turn_id in await self._records.overdue(user, limit=OVERDUE_MAX):
+            state, turn = await self._records.turn_state(turn_id)
+            if turn is not None and state is TurnState.REFUSED:
+                done += await self.take_back(turn, batch=batch, now=now)
+            elif turn is not None and state is TurnState.DONE:
+                done += await self.settle(await self.of(user, [turn]), {}, by_model=False, batch=batch, now=now)
+                await self.done([turn])
+        return done
+
+    async def take_back(self, turn: Turn, *, batch: str, now: float) -> list[tuple[Placed, Memory]]:
+        """The turn was refused after all: nothing is learnt from it."""
+        told = await self.of(turn.scope.user, [turn])
+        gone = [(await self.drop(held, REFUSED, batch=batch, now=now), held) for held in told.own()]
+        await self.done([turn])
+        return gone
+
+    async def done(self, turns: Sequence[Turn]) -> None:
+        """Their batch has settled everything."""
+        await self._records.settle_provisional([turn.id for turn in turns])
+
+
+def is_doubtful(held: Memory) -> bool:
+    """Whether a model's silence outweighs the memory: a sentence that no rule could phrase, and that matters little."""
+    return is_quoted(held.content) and held.standing is None and held.importance < IMPORTANCE_KEPT_MIN
+
+
+def rewritten_by(content: str, says: Mapping[str, str]) -> str | None:
+    """Which memory says all that ``content`` says; the one that shares most with it where it takes several."""
+    told = unquoted(content)
+    telling = content_words(told)
+    near = {memory_id: text for memory_id, text in says.items() if content_words(text) & telling}
+    near = {memory_id: text for memory_id, text in near.items() if is_negative(text) is is_negative(told)}
+    if not SourceText("\n".join(map(unquoted, near.values()))).grounds(told, share_min=1.0):
+        return None
+    return max(near, key=lambda memory_id: (len(content_words(near[memory_id]) & telling), memory_id))

@@ -1,0 +1,125 @@
+"""From facts to memories: screened, made ready, and put into the store within the user's limit.
+
+What batches and single turns have in common. Whether a fact is compared, confirms a provisional memory or stands alone
+is decided by whoever brings it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from semmem.extraction.candidate import Candidate, expiry
+from semmem.extraction.dedup import Action, Dedup, Placed
+from semmem.extraction.result import Tally
+from semmem.extraction.screen import Ruling, Screened, screen
+from semmem.extraction.work import InThread, reason
+from semmem.lifecycle.quota import Quota
+from semmem.memory import Fact, Memory, Turn
+from semmem.ports.embedder import Embedder
+from semmem.ports.errors import WorkLost, WorkTooSlow
+from semmem.ports.text_work import TextWork
+from semmem.text.grounding import SourceText
+from semmem.text.quoting import unquoted
+
+UNSTORABLE = "unstorable"
+"""Reason word of a fact that no store will ever take: its content, or the name of its session, is too long."""
+
+
+class Screening(Protocol):
+    """``screen`` with the operator's settings bound to it."""
+
+    def __call__(self, fact: Fact, said: SourceText, /) -> Screened: ...
+
+
+class Storing:
+    """``quota`` keeps a user's memories within their limit. ``ttl_s`` is how long a memory lives after it was last said
+    (None: for ever). ``work`` screens facts, within ``screen_budget_s`` seconds; else they are rejected. ``facts_max``
+    are kept of one batch or turn."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        dedup: Dedup,
+        *,
+        quota: Quota | None = None,
+        screening: Screening = screen,
+        work: TextWork | None = None,
+        screen_budget_s: float = 5.0,
+        facts_max: int = 20,
+        ttl_s: float | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if facts_max < 1:
+            raise ValueError("facts_max must be at least 1")
+        self.dedup = dedup
+        self.clock = clock
+        self._embedder = embedder
+        self._quota = quota
+        self._screening = screening
+        self._work = work or InThread()
+        self._screen_budget_s = screen_budget_s
+        self._facts_max = facts_max
+        self._ttl_s = ttl_s
+
+    async def screened(
+        self, found: Sequence[Fact], turn_ids: Collection[str], said: SourceText, tally: Tally
+    ) -> list[Fact]:
+        """What may go on, redacted where needed. Nothing else reaches the journal."""
+        passed: list[Fact] = []
+        for fact, verdict in zip(found, await self.verdicts(found, said), strict=True):
+            if fact.turn_id not in turn_ids:
+                tally.rejected["unknown_turn"] += 1
+            elif verdict.outcome is Ruling.REJECT:
+                tally.rejected[verdict.reason] += 1
+            elif len(passed) == self._facts_max:
+                tally.rejected["over_limit"] += 1
+            else:
+                passed.append(replace(fact, content=verdict.content))
+        return passed
+
+    async def verdicts(self, facts: Sequence[Fact], said: SourceText) -> list[Screened]:
+        """The screen's, in order."""
+        if not facts:
+            return []
+        try:
+            return await self._work.run(_screen_all, self._screening, facts, said, budget_s=self._screen_budget_s)
+        except (WorkTooSlow, WorkLost) as error:
+            return [Screened(Ruling.REJECT, reason(error))] * len(facts)
+
+    async def embedded(self, memory: Memory) -> Memory:
+        """A version out of the journal, with its vector. Raises EmbedderError."""
+        return replace(memory, embedding=await self._embedder.embed(unquoted(memory.content)))
+
+    async def candidate(
+        self, fact: Fact, turn: Turn, memory_id: str, batch_id: str, *, provisional: bool = False
+    ) -> Candidate:
+        """The fact as it is compared and stored. Raises EmbedderError."""
+        now = self.clock()
+        return Candidate(
+            id=memory_id,
+            fact=fact,
+            turn=turn,
+            vector=await self._embedder.embed(unquoted(fact.content)),
+            now=now,
+            expires_at=expiry(fact, now, self._ttl_s),
+            batch=batch_id,
+            provisional=provisional,
+        )
+
+    async def stored(self, placed: Placed, new: Candidate, verdict: Screened, tally: Tally) -> None:
+        """Count what storing a fact did, and make room for it."""
+        tally.count(placed, new.fact, verdict)
+        grown = (Action.CREATED, Action.SUPERSEDED, Action.QUARANTINED, Action.OUTDATED)
+        if self._quota is None or placed.action not in grown:
+            return
+        if evicted := await self._quota.make_room(new.turn.scope.user):
+            tally.actions["evicted"] += evicted
+
+
+def _screen_all(screening: Screening, facts: Sequence[Fact], said: SourceText) -> list[Screened]:
+    """The screen's ruling for each fact. A fact with a key is a summary: it was held against the texts of its whole
+    session already, and not against this batch."""
+    return [screening(fact, said if fact.key is None else SourceText(fact.content)) for fact in facts]

@@ -1,0 +1,120 @@
+"""Memories that may contradict each other, which nobody has settled: whoever can tell, settles them later.
+
+Each of the two carries the other's id in its metadata. A language model is asked about such pairs together with a
+batch's own doubts, so that it costs no call; a person may settle them as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from semmem.extraction.contradiction import Verdict
+from semmem.extraction.dedup import Removal
+from semmem.extraction.model_judge import Doubt, Opinions
+from semmem.lifecycle.writes import Writes
+from semmem.memory import (
+    CONTRADICTED,
+    REPEATED,
+    SUPERSEDED_BY,
+    SUPERSEDED_WHY,
+    UNSETTLED,
+    Memory,
+    MemoryStatus,
+    Scope,
+)
+from semmem.ports.store import Store
+from semmem.ports.writes import WriteRecords
+
+MEMORIES_MAX = 200
+"""Of a user, so many of the newest memories are looked at."""
+PAIRS_MAX = 10
+"""So many pairs are asked about at a time, those said last."""
+
+_REMOVES = {Verdict.CONTRADICTION: CONTRADICTED, Verdict.SAME: REPEATED}
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two memories of one user, ``newer`` said after ``older``."""
+
+    older: Memory
+    newer: Memory
+
+    @property
+    def doubt(self) -> Doubt:
+        """What a judge is asked."""
+        one, other = self.older.embedding, self.newer.embedding
+        cosine = float(one @ other) if one is not None and other is not None else 0.0
+        return Doubt(self.older.content, self.newer.content, cosine)
+
+
+class Unsettled:
+    """Finds pairs in the store, and writes down how they were settled."""
+
+    def __init__(self, store: Store, records: WriteRecords) -> None:
+        self._store = store
+        self._records = records
+
+    async def pairs(self, user: str) -> list[Pair]:
+        """The pairs of which both are still retrieved, those said last first. Raises StoreError."""
+        listed = await self._store.list(Scope(user), limit=MEMORIES_MAX)
+        active = {memory.id: memory for memory in listed if memory.status is MemoryStatus.ACTIVE}
+        found = {frozenset((memory.id, other)) for memory in active.values() for other in _unsettled_with(memory)}
+        pairs = [_pair(*(active[one] for one in ids)) for ids in found if len(ids) == 2 and ids <= active.keys()]
+        return sorted(pairs, key=lambda pair: (-pair.newer.said_at, pair.older.id))[:PAIRS_MAX]
+
+    async def settle(self, pairs: Sequence[Pair], opinions: Opinions, *, batch: str, now: float) -> tuple[Removal, ...]:
+        """Write what the opinions say of the pairs; what was retired by it. A pair without one stays as it is.
+
+        Raises StoreError and JournalError.
+        """
+        gone: list[Removal] = []
+        for pair in pairs:
+            verdict = opinions.get((pair.older.content, pair.newer.content))
+            if verdict is not None and (removed := await self._settle(pair, verdict, batch, now)):
+                gone.append(removed)
+        return tuple(gone)
+
+    async def _settle(self, pair: Pair, verdict: Verdict, batch: str, now: float) -> Removal | None:
+        """Both are read again: an earlier pair may have changed them, or somebody else."""
+        older, newer = await self._now(pair.older), await self._now(pair.newer)
+        if older is None or newer is None:
+            return None
+        writes = Writes(self._store, self._records, batch)
+        removal = None
+        settled = _without(older, newer.id, now)
+        if (why := _REMOVES.get(verdict)) is not None:
+            reasons = {SUPERSEDED_BY: newer.id, SUPERSEDED_WHY: why}
+            settled = replace(settled, status=MemoryStatus.SUPERSEDED, metadata=settled.metadata | reasons)
+        if await writes.replace(older, settled) and why is not None:
+            removal = Removal(why, older.id, newer.id)
+        if older.id in _unsettled_with(newer):
+            await writes.replace(newer, _without(newer, older.id, now))
+        return removal
+
+    async def _now(self, memory: Memory) -> Memory | None:
+        """The memory as it is, with its vector, if it is still retrieved and says what was judged."""
+        found = await self._store.get(Scope(memory.user), memory.id)
+        same = found is not None and found.status is MemoryStatus.ACTIVE and found.content == memory.content
+        return found if same else None
+
+
+def _unsettled_with(memory: Memory) -> Iterator[str]:
+    ids = memory.metadata.get(UNSETTLED)
+    yield from (one for one in (ids if isinstance(ids, list | tuple) else ()) if isinstance(one, str))
+
+
+def _pair(one: Memory, other: Memory) -> Pair:
+    older, newer = sorted((one, other), key=lambda memory: (memory.said_at, memory.id))
+    return Pair(older, newer)
+
+
+def _without(memory: Memory, other: str, now: float) -> Memory:
+    """The next version, which knows nothing of the other any more."""
+    left = [one for one in _unsettled_with(memory) if one != other]
+    metadata: dict[str, Any] = {name: value for name, value in memory.metadata.items() if name != UNSETTLED}
+    if left:
+        metadata[UNSETTLED] = left
+    return replace(memory, version=memory.version + 1, updated_at=now, metadata=metadata)

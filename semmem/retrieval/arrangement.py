@@ -1,0 +1,113 @@
+"""In which order notes stand in a block, and which of them share a line.
+
+What always matters comes first, then the most relevant. What belongs together stands together, the newest first: two
+notes of one topic, two that may contradict each other, two sentences of one message.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from semmem.memory import UNSETTLED, Memory, Standing
+from semmem.text.grounding import content_words
+from semmem.text.quoting import is_quoted, unquoted
+
+TOPIC_SHARE = 0.5
+"""Two notes are of one topic when they share more than this of the content words of the shorter one: numbers are not
+among these, so "the budget is $10,000" and "the budget is $15,000" share all of them."""
+WORDS_CHARS_MAX = 600
+"""Of a memory, read for its content words."""
+_TIERS: dict[Standing | None, int] = {Standing.MUST: 0, Standing.PROFILE: 1, Standing.STYLE: 2, None: 3}
+
+Pairs = frozenset[tuple[str, str]]
+Line = tuple[int, ...]
+"""Places of the memories that share a line of the block: one, or several sentences of one message."""
+
+
+def arranged(memories: Sequence[Memory]) -> list[Line]:
+    """Lines of memories that come best first; the order among equals stays."""
+    pairs = _unsettled(memories)
+    notes = [_Note.of(place, memory) for place, memory in enumerate(memories)]
+    groups: list[list[_Note]] = []
+    for note in sorted(notes, key=lambda note: note.tier):
+        group = next((group for group in groups if _belongs(note, group, pairs)), None)
+        if group is None:
+            groups.append([note])
+        else:
+            group.append(note)
+    return [line for group in groups for line in _lines(group, pairs)]
+
+
+def doubtful(memories: Sequence[Memory]) -> frozenset[str]:
+    """The ids of those that may contradict another one of these which is as new or newer."""
+    pairs = _unsettled(memories)
+    told = {memory.id: _newness(memory) for memory in memories} if pairs else {}
+    return frozenset(one for one, other in pairs if told[other] >= told[one])
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    place: int
+    memory: Memory
+    tier: int
+    words: set[str]
+    turn: str
+    """Where it is a sentence that may share a line with others of its turn, else empty."""
+
+    @classmethod
+    def of(cls, place: int, memory: Memory) -> _Note:
+        """In the user's own words, and its days need no words of their own."""
+        alone = memory.occurred_at is not None or not is_quoted(memory.content)
+        words = content_words(unquoted(memory.content)[:WORDS_CHARS_MAX])
+        return cls(place, memory, _TIERS[memory.standing], words, "" if alone else memory.source.turn)
+
+
+def _lines(group: Sequence[_Note], pairs: Pairs) -> list[Line]:
+    lines: list[Line] = []
+    above: _Note | None = None
+    in_doubt = {id for pair in pairs for id in pair}
+    for note in sorted(group, key=lambda note: -_newness(note.memory)):
+        if above and not in_doubt & {above.memory.id, note.memory.id} and _share_a_line(above, note):
+            lines[-1] += (note.place,)
+        else:
+            lines.append((note.place,))
+        above = note
+    return lines
+
+
+def _belongs(note: _Note, group: Sequence[_Note], pairs: Pairs) -> bool:
+    """Only the first of a group speaks for its topic: else a chain of notes would lead from one to the next."""
+    first = group[0]
+    if note.tier == first.tier and _share_a_topic(note.words, first.words):
+        return True
+    if pairs and any((note.memory.id, one.memory.id) in pairs for one in group):
+        return True
+    return any(_share_a_line(note, one) for one in group)
+
+
+def _share_a_topic(one: set[str], other: set[str]) -> bool:
+    return len(one & other) > TOPIC_SHARE * min(len(one), len(other))
+
+
+def _share_a_line(one: _Note, other: _Note) -> bool:
+    return one.turn != "" and one.turn == other.turn and one.memory.source == other.memory.source
+
+
+def _unsettled(memories: Sequence[Memory]) -> Pairs:
+    """Both ways round."""
+    shown = {memory.id for memory in memories}
+    named = {(one.id, other) for one in memories for other in _named(one) if other in shown and other != one.id}
+    return frozenset(named | {(other, one) for one, other in named})
+
+
+def _named(memory: Memory) -> list[str]:
+    ids = memory.metadata.get(UNSETTLED)
+    return [id for id in ids if isinstance(id, str)] if isinstance(ids, list) else []
+
+
+def _newness(memory: Memory) -> float:
+    """When it was said, as far as that is known."""
+    at = memory.said_at or memory.updated_at
+    return 0.0 if math.isnan(at) else at

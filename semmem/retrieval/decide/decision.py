@@ -1,0 +1,163 @@
+"""The one decision, with all the evidence: does this request want anything of the user's memories, and which?
+
+Two calibrated numbers. Each memory has the log-odds that this request needs it: how near it is, how many words it
+shares, what kind of memory it is, what kind of request. And the request has the log-odds that it wants any at all. A
+memory is shown when both are above their cuts. What matters whenever its topic is touched (an allergy and a dinner)
+needs no shared words, and what merely shares words with a poem or a quiz is not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from semmem.memory import Memory, Vector
+from semmem.retrieval.decide import features
+from semmem.retrieval.decide.features import Heads
+from semmem.retrieval.decide.nearness import held, near
+from semmem.retrieval.decide.trained import CLASSES, KINDS, Floats, Trained
+from semmem.retrieval.index.memory_index import MemoryIndex, Scores
+
+Mask = npt.NDArray[np.bool_]
+
+RECALL = CLASSES.index("recall")
+GENERAL = [CLASSES.index(purpose) for purpose in ("knowledge", "task", "courtesy")]
+SPEAKS_OF_USER = slice(len(CLASSES) + 1, len(CLASSES) + 5)
+"""Where the flags of pronouns.py but the last stand among the features of a request."""
+GENERAL_LEAST = 0.9
+"""From this probability on a request is called one of general knowledge, if it does not speak of the user."""
+PROFILE_LEAST = 0.5
+"""From this probability on a request is about the user as a person, and lists the profile."""
+PROFILE_CUT = -6.0
+"""Then only what has hardly anything to do with a profile is left out."""
+TOLD_SHARE = 0.9
+"""What whoever wrote a memory said of its standing counts so much; the rest is what its vector says."""
+STANDING_LEAST = 0.5
+RECALL_LENIENCY = 1.5
+"""How much lower the cut of a memory is for a question that asks to be reminded: the answer is one of these or none."""
+GENERAL_STRICTNESS = 2.0
+"""How much surer a request has to be that looks like general knowledge, a task or a courtesy."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestVerdict:
+    """What was decided of a request. ``logit``: the log-odds that it wants any memory; ``is_served``: they are high
+    enough. ``purpose``: one of CLASSES. ``is_general``: it is plain that nobody's memories have to do with it.
+    ``lists_profile``: it asks for all that is known of the user."""
+
+    logit: float
+    is_served: bool
+    purpose: str
+    is_general: bool
+    lists_profile: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was decided of n memories. ``shown`` (n,) may be shown; ``standing`` (n,) have a budget of their own;
+    ``logits`` (n,) are the log-odds of each. ``logits`` and ``request`` are None where the decision is uncalibrated."""
+
+    shown: Mask
+    standing: Mask
+    logits: Floats | None = None
+    request: RequestVerdict | None = None
+
+
+class Decision:
+    """Judges requests with one set of weights. ``trained`` None: uncalibrated, by nearness alone."""
+
+    def __init__(self, trained: Trained | None = None) -> None:
+        self._trained = trained
+        self._kinds: WeakKeyDictionary[MemoryIndex, Floats] = WeakKeyDictionary()
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether anything was learnt of this embedding model's vectors."""
+        return self._trained is not None
+
+    def verdict(
+        self, text: str, vector: Vector, index: MemoryIndex, scores: Scores, members: Mask, *, wants: bool = False
+    ) -> Verdict:
+        """Which of the index's memories, as far as they are ``members`` (n,), this request shows.
+
+        ``wants``: somebody else has said that the request is not one of general knowledge.
+        """
+        trained, places = self._trained, np.flatnonzero(members)
+        if trained is None or not len(places) or not _is_for(trained, vector):
+            told = np.array([memory.standing is not None for memory in index.memories], dtype=np.bool_)
+            return Verdict(members & near(text, scores), members & told)
+        heads = heads_of(trained)
+        kinds = self._kinds_of(index, heads)[places]
+        here = scores.at(places)
+        found = features.evidence(here)
+        about = features.request_features(heads, text, vector)
+        logits = features.memory_logits(trained.memory_weights, about, found, kinds)
+        request = _request_verdict(trained, about, features.top_features(about, found, logits), wants=wants)
+        cut = PROFILE_CUT if request.lists_profile else trained.memory_cut - RECALL_LENIENCY * float(about[RECALL])
+        shown = held(here) | (logits >= cut if request.is_served else np.zeros(len(places), dtype=np.bool_))
+        count = len(index.memories)
+        return Verdict(
+            _spread(shown, places, count),
+            _spread(_is_standing(kinds), places, count),
+            _spread_logits(logits, places, count),
+            request,
+        )
+
+    def _kinds_of(self, index: MemoryIndex, heads: Heads) -> Floats:
+        known = self._kinds.get(index)
+        if known is None:
+            known = self._kinds[index] = told_kinds(index.memories, features.kinds(heads, index.vectors))
+        return known
+
+
+def _is_for(trained: Trained, vector: Vector) -> bool:
+    """Whether anything can be said of this vector: it is of the right length, and says something itself."""
+    return trained.asks_weights.size == vector.size + 1 and bool(np.isfinite(vector).all() and vector.any())
+
+
+def _request_verdict(trained: Trained, about: Floats, top: Floats, *, wants: bool) -> RequestVerdict:
+    """``about``: the request's own features; ``top``: with those of the best memories."""
+    logit = float(top @ trained.request_weights[:-1] + trained.request_weights[-1])
+    lists_profile = bool(about[CLASSES.index("profile")] >= PROFILE_LEAST)
+    cut = trained.request_cut + GENERAL_STRICTNESS * float(about[GENERAL].sum())
+    purpose = CLASSES[int(about[: len(CLASSES)].argmax())]
+    is_served = wants or lists_profile or logit >= cut
+    is_general = not is_served and float(about[GENERAL].sum()) >= GENERAL_LEAST and not about[SPEAKS_OF_USER].any()
+    return RequestVerdict(logit, is_served, purpose, is_general, lists_profile)
+
+
+def heads_of(trained: Trained) -> Heads:
+    """The regressions on vectors alone."""
+    return Heads(trained.class_weights, trained.kind_weights, trained.asks_weights)
+
+
+def told_kinds(memories: Sequence[Memory], guessed: Floats) -> Floats:
+    """The kinds (n, K) by vector, moved to what was said of a memory's standing when it was written."""
+    told = guessed.copy()
+    for row, memory in enumerate(memories):
+        if memory.standing is not None:
+            told[row] *= 1 - TOLD_SHARE
+            told[row, KINDS.index(memory.standing)] += TOLD_SHARE
+    return told
+
+
+def _is_standing(kinds: Floats) -> Mask:
+    standing: Mask = kinds[:, :3].sum(axis=1) >= STANDING_LEAST
+    return standing
+
+
+def _spread(values: Mask, places: npt.NDArray[np.int64], count: int) -> Mask:
+    """``values`` at their places among ``count``, false elsewhere."""
+    spread = np.zeros(count, dtype=np.bool_)
+    spread[places] = values
+    return spread
+
+
+def _spread_logits(logits: Floats, places: npt.NDArray[np.int64], count: int) -> Floats:
+    spread = np.full(count, -np.inf, dtype=np.float32)
+    spread[places] = logits
+    return spread

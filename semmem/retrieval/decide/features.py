@@ -1,0 +1,91 @@
+"""What the decision looks at, as numbers: the same for learning from labelled requests and for judging a new one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from semmem.memory import Vector
+from semmem.retrieval.decide import pronouns
+from semmem.retrieval.decide.trained import CLASSES, EVIDENCE, KINDS, Floats
+from semmem.retrieval.index.memory_index import Scores
+
+ASKS_SCALE = 0.25
+"""Brings log-odds into the range of the other numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """The three regressions on a vector alone."""
+
+    class_weights: Floats
+    kind_weights: Floats
+    asks_weights: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What speaks for each of n memories: ``each`` (n, len(EVIDENCE)); ``nearest``, the best cosine."""
+
+    each: Floats
+    nearest: float
+
+
+def request_features(heads: Heads, text: str, vector: Vector) -> Floats:
+    """(REQUEST_SIZE,): the probabilities of CLASSES, whether anything is asked of memory, whom it speaks of."""
+    classes = softmax(heads.class_weights[:, :-1] @ vector + heads.class_weights[:, -1])
+    asks = ASKS_SCALE * float(heads.asks_weights[:-1] @ vector + heads.asks_weights[-1])
+    return np.concatenate([classes, np.array([asks, *pronouns.flags(text)], dtype=np.float32)])
+
+
+def kinds(heads: Heads, vectors: Floats) -> Floats:
+    """(n, len(KINDS)): the probabilities of KINDS of memories with these vectors (n, d)."""
+    return softmax(vectors @ heads.kind_weights[:, :-1].T + heads.kind_weights[:, -1])
+
+
+def evidence(scores: Scores) -> Evidence:
+    """Of all memories that are searched."""
+    cosine, fused = scores.cosine, scores.fused
+    nearest, best = float(cosine.max(initial=0.0)), float(fused.max(initial=0.0))
+    rank = np.empty(len(fused), dtype=np.float32)
+    rank[np.argsort(-fused, kind="stable")] = 1.0 / np.arange(1, len(fused) + 1, dtype=np.float32)
+    each = np.stack([cosine, scores.coverage, fused - cosine, nearest - cosine, best - fused, rank], axis=1)
+    return Evidence(each.astype(np.float32), nearest)
+
+
+def memory_features(request: Floats, found: Evidence, kinds: Floats) -> Floats:
+    """(n, MEMORY_SIZE): the evidence, the kinds, and both by each class of request."""
+    classes, count = request[: len(CLASSES)], len(found.each)
+    by_kind = np.einsum("c,nk->nck", classes, kinds).reshape(count, -1)
+    by_evidence = np.einsum("c,ne->nce", classes, found.each).reshape(count, -1)
+    common = np.concatenate([[found.nearest], classes, classes * found.nearest]).astype(np.float32)
+    return np.concatenate([found.each, kinds, by_kind, by_evidence, np.tile(common, (count, 1))], axis=1)
+
+
+def memory_logits(weights: Floats, request: Floats, found: Evidence, kinds: Floats) -> Floats:
+    """(n,): ``memory_features(...) @ weights[:-1] + weights[-1]`` without making the features, which takes longer."""
+    classes, each, sorts = request[: len(CLASSES)], len(EVIDENCE), len(KINDS)
+    ends = np.cumsum([each, sorts, len(CLASSES) * sorts, len(CLASSES) * each])
+    of_evidence, of_kinds, by_kind, by_evidence, rest = np.split(weights[:-1], ends)
+    of_evidence = of_evidence + classes @ by_evidence.reshape(len(CLASSES), each)
+    of_kinds = of_kinds + classes @ by_kind.reshape(len(CLASSES), sorts)
+    common = np.concatenate([[found.nearest], classes, classes * found.nearest]) @ rest + weights[-1]
+    logits: Floats = (found.each @ of_evidence + kinds @ of_kinds + common).astype(np.float32)
+    return logits
+
+
+def top_features(request: Floats, found: Evidence, logits: Floats) -> Floats:
+    """(TOP_SIZE + REQUEST_SIZE * (1 + TOP_SIZE),): the best of the memories, the request, and the one by the other."""
+    ordered = np.sort(logits)[::-1]
+    expected = float((1.0 / (1.0 + np.exp(-np.clip(logits, -30, 30)))).sum())
+    coverage = float(found.each[:, 1].max(initial=0.0))
+    top = np.array([ordered[0], ordered[min(1, len(ordered) - 1)], found.nearest, coverage, np.log(expected + 1e-3)])
+    return np.concatenate([top, request, np.outer(request, top).ravel()]).astype(np.float32)
+
+
+def softmax(logits: Floats) -> Floats:
+    """Along the last axis."""
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    shares: Floats = powers / powers.sum(axis=-1, keepdims=True)
+    return shares

@@ -1,0 +1,254 @@
+"""Learn the decision's numbers from labelled requests. Not part of answering any request.
+
+A scene is a person: memories, each with its kind, and requests, each with its class and the places of the memories that
+it wants. Beside scenes there are loose requests: of general knowledge or of no more than courtesy, which want nothing
+of anybody's memories, and questions with the whole of somebody's memories to answer them from.
+
+The regressions on vectors are learnt first. What they say of a text that they were trained on is too sure, so the
+request's regression is learnt from halves: each half judged by what the other half taught.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+
+from semmem.memory import Memory, MemoryType, Vector
+from semmem.retrieval.decide import features
+from semmem.retrieval.decide.features import Evidence, Heads
+from semmem.retrieval.decide.trained import CLASSES, KINDS, Floats, Trained
+from semmem.retrieval.index.memory_index import MemoryIndex
+
+Embed = Callable[[Sequence[str]], Floats]
+"""Texts to vectors (n, d), normalised."""
+
+HEAD_STRENGTH, MEMORY_STRENGTH, REQUEST_STRENGTH = 3.0, 0.1, 1.0
+"""scikit-learn's C: the inverse of the penalty on large weights."""
+NEAREST = 15
+"""Of a large store only so many memories, the nearest, are learnt from beside a person's own."""
+CROWDS = (20, 60, 120)
+"""Each scene is learnt from twice: alone, and among so many memories of other people's."""
+CROWDED_BELOW = 30
+STORES_OF_NOBODY = (8, 12, 12, 40, 80, 120)
+LOOSE_WEIGHT, LOOSE_WEIGHT_OF_REQUEST = 0.5, 2.0
+"""How much a request that wants nothing of anybody counts, for its memories and for itself."""
+TEXT_CHARS_MAX = 2000
+MEMORY_CUT, REQUEST_CUT = -3.5, -1.5
+SEED = 7
+
+Labelled = tuple[str, str, float]
+"""A text, its class or kind, and how much it counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Somebody's memories, ready to be ranked; ``vectors`` (n, d) in the order of ``index.memories``."""
+
+    index: MemoryIndex
+    vectors: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A request before a store, and what speaks for its memories. ``wanted``: places in the store. The first ``own``
+    memories are the person's. Cases of one ``group`` are never on both sides of a split."""
+
+    group: int
+    text: str
+    vector: Vector
+    store: Store
+    found: Evidence
+    wanted: frozenset[int]
+    own: int = 0
+    weight: float = 1.0
+
+
+@dataclass(slots=True)
+class Material:
+    """Everything to learn from. ``scenes`` are rows as in scenes/*.jsonl. ``classes`` are further texts by
+    class. ``loose`` want nothing. ``asking`` are texts that ask for memories or not (a word, see ``ASKS``).
+    ``answered``: (memories, [(question, places of what answers it)])."""
+
+    scenes: list[dict[str, Any]]
+    classes: list[Labelled] = field(default_factory=list)
+    asking: list[tuple[str, bool, float]] = field(default_factory=list)
+    loose: list[str] = field(default_factory=list)
+    answered: list[tuple[list[str], list[tuple[str, set[int]]]]] = field(default_factory=list)
+
+
+def fit(
+    material: Material, embed: Embed, signature: str, *, cuts: tuple[float, float] = (MEMORY_CUT, REQUEST_CUT)
+) -> Trained:
+    """The decision for vectors of the embedder with this signature."""
+    embed(list(texts_of(material)))  # at once, for an embedder that keeps them
+    cases = list(_cases(material, embed))
+    tops: list[tuple[Floats, bool, float]] = []
+    for half in (0, 1):
+        others = [scene for number, scene in enumerate(material.scenes) if number % 2 != half]
+        heads = _heads(material, others, embed)
+        weights = _memory_weights([case for case in cases if case.group % 2 != half], heads)
+        tops += [_top(case, heads, weights) for case in cases if case.group % 2 == half]
+    heads = _heads(material, material.scenes, embed)
+    return Trained(
+        signature,
+        heads.class_weights,
+        heads.kind_weights,
+        heads.asks_weights,
+        _memory_weights(cases, heads),
+        _logistic(
+            np.stack([features for features, _, _ in tops]),
+            np.array([wants for _, wants, _ in tops]),
+            np.array([weight for _, _, weight in tops]),
+            REQUEST_STRENGTH,
+        ),
+        *cuts,
+    )
+
+
+def store(texts: Sequence[str], embed: Embed) -> Store:
+    """Memories with these contents, in this order."""
+    vectors = embed(texts)
+    memories = [
+        Memory(f"{place:06d}", 1, MemoryType.SEMANTIC, text, "somebody", embedding=vector)
+        for place, (text, vector) in enumerate(zip(texts, vectors, strict=True))
+    ]
+    return Store(MemoryIndex(memories), vectors)
+
+
+def texts_of(material: Material) -> Iterator[str]:
+    """Everything that is embedded to learn from it; some of it more than once."""
+    for scene in material.scenes:
+        yield from (memory["text"] for memory in scene["memories"])
+        yield from (_short(request["text"]) for request in scene["requests"])
+    yield from (text for text, _, _ in material.classes)
+    yield from (text for text, _, _ in material.asking)
+    yield from material.loose
+    for memories, questions in material.answered:
+        yield from memories
+        yield from (question for question, _ in questions)
+
+
+def _short(text: str) -> str:
+    return text[:TEXT_CHARS_MAX]
+
+
+def _cases(material: Material, embed: Embed) -> Iterator[Case]:
+    chance = random.Random(SEED)
+    others = [
+        (number, memory["text"])
+        for number, scene in enumerate(material.scenes)
+        for memory in scene["memories"]
+        if memory["kind"] not in ("must", "style")  # another's allergy or wish could be taken for one's own
+    ]
+    for number, scene in enumerate(material.scenes):
+        own = [memory["text"] for memory in scene["memories"]]
+        drawn = chance.sample(others, min(chance.choice(CROWDS), len(others)))
+        crowd = [text for other, text in drawn if other != number]
+        for texts in [own, own + crowd] if len(own) < CROWDED_BELOW else [own]:
+            held = store(texts, embed)
+            for request in scene["requests"]:
+                yield _case(number, _short(request["text"]), held, embed, request["wanted"], len(own))
+    for memories, questions in material.answered:
+        held = store(memories, embed)
+        for number, (question, wanted) in enumerate(questions):
+            yield _case(number, question, held, embed, wanted)
+    drawn_for_nobody = [chance.sample(others, min(size, len(others))) for size in STORES_OF_NOBODY]
+    nobodys = [store([text for _, text in drawn], embed) for drawn in drawn_for_nobody]
+    for number, text in enumerate(material.loose):
+        yield _case(number, text, nobodys[number % len(nobodys)], embed, (), weight=LOOSE_WEIGHT)
+
+
+def _case(
+    group: int, text: str, held: Store, embed: Embed, wanted: Iterable[int], own: int = 0, weight: float = 1.0
+) -> Case:
+    vector = embed([text])[0]
+    found = features.evidence(held.index.scores(text, vector))
+    return Case(group, text, vector, held, found, frozenset(wanted), own, weight)
+
+
+def _heads(material: Material, scenes: Sequence[dict[str, Any]], embed: Embed) -> Heads:
+    requests = [request for scene in scenes for request in scene["requests"]]
+    memories = [memory for scene in scenes for memory in scene["memories"]]
+    classes = [(_short(request["text"]), request["class"], 3.0) for request in requests] + material.classes
+    asking = [(_short(request["text"]), _asks(request), 2.0) for request in requests] + material.asking
+    return Heads(
+        _softmax_regression(classes, CLASSES, embed),
+        _softmax_regression([(memory["text"], memory["kind"], 1.0) for memory in memories], KINDS, embed),
+        _asks_regression(asking, embed),
+    )
+
+
+def _asks(request: dict[str, Any]) -> bool:
+    """Whether a request wants memories, were they only there."""
+    return bool(request["wanted"]) or request["class"] in ("recall", "profile")
+
+
+def _softmax_regression(rows: Sequence[Labelled], labels: Sequence[str], embed: Embed) -> Floats:
+    vectors, named = embed([text for text, _, _ in rows]), [label for _, label, _ in rows]
+    regression = LogisticRegression(C=HEAD_STRENGTH, max_iter=300)
+    regression.fit(vectors, named, sample_weight=[weight for _, _, weight in rows])
+    order = [list(regression.classes_).index(label) for label in labels]
+    return _with_bias(regression.coef_[order], regression.intercept_[order])
+
+
+def _asks_regression(rows: Sequence[tuple[str, bool, float]], embed: Embed) -> Floats:
+    regression = LogisticRegression(C=HEAD_STRENGTH, max_iter=300)
+    regression.fit(
+        embed([text for text, _, _ in rows]),
+        [asks for _, asks, _ in rows],
+        sample_weight=[weight for _, _, weight in rows],
+    )
+    weights: Floats = _with_bias(regression.coef_, regression.intercept_)[0]
+    return weights
+
+
+def _memory_weights(cases: Iterable[Case], heads: Heads) -> Floats:
+    rows: list[Floats] = []
+    wanted: list[bool] = []
+    weights: list[float] = []
+    for case in cases:
+        request, kinds = _seen(case, heads)
+        places = _places(case)
+        seen = Evidence(case.found.each[places], case.found.nearest)
+        rows.append(features.memory_features(request, seen, kinds[places]).astype(np.float32))
+        wanted += [place in case.wanted for place in places]
+        weights += [case.weight] * len(places)
+    return _logistic(np.concatenate(rows), np.array(wanted), np.array(weights), MEMORY_STRENGTH)
+
+
+def _places(case: Case) -> list[int]:
+    """The memories of a case that are learnt from."""
+    nearest = np.argsort(-case.found.each[:, 0])[: NEAREST if case.weight == 1.0 else NEAREST // 3]
+    own = range(case.own if case.own < CROWDED_BELOW else 0)
+    return sorted({*own, *nearest.tolist(), *case.wanted})
+
+
+def _top(case: Case, heads: Heads, weights: Floats) -> tuple[Floats, bool, float]:
+    request, kinds = _seen(case, heads)
+    logits = features.memory_logits(weights, request, case.found, kinds)
+    weight = 1.0 if case.weight == 1.0 else LOOSE_WEIGHT_OF_REQUEST
+    return features.top_features(request, case.found, logits), bool(case.wanted), weight
+
+
+def _seen(case: Case, heads: Heads) -> tuple[Floats, Floats]:
+    """The features of the request, and the kinds of the memories."""
+    return features.request_features(heads, case.text, case.vector), features.kinds(heads, case.store.vectors)
+
+
+def _logistic(rows: Floats, wanted: npt.NDArray[np.bool_], weights: npt.NDArray[np.float64], strength: float) -> Floats:
+    """A logistic regression of standardised features, as weights for the features as they are, the bias last."""
+    middle, spread = rows.mean(axis=0), rows.std(axis=0) + 1e-3
+    regression = LogisticRegression(C=strength, max_iter=600)
+    regression.fit((rows - middle) / spread, wanted, sample_weight=weights)
+    slopes = regression.coef_[0] / spread
+    return np.append(slopes, regression.intercept_[0] - slopes @ middle).astype(np.float32)
+
+
+def _with_bias(slopes: npt.NDArray[np.float64], bias: npt.NDArray[np.float64]) -> Floats:
+    return np.concatenate([slopes, bias[:, None]], axis=1).astype(np.float32)

@@ -1,0 +1,166 @@
+"""What the journal keeps of turns that are learnt from at once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from semmem.backends.sql.journal import SqlJournal
+from semmem.memory import Forgetting, Memory, MemoryType, Scope, Turn, TurnEnding
+from semmem.ports.learning import BatchRules
+from semmem.ports.provisional import Noted, TurnState
+from semmem.ports.recording import TurnClosed
+
+ALICE = Scope("alice", session="s-1")
+RULES = BatchRules(size=1, answer_wait_s=0.0)
+
+
+@pytest.fixture
+async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
+    opened = SqlJournal(tmp_path / "journal.db")
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+def turn(name: str = "t", at: float = 10.0, scope: Scope = ALICE) -> Turn:
+    return Turn(name, scope, 1, "I keep bees", opened_at=at)
+
+
+async def state(journal: SqlJournal, name: str = "t") -> TurnState:
+    return (await journal.turn_state(name))[0]
+
+
+@pytest.mark.parametrize(
+    ("ending", "expected"),
+    [
+        (None, TurnState.OPEN),
+        (TurnEnding.CONTINUES, TurnState.OPEN),
+        (TurnEnding.ANSWERED, TurnState.CLOSED),
+        (TurnEnding.ANSWER_LOST, TurnState.CLOSED),
+        (TurnEnding.REFUSED, TurnState.REFUSED),
+    ],
+)
+async def test_a_turn_is_as_far_as_its_answer(
+    journal: SqlJournal, ending: TurnEnding | None, expected: TurnState
+) -> None:
+    closed = [] if ending is None else [TurnClosed("t", ending, 11.0, answer_id="a")]
+    await journal.record([], closed)
+    assert await journal.turn_state("t") == (TurnState.MISSING, None)
+    await journal.record([turn()], [])
+    found = await journal.turn_state("t")
+    assert found == (expected, Turn("t", ALICE, 1, "I keep bees", opened_at=10.0))
+
+
+async def test_a_turn_that_was_learnt_from_is_read_and_then_done(journal: SqlJournal) -> None:
+    await journal.record([turn()], [TurnClosed("t", TurnEnding.ANSWERED, 11.0)])
+    assert await journal.note_provisional("t", ["mem_1"])
+    assert await state(journal) is TurnState.CLOSED
+    await journal.note_read("t")
+    assert await state(journal) is TurnState.READ
+    batch = await journal.claim(RULES, now=20.0)
+    assert batch is not None
+    await journal.finish(batch.id, "stored", now=21.0)
+    assert await state(journal) is TurnState.DONE
+
+
+async def test_what_a_turn_was_made_into_is_known_until_it_is_settled(journal: SqlJournal) -> None:
+    await journal.record([turn(), turn("u", 12.0)], [])
+    for _ in range(2):
+        assert await journal.note_provisional("t", ["mem_1", "mem_2"])
+    assert await journal.note_provisional("u", ["mem_1"])
+    await journal.note_read("t")
+    found = await journal.provisional(["t"])
+    assert sorted(noted.memory_id for noted in found) == ["mem_1", "mem_2"]
+    await journal.settle_provisional(["t"])
+    assert await journal.provisional(["t", "u"]) == [Noted("u", "mem_1")]
+    assert await state(journal) is TurnState.READ
+
+
+async def test_nothing_is_noted_of_a_turn_that_is_done_or_not_here(journal: SqlJournal) -> None:
+    assert not await journal.note_provisional("t", ["mem_1"])
+    await journal.record([turn()], [])
+    batch = await journal.claim(RULES, now=20.0)
+    assert batch is not None
+    assert await journal.note_provisional("t", ["mem_1"])  # its batch rests, and somebody holds its place
+    await journal.finish(batch.id, "stored", now=21.0)
+    assert not await journal.note_provisional("t", ["mem_2"])
+    await journal.note_read("t")
+    assert await journal.provisional(["t"]) == [Noted("t", "mem_1")]
+
+
+async def test_a_memory_that_is_erased_tells_every_turn_that_was_made_into_it(journal: SqlJournal) -> None:
+    bob = Scope("bob", session="s-1")
+    await journal.record([turn(), turn("u", 12.0), turn("b", 12.0, bob)], [])
+    for name in ("t", "u", "b"):
+        await journal.note_provisional(name, ["mem_1"])
+    await journal.note_provisional("t", ["mem_2"])
+    await journal.forget_memories(Scope("alice"), ["mem_1"])
+    found = {(noted.turn_id, noted.memory_id): noted.forgotten for noted in await journal.provisional(["t", "u", "b"])}
+    assert found == {("t", "mem_1"): True, ("t", "mem_2"): False, ("u", "mem_1"): True, ("b", "mem_1"): False}
+
+
+async def test_what_goes_for_want_of_room_tells_no_turn(journal: SqlJournal) -> None:
+    await journal.record([turn()], [])
+    await journal.note_provisional("t", ["mem_1"])
+    await journal.forget_versions(Scope("alice"), "mem_1")
+    assert await journal.provisional(["t"]) == [Noted("t", "mem_1")]
+
+
+async def test_of_an_erased_turn_nothing_is_known(journal: SqlJournal) -> None:
+    await journal.record([turn(), turn("u", 12.0, Scope("alice", session="s-2"))], [])
+    for name in ("t", "u"):
+        await journal.note_provisional(name, ["mem_1"])
+    await journal.begin_erasure(Forgetting(ALICE, 15.0), now=15.0)
+    assert await journal.provisional(["t", "u"]) == [Noted("u", "mem_1")]
+    assert await journal.turn_state("t") == (TurnState.DONE, None)
+    assert not await journal.note_provisional("t", ["mem_2"])
+
+
+async def test_turns_that_nobody_settled_are_overdue_once_they_are_over(journal: SqlJournal) -> None:
+    turns = [turn(name, 10.0, Scope("alice", session=name)) for name in ("done", "refused", "waits")]
+    await journal.record(turns, [])
+    for each in turns:
+        await journal.note_provisional(each.id, [f"mem_{each.id}", "mem_2"])
+        await journal.note_read(each.id)
+    await journal.record([], [TurnClosed("refused", TurnEnding.REFUSED, 11.0)])
+    batch = await journal.claim(RULES, now=20.0)
+    assert batch is not None
+    assert [each.id for each in batch.turns] == ["done"]
+    assert await journal.overdue("alice", limit=10) == ["refused"]
+    await journal.finish(batch.id, "gave_up", now=21.0)
+    assert sorted(await journal.overdue("alice", limit=10)) == ["done", "refused"]
+    assert len(await journal.overdue("alice", limit=1)) == 1
+    assert await journal.overdue("bob", limit=10) == []
+    await journal.settle_provisional(["done", "refused"])
+    assert await journal.overdue("alice", limit=10) == []
+
+
+async def test_what_a_batch_removed_is_kept_as_a_version_until_its_turn_is_pruned(journal: SqlJournal) -> None:
+    await journal.record([turn()], [TurnClosed("t", TurnEnding.ANSWERED, 11.0)])
+    await journal.note_provisional("t", ["mem_1", "mem_2"])
+    for memory_id in ("mem_1", "mem_2"):
+        await journal.keep_version(Memory(memory_id, 1, MemoryType.SEMANTIC, "User keeps bees", user="alice"))
+    await journal.note_withdrawn("t", "mem_1")
+    batch = await journal.claim(RULES, now=20.0)
+    assert batch is not None
+    await journal.settle_provisional(["t"])
+    await journal.finish(batch.id, "stored", now=21.0)
+    assert await journal.overdue("alice", limit=10) == []
+    assert len(await journal.versions(Scope("alice"), "mem_1")) == 1
+    await journal.prune(done_before=100.0)
+    assert await journal.versions(Scope("alice"), "mem_1") == []
+    assert len(await journal.versions(Scope("alice"), "mem_2")) == 1
+
+
+async def test_with_a_pruned_turn_its_notes_go(journal: SqlJournal) -> None:
+    await journal.record([turn()], [TurnClosed("t", TurnEnding.ANSWERED, 11.0)])
+    await journal.note_provisional("t", ["mem_1"])
+    batch = await journal.claim(RULES, now=20.0)
+    assert batch is not None
+    await journal.finish(batch.id, "gave_up", now=21.0)
+    assert await journal.provisional(["t"]) == [Noted("t", "mem_1")]
+    await journal.prune(done_before=100.0)
+    assert await journal.provisional(["t"]) == []

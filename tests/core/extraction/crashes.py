@@ -1,0 +1,62 @@
+"""A process that dies at a chosen call of one of its ports, or to which something happens then."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+
+class Crash(BaseException):
+    """The process dies here; no handler of an expected failure may see it."""
+
+
+class Fuse:
+    """Counts the calls of all ports and blows at the k-th, before or after the call took effect."""
+
+    def __init__(self, blows_at: int, *, after: bool) -> None:
+        self.calls: list[str] = []
+        self._blows_at, self._after = blows_at, after
+
+    def guard(self, port: Any, *names: str) -> Any:
+        return _Guarded(self, port, names)
+
+    async def call(self, name: str, call: Callable[[], Awaitable[Any]]) -> Any:
+        self.calls.append(name)
+        blows = len(self.calls) == self._blows_at
+        if blows and not self._after:
+            raise Crash
+        answer = await call()
+        if blows:
+            raise Crash
+        return answer
+
+
+class _Guarded:
+    def __init__(self, fuse: Fuse, port: Any, names: tuple[str, ...]) -> None:
+        self._fuse, self._port, self._names = fuse, port, names
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._port, name)
+        if name not in self._names:
+            return attribute
+        return lambda *args, **named: self._fuse.call(name, lambda: attribute(*args, **named))
+
+
+class Interrupted:
+    """A port; when a chosen call of it is first made, something happens before that call takes effect."""
+
+    def __init__(self, port: Any, name: str, what: Callable[[], Awaitable[object]]) -> None:
+        self._port, self._name, self._what = port, name, what
+        self.interrupted = False
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._port, name)
+        if name != self._name or self.interrupted:
+            return attribute
+
+        async def call(*args: Any, **named: Any) -> Any:
+            self.interrupted = True
+            await self._what()
+            return await attribute(*args, **named)
+
+        return call

@@ -1,0 +1,262 @@
+"""Learning from one turn at once: what is stored, what is not, and that nothing is doubled or brought back."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from semmem.extraction.at_once import provisional_id
+from semmem.memory import Fact, Forgetting, MemoryType, Scope, Standing, Turn, TurnEnding
+from semmem.ports.errors import StoreUnavailable
+from semmem.ports.provisional import TurnState
+from semmem.ports.recording import TurnClosed
+from tests.core.extraction.crashes import Crash, Fuse, Interrupted
+from tests.core.extraction.provisional_world import (
+    ALICE,
+    BEES,
+    BOSTON,
+    BUDGET,
+    SAID,
+    SEATTLE,
+    ProvisionalWorld,
+    provisional_world,
+)
+from tests.support.traced_journal import TracedJournal
+
+
+@pytest.fixture
+async def alice(journal: TracedJournal) -> ProvisionalWorld:
+    return await provisional_world(journal)
+
+
+async def test_what_a_turn_says_is_a_provisional_memory_when_its_answer_has_ended(alice: ProvisionalWorld) -> None:
+    [turn] = await alice.tell("I keep bees")
+    [memory] = await alice.memories()
+    assert (memory.content, memory.is_provisional, memory.version) == (BEES, True, 1)
+    assert (memory.source.turn, memory.session, memory.source.time) == (turn.id, "s-1", turn.opened_at)
+    assert alice.results() == ["stored"]
+
+
+async def test_it_carries_what_the_extractor_says_of_it(journal: TracedJournal) -> None:
+    nuts = Fact(MemoryType.SEMANTIC, "User is allergic to nuts", "t-1", 0.9, 500.0, standing=Standing.MUST)
+    alice = await provisional_world(journal, local={"nuts": [nuts]})
+    await alice.tell("I am allergic to nuts")
+    [memory] = await alice.memories()
+    assert (memory.standing, memory.importance, memory.occurred_at) == (Standing.MUST, 0.9, 500.0)
+
+
+async def test_a_turn_whose_answer_was_lost_is_learnt_from(alice: ProvisionalWorld) -> None:
+    await alice.say("I keep bees", ending=TurnEnding.ANSWER_LOST)
+    assert await alice.learner.drained(10.0)
+    assert await alice.known() == {BEES: "provisional"}
+
+
+async def test_a_refused_turn_is_not_learnt_from(alice: ProvisionalWorld) -> None:
+    await alice.say("I keep bees", ending=TurnEnding.REFUSED)
+    assert await alice.learner.drained(10.0)
+    assert await alice.memories() == []
+    assert alice.results() == []
+
+
+async def test_a_turn_that_is_refused_after_all_is_taken_back(alice: ProvisionalWorld) -> None:
+    await alice.tell("I live in Boston")
+    turn = await alice.say("Now I live in Seattle", ending=TurnEnding.ANSWER_LOST)
+    await asyncio.sleep(0)
+    assert await alice.learner.drained(10.0)
+    assert await alice.known() == {SEATTLE: "provisional"}
+    await alice.close(turn, TurnEnding.REFUSED)
+    assert await alice.learner.drained(10.0)
+    assert await alice.known() == {BOSTON: "provisional"}
+    assert await alice.gone() == {SEATTLE: ("refused", "")}
+    assert alice.results() == ["stored", "stored", "refused"]
+
+
+async def test_an_open_turn_waits_for_its_answer(alice: ProvisionalWorld) -> None:
+    turn = await alice.say("I keep bees", ending=None)
+    assert await alice.learner.drained(10.0)
+    assert await alice.memories() == []
+    await alice.close(turn, TurnEnding.ANSWERED)
+    assert await alice.learner.drained(10.0)
+    assert await alice.known() == {BEES: "provisional"}
+
+
+async def test_where_nobody_tells_of_answers_a_turn_is_learnt_from_when_it_is_opened(journal: TracedJournal) -> None:
+    alice = await provisional_world(journal, unanswered=True)
+    await alice.say("I keep bees", ending=None)
+    assert await alice.learner.drained(10.0)
+    assert await alice.known() == {BEES: "provisional"}
+
+
+async def test_an_answer_that_comes_before_its_question_waits_for_it(alice: ProvisionalWorld) -> None:
+    turn = Turn("t-late", ALICE, 1, "I keep bees", opened_at=alice.now)
+    await alice.close(turn, TurnEnding.ANSWERED)
+    await asyncio.sleep(0.05)
+    assert await alice.memories() == []
+    await alice.journal.record([turn], [])
+    assert await alice.learner.drained(10.0)
+    assert await alice.known() == {BEES: "provisional"}
+
+
+# --- nothing twice ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_turn_that_is_closed_again_is_not_learnt_from_again(alice: ProvisionalWorld) -> None:
+    turn = await alice.say("I live in Boston", ending=TurnEnding.ANSWER_LOST)
+    assert await alice.learner.drained(10.0)
+    await alice.tell("Now I live in Seattle")
+    await alice.close(turn, TurnEnding.ANSWERED)
+    assert await alice.learner.drained(10.0)
+    assert await alice.known() == {SEATTLE: "provisional"}
+    assert len(alice.local.batches) == 2
+
+
+async def test_two_replicas_that_are_told_of_one_turn_store_one_memory(alice: ProvisionalWorld) -> None:
+    other = ProvisionalWorld(alice.journal, alice.store)
+    turn = await alice.say("I keep bees")
+    other.learner.committed([turn], [])
+    await other.close(turn, TurnEnding.ANSWERED)
+    assert await alice.learner.drained(10.0)
+    assert await other.learner.drained(10.0)
+    assert len(await alice.memories()) == 1
+    assert len(alice.local.batches) + len(other.local.batches) == 1
+
+
+async def test_turns_of_one_user_are_learnt_from_one_after_another_in_their_order(alice: ProvisionalWorld) -> None:
+    for _ in range(3):
+        await alice.say("I live in Boston")
+        await alice.say("Now I live in Seattle")
+    assert await alice.learner.drained(20.0)
+    assert await alice.known() == {SEATTLE: "provisional"}
+
+
+async def test_what_is_known_already_is_not_stored_again(alice: ProvisionalWorld) -> None:
+    await alice.tell("I keep bees", "Did I say that I keep bees?")
+    assert len(await alice.memories()) == 1
+    assert alice.results() == ["stored", "unchanged"]
+
+
+# --- what fails ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_store_that_fails_leaves_the_turn_to_its_batch(alice: ProvisionalWorld) -> None:
+    class Down:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(alice.store, name)
+
+        async def search(self, *_args: object, **_named: object) -> None:
+            raise StoreUnavailable("down")
+
+    other = ProvisionalWorld(alice.journal, Down())
+    await other.tell("I keep bees")
+    assert other.results() == ["failed"]
+    assert await alice.memories() == []
+    alice.now = other.now
+    assert (await alice.learn()).actions == {"created": 1}
+    assert await alice.known() == {BEES: "settled"}
+
+
+async def test_a_secret_is_not_stored_and_a_suspicious_fact_is_left_to_the_batch(journal: TracedJournal) -> None:
+    alice = await provisional_world(journal, local={"key": ["User's key is sk-proj-abcdefghijklmnopqrstuvwxyz123456"]})
+    await alice.tell("My key is sk-proj-abcdefghijklmnopqrstuvwxyz123456")
+    assert await alice.memories() == []
+    assert alice.results() == ["rejected"]
+
+
+async def test_what_no_store_takes_costs_the_turns_other_facts_nothing(journal: TracedJournal) -> None:
+    alice = await provisional_world(journal)
+    await alice.tell("I keep bees", scope=Scope("alice", session="x" * 2000))
+    assert await alice.memories() == []
+    assert alice.results() == ["rejected"]
+
+
+# --- erasure ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["note_provisional", "keep_version", "note_read"])
+async def test_a_turn_that_is_erased_while_it_is_learnt_from_leaves_nothing(call: str, journal: TracedJournal) -> None:
+    """Even where the hold outlives the erasure: that of a batch which rests, of another session."""
+    alice = await provisional_world(journal)
+    await alice.tell("I live in Boston")
+    turn = Turn("t-2", Scope("alice", session="s-2"), 2, "Now I live in Seattle. I keep bees", opened_at=alice.now)
+    await journal.record([turn], [TurnClosed(turn.id, TurnEnding.ANSWERED, alice.now)])
+
+    async def erase() -> None:
+        what = Forgetting(turn.scope, alice.now)
+        hold_id, _ = await journal.begin_erasure(what, now=alice.now)
+        await alice.store.forget_scope(turn.scope, said_until=what.at)
+        await journal.finish_erasure(what, hold_id)
+
+    other = ProvisionalWorld(Interrupted(journal, call, erase), alice.store)
+    await other.at_once.learn(turn.id, "")
+    assert {memory.content for memory in await alice.memories()} <= {BOSTON}
+    assert await journal.provisional([turn.id]) == []
+
+
+async def test_a_memory_that_was_erased_is_not_brought_back_by_the_same_turn(alice: ProvisionalWorld) -> None:
+    turn = await alice.say("I keep bees", ending=TurnEnding.ANSWER_LOST)
+    assert await alice.learner.drained(10.0)
+    [memory] = await alice.memories()
+    await alice.journal.forget_memories(Scope("alice"), [memory.id])
+    await alice.store.forget(Scope("alice"), memory.id)
+    async with alice.holds.held("alice") as hold_id:
+        await alice.at_once.learn(turn.id, hold_id)
+    assert await alice.memories() == []
+
+
+async def test_a_memory_that_was_erased_between_two_tries_is_not_written_by_the_second(
+    alice: ProvisionalWorld,
+) -> None:
+    turn = await alice.say("I keep bees and live in Boston", ending=None)
+    await alice.learner.drained(10.0)
+    await alice.journal.record([], [TurnClosed(turn.id, TurnEnding.ANSWERED, alice.now)])
+    erased = provisional_id(turn, BEES)
+    await alice.journal.note_provisional(turn.id, [erased])
+    await alice.journal.forget_memories(Scope("alice"), [erased])
+    async with alice.holds.held("alice") as hold_id:
+        await alice.at_once.learn(turn.id, hold_id)
+    assert await alice.known() == {BOSTON: "provisional"}
+
+
+# --- crashes ---------------------------------------------------------------------------------------------------------
+
+GUARDED = ("search", "put", "get"), ("turn_state", "provisional", "note_provisional", "note_read", "keep_version")
+UNHARMED_CALLS = 17
+
+
+async def crashed(journal: TracedJournal, blows_at: int, *, after: bool) -> tuple[ProvisionalWorld, list[str]]:
+    """Three turns, the second of which dies at once at the process's ``blows_at``-th port call."""
+    alice = await provisional_world(journal)
+    await alice.tell(SAID[BOSTON])
+    fuse = Fuse(blows_at, after=after)
+    dying = ProvisionalWorld(fuse.guard(journal, *GUARDED[1]), fuse.guard(alice.store, *GUARDED[0]))
+    turn = await alice.say(f"{SAID[SEATTLE]}. {SAID[BEES]}. {SAID[BUDGET]}", ending=None)
+    assert await alice.learner.drained(10.0)
+    await journal.record([], [TurnClosed(turn.id, TurnEnding.ANSWERED, alice.now)])
+    async with alice.holds.held("alice") as hold_id:
+        with suppress(Crash):
+            await dying.at_once.learn(turn.id, hold_id)
+    return alice, fuse.calls
+
+
+async def test_the_crash_story_covers_every_port_call(journal: TracedJournal) -> None:
+    alice, calls = await crashed(journal, 0, after=False)
+    assert len(calls) == UNHARMED_CALLS
+    assert set(calls) == {*GUARDED[0], *GUARDED[1]} - {"get"}
+    assert await alice.known() == dict.fromkeys((SEATTLE, BEES, BUDGET), "provisional")
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("blows_at", range(1, UNHARMED_CALLS + 1))
+async def test_after_a_crash_at_any_port_call_the_batch_ends_in_the_same_memories(
+    blows_at: int, after: bool, journal: TracedJournal
+) -> None:
+    alice, _ = await crashed(journal, blows_at, after=after)
+    await alice.learn()
+    assert await alice.known() == dict.fromkeys((SEATTLE, BEES, BUDGET), "settled")
+    assert await alice.gone() == {BOSTON: ("contradicted", SEATTLE)}
+    state, _ = await journal.turn_state("t-2")
+    assert state is TurnState.DONE
+    assert await journal.provisional(["t-1", "t-2"]) == []

@@ -1,0 +1,162 @@
+"""Clauses, whose words they are, and what the classifier makes of them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from semmem.extraction.lasting.choose import PASSAGE_CHARS_MAX, passages
+from semmem.extraction.lasting.classifier import STANDINGS, TYPES, Judgement, judge, points
+from semmem.extraction.lasting.clauses import clauses, squeezed
+from semmem.extraction.lasting.features import features
+from semmem.extraction.lasting.voice import quotations
+from semmem.memory import MemoryType, Standing
+from tests.support.examples import examples
+
+
+def texts(message: str) -> list[str]:
+    return [clause.text for clause in clauses(squeezed(message))]
+
+
+# --- clauses ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [
+        (
+            "I'm a carpenter, I live in Tromsø and I have a bad back. What helps?",
+            ["I'm a carpenter", "I live in Tromsø", "and I have a bad back.", "What helps?"],
+        ),
+        (
+            "Draft a mail to my team that our launch moved to May 14 instead of May 7",
+            ["Draft a mail to my team", "that our launch moved to May 14 instead of May 7"],
+        ),
+        ("No, 14 not 12.", ["No, 14 not 12."]),
+        ("Dr. Ito says it's e.g. 4.5 km", ["Dr. Ito says it's e.g. 4.5 km"]),
+        ("我住在上海，我对花生过敏。推荐一家餐厅？", ["我住在上海", "我对花生过敏。", "推荐一家餐厅？"]),
+        ("Ich wohne in Bern, weil meine Tochter dort lebt.", ["Ich wohne in Bern", "weil meine Tochter dort lebt."]),
+        ("- we are five\n- two are vegan", ["we are five", "two are vegan"]),
+        ("budget  is\t900\n\n\nno  flights please", ["budget is 900", "no flights please"]),
+    ],
+)
+def test_a_message_is_cut_into_clauses_as_they_are_written(message: str, found: list[str]) -> None:
+    assert texts(message) == found
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "```\nmy dog is old\n```",
+        "<mail>\nmy dog is old\n</mail>",
+        "> my dog is old",
+        "From: Ann\nmy dog is old\nand so am I",
+        'She said "my dog is old"',
+        "let age = dog.age(my_dog);",
+        "ERROR: my dog is old",
+    ],
+)
+def test_what_the_user_does_not_say_is_no_clause(message: str) -> None:
+    assert not any("my dog is old" in text or "my_dog" in text for text in texts(message))
+
+
+def test_a_mail_begins_with_its_salutation_unless_the_message_does() -> None:
+    assert texts("Is this fine?\n\nDear Mrs Moss,\nI am ill.") == ["Is this fine?"]
+    assert "I am ill." in texts("Hello there,\nI am ill.")
+
+
+def test_titles_and_apostrophes_are_no_quotations() -> None:
+    assert quotations("I love 'Dune' and my sister's \"Emma\"") == []
+    assert quotations("He said 'I am old' twice") == [(8, 18)]
+
+
+def test_of_a_long_message_its_beginning_and_its_end_are_looked_at() -> None:
+    found = clauses("\n".join(f"line number {n}" for n in range(100)), clauses_max=10)
+    assert [clause.text.split()[-1] for clause in found] == ["0", "1", "2", "3", "4", "95", "96", "97", "98", "99"]
+
+
+def test_a_clause_knows_its_place() -> None:
+    first, second, third = clauses("Some bare facts: we are five here?\n- and one more comes")
+    assert (first.led, second.led, third.led) == (False, True, False)
+    assert (second.asked, third.asked) == (True, False)
+    assert (first.first, first.last, second.last) == (True, False, True)
+    assert (third.sentence, third.listed) == (1, True)
+
+
+WORDS = st.sampled_from(
+    [
+        "\n",
+        *"I am vegan , . ? ! ; : - – — ( ) ' “ ” ` ``` > < <a> </a> and but so that my dog Dr. 4.5 我 。 ， =".split(),
+    ]
+)
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(st.one_of(st.text(max_size=300), st.lists(WORDS, max_size=60).map(" ".join)))
+def test_clauses_stand_in_the_text_in_order_and_do_not_overlap(message: str) -> None:
+    text = squeezed(message)
+    found = clauses(text)
+    assert all(" ".join(text[clause.start : clause.end].split()) == clause.text != "" for clause in found)
+    assert all(one.end <= other.start for one, other in pairwise(found))
+    assert all(0 <= value <= 1 for row in features(found) for value in row)
+
+
+# --- the classifier --------------------------------------------------------------------------------------------------
+
+
+def test_a_judgement_has_a_probability_and_known_words() -> None:
+    found = clauses("I live in Rome. What is a monad?")
+    lives, asks = judge(features(found), None)
+    assert 0 <= asks.lasting < 0.2 < lives.lasting <= 1
+    assert (lives.type in TYPES, lives.standing in STANDINGS) == (True, True)
+    assert judge([], None) == []
+
+
+def test_what_stands_behind_a_frame_is_seen_to_stand_there() -> None:
+    seen = np.zeros((3, 2), dtype=np.float32)
+    frames = np.array([0.9, 0.1, 0.2], dtype=np.float32)
+    own, before = 2, 3
+    assert points(seen, None, frames)[:, own].tolist() == pytest.approx([0.9, 0.1, 0.2])
+    assert points(seen, None, frames)[:, before].tolist() == pytest.approx([0.0, 0.9, 0.9])
+
+
+# --- what is kept ----------------------------------------------------------------------------------------------------
+
+
+def judged(message: str, *lasting: float) -> list[str]:
+    """What is kept when the clauses are so probably lasting."""
+    found = clauses(squeezed(message))
+    judgements = [Judgement(p, MemoryType.SEMANTIC, Standing.MUST) for p in lasting]
+    return [passage.text for passage in passages(squeezed(message), found, judgements, cut=0.5, near=0.1)]
+
+
+def test_a_sentence_is_kept_from_its_first_clause_that_counts_to_its_last() -> None:
+    message = "Just a quick one, we are five here, two of us eat no meat, what should I cook?"
+    assert judged(message, 0.0, 0.9, 0.3, 0.0) == ["we are five here, two of us eat no meat"]
+    assert judged(message, 0.0, 0.4, 0.3, 0.0) == []
+
+
+def test_a_conjunction_at_the_beginning_is_left_out() -> None:
+    assert judged("It often rains and I have no car here", 0.0, 0.9) == ["I have no car here"]
+
+
+def test_what_is_too_short_to_be_understood_is_kept_with_what_stands_before_it() -> None:
+    assert judged("Book the table for Friday. No, 14 not.", 0.0, 0.9) == ["Book the table for Friday. No, 14 not."]
+    assert judged("Book the table for Friday. No, 14 of us now.", 0.0, 0.9) == ["No, 14 of us now."]
+
+
+def test_what_is_too_long_for_one_memory_is_several() -> None:
+    message = ", ".join(f"we own the old house with the number {n}" for n in range(12))
+    kept = judged(message, *[0.9] * 12)
+    assert len(kept) == 3
+    assert all(len(text) <= PASSAGE_CHARS_MAX for text in kept)
+
+
+def test_one_endless_clause_is_cut_between_words() -> None:
+    [kept] = judged("we own " + "houses " * 60, 0.9)
+    assert len(kept) <= PASSAGE_CHARS_MAX
+    assert kept.endswith(" houses")

@@ -1,0 +1,258 @@
+"""Trains what tells lasting clauses from others and writes semmem/extraction/lasting/weights.json.
+
+    DATA=folder [VECTORS=cache.npz] python -m training.train_lasting
+
+Beside this file lie messages of our own in which what is to be kept is marked (messages.jsonl, statements.jsonl and
+frames.jsonl). Nothing lasting is in the questions that retrieval is trained on, nor in ``folder``'s
+signals/clinc150.jsonl and signals/general_facts_*.jsonl. Figures come from folds that did not see the message.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+
+from semmem.extraction.lasting import classifier
+from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
+from semmem.extraction.lasting.features import features
+from semmem.memory import MemoryType, Standing
+from semmem.retrieval.decide import scenes
+from training.train_decision import Vectors
+
+HERE = Path(__file__).parent
+QUESTIONS_FILE = Path(scenes.__file__).with_name("sentences.jsonl")
+WEIGHTS_FILE = Path(classifier.__file__).with_name("weights.json")
+TYPES = tuple(kind.value for kind in (MemoryType.SEMANTIC, MemoryType.EPISODIC, MemoryType.PROCEDURAL))
+STANDINGS = ("", *(standing.value for standing in Standing))
+
+STRENGTH = 0.3
+"""scikit-learn's C."""
+OVERLAP_MIN = 0.5
+"""A clause is lasting when so much of it, or of what is to be kept, is in both."""
+EVERY = 25
+"""Of CLINC150 and of the quizzes every so-manieth row: more than enough to know them by."""
+NEGATIVE_INTENTS_LEFT_OUT = ("change_user_name", "change_language", "user_name", "yes", "no", "maybe")
+"""Intents whose messages may well say something about the user."""
+NEGATIVE_WEIGHT = 0.5
+OWN = ("messages", "statements", "frames")
+FRAMED_EACH = 4
+"""How many statements are put behind each opening."""
+FRAMES = ("fiction", "roleplay", "translation", "textwork", "hypothetical", "paste", "lyrics", "poem", "opener")
+"""Kinds of messages that begin with what makes the words behind it somebody else's."""
+FOLDS = 5
+SEED = 7
+
+Matrix = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A clause of one message: what is seen of it, and what it is (``lasting``, type, standing).
+
+    ``frame``: it makes what follows somebody else's; None for what follows, which does not say.
+    """
+
+    message: int
+    group: str
+    clause: Clause
+    seen: list[float]
+    lasting: bool
+    kind: str = TYPES[0]
+    standing: str = ""
+    frame: bool | None = False
+    weight: float = 1.0
+
+
+def rows(folder: Path) -> list[Row]:
+    found: list[Row] = []
+    for number, (group, line) in enumerate(_messages(folder)):
+        text = squeezed(line["text"])
+        marked = [_place(text, squeezed(part)) for part in line["keep"]]
+        pieces = clauses(text)
+        for clause, seen in zip(pieces, features(pieces), strict=True):
+            index = next((i for i, place in enumerate(marked) if _overlaps(clause, place)), None)
+            if index is None:
+                frame = _is_frame(line, clause)
+                found.append(Row(number, group, clause, seen, False, frame=frame, weight=_weight(group)))
+            else:
+                standing = line.get("standing", {}).get(str(index), "")
+                found.append(Row(number, group, clause, seen, True, line["types"][index], standing))
+    return found
+
+
+def _is_frame(line: dict[str, Any], clause: Clause) -> bool | None:
+    """Of messages that do not say which clause it is, the first one."""
+    if line["keep"] or line.get("kind", "").split("-")[-1] not in FRAMES:
+        return False
+    return True if clause.first and clause.sentence == 0 else None
+
+
+def _weight(group: str) -> float:
+    return 1.0 if group in OWN else NEGATIVE_WEIGHT
+
+
+def _messages(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name in OWN:
+        yield from ((name, line) for line in _lines(HERE / f"{name}.jsonl"))
+    yield from (("framed", line) for line in _framed())
+    yield from (("own", {**line, "keep": []}) for line in _lines(QUESTIONS_FILE))
+    clinc = (line for line in _lines(folder / "signals" / "clinc150.jsonl"))
+    allowed = [line for line in clinc if line["intent"] not in NEGATIVE_INTENTS_LEFT_OUT]
+    yield from (("clinc", {**line, "keep": []}) for line in allowed[::EVERY])
+    for file in sorted(folder.glob("signals/general_facts_*.jsonl")):
+        yield from (("quiz", {**line, "keep": []}) for line in list(_lines(file))[::EVERY])
+
+
+def _framed() -> Iterator[dict[str, Any]]:
+    """Statements behind words that make them somebody else's: a translation's, a story's."""
+    statements = [line["text"] for line in _lines(HERE / "statements.jsonl") if line["keep"]]
+    openers = [line for line in _lines(HERE / "frames.jsonl") if line["kind"] == "opener"]
+    chosen = np.random.default_rng(SEED).choice(len(statements), (len(openers), FRAMED_EACH))
+    for opener, numbers in zip(openers, chosen, strict=True):
+        for place, number in enumerate(numbers):
+            yield {**opener, "text": f"{opener['text']}{' ' if place % 2 else chr(10)}{statements[number]}"}
+
+
+def _place(text: str, part: str) -> tuple[int, int]:
+    start = text.find(part)
+    if start < 0:
+        raise SystemExit(f"not in its message: {part!r}")
+    return start, start + len(part)
+
+
+def _overlaps(clause: Clause, place: tuple[int, int]) -> bool:
+    both = min(clause.end, place[1]) - max(clause.start, place[0])
+    return both > 0 and both >= OVERLAP_MIN * min(clause.end - clause.start, place[1] - place[0])
+
+
+def _lines(file: Path) -> Iterator[dict[str, Any]]:
+    with file.open(encoding="utf-8") as stream:
+        for line in stream:
+            yield json.loads(line)
+
+
+def fit(points: Matrix, labels: Sequence[Any], weights: Matrix) -> LogisticRegression:
+    return LogisticRegression(C=STRENGTH, max_iter=3000).fit(points, labels, sample_weight=weights)
+
+
+def held_out(found: Sequence[Row], vectors: Matrix | None) -> Matrix:
+    """Each clause's probability of being lasting, by models that have not seen its message."""
+    fold = _folds(found, SEED)
+    lasting, weights = _lasting(found), _weights(found)
+    probabilities = np.zeros(len(found))
+    for number in range(FOLDS):
+        rest = fold != number
+        points, _ = inputs(found, vectors, frames(found, vectors, rest))
+        model = fit(points[rest], lasting[rest], weights[rest])
+        probabilities[~rest] = model.predict_proba(points[~rest])[:, 1]
+    return probabilities
+
+
+def frames(found: Sequence[Row], vectors: Matrix | None, given: npt.NDArray[np.bool_]) -> Matrix:
+    """Each clause's probability of being a frame, by a model of the ``given`` ones that has not seen its message."""
+    few = plain(found, vectors)
+    fold, weights = _folds(found, SEED + 1), _weights(found)
+    known = given & np.array([row.frame is not None for row in found])
+    labels = np.array([int(row.frame or 0) for row in found])
+    probabilities = np.zeros(len(found))
+    for number in range(FOLDS + 1):
+        here = given & (fold == number) if number < FOLDS else ~given
+        rest = known & ~here
+        if here.any():
+            model = fit(few[rest], labels[rest], weights[rest])
+            probabilities[here] = model.predict_proba(few[here])[:, 1]
+    return probabilities
+
+
+def _folds(found: Sequence[Row], seed: int) -> npt.NDArray[np.int64]:
+    message = np.array([row.message for row in found])
+    return np.asarray(np.random.default_rng(seed).integers(0, FOLDS, message.max() + 1)[message])
+
+
+def _lasting(found: Sequence[Row]) -> npt.NDArray[np.int64]:
+    return np.array([int(row.lasting) for row in found])
+
+
+def _weights(found: Sequence[Row]) -> Matrix:
+    return np.array([row.weight for row in found])
+
+
+def report(found: Sequence[Row], probabilities: Matrix) -> str:
+    """Precision and recall of the messages' clauses at several cuts, and how many of the others' are taken."""
+    group = np.array([row.group for row in found])
+    lasting = _lasting(found).astype(bool)
+    lines = [f"{'cut':>5}" + "".join(f"{name:>20}" for name in OWN) + f"{'others taken':>14}"]
+    for cut in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
+        taken = probabilities >= cut
+        line = f"{cut:>5}"
+        for name in OWN:
+            right = (taken & lasting & (group == name)).sum()
+            precision = right / max(1, (taken & (group == name)).sum())
+            line += f"{100 * precision:>14.1f}{100 * right / (lasting & (group == name)).sum():>6.1f}"
+        others = ~np.isin(group, OWN)
+        lines.append(f"{line}{100 * (taken & others).sum() / others.sum():>14.2f}")
+    return "\n".join(lines) + "\n"
+
+
+def inputs(found: Sequence[Row], vectors: Matrix | None, framed: Matrix) -> tuple[Matrix, Matrix]:
+    """``points`` and ``plain_points`` of every clause, message by message."""
+    seen = _seen(found)
+    messages = [list(group) for _, group in groupby(range(len(found)), key=lambda index: found[index].message)]
+    points = [
+        classifier.points(seen[group], None if vectors is None else vectors[group], framed[group]) for group in messages
+    ]
+    return np.vstack(points), plain(found, vectors)
+
+
+def plain(found: Sequence[Row], vectors: Matrix | None) -> Matrix:
+    return classifier.plain_points(_seen(found), vectors)
+
+
+def _seen(found: Sequence[Row]) -> Matrix:
+    return np.array([row.seen for row in found])
+
+
+def trained(found: Sequence[Row], vectors: Matrix | None) -> dict[str, Any]:
+    """The four heads; type and standing learn from the lasting clauses alone."""
+    everything = np.ones(len(found), dtype=bool)
+    points, few = inputs(found, vectors, frames(found, vectors, everything))
+    lasting = np.array([row.lasting for row in found])
+    known = np.array([row.frame is not None for row in found])
+    chosen = [row for row in found if row.lasting]
+    ones = np.ones(len(chosen))
+    framed = [int(row.frame) for row in found if row.frame is not None]
+    return {
+        "frame": _plain(fit(few[known], framed, _weights(found)[known])),
+        "lasting": _plain(fit(points, _lasting(found), _weights(found))),
+        "type": _plain(fit(few[lasting], [TYPES.index(row.kind) for row in chosen], ones)),
+        "standing": _plain(fit(few[lasting], [STANDINGS.index(row.standing) for row in chosen], ones)),
+    }
+
+
+def _plain(model: LogisticRegression) -> dict[str, Any]:
+    return {"weights": np.round(model.coef_, 3).tolist(), "bias": np.round(model.intercept_, 3).tolist()}
+
+
+def main() -> None:
+    vectors = Vectors(Path(os.environ["VECTORS"]) if os.environ.get("VECTORS") else None)
+    found = rows(Path(os.environ["DATA"]))
+    made = np.asarray(vectors([row.clause.text for row in found]), dtype=np.float64)
+    weights: dict[str, Any] = {"signature": vectors.signature, "types": TYPES, "standings": STANDINGS}
+    for name, given in (("without_vector", None), ("with_vector", made)):
+        sys.stdout.write(f"{name}\n{report(found, held_out(found, given))}")
+        weights[name] = trained(found, given)
+    WEIGHTS_FILE.write_text(json.dumps(weights).replace("], [", "],\n[") + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

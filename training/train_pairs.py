@@ -1,0 +1,308 @@
+"""Trains the judge of pairs of statements and writes semmem/extraction/contradiction/pair_weights.npz.
+
+    [DATA=folder] [VECTORS=cache.npz] python -m training.train_pairs
+
+Learns from ``pairs_own.jsonl`` beside this file and from the pairs that the tests keep. A row is a pair with its label,
+or a family: ways to ``say`` something with a value in it, of which ``one`` or ``many`` may hold at a time, ways to say
+that it ``changes`` or ``ends``. Of ``folder``/pairs*.jsonl, where there is one, it only reports how they are judged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import random
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
+from semmem.extraction.contradiction import features
+from semmem.extraction.contradiction.pair_model import FEATURE_MAX, WEIGHTS_FILE, PairModel, parts, row
+from semmem.extraction.contradiction.verdict import Judged, closed, decided
+from semmem.text.quoting import unquoted
+
+SIGNATURE = "sentence-transformers/all-MiniLM-L6-v2/384/fp32"
+HERE = Path(__file__).parent
+OWN_FILE = HERE / "pairs_own.jsonl"
+TESTS = HERE.parent / "tests"
+LABELS = ("same", "contradiction", "different")
+SEED = 1
+DIRECTIONS = 24
+"""Principal directions of each kind of dense feature."""
+UNITS, NETWORKS, EPOCHS, BATCH = 96, 4, 30, 256
+RATE, DECAY, DROPOUT, INPUT_DROPOUT, SMOOTHING = 3e-3, 3e-2, 0.5, 0.1, 0.02
+FAMILY_WEIGHT, CROSS_WEIGHT, RENAMED_WEIGHT = 0.15, 0.15, 0.4
+QUOTA = {
+    "repeat": 8,
+    "value": 6,
+    "change": 6,
+    "beside": 10,
+    "added": 3,
+    "end_other": 3,
+    "end": 5,
+    "back": 2,
+    "owner": 6,
+}
+"""How many pairs of each kind a family gives."""
+OTHERS = (
+    "User's daughter Mila", "User's colleague Ben", "User's mother", "User's uncle Goran", "User's friend Aisha",
+    "User's flatmate", "User's nephew Luca", "User's boss", "User's ex-wife",
+)  # fmt: skip
+KINDRED = tuple(
+    frozenset(line.split())
+    for line in (
+        "home country address hometown", "job position employer", "spouse partner marital", "diet avoids nodrink",
+        "children child", "budget rent", "wake sleep", "employer worked", "school major",
+    )
+)  # fmt: skip
+"""Families whose sentences may well exclude or repeat each other; all others stand side by side."""
+
+Matrix = npt.NDArray[np.float32]
+Vectors = dict[str, npt.NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """``group``: what must not stand on both sides of a fold."""
+
+    old: str
+    new: str
+    label: str
+    group: str
+    weight: float = 1.0
+
+
+def rows(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def direct(rows_: Sequence[dict[str, Any]], name: str, chance: random.Random) -> Iterator[Pair]:
+    """Each pair as it stands, turned round where that changes nothing, and told of somebody else."""
+    for number, each in enumerate(rows_):
+        old, new, label, group = each["old"], each["new"], each.get("label", "different"), f"{name}{number}"
+        yield Pair(old, new, label, group)
+        if label != "contradiction":
+            yield Pair(new, old, label, group, 0.6)
+        if old.startswith("User ") and new.startswith("User "):
+            yield Pair(*_renamed(old, new, chance), label, group, RENAMED_WEIGHT)
+
+
+def families(rows_: Sequence[dict[str, Any]], chance: random.Random) -> Iterator[Pair]:
+    for family in rows_:
+        made: dict[str, list[tuple[str, str, str]]] = {name: [] for name in QUOTA}
+        for kind, old, new, label in _combined(family, chance):
+            made[kind].append((old, new, label))
+        for kind, found in made.items():
+            for old, new, label in chance.sample(found, min(QUOTA[kind], len(found))):
+                told = _renamed(old, new, chance) if kind != "owner" and chance.random() < 0.3 else (old, new)
+                told = _quoted(*told) if chance.random() < 0.15 else told
+                yield Pair(*told, label, family["family"], FAMILY_WEIGHT)
+
+
+def _combined(family: dict[str, Any], chance: random.Random) -> Iterator[tuple[str, str, str, str]]:
+    says, values = family["says"], family["values"]
+    one = family["holds"] == "one"
+    for value in values:
+        for a, b in itertools.permutations(says, 2):
+            yield "repeat", _said(a, value), _said(b, value), "same"
+        for a, other in itertools.product(says, values):
+            if other == value:
+                continue
+            for b in says:
+                yield "value" if one else "beside", _said(a, value), _said(b, other), LABELS[1 if one else 2]
+            for b in family.get("changes", ()):
+                yield "change" if one else "added", _said(a, value), _said(b, other), LABELS[1 if one else 2]
+            for b in family.get("ends", ()) if not one else ():
+                yield "end_other", _said(a, value), _said(b, other), "different"
+        for a, b in itertools.product(says, family.get("ends", ())):
+            yield "end", _said(a, value), _said(b, value), "contradiction"
+            yield "back", _said(b, value), _said(a, value), "contradiction"
+        for a, b in itertools.product(says, says):
+            who, theirs = chance.choice(OTHERS), _said(b, chance.choice(values))
+            mine = _said(a, value)
+            pair = (mine, who + theirs[4:]) if chance.random() < 0.5 else (who + theirs[4:], mine)
+            yield "owner", *pair, "different"
+
+
+def _said(saying: str, value: str) -> str:
+    text = saying.replace("{}", value)
+    text = f"User{text}" if text.startswith("'s") else f"User {text}"
+    return re.sub(r"\ba (?=[aeiouAEIOU])", "an ", text)
+
+
+def _renamed(old: str, new: str, chance: random.Random) -> tuple[str, str]:
+    """Both of the same somebody else, whom the second sentence may call by the name alone."""
+    who = chance.choice(OTHERS)
+    short = who if chance.random() < 0.7 or len(who.split()) < 3 else who.split()[-1]
+    return who + old[4:], short + new[4:]
+
+
+def _quoted(old: str, new: str) -> tuple[str, str]:
+    if not (old.startswith("User's ") and new.startswith("User's ")):
+        return old, new
+    return f'"My {old[7:]}"', f'"My {new[7:]}"'
+
+
+def crossed(rows_: Sequence[dict[str, Any]], vectors: Vectors, chance: random.Random) -> Iterator[Pair]:
+    """The nearest sentences of other families: as alike as two different facts get."""
+    told = crossable(rows_)
+    matrix = np.stack([vectors[text] for _, text in told])
+    for place, (family, text) in enumerate(told):
+        nearest = np.argsort(-(matrix @ matrix[place]))[:60]
+        others = [told[other] for other in nearest if not _kindred(family, told[other][0])]
+        for _, other in (others[0], chance.choice(others[1:12])):
+            pair = (text, other) if chance.random() < 0.6 else _renamed(text, other, chance)
+            yield Pair(*pair, "different", family, CROSS_WEIGHT)
+
+
+def crossable(rows_: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [(row_["family"], _said(a, value)) for row_ in rows_ for a in row_["says"] for value in row_["values"][:3]]
+
+
+def _kindred(one: str, other: str) -> bool:
+    return one == other or any(one in kindred and other in kindred for kindred in KINDRED)
+
+
+async def vectors_of(texts: Sequence[str], cache: Path | None) -> Vectors:
+    known: Vectors = {}
+    if cache is not None and cache.exists():  # noqa: ASYNC240
+        with np.load(cache) as stored:
+            known = dict(zip(stored["texts"].tolist(), stored["vectors"], strict=True))
+    missing = [text for text in dict.fromkeys(texts) if text and text not in known]
+    if missing:
+        embedder = SentenceTransformersEmbedder(queue_max=1_000_000, batch_max=64)
+        await embedder.open()
+        known |= dict(zip(missing, await asyncio.gather(*map(embedder.embed, missing)), strict=True))
+        await embedder.close()
+        if cache is not None:
+            np.savez(cache, texts=np.array(list(known)), vectors=np.stack(list(known.values())))
+    return known
+
+
+def four(pair: Pair, vectors: Vectors) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+    """The vectors that the judge is given for a pair."""
+    one, other = (vectors.get(part, np.zeros(384, np.float32)) for part in parts(pair.old, pair.new))
+    return vectors[unquoted(pair.old)], vectors[unquoted(pair.new)], one, other
+
+
+def directions(found: Sequence[tuple[Matrix, ...]]) -> Matrix:
+    """Shape (5, dimension, DIRECTIONS): the principal directions, scaled so that each has about unit variance."""
+    kinds = zip(*(features.dense(*each) for each in found), strict=True)
+    made = []
+    for kind in kinds:
+        matrix = np.stack(kind)
+        _, lengths, axes = np.linalg.svd(matrix - matrix.mean(axis=0), full_matrices=False)
+        made.append((axes[:DIRECTIONS] / (lengths[0] / np.sqrt(len(matrix)))).T)
+    return np.stack(made).astype(np.float16).astype(np.float32)
+
+
+def fit(points: Matrix, labels: npt.NDArray[np.int64], weights: Matrix, seed: int) -> tuple[Matrix, Matrix]:
+    """One network: its hidden and its outer layer, biases in the last rows."""
+    torch.manual_seed(seed)
+    net = torch.nn.Sequential(
+        torch.nn.Dropout(INPUT_DROPOUT), torch.nn.Linear(points.shape[1], UNITS), torch.nn.ReLU(),
+        torch.nn.Dropout(DROPOUT), torch.nn.Linear(UNITS, len(LABELS)),
+    )  # fmt: skip
+    steps = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=DECAY)
+    pace = torch.optim.lr_scheduler.CosineAnnealingLR(steps, EPOCHS)
+    x, y, w = torch.tensor(points), torch.tensor(labels), torch.tensor(weights)
+    for _ in range(EPOCHS):
+        for some in torch.randperm(len(x)).split(BATCH):
+            told = torch.nn.functional.cross_entropy(net(x[some]), y[some], reduction="none", label_smoothing=SMOOTHING)
+            steps.zero_grad()
+            ((told * w[some]).sum() / w[some].sum()).backward()
+            steps.step()
+        pace.step()
+    layers = [torch.cat([net[at].weight.T, net[at].bias[None]]).detach().numpy() for at in (1, 4)]
+    return layers[0], layers[1]
+
+
+def train(pairs: Sequence[Pair], vectors: Vectors) -> PairModel:
+    given = [four(pair, vectors) for pair in pairs]
+    axes = directions(given)
+    points = np.array([row(pair.old, pair.new, of, axes) for pair, of in zip(pairs, given, strict=True)], np.float32)
+    centre, scale = points.mean(axis=0), points.std(axis=0) + np.float32(0.01)
+    scaled = np.clip((points - centre) / scale, -FEATURE_MAX, FEATURE_MAX)
+    labels = np.array([LABELS.index(pair.label) for pair in pairs])
+    weights = np.array([pair.weight for pair in pairs], np.float32)
+    networks = [fit(scaled, labels, weights, seed) for seed in range(NETWORKS)]
+    hidden, out = (np.stack(layer) for layer in zip(*networks, strict=True))
+    return PairModel(SIGNATURE, axes, centre, scale, hidden, out)
+
+
+def verdict(model: PairModel, pair: Pair, vectors: Vectors) -> Judged:
+    of = four(pair, vectors)
+    known = closed(pair.old, pair.new, float(of[0] @ of[1]))
+    return Judged(known) if known else decided(pair.old, pair.new, model.likelihoods(pair.old, pair.new, of))
+
+
+def report(name: str, model: PairModel, pairs: Sequence[Pair], vectors: Vectors) -> str:
+    found = [(pair.label, verdict(model, pair, vectors)) for pair in pairs]
+    right = {label: sum(told.verdict == label for wanted, told in found if wanted == label) for label in LABELS}
+    of = {label: sum(wanted == label for wanted, _ in found) for label in LABELS}
+    lost = sum(wanted == "different" and told.verdict == "same" for wanted, told in found)
+    swallowed = sum(wanted == "contradiction" and told.verdict == "same" for wanted, told in found)
+    shares = ", ".join(f"{label} {right[label]}/{of[label]}" for label in LABELS if of[label])
+    unsettled = sum(told.unsettled for _, told in found)
+    total = 100 * sum(right.values()) / max(1, len(found))
+    return (
+        f"{name:16} right {total:5.1f}: {shares}; different as same {lost}, "
+        f"contradiction as same {swallowed}, unsettled {unsettled}"
+    )
+
+
+def save(model: PairModel) -> None:
+    small = {name: getattr(model, name).astype(np.float16) for name in ("directions", "hidden", "out")}
+    exact = {name: getattr(model, name).astype(np.float32) for name in ("centre", "scale")}
+    np.savez_compressed(WEIGHTS_FILE, signature=np.array(SIGNATURE), **small, **exact)
+
+
+async def main() -> None:
+    torch.set_num_threads(1)
+    chance = random.Random(SEED)
+    cache = Path(os.environ["VECTORS"]) if os.environ.get("VECTORS") else None
+    own = rows(OWN_FILE)
+    sayings = [each for each in own if "family" in each]
+    kept = rows(TESTS / "integration" / "extraction" / "kept_pairs.jsonl")
+    known = {
+        "kept": [each for each in kept if each["kind"] != "held out"],
+        "held out": [each for each in kept if each["kind"] == "held out"],
+        "restated": rows(TESTS / "integration" / "extraction" / "restated_pairs.jsonl"),
+        "sentences": rows(TESTS / "core" / "extraction" / "pairs_sentences.jsonl"),
+    }
+    pairs = [*direct([each for each in own if "old" in each], "own", chance), *families(sayings, chance)]
+    pairs += [pair for name in known for pair in direct(known[name], name, chance)]
+    vectors = await vectors_of([text for _, text in crossable(sayings)], cache)
+    pairs += crossed(sayings, vectors, chance)
+    held = {name: [Pair(e["old"], e["new"], e.get("label", "different"), "") for e in known[name]] for name in known}
+    folder = Path(os.environ["DATA"]) if os.environ.get("DATA") else None
+    for file in sorted(folder.glob("pairs*.jsonl")) if folder else ():
+        held[file.stem] = [Pair(each["old"], each["new"], each["label"], "") for each in rows(file)]
+    every = [*pairs, *itertools.chain(*held.values())]
+    texts = [text for pair in every for text in (unquoted(pair.old), unquoted(pair.new), *parts(pair.old, pair.new))]
+    vectors |= await vectors_of(texts, cache)
+    if os.environ.get("FOLDS"):
+        groups = sorted({pair.group for pair in pairs})
+        chance.shuffle(groups)
+        fold = {group: place % 4 for place, group in enumerate(groups)}
+        for number in range(4):
+            model = train([pair for pair in pairs if fold[pair.group] != number], vectors)
+            out = [pair for pair in pairs if fold[pair.group] == number and pair.weight == 1.0]
+            sys.stdout.write(report(f"fold {number}", model, out, vectors) + "\n")
+    model = train(pairs, vectors)
+    save(model)
+    sys.stdout.write("\n".join(report(name, model, rows_, vectors) for name, rows_ in held.items()) + "\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
