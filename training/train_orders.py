@@ -3,7 +3,7 @@
     python -m training.train_orders
 
 training/order_frames.jsonl holds frames whose slots are filled at random (always the same: SEED), in orders and in
-plain statements that share their words, in ten languages. Plain are also the memories of memories.jsonl and what
+plain statements that share their words, in ten languages. Plain are also the memories of the decision's scenes and what
 the messages hold of lasting facts. Both cuts come from folds of frames that did not see the text.
 """
 
@@ -30,6 +30,7 @@ from semmem.text.orders import BUCKETS, FEATURES_MIN, features, pieces, tokens
 
 HERE = Path(__file__).parent
 WEIGHTS_FILE = Path(orders.__file__).with_name("order_weights.json")
+SCENES = [f"../semmem/retrieval/decide/scenes/{letter}.jsonl" for letter in "abcd"]
 SEED = 7
 FOLDS = 5
 STRENGTH = 60.0
@@ -82,8 +83,10 @@ def _filled(frame: str, slots: dict[str, list[str]], chance: random.Random) -> s
 
 
 def _memories() -> Iterator[Row]:
-    for line in _lines("memories.jsonl"):
-        yield Row(line["text"], False, line["about"])
+    for file in SCENES:
+        for line in _lines(file):
+            for memory in line["memories"]:
+                yield Row(memory["text"], False, line["about"])
 
 
 def _messages() -> Iterator[Row]:
