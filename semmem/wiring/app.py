@@ -176,6 +176,8 @@ class App:
             ("erasures", lambda: erasing.finish_pending(parts.erasure, settings.erasure.retry_s)),
         ):
             self._tasks.keep(name, work)
+        if parts.at_once is not None:  # else the first turn would wait for it
+            self._tasks.keep("start of the reader", lambda: learning.start_reader(backends))
         drift = learning.drift_loop(settings, backends, parts.learner.nudge)
         if drift is not None:
             self._tasks.keep("topics", lambda: drift.run(lambda: self._embedder_answers))

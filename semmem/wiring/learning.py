@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -20,11 +21,12 @@ from semmem.extraction.pair_judge import PairJudge
 from semmem.extraction.pipeline import Learning, choose_extractor
 from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchLearnt
-from semmem.extraction.rules import RulesExtractor
+from semmem.extraction.rules import RulesExtractor, facts_in
 from semmem.extraction.screen import Ruling, screen
 from semmem.extraction.session_summary import SessionSummariser
 from semmem.extraction.unsettled import Unsettled
 from semmem.extraction.work import InThread
+from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.learning import Batch, BatchRules, Extractor
 from semmem.ports.models import NamedModels
@@ -36,6 +38,7 @@ from semmem.wiring.maintenance import lifetime_s, quota
 
 SUMMARY_CHARS_MAX = 500
 DRIFT_INTERVAL_S = 5.0
+READER_START_S = 5.0
 
 
 def learner(settings: Settings, backends: Backends, announce: Announce, batches: Learning) -> Learner:
@@ -66,6 +69,13 @@ def patient(settings: Settings, backends: Backends) -> Backends:
     """The same, with an embedder that learning may use without being in the way of requests."""
     texts_max = settings.memory.extraction.embed_texts_max
     return replace(backends, embedder=PatientEmbedder(backends.embedder, texts_max=texts_max))
+
+
+async def start_reader(backends: Backends) -> None:
+    """Have the process that reads texts started, before there is a text."""
+    if backends.worker is not None:
+        with suppress(SemmemError):  # it is started again with the first text
+            await backends.worker.run(facts_in, "", budget_s=READER_START_S)
 
 
 def at_once(

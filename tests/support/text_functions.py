@@ -452,6 +452,7 @@ REGISTRY: Mapping[str, Call] = {
     "text.stems.stem": stems.stem,
     "text.stems.stems": lambda t: stems.stems(t.split()),
     # screening and time expressions
+    "text.grounding.is_negative": grounding.is_negative,
     "text.disguise.is_spelt_out": disguise.is_spelt_out,
     "text.disguise.readings": disguise.readings,
     "text.disguise.revealed": disguise.revealed,
@@ -461,7 +462,6 @@ REGISTRY: Mapping[str, Call] = {
     "text.orders.pieces": lambda t: list(orders.pieces(t)),
     "text.orders.score": lambda t: orders.score(orders.tokens(t)),
     "text.orders.tokens": orders.tokens,
-    "text.grounding.is_negative": grounding.is_negative,
     "text.screening.is_instruction": is_instruction,
     "text.screening.readable": lambda t: readable(_memory(t), chars_max=WHOLE),
     "text.screening.redact": redact,

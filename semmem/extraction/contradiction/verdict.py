@@ -80,7 +80,7 @@ def decided(old: str, new: str, likely: Likelihoods, corrects: bool = False) -> 
     one, other = read(old), read(new)
     competing = 1 - likely.different
     enough = CORRECTED_MIN if corrects and "corrects" in other.marks else COMPETE_MIN
-    if competing < enough or "adds" in other.marks or _refines(one, other):
+    if competing < enough or "adds" in other.marks:
         return Judged(Verdict.DIFFERENT, unsettled=likely.contradiction >= UNSETTLED_MIN or _values_clash(one, other))
     if _swaps_a_word(old, new) and likely.same > likely.contradiction:
         return Judged(Verdict.DIFFERENT, unsettled=True)
@@ -139,12 +139,6 @@ def _swaps_a_word(old: str, new: str) -> bool:
     """Whether they are alike but for a word or two: vectors take "left" for "right", and "lends" for "borrows"."""
     changed = change(unquoted(old), unquoted(new))
     return changed is not None and max(len(changed.old), len(changed.new)) <= SWAPPED_WORDS_MAX
-
-
-def _refines(old: Told, new: Told) -> bool:
-    """Whether the new one says all that the old one says and more, and neither denies nor ends it."""
-    said = new.marks & {"ends", "changes", "corrects"} or old.negations % 2 != new.negations % 2
-    return old.content < new.content and old.owner == new.owner and not said and not features.swapped(old, new)
 
 
 def _values_clash(old: Told, new: Told) -> bool:

@@ -19,6 +19,7 @@ _OPENING = re.compile(
     r"(?:[\s,;:.!?()–—-]+|(?:and|but|so|because|since|also|plus|oh|well|und|aber|y|et|mais|pero)\b)+", re.I
 )
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_OWN = re.compile(r"(?:i|we|my|our|ich|wir|mein\w*|unser\w*|je|nous|mon|ma|yo|mis?|eu|meu|minha)\b|j['’]|[我私]", re.I)
 _CLOSING = " ,;:–—-("
 
 Judged = tuple[Clause, Judgement]
@@ -80,6 +81,9 @@ def _widened(text: str, run: list[Judged], found: Sequence[Clause], place: int) 
 
 
 def _is_short(written: str) -> bool:
+    """Whether it is neither long enough to be understood nor says of whom it speaks."""
+    if _OWN.match(written):
+        return False
     wide = len(_WIDE.findall(written))
     return len(written.split()) + wide // 2 < WORDS_ALONE_MIN
 

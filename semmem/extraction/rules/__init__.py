@@ -99,18 +99,29 @@ class RulesExtractor:
         Raises WorkUnavailable.
         """
         facts: list[Fact] = []
-        left_s = self._batch_budget_s
-        vectors_left = CLAUSES_PER_BATCH_MAX
+        left_s, vectors_left = self._batch_budget_s, CLAUSES_PER_BATCH_MAX
         for turn in batch.turns:
             found, seconds, why = await self._read(turn, left_s)
             left_s -= seconds
+            if not why and found.clauses:
+                vectors = await self._vectors(found.clauses) if len(found.clauses) <= vectors_left else None
+                vectors_left -= len(vectors or ())
+                chosen, why = await self._chosen(found, vectors)
+                facts += chosen
             if why:
                 self._announce(TurnsUnread(batch.id, why, 1))
-            elif found.clauses:
-                vectors = await self._vectors(found.clauses) if len(found.clauses) <= vectors_left else None
-                vectors_left -= len(found.clauses) if vectors else 0
-                facts += await self._work.run(facts_of, found, vectors, budget_s=self._turn_budget_s)
         return facts[: self._facts_per_batch]
+
+    async def _chosen(self, found: Reading, vectors: Sequence[Vector] | None) -> tuple[list[Fact], str]:
+        """The facts of a turn that was read, or why there are none."""
+        try:
+            return await self._work.run(facts_of, found, vectors, budget_s=self._turn_budget_s), ""
+        except (WorkTooSlow, WorkLost) as error:
+            return [], self._give_up(found.turn, reason(error))
+
+    def _give_up(self, turn: Turn, why: str) -> str:
+        self._given_up[turn.id] = why
+        return why
 
     async def _read(self, turn: Turn, left_s: float) -> tuple[Reading, float, str]:
         """What is seen in the turn, the seconds it took, and why it was not read."""
@@ -123,9 +134,7 @@ class RulesExtractor:
         try:
             found = await self._work.run(read_clauses, turn, self._text_chars_max, budget_s=budget_s)
         except (WorkTooSlow, WorkLost) as error:
-            why = reason(error)
-            self._given_up[turn.id] = why
-            return nothing, budget_s, why
+            return nothing, budget_s, self._give_up(turn, reason(error))
         return found, found.seconds, ""
 
     async def _vectors(self, found: Sequence[Clause]) -> list[Vector] | None:

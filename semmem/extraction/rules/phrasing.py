@@ -22,7 +22,7 @@ _WRITTEN_OUT |= {f"{stem}{end}": f"{verb} not" for stem, verb in _NOT.items() fo
 _WRITTEN_OUT.pop("wont")
 _WORD = re.compile(r"[\w']+")
 
-_PLAIN = re.compile(r"(?:I|my) [\w' %$€£+./-]+", re.IGNORECASE)
+_PLAIN = re.compile(r"(?:I|my) (?:[\w' %$€£+./-]|(?<=\d),(?=\d))+", re.IGNORECASE)
 _ENGLISH = frozenset("am is are was were have has had do not an the in to of for with my from by at on a like".split())
 """One of them is in nearly every English statement; "my" alone may be Afrikaans."""
 _UNPLAIN = re.compile(

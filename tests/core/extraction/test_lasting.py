@@ -147,6 +147,7 @@ def test_a_conjunction_at_the_beginning_is_left_out() -> None:
 def test_what_is_too_short_to_be_understood_is_kept_with_what_stands_before_it() -> None:
     assert judged("Book the table for Friday. No, 14 not.", 0.0, 0.9) == ["Book the table for Friday. No, 14 not."]
     assert judged("Book the table for Friday. No, 14 of us now.", 0.0, 0.9) == ["No, 14 of us now."]
+    assert judged("Book the table for Friday. I'm vegan.", 0.0, 0.9) == ["I'm vegan."]
 
 
 def test_what_is_too_long_for_one_memory_is_several() -> None:

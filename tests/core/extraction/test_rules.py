@@ -6,8 +6,10 @@ clauses' form alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -15,13 +17,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.extraction.lasting.classifier import SIGNATURE
-from semmem.extraction.rules import CLAUSES_PER_BATCH_MAX, CLAUSES_PER_TURN_MAX, RulesExtractor, facts_in
+from semmem.extraction.rules import CLAUSES_PER_BATCH_MAX, CLAUSES_PER_TURN_MAX, RulesExtractor, facts_in, facts_of
 from semmem.extraction.rules.phrasing import phrased, third_singular
+from semmem.extraction.work import InThread
 from semmem.memory import Scope, Turn, Vector
-from semmem.ports.errors import EmbedderError
+from semmem.ports.errors import EmbedderError, WorkTooSlow
+from semmem.ports.events import Event, TurnsUnread
 from semmem.ports.learning import Batch
 from semmem.text.quoting import is_quoted, unquoted
 from tests.support.examples import examples
+
+T = TypeVar("T")
 
 
 def contents(text: str) -> list[str]:
@@ -66,7 +72,7 @@ class Counting:
     ("said", "kept"),
     [
         ("I'm allergic to peanuts.", "User is allergic to peanuts"),
-        ("My budget for the Hawaii trip is $10,000", '"My budget for the Hawaii trip is $10,000"'),
+        ("My budget for the Hawaii trip is $10,000", "User's budget for the Hawaii trip is $10,000"),
         ("I don't like cilantro", "User does not like cilantro"),
         ("I no longer eat meat at home", "User no longer eats meat at home"),
         ("I moved to Porto last May.", "User moved to Porto last May"),
@@ -216,6 +222,23 @@ async def test_what_is_beyond_the_batchs_share_of_vectors_is_judged_by_its_form(
     facts = await RulesExtractor(embedder).extract(batch_of(*turns))
     assert len(embedder.texts) == CLAUSES_PER_BATCH_MAX
     assert facts[-1].turn_id == "t7"
+
+
+class Choosing(InThread):
+    """Reads, and takes too long to choose."""
+
+    async def run(self, work: Callable[..., T], *args: Any, budget_s: float) -> T:
+        if work is facts_of:
+            raise WorkTooSlow
+        return await super().run(work, *args, budget_s=budget_s)
+
+
+async def test_a_turn_whose_clauses_take_too_long_to_be_judged_is_given_up() -> None:
+    unread: list[Event] = []
+    extractor = RulesExtractor(work=Choosing(), announce=unread.append)
+    for _ in range(2):
+        assert await extractor.extract(batch_of(turn_of("I live in Rome."))) == []
+    assert unread == [TurnsUnread("b1", "too_slow", 1)] * 2
 
 
 @pytest.mark.parametrize("embedder", [Counting("another/model/384"), Counting(fails=True), None])

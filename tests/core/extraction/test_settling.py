@@ -296,6 +296,23 @@ async def test_of_two_values_in_one_turn_the_models_stays(spender: ProvisionalWo
     assert LONG.format(15000) in await spender.known()
 
 
+async def test_a_memory_that_a_fact_has_changed_is_not_confirmed_as_it_was(spender: ProvisionalWorld) -> None:
+    await spender.tell(f"{says(10000)}, which was 15000")
+    result = await spender.learn({"10000": [LONG.format(15000), LONG.format(10000)]})
+    assert result.actions == {"updated": 2}
+    [memory] = await spender.memories()
+    assert (memory.version, memory.content) == (3, LONG.format(10000))
+
+
+async def test_what_the_batch_of_another_session_says_is_confirmed(alice: ProvisionalWorld) -> None:
+    await alice.tell("I keep bees")
+    await alice.say("My bees are well, which I keep", scope=OTHER, ending=None)
+    await alice.learner.drained(0.0)
+    result = await alice.learn({"are well": [BEES]}, session="s-2")
+    assert result.actions == {"confirmed": 1}
+    assert await alice.known() == {BEES: "settled"}
+
+
 async def test_what_rules_have_no_room_for_stays_though_no_rule_could_phrase_it(alice: ProvisionalWorld) -> None:
     await alice.tell("I keep bees", KNEE_SAID)
     assert (await alice.learn(facts_max=1)).actions == {"confirmed": 2}
@@ -398,6 +415,20 @@ async def test_what_is_erased_while_the_batch_is_at_work_does_not_come_back(call
     if call in ("save_facts", "provisional", "allows"):
         assert known == {BOSTON: "settled"}
     assert BEES not in known
+
+
+async def test_what_is_erased_while_another_fact_of_its_turn_is_written_takes_that_along(
+    alice: ProvisionalWorld,
+) -> None:
+    await alice.tell("I keep bees in my hives", "I live in Boston")
+    batch = await alice.claim()
+    interrupted = Interrupted(alice.store, "search", lambda: forget(alice, BEES))
+    other = ProvisionalWorld(alice.journal, interrupted)
+    other.now = alice.now
+    facts = {"bees": ["User has hives"], "Boston": [BOSTON]}
+    await other.learning(GivenFacts("llm", by_word(facts))).learn(batch)
+    assert interrupted.interrupted
+    assert await alice.known() == {BOSTON: "settled"}
 
 
 async def test_a_model_that_thinks_while_a_memory_is_erased_brings_nothing_of_it(alice: ProvisionalWorld) -> None:
