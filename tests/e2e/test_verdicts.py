@@ -108,7 +108,7 @@ def test_a_verdict_stops_reading_and_storing(
 
 
 def test_a_fact_verdict_in_metadata_beats_the_header(judged: House, alice: str) -> None:
-    question = "Who painted the Mona Lisa?"
+    question = "How many moons does Mars have?"
     asked = {"messages": [{"role": "user", "content": question}]}
 
     def outcome(**headers: str) -> str | None:
