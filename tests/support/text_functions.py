@@ -58,7 +58,7 @@ from semmem.retrieval.injection_cache import goes_on, loop_of
 from semmem.retrieval.query import build as query
 from semmem.retrieval.query import rewrite
 from semmem.retrieval.search import Strategy, best_of, in_time
-from semmem.text import grounding, quoting, stems, terms, words
+from semmem.text import disguise, grounding, orders, quoting, stems, terms, words
 from semmem.text.digest import digest
 from semmem.text.screening import is_instruction, readable, redact
 from semmem.text.times import Interval, chinese, intervals, leaning, occurred_at
@@ -456,6 +456,15 @@ REGISTRY: Mapping[str, Call] = {
     "text.stems.stems": lambda t: stems.stems(t.split()),
     # screening and time expressions
     "text.grounding.is_negative": grounding.is_negative,
+    "text.disguise.is_spelt_out": disguise.is_spelt_out,
+    "text.disguise.readings": disguise.readings,
+    "text.disguise.revealed": disguise.revealed,
+    "text.disguise.turned": disguise.turned,
+    "text.orders.features": lambda t: orders.features(orders.tokens(t)),
+    "text.orders.order_in": orders.order_in,
+    "text.orders.pieces": lambda t: list(orders.pieces(t)),
+    "text.orders.score": lambda t: orders.score(orders.tokens(t)),
+    "text.orders.tokens": orders.tokens,
     "text.screening.is_instruction": is_instruction,
     "text.screening.readable": lambda t: readable(_memory(t), chars_max=WHOLE),
     "text.screening.redact": redact,
