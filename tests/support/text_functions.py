@@ -38,7 +38,7 @@ from semmem.extraction import (
 )
 from semmem.extraction.contradiction import pair_model, quantities, verdict, wording
 from semmem.extraction.contradiction import reading as reading_
-from semmem.extraction.lasting import choose, classifier, clauses, features, voice
+from semmem.extraction.lasting import choose, classifier, clauses, features, forms, voice
 from semmem.extraction.model_facts import Facts, line_of
 from semmem.extraction.phrasing import Claim, ShownTexts, TurnText
 from semmem.extraction.rules import facts_in, phrasing, read_clauses
@@ -372,6 +372,8 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.lasting.features.features": lambda t: features.features(
         clauses.clauses(clauses.squeezed(t), clauses_max=WHOLE)
     ),
+    "extraction.lasting.forms.asks_for_own": lambda t: forms.asks_for_own(f"{t}?"),
+    "extraction.lasting.forms.is_decision": forms.is_decision,
     "extraction.lasting.voice.quotations": voice.quotations,
     "extraction.lasting.voice.stretches": lambda t: list(voice.stretches(t)),
     "extraction.rules.facts_in": lambda t: facts_in(t, chars_max=WHOLE),
@@ -418,6 +420,7 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.context.without_tags": context.without_tags,
     "retrieval.fence.Fence.mark": lambda t: Fence(b"key").mark("ada", t),
     "retrieval.fence.Fence.stands_in": lambda t: Fence(b"key").stands_in(_said(t).messages, "ada"),
+    "retrieval.decide.decision.Decision.request_alone": lambda t: Decision(WEIGHTS).request_alone(t, VECTOR),
     "retrieval.decide.decision.Decision.verdict": _verdict,
     "retrieval.decide.features.request_features": lambda t: decide_features.request_features(
         heads_of(WEIGHTS), t, VECTOR
