@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from semmem.extraction.contradiction import features
+from semmem.extraction.contradiction.containment import contains, denies, drops_a_clause, persons, told_of_another
 from semmem.extraction.contradiction.pair_model import Likelihoods
 from semmem.extraction.contradiction.reading import DIRECTIONS, INDEFINITE, NEGATIONS, SELF, Told, read
 from semmem.extraction.contradiction.wording import (
@@ -20,6 +21,7 @@ from semmem.extraction.contradiction.wording import (
     is_year,
     repeats,
     replaced_quantity,
+    same_quantity,
     tells_an_event,
 )
 from semmem.text.quoting import unquoted
@@ -31,12 +33,14 @@ COMPETE_MIN = 0.65
 """So likely two statements must say the same or exclude each other, for one of them to go."""
 CORRECTED_MIN = 0.4
 """As much is enough where the new one corrects what was said just before."""
-SAME_MIN = 0.75
-"""So likely a statement must be a paraphrase to be dropped."""
+SAME_MIN = 0.9
+"""So likely a statement in other words must be a paraphrase to be dropped; below it, in training by folds, different ones were."""
+CONTAINED_MIN = 0.5
+"""As much is enough where every word of it is in the old statement."""
 SWAPPED_WORDS_MAX = 2
 """So many words in the place of so many others are no paraphrase that vectors could tell."""
-SURELY_MIN = 0.9
-"""From here on a paraphrase may turn the order of words round."""
+MORE_WORDS_MAX = 2
+"""So many words more than the old one a paraphrase may have."""
 UNSETTLED_MIN = 0.3
 """From here on a pair whose statements both stay is said to be unsettled."""
 
@@ -65,7 +69,7 @@ def judge(old: str, new: str, cosine: float) -> Verdict:
 def closed(old: str, new: str, cosine: float) -> Verdict | None:
     """What the words alone decide; ``cosine`` is that of the embeddings, in [-1, 1]. None: they do not."""
     old, new = unquoted(old), unquoted(new)
-    if repeats(old, new):
+    if repeats(old, new) or same_quantity(old, new):
         return Verdict.SAME
     if not (_is_readable(old) and _is_readable(new)):
         replaced = cosine > NEARLY_COSINE_MIN and _number_replaced(old, new)
@@ -82,13 +86,15 @@ def decided(old: str, new: str, likely: Likelihoods, corrects: bool = False) -> 
     enough = CORRECTED_MIN if corrects and "corrects" in other.marks else COMPETE_MIN
     if competing < enough or "adds" in other.marks:
         return Judged(Verdict.DIFFERENT, unsettled=likely.contradiction >= UNSETTLED_MIN or _values_clash(one, other))
+    if likely.same >= CONTAINED_MIN and likely.same > likely.contradiction and contains(old, new):
+        return Judged(Verdict.SAME)
     if _swaps_a_word(old, new) and likely.same > likely.contradiction:
         return Judged(Verdict.DIFFERENT, unsettled=True)
-    if likely.same >= SAME_MIN and _says_no_more(one, other, surely=likely.same >= SURELY_MIN):
+    if likely.same >= SAME_MIN and _says_no_more(one, other):
         return Judged(Verdict.SAME)
-    if likely.same > likely.contradiction and not _says_no_more(other, one):
+    if likely.same > likely.contradiction or told_of_another(one, other):
         return Judged(Verdict.DIFFERENT, unsettled=True)
-    if loses(old, new) or _another(old, new):
+    if loses(old, new) or drops_a_clause(old, other, one) or _another(old, new):
         return Judged(Verdict.DIFFERENT, unsettled=True)
     return Judged(Verdict.CONTRADICTION)
 
@@ -127,19 +133,18 @@ def _numbers(told: Told) -> frozenset[str]:
     return frozenset(word for word in told.words if word[0].isdigit())
 
 
-def _says_no_more(old: Told, new: Told, *, surely: bool = False) -> bool:
-    """Whether the new one has no number and no name that the old one has not, denies as much and announces nothing.
-    Another order or a word more is believed only of who is ``surely`` alike."""
+def _says_no_more(old: Told, new: Told) -> bool:
+    """Whether the new one has no number and no name that the old one has not, denies as much and announces nothing."""
     _, _, come = features.compared(old.quantities, new.quantities)
     return (
         not come
         and all(_is_named(name, old) for name in new.names)
-        and old.negations % 2 == new.negations % 2
-        and old.kin == new.kin
+        and persons(old) == persons(new)
+        and denies(old, new) == denies(new, old)
         and DIRECTIONS.isdisjoint(frozenset(old.words) ^ frozenset(new.words))
-        and not (new.marks - old.marks - ({"past"} if surely else frozenset()))
-        and not (features.swapped(old, new) and (not surely or not DIRECTIONS.isdisjoint(new.words)))
-        and len(new.content - old.content) <= len(old.content - new.content) + (2 if surely else 1)
+        and not new.marks - old.marks - {"past"}
+        and not (features.swapped(old, new) and not DIRECTIONS.isdisjoint(new.words))
+        and len(new.content - old.content) <= len(old.content - new.content) + MORE_WORDS_MAX
     )
 
 

@@ -11,7 +11,7 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from semmem.extraction.contradiction.quantities import MONEY, UNIT
+from semmem.extraction.contradiction.quantities import MONEY, UNIT, Number, Value, take_quantities
 from semmem.extraction.contradiction.reading import INDEFINITE, OWN, PAST
 from semmem.text import stop_words
 from semmem.text.number_words import CARDINALS, CHINESE_NUMERALS
@@ -23,6 +23,8 @@ Tokens = tuple[str, ...]
 
 TEXT_CHARS_MAX = 500
 """Facts are not longer (write_screen.fact_chars_max); of a longer text nothing is held to be known."""
+CONVERTED_SHARE_MAX = 0.01
+"""By so much of itself a quantity may differ that was converted into another unit."""
 
 CHANGE = frozenset({"now", "currently", "nowadays", "meanwhile"})
 """Words that say no more than that the statement is the newer one."""
@@ -111,6 +113,22 @@ def replaced_quantity(old: str, new: str) -> bool:
         return False
     dated = any(token in _DAYS | _CLOCK or ":" in token for token in (*changed.old, *changed.new))
     return not dated or any(token.endswith("'s") or token in OWN for token in changed.before)
+
+
+def same_quantity(old: str, new: str) -> bool:
+    """Whether they are alike but for how one number is written ("28k" and "28,000", "15:00" and "3 pm")."""
+    changed = change(old, new)
+    if changed is None or not (is_quantity(changed.old) and is_quantity(changed.new)):
+        return False
+    one, other = (take_quantities(text.lower())[0] for text in (old, new))
+    return len(one) == len(other) > 0 and all(any(_is_equal(a, b) for b in other) for a in one)
+
+
+def _is_equal(one: Value, other: Value) -> bool:
+    a, b = one[1], other[1]
+    if one[0] == other[0] and isinstance(a, Number) and isinstance(b, Number) and a.unit != b.unit:
+        return abs(a.amount - b.amount) <= CONVERTED_SHARE_MAX * max(abs(a.amount), abs(b.amount))
+    return one == other
 
 
 def tells_an_event(before: Tokens) -> bool:
