@@ -36,7 +36,7 @@ from semmem.extraction import (
     settling,
     weighing,
 )
-from semmem.extraction.contradiction import pair_model, quantities, verdict, wording
+from semmem.extraction.contradiction import containment, pair_model, quantities, verdict, wording
 from semmem.extraction.contradiction import reading as reading_
 from semmem.extraction.lasting import choose, classifier, clauses, features, forms, voice
 from semmem.extraction.model_facts import Facts, line_of
@@ -351,6 +351,11 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.verdict.loses": lambda t: verdict.loses(t, f"{t} 3"),
     "extraction.contradiction.wording.clauses": wording.clauses,
     "extraction.contradiction.wording.replaced_quantity": lambda t: wording.replaced_quantity(f"{t} 4", f"{t} 3"),
+    "extraction.contradiction.wording.same_quantity": lambda t: wording.same_quantity(f"{t} 4", f"{t} 3"),
+    "extraction.contradiction.containment.contains": lambda t: containment.contains(f"{t} 4", t),
+    "extraction.contradiction.containment.drops_a_clause": lambda t: containment.drops_a_clause(
+        t, reading_.read("I like tea"), reading_.read(t)
+    ),
     "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
     "text.grounding.SourceText.grounds": _grounded,
     "text.quoting.is_quoted": quoting.is_quoted,

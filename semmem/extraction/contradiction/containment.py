@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from semmem.extraction.contradiction.features import compared, swapped
 from semmem.extraction.contradiction.quantities import take_quantities
-from semmem.extraction.contradiction.reading import CHANGE, DIRECTIONS, ENDING, KIN, NEGATIONS, Told, read
+from semmem.extraction.contradiction.reading import (
+    CHANGE,
+    DIRECTIONS,
+    ENDING,
+    KIN,
+    NEGATIONS,
+    TEXT_CHARS_MAX,
+    Told,
+    read,
+)
 from semmem.extraction.contradiction.wording import clauses
 from semmem.text.quoting import unquoted
 from semmem.text.stems import stem, stems
@@ -76,7 +85,7 @@ def drops_a_clause(old: str, new: Told, told: Told) -> bool:
 
 
 def _beside_quantities(text: str) -> Told:
-    return read(take_quantities(unquoted(text).lower().replace("’", "'"))[1])
+    return read(take_quantities(unquoted(text)[:TEXT_CHARS_MAX].lower().replace("’", "'"))[1])
 
 
 def _is_said(word: str, told: Told) -> bool:

@@ -34,7 +34,7 @@ COMPETE_MIN = 0.65
 CORRECTED_MIN = 0.4
 """As much is enough where the new one corrects what was said just before."""
 SAME_MIN = 0.9
-"""So likely a statement in other words must be a paraphrase to be dropped; below it, in training by folds, different ones were."""
+"""So likely a statement in other words must be a paraphrase to be dropped; below it were different ones, in folds."""
 CONTAINED_MIN = 0.5
 """As much is enough where every word of it is in the old statement."""
 SWAPPED_WORDS_MAX = 2
@@ -69,7 +69,7 @@ def judge(old: str, new: str, cosine: float) -> Verdict:
 def closed(old: str, new: str, cosine: float) -> Verdict | None:
     """What the words alone decide; ``cosine`` is that of the embeddings, in [-1, 1]. None: they do not."""
     old, new = unquoted(old), unquoted(new)
-    if repeats(old, new) or same_quantity(old, new):
+    if _is_the_same(old, new):
         return Verdict.SAME
     if not (_is_readable(old) and _is_readable(new)):
         replaced = cosine > NEARLY_COSINE_MIN and _number_replaced(old, new)
@@ -88,6 +88,8 @@ def decided(old: str, new: str, likely: Likelihoods, corrects: bool = False) -> 
         return Judged(Verdict.DIFFERENT, unsettled=likely.contradiction >= UNSETTLED_MIN or _values_clash(one, other))
     if likely.same >= CONTAINED_MIN and likely.same > likely.contradiction and contains(old, new):
         return Judged(Verdict.SAME)
+    if "corrects" in other.marks and not corrects and one.content.isdisjoint(other.content):  # whatever it corrects
+        return Judged(Verdict.DIFFERENT, unsettled=True)
     if _swaps_a_word(old, new) and likely.same > likely.contradiction:
         return Judged(Verdict.DIFFERENT, unsettled=True)
     if likely.same >= SAME_MIN and _says_no_more(one, other):
@@ -102,7 +104,7 @@ def decided(old: str, new: str, likely: Likelihoods, corrects: bool = False) -> 
 def may(verdict: Verdict, old: str, new: str) -> bool:
     """Whether a language model's verdict, or that of vectors alone, may be believed: nothing must be lost by it."""
     if verdict is Verdict.SAME:
-        return repeats(unquoted(old), unquoted(new))
+        return _is_the_same(unquoted(old), unquoted(new))
     return verdict is Verdict.DIFFERENT or not loses(old, new)
 
 
@@ -127,6 +129,10 @@ def details_differ(old: str, new: str) -> bool:
     one, other = read(old), read(new)
     mine, theirs = (told.names | _numbers(told) for told in (one, other))
     return (mine, one.negations % 2) != (theirs, other.negations % 2)
+
+
+def _is_the_same(old: str, new: str) -> bool:
+    return repeats(old, new) or same_quantity(old, new)
 
 
 def _numbers(told: Told) -> frozenset[str]:

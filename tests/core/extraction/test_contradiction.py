@@ -95,6 +95,13 @@ def test_who_denies_one_of_two_things_keeps_the_other() -> None:
     )
 
 
+def test_a_correction_that_names_nothing_corrects_only_what_was_said_just_before() -> None:
+    likely = Likelihoods(0.0, 0.95, 0.05)
+    assert decided("My boat is called Nelly", "Sorry, I meant Polly", likely).verdict is Verdict.DIFFERENT
+    assert decided("My boat is called Nelly", "Sorry, I meant Polly", likely, True).verdict is Verdict.CONTRADICTION
+    assert decided("My boat is called Nelly", "No, my boat is Polly", likely).verdict is Verdict.CONTRADICTION
+
+
 def test_what_a_relative_does_is_no_change_of_what_the_user_does() -> None:
     likely = Likelihoods(0.02, 0.9, 0.08)
     assert decided("User's sister smokes", "User does not smoke", likely).verdict is Verdict.DIFFERENT
