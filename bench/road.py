@@ -117,7 +117,7 @@ def _port(text: str) -> int:
 
 
 def semmem_config(data_dir: Path, admin_token: str, patience: float) -> Config:
-    """The shipped defaults on free ports; batches so large that nothing is learnt while it is measured."""
+    """The shipped defaults on free ports; nothing is learnt while it is measured, at once or by batches."""
     shipped = Settings().deadlines.model_dump()
     any_port = {"address": "127.0.0.1:0"}
     return {
@@ -125,7 +125,7 @@ def semmem_config(data_dir: Path, admin_token: str, patience: float) -> Config:
         "memory": {
             "embedding": {"source": "local"},
             "extraction_batch_size": 100,
-            "extraction": {"engine": "rules", "session_idle_s": 900},
+            "extraction": {"engine": "rules", "session_idle_s": 900, "at_once": False},
         },
         "deadlines": {name: int(milliseconds * patience) for name, milliseconds in shipped.items()},
         "listeners": {"grpc": any_port, "api": {**any_port, "admin_token": admin_token}, "health": any_port},

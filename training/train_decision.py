@@ -55,7 +55,7 @@ INTENTS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 """Class of request -> intents of CLINC150."""
-ROWS_OF_INTENT, ROWS_OF_GENERAL, LOOSE_OF_GENERAL = 60, 400, 800
+ROWS_OF_INTENT, ROWS_OF_GENERAL, LOOSE_OF_GENERAL = 100, 1000, 2000
 
 Row = dict[str, Any]
 

@@ -205,7 +205,8 @@ class WriteScreenSection(Section):
     )
     instructions: Literal["reject", "quarantine"] = Field(
         default="reject",
-        description="facts that read like orders to a model; quarantine keeps them from searches until released",
+        description="facts that are plainly orders to a model; quarantine keeps them from searches until released, as"
+        " it does with what only may be one",
     )
     fact_chars_min: int = Field(default=3, ge=1, le=100, description="shorter facts are rejected")
     fact_chars_max: int = Field(default=500, ge=10, le=8000, description="longer facts are rejected")

@@ -15,8 +15,10 @@ from enum import StrEnum
 
 from semmem.extraction.llm import PROMPT_EXAMPLES
 from semmem.memory import Fact
+from semmem.text.disguise import revealed
 from semmem.text.grounding import SourceText
-from semmem.text.screening import REDACTED, is_instruction, redact
+from semmem.text.orders import Order, order_in
+from semmem.text.screening import REDACTED, redact
 
 
 class Ruling(StrEnum):
@@ -85,7 +87,8 @@ def screen_text(
     """Judge what anybody wants to have stored, learnt or told.
 
     ``own_markers`` are strings that only semmem's own injected block holds. ``on_secret`` is reject, redact or
-    quarantine (what is quarantined is redacted), ``on_instruction`` reject or quarantine.
+    quarantine (what is quarantined is redacted), ``on_instruction`` reject or quarantine: what happens to what is
+    certainly an order to a model. What only may be one is quarantined in any case, for somebody to read.
     Reasons: ``too_short``, ``too_long``, ``own_block``, ``secret``, ``instruction``.
     """
     content = _clean(text)
@@ -94,11 +97,13 @@ def screen_text(
     if any(marker.casefold() in content.casefold() for marker in own_markers):
         return Screened(Ruling.REJECT, "own_block")
     redacted = redact(content)
+    if redacted == content and (hidden := redact(plain := revealed(content))) != plain:
+        content, redacted = plain, hidden  # a secret in disguise
     if redacted != content and on_secret is Ruling.REJECT:
         return Screened(Ruling.REJECT, "secret")
-    if is_instruction(redacted):
-        quarantined = on_instruction is Ruling.QUARANTINE
-        return Screened(on_instruction, "instruction", redacted if quarantined else "")
+    if (order := order_in(redacted)) is not Order.NONE:
+        outcome = on_instruction if order is Order.CERTAIN else Ruling.QUARANTINE
+        return Screened(outcome, "instruction", redacted if outcome is Ruling.QUARANTINE else "")
     # What an earlier try has redacted must not lose its verdict with its secret.
     if on_secret is Ruling.QUARANTINE and REDACTED in redacted:
         return Screened(Ruling.QUARANTINE, "secret", redacted)

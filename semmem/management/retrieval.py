@@ -127,7 +127,7 @@ def _decided(request: RequestVerdict | None) -> dict[str, Any] | None:
         return None
     return {
         "class": request.purpose,
-        "log_odds": round(request.logit, 3),
+        "log_odds": round(request.logit, 3) if math.isfinite(request.logit) else None,
         "wants_memories": request.is_served,
         "lists_profile": request.lists_profile,
     }

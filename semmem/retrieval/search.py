@@ -216,7 +216,8 @@ def best_of(
     """
     members = index.members(scope, types, now)
     if not members.any():
-        return Candidates([])
+        told = None if vector is None or decision is None else decision.request_alone(query, vector, wants=wants)
+        return Candidates([], request=None if strategy is Strategy.RECENT else told)
     if strategy is Strategy.RECENT:
         return Candidates(_newest(index, members))
     scores = index.scores(query, vector, members)

@@ -7,12 +7,13 @@ rules. So what is about to be put into a prompt is asked about again, by ``reada
 from __future__ import annotations
 
 import re
-import unicodedata
 from hashlib import blake2b
 
 from cachetools import LRUCache
 
 from semmem.memory import RELEASED, Memory
+from semmem.text.disguise import revealed
+from semmem.text.orders import Order, order_in
 
 REDACTED = "[redacted]"
 
@@ -46,7 +47,7 @@ _verdicts: LRUCache[bytes, str] = LRUCache(VERDICTS_MAX)  # for one thread: memo
 def _judge(content: str) -> str:
     if _OWN_BLOCK.search(content):
         return "own_block"
-    if redact(content) != content:
+    if redact(content) != content or redact(plain := revealed(content)) != plain:
         return "secret"
     return "instruction" if is_instruction(content) else ""
 
@@ -61,8 +62,7 @@ def redact(text: str) -> str:
 
 def is_instruction(text: str) -> bool:
     """Whether a text tries to steer a model rather than to say something about somebody."""
-    plain = unicodedata.normalize("NFKC", "".join(c for c in text if unicodedata.category(c) != "Cf"))
-    return any(pattern.search(plain) for pattern in _INSTRUCTIONS)
+    return order_in(text) is not Order.NONE
 
 
 def _hide(match: re.Match[str]) -> str:
@@ -90,6 +90,10 @@ def _patterns(*sources: str) -> tuple[re.Pattern[str], ...]:
 _OWN_BLOCK = re.compile(r"<\s*+/?+\s*+semmem-memory", re.IGNORECASE)
 _CARD = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,18}(?![\d.]\d)")
 
+_FOREIGN_PASSWORDS = (
+    "(?:pass|kenn)wort|mot de passe|contraseña|senha|palavra-passe|parola d'ordine|wachtwoord|hasło|lösenord|пароль"
+    "|密码|密碼|パスワード|비밀번호|كلمة (?:السر|المرور)"
+)
 # The prefixes are those that the issuers document for their own tokens.
 _SECRETS = (
     re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)", re.DOTALL),
@@ -101,10 +105,17 @@ _SECRETS = (
         r"\bAIza[\w-]{30,}",
         r"(?P<lead>\bbearer\s+)[\w.~+/=-]{16,}",
         r"(?P<lead>\b\w+://[^\s:/@]*:)[^\s@/]+(?=@)",
-        r"(?P<lead>\b(?:pass(?:word|code|phrase|wd)|pwd)s?\b['’\w ]{0,40}?(?:\s(?:is|was|to|are|of)\b|[:=])\s*[\"'“]?)"
+        r"(?P<lead>\b(?:pass(?:word|code|phrase|wd)|pwd?)s?\b['’\w ]{0,40}?(?:\s(?:is|was|to|are|of)\b|[:=])\s*[\"'“]?)"
         r"(?!(?:a|an|the|in|on|not|too|very|stored|kept|written|saved|managed|changed|be|manager)\b|\[redacted\])\S+",
+        rf"(?P<lead>(?:{_FOREIGN_PASSWORDS})[^\d:=：]{{0,40}}?(?:\s(?:ist|lautet|est|es|é|è|это)\s|[:=：是は])\s*)(?=\S*\d)\S{{4,}}",
+        r"(?P<lead>\b(?:seed|recovery|mnemonic|backup) (?:phrase|words)\b['’\w ]{0,30}?(?:\s(?:is|are)\b|[:=])\s*)"
+        r"\w{2,12}(?:,? \w{2,12}){10,23}",
+        r"(?P<lead>\b(?:recovery|backup|security|access|unlock|alarm|door|safe|gate|one-time)[ -]?codes?\b"
+        r"['’\w ]{0,30}?(?:\s(?:is|was|are)\b|[:=])\s*)(?=\S{0,80}?\d)[\w-]{4,}",
+        r"(?P<lead>\b(?:open|unlock)\w*\b['’\w ]{1,30}? (?:code|combination) )\d[\d-]{3,11}",
+        r"(?P<lead>\bauthorization:\s*basic\s+)[\w+/]{8,}={0,2}",
         r"(?P<lead>\bpin(?: code| number)?\b['’\w ]{0,30}?(?:\s(?:is|was|to)\b|[:=])\s*)\d{4,8}\b",
-        r"(?P<lead>\b(?:api|access|secret|private|auth|license)[ _-]?(?:key|token|secret)s?\b['’\w ]{0,30}?"
+        r"(?P<lead>(?<![A-Za-z])(?:api|access|secret|private|auth|license)[ _-]?(?:key|token|secret)s?\b['’\w ]{0,30}?"
         r"(?:\s(?:is|was)\b|[:=])\s*[\"'“]?)(?!\[redacted\])(?=\S*\d|\S{16})\S{6,}",
         r"(?P<lead>\b(?:token|secret)\s*[:=]\s*[\"'“]?)(?!\[redacted\])\S{8,}",
         r"(?P<lead>\b(?:cvv|cvc)2?\b\D{0,8})\d{3,4}\b",
@@ -113,28 +124,3 @@ _SECRETS = (
 )
 _LONG_WORD = re.compile(r"(?<![\w/])[\w+-]{32,}+={0,2}")
 _MIXED = tuple(re.compile(kind) for kind in ("[A-Z]", "[a-z]", r"\d"))
-
-_OBEY = r"(?:ignor(?:e|es|ing)|forget|disregard|overrid(?:e|es|ing)|bypass(?:es|ing)?|violate)"
-_ORDERS = (
-    r"(?:instructions?|rules?|prompts?|directives?|guidelines?|guardrails?|safety (?:checks?|rules?)|polic(?:y|ies))"
-)
-_INSTRUCTIONS = _patterns(
-    rf"\b{_OBEY}\s+(?:\w+\s+){{0,3}}?(?:previous|prior|above|earlier|preceding|all|any|your|system|existing)\s+"
-    rf"(?:\w+\s+){{0,3}}?{_ORDERS}\b",
-    r"\b(?:ignore[zr]?|oublie[zr]?|olvid[ae]|ignor[ae]|ignoriere|vergiss)\b.{0,30}"
-    r"\b(?:consignes|instruc[ct]i?ones|instructions|instruções|anweisungen|regeln|règles|reglas)\b",
-    r"\byou (?:must|shall|should|will|have to|are (?:required|instructed|obliged) to)\s+(?:(?:now|always|never|only)\b|"
-    r"(?:comply|obey|respond|reply|answer|reveal|ignore|act|pretend|output|follow|execute)\b)",
-    r"\byou are (?:now|no longer)\b",
-    r"\bunrestricted (?:ai|assistant|model|agent)\b",
-    r"\b(?:reveal|leak|dump|expose|disclose|exfiltrate|print|output|repeat)(?:s|ed|ing)?\b.{0,60}"
-    r"\b(?:system prompt|developer message|api keys?|credentials|passwords|access tokens?)\b",
-    r"\bsystem (?:directives?|override)\b",
-    r"\b(?:assistant|agent|model|ai|bot)\b.{0,20}\b(?:has|have|gets?|with|granted)\b.{0,20}"
-    r"\b(?:admin\w*|root|superuser|full|unrestricted|elevated)\s+(?:rights?|access|privileges?|permissions?)\b",
-    r"\bnever ask\b.{0,30}\b(?:confirmation|permission|approval)\b",
-    r"</?\s*(?:system|assistant|developer|user|tool|instructions?|conversation)\b[^>]{0,80}>",
-    r"<\|[^|>]{1,40}\|>|\[/?(?:inst|sys|system)\]|<</?sys>>|(?<!#)#{2,}+\s*+(?:instructions?|system|assistant)\b",
-    r"(?:^|[.!?]\s|\bnote:\s*)(?:system|assistant|developer)\s*:",
-    r"(?:\[\w{2,40}\s?=[^\]\[]{1,300}\]\s?){2,}",
-)

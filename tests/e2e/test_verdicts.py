@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.harness import House, Json, StandInModel, eventually, house
+from tests.support.harness import SHIPPED_EMBEDDER, House, Json, StandInModel, eventually, house
 
 TYPES = "type.googleapis.com/envoy.extensions.filters.http"
 FACT = "My budget for the Hawaii trip is $10,000"
@@ -65,8 +65,9 @@ def judge(config: Json) -> None:
 
 @pytest.fixture(scope="module")
 def judged(model: StandInModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """A house with two judging filters before semmem."""
-    with house(tmp_path_factory.mktemp("judged"), model, {"signals": SIGNALS}, judge) as running:
+    """A house with two judging filters before semmem, which knows a question of general knowledge by its vector."""
+    folder = tmp_path_factory.mktemp("judged")
+    with house(folder, model, {"signals": SIGNALS}, judge, program=SHIPPED_EMBEDDER) as running:
         yield running
 
 
@@ -107,7 +108,7 @@ def test_a_verdict_stops_reading_and_storing(
 
 
 def test_a_fact_verdict_in_metadata_beats_the_header(judged: House, alice: str) -> None:
-    question = "Who painted the Mona Lisa?"
+    question = "How many moons does Mars have?"
     asked = {"messages": [{"role": "user", "content": question}]}
 
     def outcome(**headers: str) -> str | None:

@@ -39,6 +39,8 @@ SETTLED_S = 1.0
 TEARS = 3
 TORN_EVERY, FULL_EVERY = 5, 7
 LEARNT_WITHIN_S = 300.0
+VERSIONS_MAX = 2
+"""What was learnt at once, and the same confirmed by its batch. Any other version was learnt twice."""
 
 CONFIG: dict[str, Any] = {
     "memory": {
@@ -226,7 +228,7 @@ class Rounds:
                 holding = [memory for memory in memories if fact in memory["content"]]
                 if not holding:
                     self.tally.lost.append(turn.text)
-                if len(holding) > 1 or any(memory.get("version", 1) > 1 for memory in holding):
+                if len(holding) > 1 or any(memory["version"] > VERSIONS_MAX for memory in holding):
                     self.tally.doubled.append(turn.text)
 
 

@@ -38,7 +38,7 @@ from semmem.extraction import (
 )
 from semmem.extraction.contradiction import containment, pair_model, quantities, verdict, wording
 from semmem.extraction.contradiction import reading as reading_
-from semmem.extraction.lasting import choose, classifier, clauses, features, voice
+from semmem.extraction.lasting import choose, classifier, clauses, features, forms, voice
 from semmem.extraction.model_facts import Facts, line_of
 from semmem.extraction.phrasing import Claim, ShownTexts, TurnText
 from semmem.extraction.rules import facts_in, phrasing, read_clauses
@@ -58,7 +58,7 @@ from semmem.retrieval.injection_cache import goes_on, loop_of
 from semmem.retrieval.query import build as query
 from semmem.retrieval.query import rewrite
 from semmem.retrieval.search import Strategy, best_of, in_time
-from semmem.text import grounding, quoting, stems, terms, words
+from semmem.text import disguise, grounding, orders, quoting, stems, terms, words
 from semmem.text.digest import digest
 from semmem.text.screening import is_instruction, readable, redact
 from semmem.text.times import Interval, chinese, intervals, leaning, occurred_at
@@ -377,6 +377,8 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.lasting.features.features": lambda t: features.features(
         clauses.clauses(clauses.squeezed(t), clauses_max=WHOLE)
     ),
+    "extraction.lasting.forms.asks_for_own": lambda t: forms.asks_for_own(f"{t}?"),
+    "extraction.lasting.forms.is_decision": forms.is_decision,
     "extraction.lasting.voice.quotations": voice.quotations,
     "extraction.lasting.voice.stretches": lambda t: list(voice.stretches(t)),
     "extraction.rules.facts_in": lambda t: facts_in(t, chars_max=WHOLE),
@@ -423,6 +425,7 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.context.without_tags": context.without_tags,
     "retrieval.fence.Fence.mark": lambda t: Fence(b"key").mark("ada", t),
     "retrieval.fence.Fence.stands_in": lambda t: Fence(b"key").stands_in(_said(t).messages, "ada"),
+    "retrieval.decide.decision.Decision.request_alone": lambda t: Decision(WEIGHTS).request_alone(t, VECTOR),
     "retrieval.decide.decision.Decision.verdict": _verdict,
     "retrieval.decide.features.request_features": lambda t: decide_features.request_features(
         heads_of(WEIGHTS), t, VECTOR
@@ -458,6 +461,15 @@ REGISTRY: Mapping[str, Call] = {
     "text.stems.stems": lambda t: stems.stems(t.split()),
     # screening and time expressions
     "text.grounding.is_negative": grounding.is_negative,
+    "text.disguise.is_spelt_out": disguise.is_spelt_out,
+    "text.disguise.readings": disguise.readings,
+    "text.disguise.revealed": disguise.revealed,
+    "text.disguise.turned": disguise.turned,
+    "text.orders.features": lambda t: orders.features(orders.tokens(t)),
+    "text.orders.order_in": orders.order_in,
+    "text.orders.pieces": lambda t: list(orders.pieces(t)),
+    "text.orders.score": lambda t: orders.score(orders.tokens(t)),
+    "text.orders.tokens": orders.tokens,
     "text.screening.is_instruction": is_instruction,
     "text.screening.readable": lambda t: readable(_memory(t), chars_max=WHOLE),
     "text.screening.redact": redact,

@@ -109,11 +109,19 @@ def may(verdict: Verdict, old: str, new: str) -> bool:
 
 
 def loses(old: str, new: str) -> bool:
-    """Whether retiring the old text would lose more of it than one clause: who takes ``3 engineers`` for ``4 engineers
-    and a designer called Mei`` forgets Mei."""
-    told = frozenset(read(new).stems)
+    """Whether retiring the old text would lose more of it than one clause, or more than one name that no other name
+    replaces: who takes ``3 engineers`` for ``4 engineers and a designer called Mei`` forgets Mei, and who takes ``a
+    poodle`` for ``Rex is a beagle from Spain`` forgets Rex or Spain."""
+    one, other = read(old), read(new)
+    told = frozenset(other.stems)
     left = [part for part in clauses(unquoted(old)) if any(stem(token) not in told for token in part)]
-    return len(left) > 1
+    return len(left) > 1 or _names(one, other) > max(1, _names(other, one))
+
+
+def _names(one: Told, other: Told) -> int:
+    """How many names only the first one has; what stands side by side is one name."""
+    own = [stem_ in one.names and stem_ not in other.content for stem_ in one.stems]
+    return sum(here and not before for before, here in zip([False, *own], own, strict=False))
 
 
 def details_differ(old: str, new: str) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from semmem.extraction.lasting.classifier import Judgement
 from semmem.extraction.lasting.clauses import Clause
+from semmem.extraction.lasting.forms import asks_for_own, is_decision
+from semmem.memory import MemoryType
 
 PASSAGE_CHARS_MAX = 198
 """With its quotation marks a passage is a memory of at most 200 characters."""
@@ -34,18 +36,25 @@ class Passage:
 
     @property
     def best(self) -> Judgement:
-        return max((judgement for _, judgement in self.clauses), key=lambda judgement: judgement.lasting)
+        """Of the surest clause; a decision is an event whatever it is about."""
+        best = max((judgement for _, judgement in self.clauses), key=lambda judgement: judgement.lasting)
+        return replace(best, type=MemoryType.EPISODIC) if is_decision(self.text) else best
 
 
 def passages(
     text: str, found: Sequence[Clause], judged: Sequence[Judgement], *, cut: float, near: float
 ) -> list[Passage]:
     """What is kept of a message: in each sentence where one reaches ``cut``, from the first clause that reaches
-    ``near`` to the last one. What is too short to be understood is kept with what stands before it."""
+    ``near`` to the last one. What is too short to be understood is kept with what stands before it; what only asks for
+    something of the user's own is not."""
     places = {clause.start: place for place, clause in enumerate(found)}
+    told = [
+        (clause, replace(judgement, lasting=0.0) if asks_for_own(clause.text) else judgement)
+        for clause, judgement in zip(found, judged, strict=True)
+    ]
     kept = [
         _widened(text, run, found, places[run[0][0].start])
-        for _, sentence in groupby(zip(found, judged, strict=True), key=lambda pair: pair[0].sentence)
+        for _, sentence in groupby(told, key=lambda pair: pair[0].sentence)
         for run in _runs_of(text, list(sentence), cut, near)
     ]
     return [passage for passage in kept if len(passage.text) >= PASSAGE_CHARS_MIN]

@@ -8,6 +8,7 @@ needs no shared words, and what merely shares words with a poem or a quiz is not
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -45,9 +46,9 @@ GENERAL_STRICTNESS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class RequestVerdict:
-    """What was decided of a request. ``logit``: the log-odds that it wants any memory; ``is_served``: they are high
-    enough. ``purpose``: one of CLASSES. ``is_general``: it is plain that nobody's memories have to do with it.
-    ``lists_profile``: it asks for all that is known of the user."""
+    """What was decided of a request. ``logit``: the log-odds that it wants any memory, minus infinity where there is
+    none; ``is_served``: they are high enough. ``purpose``: one of CLASSES. ``is_general``: it is plain that nobody's
+    memories have to do with it. ``lists_profile``: it asks for all that is known of the user."""
 
     logit: float
     is_served: bool
@@ -107,6 +108,23 @@ class Decision:
             request,
         )
 
+    def request_alone(self, text: str, vector: Vector, *, wants: bool = False) -> RequestVerdict | None:
+        """What can be said of a request where there is no memory to show: what it is for, by its class alone.
+
+        None where the decision is uncalibrated.
+        """
+        trained = self._trained
+        if trained is None or not _is_for(trained, vector):
+            return None
+        about = features.request_features(heads_of(trained), text, vector)
+        return RequestVerdict(
+            -math.inf,
+            is_served=False,
+            purpose=_purpose(about),
+            is_general=not wants and _is_general(about),
+            lists_profile=_lists_profile(about),
+        )
+
     def _kinds_of(self, index: MemoryIndex, heads: Heads) -> Floats:
         known = self._kinds.get(index)
         if known is None:
@@ -122,12 +140,23 @@ def _is_for(trained: Trained, vector: Vector) -> bool:
 def _request_verdict(trained: Trained, about: Floats, top: Floats, *, wants: bool) -> RequestVerdict:
     """``about``: the request's own features; ``top``: with those of the best memories."""
     logit = float(top @ trained.request_weights[:-1] + trained.request_weights[-1])
-    lists_profile = bool(about[CLASSES.index("profile")] >= PROFILE_LEAST)
+    lists_profile = _lists_profile(about)
     cut = trained.request_cut + GENERAL_STRICTNESS * float(about[GENERAL].sum())
-    purpose = CLASSES[int(about[: len(CLASSES)].argmax())]
     is_served = wants or lists_profile or logit >= cut
-    is_general = not is_served and float(about[GENERAL].sum()) >= GENERAL_LEAST and not about[SPEAKS_OF_USER].any()
-    return RequestVerdict(logit, is_served, purpose, is_general, lists_profile)
+    return RequestVerdict(logit, is_served, _purpose(about), not is_served and _is_general(about), lists_profile)
+
+
+def _purpose(about: Floats) -> str:
+    return CLASSES[int(about[: len(CLASSES)].argmax())]
+
+
+def _is_general(about: Floats) -> bool:
+    """Whether it is general knowledge, a task or a courtesy, and does not speak of the user."""
+    return float(about[GENERAL].sum()) >= GENERAL_LEAST and not about[SPEAKS_OF_USER].any()
+
+
+def _lists_profile(about: Floats) -> bool:
+    return bool(about[CLASSES.index("profile")] >= PROFILE_LEAST)
 
 
 def heads_of(trained: Trained) -> Heads:

@@ -243,6 +243,20 @@ def test_what_says_more_than_what_replaces_it_stays_and_is_unsettled() -> None:
     assert decided("User leads 4 engineers", new, AGAINST).verdict is Verdict.CONTRADICTION
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "lost"),
+    [
+        ("User's dog Rex is a beagle from Spain", "User's dog is a poodle", True),
+        ("User flies from Oslo to Rome", "User flies to Porto", True),
+        ("User flies from Oslo to Rome", "User flies from Oslo to Porto", False),
+        ("User works at Blue Heron Books", "User works at Google", False),
+        ("User likes Rome and Oslo", "User likes Porto and Graz", True),
+    ],
+)
+def test_a_name_that_no_other_one_replaces_is_not_lost(old: str, new: str, lost: bool) -> None:
+    assert loses(old, new) is lost
+
+
 def test_a_correction_needs_less_than_other_news() -> None:
     likely = Likelihoods(0.05, 0.45, 0.5)
     old, new = '"I drive the diesel van"', '"No, it is the petrol van, not the diesel"'

@@ -13,6 +13,7 @@ from semmem.extraction.lasting.choose import PASSAGE_CHARS_MAX, passages
 from semmem.extraction.lasting.classifier import STANDINGS, TYPES, Judgement, judge, points
 from semmem.extraction.lasting.clauses import clauses, squeezed
 from semmem.extraction.lasting.features import features
+from semmem.extraction.lasting.forms import asks_for_own, is_decision
 from semmem.extraction.lasting.voice import quotations
 from semmem.memory import MemoryType, Standing
 from tests.support.examples import examples
@@ -161,3 +162,45 @@ def test_one_endless_clause_is_cut_between_words() -> None:
     [kept] = judged("we own " + "houses " * 60, 0.9)
     assert len(kept) <= PASSAGE_CHARS_MAX
     assert kept.endswith(" houses")
+
+
+# --- plain forms -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("clause", "only_asks"),
+    [
+        ("Round 3: what's my budget for the trip?", True),
+        ("and when is my next appointment?", True),
+        ("How old is our oldest hen?", True),
+        ("Wie hoch ist mein Budget?", True),
+        ("¿Cuál es mi presupuesto?", True),
+        ("Quel est mon budget ?", True),
+        ("How do I stop my cat Mabel from scratching the sofa?", False),
+        ("Where can I go dancing with a partner in a wheelchair?", False),
+        ("Height 1.92, what's my ideal weight?", False),
+        ("What's my budget is what I asked", False),
+        ("My budget is what?", False),
+    ],
+)
+def test_what_only_asks_for_something_of_the_users_own_tells_nothing(clause: str, only_asks: bool) -> None:
+    assert asks_for_own(clause) is only_asks
+    assert judged(clause, 0.9) == ([] if only_asks else [clause.lstrip("¿")])
+
+
+@pytest.mark.parametrize(
+    ("passage", "decided"),
+    [
+        ("We decided to use SQLite for the ledger", True),
+        ("I've finally settled on the grey tiles", True),
+        ("Wir haben uns für den Garten entschieden", True),
+        ("nous avons décidé de vendre la barque", True),
+        ("I have not decided on the tiles", False),
+        ("My sister decided to move", False),
+    ],
+)
+def test_a_decision_is_an_event(passage: str, decided: bool) -> None:
+    assert is_decision(passage) is decided
+    clause = clauses(passage)[0]
+    [kept] = passages(passage, [clause], [Judgement(0.9, MemoryType.SEMANTIC, None)], cut=0.5, near=0.1)
+    assert kept.best.type is (MemoryType.EPISODIC if decided else MemoryType.SEMANTIC)

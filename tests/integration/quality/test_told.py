@@ -17,7 +17,7 @@ from semmem.memory import Memory, MemoryType
 
 async def test_notes_are_the_lines_of_the_block_without_its_header(parts: Semmem) -> None:
     (note,) = await parts.notes("Is the cello in Ghent mine?", "ada")
-    assert note.endswith("User plays the cello in Ghent")
+    assert note == "User plays the cello in Ghent (said 15 January 2027)"
     assert await parts.notes("hello", "ada") == []
     assert notes_in("<tag>\nHeader - with a dash\n- [a] one\n- two\n</tag>") == ["[a] one", "two"]
 

@@ -137,6 +137,24 @@ def test_a_refusal_is_plain_when_the_request_is_general_and_does_not_speak_of_th
     assert (request.is_served, request.is_general, request.purpose) == (False, general, purpose)
 
 
+@pytest.mark.parametrize(
+    ("purpose", "text", "wants", "general"),
+    [
+        ("knowledge", "How deep is the sea?", False, True),
+        ("knowledge", "How deep is the sea?", True, False),
+        ("knowledge", "How deep is my well?", False, False),
+        ("recall", "How deep is the sea?", False, False),
+    ],
+)
+def test_where_there_is_no_memory_the_class_of_the_request_says_whether_it_is_general(
+    purpose: str, text: str, wants: bool, general: bool
+) -> None:
+    request = Decision(made(of=purpose, wanted=SURE)).request_alone(text, ASKED, wants=wants)
+    assert request is not None
+    assert (request.is_served, request.is_general, request.purpose) == (False, general, purpose)
+    assert Decision().request_alone(text, ASKED) is None
+
+
 def test_a_request_that_is_served_is_not_refused_however_general() -> None:
     request = judged(made(of="knowledge", wanted=SURE), topics(0.9)).request
     assert request is not None
