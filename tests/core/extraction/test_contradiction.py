@@ -103,10 +103,8 @@ def test_a_correction_that_names_nothing_corrects_only_what_was_said_just_before
 
 
 def test_what_replaces_one_of_two_things_keeps_the_other() -> None:
-    likely = Likelihoods(0.0, 0.97, 0.03)
-    assert decided("User manages 4 engineers and a designer named Mei", "User manages 3 engineers now", likely) == Judged(
-        Verdict.DIFFERENT, unsettled=True
-    )
+    old, new = "User manages 4 engineers and a designer named Mei", "User manages 3 engineers now"
+    assert decided(old, new, Likelihoods(0.0, 0.97, 0.03)) == Judged(Verdict.DIFFERENT, unsettled=True)
 
 
 def test_what_a_relative_does_is_no_change_of_what_the_user_does() -> None:
