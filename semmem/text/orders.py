@@ -52,7 +52,8 @@ def order_in(text: str) -> Order:
     clause = _odds(_CLAUSE_END.sub("\n", read[0])) - CLAUSE_MARGIN
     if max(odds, clause, *map(_odds, turned(text))) >= CUTS["certain"]:
         return Order.CERTAIN
-    return Order.SUSPECTED if odds >= CUTS["suspected"] or is_spelt_out(text) else Order.NONE
+    is_suspected = odds >= CUTS["suspected"] or is_spelt_out(text) or any(map(_ADDRESSED.search, read))
+    return Order.SUSPECTED if is_suspected else Order.NONE
 
 
 def _odds(reading: str) -> float:
@@ -127,6 +128,13 @@ _FORMS = tuple(
         r"[\"']role[\"']\s{0,9}:\s{0,9}[\"'](?:system|assistant|developer|tool)",
         r"[\"'](?:arguments|parameters|tool|tool_name|function|function_call|tool_calls?)[\"']\s{0,9}:\s{0,9}[{\[\"']",
     )
+)
+
+# Whoever speaks of himself does not begin so: it is said to the reader, whatever it is that he must.
+_ADDRESSED = re.compile(
+    r"(?:^|[.!?:]\s|\n)\s*(?:you|the (?:assistant|model|ai)) (?:must|should|shall|have to|need to|are to) "
+    r"(?:always|never|not|only)\b",
+    re.IGNORECASE,
 )
 
 _TRAINED = json.loads(Path(__file__).with_name("order_weights.json").read_text(encoding="utf-8"))
