@@ -108,7 +108,7 @@ def test_a_verdict_stops_reading_and_storing(
 
 
 def test_a_fact_verdict_in_metadata_beats_the_header(judged: House, alice: str) -> None:
-    question = "How many moons does Mars have?"
+    question = "What is the capital of Peru?"
     asked = {"messages": [{"role": "user", "content": question}]}
 
     def outcome(**headers: str) -> str | None:

@@ -29,7 +29,7 @@ RECALL = CLASSES.index("recall")
 GENERAL = [CLASSES.index(purpose) for purpose in ("knowledge", "task", "courtesy")]
 SPEAKS_OF_USER = slice(len(CLASSES) + 1, len(CLASSES) + 5)
 """Where the flags of pronouns.py but the last stand among the features of a request."""
-GENERAL_LEAST = 0.9
+GENERAL_LEAST = 0.97
 """From this probability on a request is called one of general knowledge, if it does not speak of the user."""
 PROFILE_LEAST = 0.5
 """From this probability on a request is about the user as a person, and lists the profile."""
