@@ -132,7 +132,7 @@ _FORMS = tuple(
 
 # Whoever speaks of himself does not begin so: it is said to the reader, whatever it is that he must.
 _ADDRESSED = re.compile(
-    r"(?:^|[.!?:]\s|\n)\s*(?:you|the (?:assistant|model|ai)) (?:must|should|shall|have to|need to|are to) "
+    r"(?:^|[.!?:]\s|\n)\s{0,3}(?:you|the (?:assistant|model|ai)) (?:must|should|shall|have to|need to|are to) "
     r"(?:always|never|not|only)\b",
     re.IGNORECASE,
 )

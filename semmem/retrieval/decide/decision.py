@@ -26,6 +26,7 @@ from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 Mask = npt.NDArray[np.bool_]
 
 RECALL = CLASSES.index("recall")
+MUST = KINDS.index("must")
 GENERAL = [CLASSES.index(purpose) for purpose in ("knowledge", "task", "courtesy")]
 SPEAKS_OF_USER = slice(len(CLASSES) + 1, len(CLASSES) + 5)
 """Where the flags of pronouns.py but the last stand among the features of a request."""
@@ -40,6 +41,8 @@ TOLD_SHARE = 0.9
 STANDING_LEAST = 0.5
 RECALL_LENIENCY = 1.5
 """How much lower the cut of a memory is for a question that asks to be reminded: the answer is one of these or none."""
+INTIMATE_STRICTNESS = 1.0
+"""How much surer it has to be that such a question needs what the user must or must not."""
 GENERAL_STRICTNESS = 2.0
 """How much surer a request has to be that looks like general knowledge, a task or a courtesy."""
 
@@ -98,7 +101,7 @@ class Decision:
         about = features.request_features(heads, text, vector)
         logits = features.memory_logits(trained.memory_weights, about, found, kinds)
         request = _request_verdict(trained, about, features.top_features(about, found, logits), wants=wants)
-        cut = PROFILE_CUT if request.lists_profile else trained.memory_cut - RECALL_LENIENCY * float(about[RECALL])
+        cut = _cuts(trained, about, kinds, lists_profile=request.lists_profile)
         shown = held(here) | (logits >= cut if request.is_served else np.zeros(len(places), dtype=np.bool_))
         count = len(index.memories)
         return Verdict(
@@ -135,6 +138,17 @@ class Decision:
 def _is_for(trained: Trained, vector: Vector) -> bool:
     """Whether anything can be said of this vector: it is of the right length, and says something itself."""
     return trained.asks_weights.size == vector.size + 1 and bool(np.isfinite(vector).all() and vector.any())
+
+
+def _cuts(trained: Trained, about: Floats, kinds: Floats, *, lists_profile: bool) -> Floats:
+    """The least log-odds of each memory (n,). Nobody is reminded of an illness who asks for a street."""
+    if lists_profile:
+        return np.full(len(kinds), PROFILE_CUT, dtype=np.float32)
+    leniency = RECALL_LENIENCY * float(about[RECALL]) * (1.0 - kinds[:, MUST])
+    cuts: Floats = (trained.memory_cut - leniency + INTIMATE_STRICTNESS * kinds[:, MUST] * float(about[RECALL])).astype(
+        np.float32
+    )
+    return cuts
 
 
 def _request_verdict(trained: Trained, about: Floats, top: Floats, *, wants: bool) -> RequestVerdict:
