@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Sized
 from dataclasses import replace
 
 from semmem.memory import Hit, Memory, MemoryType
@@ -38,7 +39,7 @@ def test_nothing_of_a_memory_stays_when_nobody_holds_it() -> None:
 
 
 def test_nothing_that_is_shown_stays_after_its_memory() -> None:
-    kept = (rank._content, rank._screened, context._note, arrangement._told)
+    kept: tuple[Sized, ...] = (rank._content, rank._screened, context._note, arrangement._told)
     gc.collect()
     before = [len(once) for once in kept]  # of other tests' memories
     hits = [Hit(memory(content), 0.5, 0.5) for content in ("User likes tea", quoted("I never eat nuts"))]
