@@ -1,0 +1,314 @@
+"""Searches among more and more memories: ``python -m bench.scale``.
+
+Hot: the user's memories are in process. Cold: they are read first. Dense: they do not come in time, and the store
+searches by itself. Beside each stands the least that does the same: numpy over the user's own vectors, one bare query
+for the user's rows, one bare search. All sizes are in one Milvus at the same time and take turns, as do the paths.
+Questions are embedded beforehand, so that no figure has embedding in it.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from pymilvus import AsyncMilvusClient
+
+from bench.facts import user_name, world
+from bench.figures import Json, over_rounds, paired, percentile, spread
+from bench.recalling import (
+    CALL_TIMEOUT_S,
+    KnownVectors,
+    Ours,
+    client_options,
+    memory,
+    milvus_at,
+    new_name,
+    question,
+    recalling,
+)
+from semmem.backends.milvus.collection import SPARE_ROWS
+from semmem.backends.milvus.rows import ALL_FIELDS, FOUND_FIELDS, VECTOR_FIELD, search_filter, user_filter
+from semmem.memory import Memory, Scope, Vector
+from semmem.request.outcome import Outcome
+from semmem.retrieval.search import OVERFETCH
+
+Call = Callable[[int], Awaitable[str]]
+"""One search, by its number; its outcome word, empty where there is none."""
+
+SMALLEST, LARGEST = (1_000, 10), (100_000, 10_000)
+ALIKE = (100_000, 1_000)
+"""Memories and users. The target compares the first two, where a user of the larger has a tenth of the memories; the
+third has as many for each user as the smallest."""
+ALL_SIZES = (SMALLEST, (10_000, 1_000), ALIKE, LARGEST)
+HOT_USERS_MAX = 200
+LIMIT = 5
+NOISE = 0.02
+"""Standard deviation of what is added to each number of a vector of length 1, so that no two memories are alike."""
+NOW = 1_800_000_000.0
+WITHIN_S = 5.0
+"""Of a bare call."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePlan:
+    """``calls``: of each path and size, in ``rounds`` blocks. ``uri``: a Milvus server; empty: a Milvus Lite."""
+
+    sizes: Sequence[tuple[int, int]] = ALL_SIZES
+    calls: int = 200
+    rounds: int = 20
+    uri: str = ""
+
+    @property
+    def block(self) -> int:
+        return max(1, self.calls // self.rounds)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Of one size and path, by round. ``cpu_us``: of this process, for each search; ``words``: outcomes."""
+
+    seconds: list[list[float]] = field(default_factory=list)
+    cpu_us: list[float] = field(default_factory=list)
+    words: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def p50s(self) -> list[float]:
+        return [percentile(samples, 0.5) for samples in self.seconds]
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """One size in its collection, and the paths by name."""
+
+    memories: int
+    users: int
+    ours: Ours
+    vectors: dict[str, Vector]
+    client: AsyncMilvusClient
+    matrices: dict[int, npt.NDArray[np.float32]]
+
+    @property
+    def each(self) -> int:
+        """Memories of a user."""
+        return self.memories // self.users
+
+    @property
+    def hot_users(self) -> int:
+        """How many users' searches are hot: all of them are kept in process, by the shipped limits."""
+        return max(1, min(self.users, HOT_USERS_MAX, 10_000 // self.each))
+
+    @property
+    def name(self) -> str:
+        return _name(self.memories, self.users)
+
+    def call(self, path: str) -> Call:
+        """Of one of PATHS."""
+        return {
+            "hot": self._hot,
+            "numpy": self._numpy,
+            "cold": self._cold,
+            "bare_query": self._bare_query,
+            "dense": self._dense,
+            "bare_search": self._bare_search,
+        }[path]
+
+    def cool(self, number: int) -> None:
+        """Whoever is to be searched cold is forgotten."""
+        self.ours.memories.forget_user(user_name(self._user(number)))
+
+    async def warm(self, numbers: Sequence[int]) -> None:
+        for user in {self._hot_user(number) for number in numbers}:
+            await self.ours.memories.index(user_name(user), wait_s=CALL_TIMEOUT_S)
+
+    def _user(self, number: int) -> int:
+        return number * 7 % self.users
+
+    def _hot_user(self, number: int) -> int:
+        return number % self.hot_users
+
+    def _asked(self, user: int, number: int) -> str:
+        return _WORLD.asked[_fact(user, number % self.each)].text
+
+    async def _hot(self, number: int) -> str:
+        user = self._hot_user(number)
+        return (await self.ours.recall.search(question(self._asked(user, number), user_name(user), NOW))).outcome
+
+    async def _cold(self, number: int) -> str:
+        user = self._user(number)
+        return (await self.ours.recall.search(question(self._asked(user, number), user_name(user), NOW))).outcome
+
+    async def _dense(self, number: int) -> str:
+        user = self._user(number)
+        return (await self.ours.dense.search(question(self._asked(user, number), user_name(user), NOW))).outcome
+
+    async def _numpy(self, number: int) -> str:
+        user = self._hot_user(number)
+        cosines = self.matrices[user] @ self.vectors[self._asked(user, number)]
+        best = np.argpartition(-cosines, LIMIT)[:LIMIT] if len(cosines) > LIMIT else np.arange(len(cosines))
+        best[np.argsort(-cosines[best])].tolist()
+        return ""
+
+    async def _bare_query(self, number: int) -> str:
+        """What loading a user asks of the store: all rows, with their vectors."""
+        await self.client.query(
+            self.ours.collection,
+            filter=user_filter(user_name(self._user(number))),
+            output_fields=ALL_FIELDS,
+            limit=5001,
+            consistency_level="Bounded",
+            timeout=WITHIN_S,
+        )
+        return ""
+
+    async def _bare_search(self, number: int) -> str:
+        """What a dense search asks of it."""
+        user = self._user(number)
+        await self.client.search(
+            self.ours.collection,
+            data=[self.vectors[self._asked(user, number)].tolist()],
+            anns_field=VECTOR_FIELD,
+            filter=search_filter(Scope(user_name(user)), (), NOW),
+            limit=OVERFETCH * LIMIT + SPARE_ROWS,
+            output_fields=FOUND_FIELDS,
+            search_params={"params": {}},
+            consistency_level="Bounded",
+            timeout=WITHIN_S,
+        )
+        return ""
+
+
+_WORLD = world()
+FLOORS = {"hot": "numpy", "cold": "bare_query", "dense": "bare_search"}
+PATHS = tuple(path for pair in FLOORS.items() for path in pair)
+MEANT = {"hot": Outcome.INJECTED, "cold": Outcome.INJECTED, "dense": Outcome.COLD_DENSE}
+
+
+async def measure(
+    plan: ScalePlan, folder: Path, vectors: dict[str, Vector], signature: str, say: Callable[[str], None]
+) -> Json:
+    """Figures by size and path, and the verdict keys. ``vectors``: of all texts of the world, by the model with this
+    signature. Raises StoreError."""
+    embedder = KnownVectors(vectors, signature)
+    async with AsyncExitStack() as stack:
+        uri = await stack.enter_async_context(milvus_at(plan.uri, folder / "milvus"))
+        client = AsyncMilvusClient(**client_options(uri))
+        stack.push_async_callback(client.close)
+        version = str(await client.get_server_version(timeout=CALL_TIMEOUT_S))
+        sizes: list[_Size] = []
+        for memories, users in plan.sizes:
+            began = time.perf_counter()
+            ours = await stack.enter_async_context(
+                recalling(uri, new_name(f"{memories}_{users}"), embedder, folder, _memories(memories, users, vectors))
+            )
+            size = _Size(memories, users, ours, vectors, client, {})
+            for user in range(size.hot_users):
+                size.matrices[user] = np.stack(
+                    [vectors[_WORLD.facts[_fact(user, k)].content] for k in range(size.each)]
+                )
+            sizes.append(size)
+            say(f"{memories:,} memories of {users:,} users are there, {time.perf_counter() - began:.0f} s")
+        tallies = await _rounds(sizes, plan, say)
+    return {"milvus": version, **figures(tallies, is_server=bool(plan.uri))}
+
+
+async def _rounds(sizes: Sequence[_Size], plan: ScalePlan, say: Callable[[str], None]) -> dict[tuple[str, str], _Tally]:
+    """One path at a time, all sizes one after another: what is compared is seconds apart."""
+    gc.collect()
+    gc.freeze()  # as semmem does when it has started
+    tallies: defaultdict[tuple[str, str], _Tally] = defaultdict(_Tally)
+    try:
+        for number in range(plan.rounds + 1):  # the first one warms up
+            some = range(number * plan.block, (number + 1) * plan.block)
+            turn = number % len(sizes)
+            for path in PATHS:
+                for size in [*sizes[turn:], *sizes[:turn]]:
+                    await _block(size, path, some, tallies[size.name, path] if number else _Tally())
+            say(f"round {number} of {plan.rounds}")
+    finally:
+        gc.unfreeze()
+    return tallies
+
+
+async def _block(size: _Size, path: str, numbers: range, tally: _Tally) -> None:
+    await size.warm(numbers)
+    call, seconds = size.call(path), []
+    cpu_s = 0.0
+    for number in numbers:
+        if path == "cold":
+            size.cool(number)
+        cpu, began = time.process_time(), time.perf_counter()
+        word = await call(number)
+        seconds.append(time.perf_counter() - began)
+        cpu_s += time.process_time() - cpu
+        tally.words[word] += 1
+    tally.seconds.append(seconds)
+    tally.cpu_us.append(cpu_s / len(seconds) * 1e6)
+
+
+# --- figures ---------------------------------------------------------------------------------------------------------
+
+
+def figures(tallies: Mapping[tuple[str, str], _Tally], *, is_server: bool) -> Json:
+    """``sizes``: by size and path. ``ratios``: over the rounds, each of the medians of one round. ``keys``: those of
+    the targets; a cold search on Milvus Lite, which is for one machine, is none."""
+    by_size: Json = {}
+    for (size, path), tally in tallies.items():
+        by_size.setdefault(size, {})[path] = _row(path, tally)
+    ratios: Json = {}
+    for name, large in (("scale", LARGEST), ("alike", ALIKE)):
+        for path in ("hot", "cold", "dense"):
+            of, to = tallies.get((_name(*large), path)), tallies.get((_name(*SMALLEST), path))
+            if of is not None and to is not None:
+                ratios[f"{name}_{path}_ratio"] = _paired(of.p50s, to.p50s)
+                ratios[f"{name}_{path}_cpu_ratio"] = _paired(of.cpu_us, to.cpu_us)
+    for size in by_size:
+        for path, floor in FLOORS.items():
+            ratios[f"{size}_{path}_to_{floor}"] = _paired(tallies[size, path].p50s, tallies[size, floor].p50s)
+    wanted = ("scale_hot_ratio", "scale_cold_ratio") if is_server else ("scale_hot_ratio",)
+    return {"sizes": by_size, "ratios": ratios, "keys": {name: ratios[name] for name in wanted if name in ratios}}
+
+
+def _row(path: str, tally: _Tally) -> Json:
+    row: Json = {"latency_ms": spread(tally.seconds), "cpu_us": over_rounds(tally.cpu_us)}
+    if path in MEANT:
+        row |= {"as_meant": tally.words[MEANT[path]] / tally.words.total(), "outcomes": dict(tally.words)}
+    return row
+
+
+def _paired(of: Sequence[float], to: Sequence[float]) -> Json:
+    return paired(len(of), lambda number: of[number] / to[number])
+
+
+# --- what is searched ------------------------------------------------------------------------------------------------
+
+
+def texts() -> list[str]:
+    """Everything that needs a vector."""
+    return [fact.content for fact in _WORLD.facts] + [asked.text for asked in _WORLD.asked]
+
+
+def _memories(count: int, users: int, vectors: dict[str, Vector]) -> Iterator[Memory]:
+    dice = np.random.default_rng(count + users)
+    for number in range(count):
+        user, of_user = number % users, number // users
+        content = _WORLD.facts[_fact(user, of_user)].content
+        vector = vectors[content] + dice.normal(0.0, NOISE, len(vectors[content])).astype(np.float32)
+        yield memory(
+            number, user_name(user), content, vector / np.float32(np.linalg.norm(vector)), NOW - count + number
+        )
+
+
+def _fact(user: int, of_user: int) -> int:
+    """Which fact a user's memory of this number is; a user has none twice."""
+    return (13 * user + 7 * of_user) % len(_WORLD.facts)
+
+
+def _name(memories: int, users: int) -> str:
+    return f"{memories}x{users}"
