@@ -141,7 +141,7 @@ $(MILVUS_VENV)/.ready:
 	@echo "setting up $(MILVUS_VENV): a Milvus server of this machine's own; about 80 MB on disk, this once"
 	$(STEP) "  1/2 an environment for Milvus" $(PYTHON) -m venv $(MILVUS_VENV)
 	$(STEP) "  2/2 Milvus (58 MB)" $(MILVUS_VENV)/bin/python -m pip --disable-pip-version-check install \
-		--no-deps milvus==2.3.5 setuptools
+		--no-deps milvus==2.3.5
 	@touch $@
 
 clean-run: ## remove what run and demo kept: memories, token, logs (DATA_DIR= another folder); not while one is up

@@ -1,4 +1,4 @@
-"""What learning costs: the journal, batches, turns at once: ``python -m bench.learning``.
+"""What learning costs: the journal, batches, turns at once: ``python -m bench --only learning``.
 
 The parts are those of a running semmem without doors, at its defaults and without a language model: the journal's
 writer, the learner with its workers, the local extractor in its own process, the shipped embedder, a Milvus. Every
@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.facts import turns, user_name
 from bench.figures import Json, spread
-from bench.recalling import drop, milvus_at, new_name, settings_for
+from bench.plan import Place, Plan, Say
+from bench.recalling import drop, milvus_at, new_name, run, settings_for, uri_of
 from demo.processes import Failed
 from semmem.backends.worker_process import WorkerProcess
 from semmem.background import JournalWriter, OffloadThreads, Tasks
@@ -35,18 +36,6 @@ ANSWER = "Gladly. Tell me first how long you want to stay and what you would lik
 TURNS_EACH = 10
 """Of a session; by default a batch."""
 END_S = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class LearningPlan:
-    """``journalled`` turns are written as fast as can be; ``sessions`` of ten turns are learnt from in batches;
-    ``alone`` turns at once, one after another, and ``burst`` turns of as many users all together."""
-
-    journalled: int = 5_000
-    sessions: int = 100
-    alone: int = 100
-    burst: int = 200
-    uri: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +58,44 @@ class _Learning:
         return found
 
 
-async def measure(plan: LearningPlan, folder: Path, say: Callable[[str], None]) -> Json:
-    """``journal``, ``batches``, ``at_once``; no key. Raises StoreError, EmbedderError, JournalError, Failed."""
-    async with milvus_at(plan.uri, folder / "milvus") as uri:
+def measure(plan: Plan, place: Place, say: Say) -> Json:
+    """``journal``, ``batches``, ``at_once``; no key. Raises Failed and TimeoutError."""
+    return run(_measure(plan, place.folder, say))
+
+
+def table(found: Json) -> str:
+    """For people."""
+    journal, batches, at_once = found["journal"], found["batches"], found["at_once"]
+    return "\n".join(
+        [
+            "\nLearning, by the local extractor",
+            f"journal: {journal['committed_per_s']:.0f} turns a second committed, {journal['cpu_us']:.0f} us CPU each",
+            f"batches of {TURNS_EACH} turns: {batches['per_s']:.1f} a second, {batches['stored_per_s']:.1f} memories a"
+            f" second, {batches['cpu_ms']:.0f} ms of CPU each",
+            f"at once: p50 {at_once['latency_ms']['p50']:.0f} ms, p99 {at_once['latency_ms']['p99']:.0f} ms alone, of"
+            f" which up to {at_once['commit_interval_ms']:.0f} wait for the journal's commit; {at_once['per_s']:.1f}"
+            f" turns a second when {at_once['burst']} come together",
+        ]
+    )
+
+
+async def _measure(plan: Plan, folder: Path, say: Say) -> Json:
+    async with milvus_at(uri_of(plan.milvus), folder / "milvus") as uri:
         journal = await _journal(plan, _folder(folder / "journal"))
-        say(f"journal: {journal['committed_per_s']:.0f} turns a second")
+        say(f"learning: journal: {journal['committed_per_s']:.0f} turns a second")
         async with _learning(uri, _folder(folder / "batches")) as parts:
             batches = await _batches(parts, plan)
-        say(f"batches: {batches['per_s']:.1f} a second")
+        say(f"learning: batches: {batches['per_s']:.1f} a second")
         async with _learning(uri, _folder(folder / "at_once")) as parts:
             at_once = await _at_once(parts, plan)
-        say(f"at once: {at_once['latency_ms']['p50']:.0f} ms")
+        say(f"learning: at once: {at_once['latency_ms']['p50']:.0f} ms")
     return {"keys": {}, "journal": journal, "batches": batches, "at_once": at_once}
 
 
 # --- what is measured ------------------------------------------------------------------------------------------------
 
 
-async def _journal(plan: LearningPlan, folder: Path) -> Json:
+async def _journal(plan: Plan, folder: Path) -> Json:
     """Turns, both halves of each, offered without a pause and without a reader."""
     settings = Settings.model_validate({"data_dir": str(folder)})
     journal = backend_parts.journal(settings)
@@ -117,7 +126,7 @@ async def _journal(plan: LearningPlan, folder: Path) -> Json:
     }
 
 
-async def _batches(parts: _Learning, plan: LearningPlan) -> Json:
+async def _batches(parts: _Learning, plan: Plan) -> Json:
     """Sessions that wait already, learnt from by all workers."""
     for session in range(plan.sessions):
         numbers = range(session * TURNS_EACH, (session + 1) * TURNS_EACH)
@@ -141,7 +150,7 @@ async def _batches(parts: _Learning, plan: LearningPlan) -> Json:
     }
 
 
-async def _at_once(parts: _Learning, plan: LearningPlan) -> Json:
+async def _at_once(parts: _Learning, plan: Plan) -> Json:
     """From the offer of a turn's second half to the word that its memories are stored."""
     batches = learning.learning(parts.settings, parts.backends)
     learner = learning.at_once(parts.settings, parts.backends, parts.events.put_nowait, batches, lambda: True)
@@ -150,20 +159,20 @@ async def _at_once(parts: _Learning, plan: LearningPlan) -> Json:
     await learning.start_reader(parts.backends)
     seconds: list[float] = []
     results: list[BatchResult] = []
-    for number in range(plan.alone):
+    for number in range(plan.turns_alone):
         began = _offer(writer, number)
         results += await parts.results(TurnLearnt, 1)
         seconds.append(time.perf_counter() - began)
     began = time.perf_counter()
-    for number in range(plan.alone, plan.alone + plan.burst):
+    for number in range(plan.turns_alone, plan.turns_alone + plan.turns_burst):
         _offer(writer, number)
-    results += await parts.results(TurnLearnt, plan.burst)
+    results += await parts.results(TurnLearnt, plan.turns_burst)
     took = time.perf_counter() - began
     return {
         "latency_ms": spread([seconds]),
-        "of_which_commit_interval_ms": parts.settings.journal.commit_interval_ms / 2,
-        "burst": plan.burst,
-        "per_s": plan.burst / took,
+        "commit_interval_ms": parts.settings.journal.commit_interval_ms / 2,
+        "burst": plan.turns_burst,
+        "per_s": plan.turns_burst / took,
         "statuses": dict(Counter(result.status for result in results)),
     }
 

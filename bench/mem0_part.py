@@ -1,4 +1,4 @@
-"""mem0 beside semmem: the same memories, the same questions, one after the other: ``python -m bench.mem0_part``.
+"""mem0 beside semmem: the same memories, the same questions, one after the other: ``python -m bench --only mem0``.
 
 Compared is retrieval alone: mem0's ``search`` with semmem's, question in, memories out. Both embed with the same
 weights and one compute thread, each by the library that it ships with; embedding is timed within each search, so that
@@ -20,34 +20,35 @@ from pathlib import Path
 import numpy as np
 
 from bench.facts import GENERAL, USERS, Asked, World, first, user_name, world
-from bench.figures import Json, paired, percentile, spread
+from bench.figures import Json, grid, paired, percentile, spread
 from bench.mem0_process import Mem0, mem0_process
-from bench.recalling import Ours, TimedEmbedder, memory, milvus_at, new_name, number_of, question, recalling, vectors_of
+from bench.plan import Place, Plan, Say
+from bench.recalling import (
+    Ours,
+    TimedEmbedder,
+    memory,
+    milvus_at,
+    new_name,
+    number_of,
+    question,
+    recalling,
+    run,
+    uri_of,
+    vectors_of,
+)
+from demo.stack import HOME
 from semmem.config import Settings
 from semmem.memory import Vector
 from semmem.wiring.embedding import embedder as shipped_embedder
 
-HOME = Path(__file__).resolve().parent.parent
-MEM0_PYTHON = HOME / ".venv-mem0" / "bin" / "python"
+MEM0_VENV = HOME / ".venv-mem0"
+KEYS = ("mem0_search_ratio", "mem0_total_ratio")
 LIMIT = 5
 NOW = 1_800_000_000.0
 WARM_UP = 10
 OURS, OURS_COLD, ON_MILVUS, ON_QDRANT, FLOOR = "semmem", "semmem_cold", "mem0_milvus", "mem0_qdrant", "numpy"
 STRANGER = 7
 """So many users further is who is asked about people that he does not know."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mem0Plan:
-    """``questions`` about ``facts``, in ``rounds``; ``noise``: questions about nothing that the user has. ``uri``: a
-    Milvus server; empty: semmem on a Milvus Lite, and mem0 on Qdrant alone."""
-
-    facts: int = 1200
-    questions: int = 400
-    rounds: int = 10
-    noise: int = 100
-    uri: str = ""
-    python: Path = MEM0_PYTHON
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ Ask = Callable[[str, str], Awaitable[Found]]
 
 
 @dataclass(slots=True)
-class _Tally:
+class Tally:
     """Of one system: what was found, by round, and what was found where nothing is."""
 
     rounds: list[list[Found]] = field(default_factory=list)
@@ -78,29 +79,52 @@ class _Tally:
         return [found for round in self.rounds for found in round]
 
 
-async def measure(plan: Mem0Plan, folder: Path, say: Callable[[str], None]) -> Json:
-    """``systems``, ``ratios`` over the rounds, ``keys``; ``not_measured``: why not, by key. Raises StoreError,
-    EmbedderError, Failed."""
-    if not plan.python.exists():
-        reason = f"mem0 is not installed in {plan.python.parent.parent}: make .venv-mem0/.ready"
-        return {"keys": {}, "not_measured": {"mem0_search_ratio": reason, "mem0_total_ratio": reason}}
-    known = first(world(), plan.facts)
+def measure(plan: Plan, place: Place, say: Say, *, environment: Path = MEM0_VENV) -> Json:
+    """``systems``, ``ratios`` over the rounds, ``keys``; ``not_measured``: why not, by key. Raises Failed."""
+    if not (environment / ".ready").exists():
+        reason = f"mem0 is not installed: make {environment.name}/.ready"
+        return {"systems": {}, "ratios": {}, "keys": {}, "not_measured": dict.fromkeys(KEYS, reason)}
+    return run(_measure(plan, place.folder, environment / "bin" / "python", say))
+
+
+def table(found: Json) -> str:
+    """For people."""
+    rows = [
+        [
+            name,
+            *(f"{row[part]['p50']:.2f}" for part in ("total_ms", "embed_ms", "search_ms")),
+            f"{row['search_ms']['p99']:.2f}",
+            f"{row['cpu_us']:.0f}",
+            f"{row['recall_at_5']:.1%}",
+            f"{row['returned']:.1f}",
+            *("" if row[noise] is None else f"{row[noise]:.0%}" for noise in ("noise_strangers", "noise_general")),
+        ]
+        for name, row in found["systems"].items()
+    ]
+    head = "system,p50 ms,embedding,without,p99 without,CPU us,recall@5,returned,noise: strangers,general"
+    reasons = [f"{key} not measured: {why}" for key, why in found["not_measured"].items()]
+    return "\n".join(["\nmem0 beside semmem", *(grid(head, rows) if rows else []), *reasons])
+
+
+async def _measure(plan: Plan, folder: Path, python: Path, say: Say) -> Json:
+    known = first(world(), plan.mem0_facts)
     async with AsyncExitStack() as stack:
-        systems, about = await _systems(stack, plan, folder, known, say)
+        systems, about = await _systems(stack, plan, folder, python, known, say)
         tallies = await _ask_all(systems, plan, known, say)
         await _ask_what_nobody_knows(systems, tallies, plan, known)
     return {"about": about, "facts": len(known.facts), **figures(tallies)}
 
 
 async def _systems(
-    stack: AsyncExitStack, plan: Mem0Plan, folder: Path, known: World, say: Callable[[str], None]
+    stack: AsyncExitStack, plan: Plan, folder: Path, python: Path, known: World, say: Say
 ) -> tuple[dict[str, Ask], Json]:
     """Everything that is asked, filled with the facts."""
     model = await asyncio.to_thread(shipped_embedder, Settings())
     await model.open()
     stack.push_async_callback(model.close)
     vectors = await vectors_of(model, [fact.content for fact in known.facts])
-    uri = await stack.enter_async_context(milvus_at(plan.uri, folder / "milvus"))
+    address = uri_of(plan.milvus)
+    uri = await stack.enter_async_context(milvus_at(address, folder / "milvus"))
     stored = (memory(fact.number, fact.user, fact.content, vectors[fact.content], NOW - 1) for fact in known.facts)
     embedder = TimedEmbedder(model)
     ours = await stack.enter_async_context(recalling(uri, new_name("semmem"), embedder, folder, stored))
@@ -111,11 +135,11 @@ async def _systems(
     }
     about: Json = {"semmem embedder": model.signature}
     for name, store in ((ON_MILVUS, "milvus"), (ON_QDRANT, "qdrant")):
-        if store == "qdrant" or plan.uri:
-            mem0 = await stack.enter_async_context(mem0_process(plan.python, folder, name))
-            opened = await mem0.open(store, plan.uri, folder / name, new_name(name), Settings().memory.embedding)
+        if store == "qdrant" or address:
+            mem0 = await stack.enter_async_context(mem0_process(python, folder, name))
+            opened = await mem0.open(store, address, folder / name, new_name(name), Settings().memory.embedding)
             took = await mem0.add(known.facts)
-            say(f"{name}: {len(known.facts)} facts added in {took:.0f} s")
+            say(f"mem0: {name}, {len(known.facts)} facts added in {took:.0f} s")
             systems[name] = _mem0(mem0)
             about[name] = {**opened, "add_ms": took / len(known.facts) * 1000}
     return systems, about
@@ -168,42 +192,40 @@ def _mem0(mem0: Mem0) -> Ask:
 # --- what is asked ---------------------------------------------------------------------------------------------------
 
 
-async def _ask_all(
-    systems: Mapping[str, Ask], plan: Mem0Plan, known: World, say: Callable[[str], None]
-) -> dict[str, _Tally]:
+async def _ask_all(systems: Mapping[str, Ask], plan: Plan, known: World, say: Say) -> dict[str, Tally]:
     """Every question once of each system, which take turns in being first; those that use the vector that semmem made
     come right behind it."""
-    tallies = {name: _Tally() for name in systems}
+    tallies = {name: Tally() for name in systems}
     for one in known.asked[-WARM_UP:]:
         for ask in systems.values():
             await ask(f"{one.text} Please.", one.user)
     gc.collect()
     gc.freeze()  # as semmem does when it has started
     try:
-        for number in range(plan.rounds):
+        for number in range(plan.mem0_rounds):
             for tally in tallies.values():
                 tally.rounds.append([])
-            for place, one in enumerate(known.asked[: plan.questions][number :: plan.rounds]):
+            for place, one in enumerate(known.asked[: plan.mem0_questions][number :: plan.mem0_rounds]):
                 for name in _in_turn(systems, place):
                     found = await systems[name](one.text, one.user)
                     tallies[name].rounds[-1].append(found)
                     tallies[name].recalls.append(_recall(found, one))
-            say(f"round {number + 1} of {plan.rounds}")
+            say(f"mem0: round {number + 1} of {plan.mem0_rounds}")
     finally:
         gc.unfreeze()
     return tallies
 
 
 async def _ask_what_nobody_knows(
-    systems: Mapping[str, Ask], tallies: Mapping[str, _Tally], plan: Mem0Plan, known: World
+    systems: Mapping[str, Ask], tallies: Mapping[str, Tally], plan: Plan, known: World
 ) -> None:
     """Questions about people whom the asker does not know, and about nothing of his."""
-    named = [one for one in known.asked if one.named][: plan.noise]
+    named = [one for one in known.asked if one.named][: plan.mem0_noise]
     for name, ask in systems.items():
         if name in (OURS, ON_MILVUS, ON_QDRANT):
             for one in named:
                 tallies[name].strangers.append(len((await ask(one.text, _stranger_to(one.user))).numbers))
-            for place, text in enumerate(GENERAL[: plan.noise]):
+            for place, text in enumerate(GENERAL[: plan.mem0_noise]):
                 tallies[name].general.append(len((await ask(text, user_name(place % USERS))).numbers))
 
 
@@ -227,7 +249,7 @@ def _recall(found: Found, one: Asked) -> float:
 # --- figures ---------------------------------------------------------------------------------------------------------
 
 
-def figures(tallies: Mapping[str, _Tally]) -> Json:
+def figures(tallies: Mapping[str, Tally]) -> Json:
     """By system, and mem0's medians divided by semmem's, round by round."""
     ratios: Json = {}
     for name in (ON_MILVUS, ON_QDRANT):
@@ -238,7 +260,7 @@ def figures(tallies: Mapping[str, _Tally]) -> Json:
             ratios[f"{name}_search_ratio_cold"] = _paired(mem0, cold, _search_s)
             ratios[f"{name}_total_cpu_ratio"] = _paired(mem0, ours, lambda found: found.cpu_s)
     keys, reasons = {}, {}
-    for key, of in (("mem0_search_ratio", "search"), ("mem0_total_ratio", "total")):
+    for key, of in zip(KEYS, ("search", "total"), strict=True):
         if ON_MILVUS in tallies:
             keys[key] = ratios[f"{ON_MILVUS}_{of}_ratio"]
         else:
@@ -251,7 +273,7 @@ def figures(tallies: Mapping[str, _Tally]) -> Json:
     }
 
 
-def _row(tally: _Tally) -> Json:
+def _row(tally: Tally) -> Json:
     """``returned``: memories for each question that has an answer, in the mean; ``noise_``: the share of those without
     one that were given something, None where that was not asked."""
     found = tally.found
@@ -271,8 +293,8 @@ def _share(counts: Sequence[int]) -> float | None:
     return sum(count > 0 for count in counts) / len(counts) if counts else None
 
 
-def _paired(mem0: _Tally, ours: _Tally, seconds: Callable[[Found], float]) -> Json:
-    def median(tally: _Tally, number: int) -> float:
+def _paired(mem0: Tally, ours: Tally, seconds: Callable[[Found], float]) -> Json:
+    def median(tally: Tally, number: int) -> float:
         return percentile([seconds(found) for found in tally.rounds[number]], 0.5)
 
     return paired(len(ours.rounds), lambda number: median(mem0, number) / median(ours, number))

@@ -72,6 +72,7 @@ async def mem0_process(python: Path, folder: Path, name: str) -> AsyncIterator[M
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             python,
+            "-P",  # else modules of the benchmark stand in front of libraries of the same name
             WORKER,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

@@ -19,7 +19,8 @@ import os
 import resource
 import sys
 import time
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 CALL_TIMEOUT_S = 60.0
@@ -66,7 +67,7 @@ class Worker:
         return {
             "seconds": time.perf_counter() - began,
             "bm25": bm25,
-            "versions": {name: version(name) for name in PACKAGES},
+            "versions": _versions(),
         }
 
     def _make_collection(self, asked: Asked) -> bool:
@@ -133,6 +134,14 @@ class Worker:
 
     def _client(self) -> Any:
         return importlib.import_module("pymilvus").MilvusClient(uri=self._asked["uri"], timeout=CALL_TIMEOUT_S)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def _config(asked: Asked) -> Asked:

@@ -2,7 +2,7 @@
 
 The package needs an environment of its own (``make .venv-milvus/.ready``), whose Python runs this file:
 
-    .venv-milvus/bin/python bench/milvus_server.py FOLDER --port 19530
+    .venv-milvus/bin/python -P bench/milvus_server.py FOLDER --port 19530
 
 It says ``milvus ready URI`` when it serves, 5 to 15 seconds later, and ends with SIGTERM. One for each machine: etcd
 inside it listens on 127.0.0.1:2379 and 2380.

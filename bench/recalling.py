@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pymilvus import MilvusClient
+import uvloop
+from pymilvus import MilvusClient, MilvusException
 
+from bench.figures import Json
+from demo.processes import Failed
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.rows import row_of
 from semmem.backends.sql.journal import SqlJournal
@@ -22,7 +25,7 @@ from semmem.config import Settings
 from semmem.memory import Conversation, Memory, MemoryType, Message, Role, Scope, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.embedder_wrapper import EmbedderWrapper
-from semmem.ports.errors import EmbedderError
+from semmem.ports.errors import EmbedderError, SemmemError
 from semmem.request.question import Question
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.recall import Recall
@@ -81,6 +84,20 @@ async def vectors_of(embedder: Embedder, texts: Iterable[str], *, at_a_time: int
     rest = iter(dict.fromkeys(texts))
     while some := list(islice(rest, at_a_time)):
         found.update(zip(some, await asyncio.gather(*map(embedder.embed, some)), strict=True))
+    return found
+
+
+def uri_of(address: str) -> str:
+    """Of a plan's Milvus server; empty for none."""
+    return f"http://{address}" if address else ""
+
+
+def run(measuring: Coroutine[Any, Any, Json]) -> Json:
+    """In an event loop as semmem has it. Raises Failed for what semmem or pymilvus raises."""
+    try:
+        found: Json = uvloop.run(measuring)
+    except (SemmemError, MilvusException) as error:
+        raise Failed(f"{type(error).__name__}: {error}") from error
     return found
 
 

@@ -1,4 +1,4 @@
-"""Searches among more and more memories: ``python -m bench.scale``.
+"""Searches among more and more memories: ``python -m bench --only scale``.
 
 Hot: the user's memories are in process. Cold: they are read first. Dense: they do not come in time, and the store
 searches by itself. Beside each stands the least that does the same: numpy over the user's own vectors, one bare query
@@ -8,10 +8,11 @@ Questions are embedded beforehand, so that no figure has embedding in it.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,8 @@ import numpy.typing as npt
 from pymilvus import AsyncMilvusClient
 
 from bench.facts import user_name, world
-from bench.figures import Json, over_rounds, paired, percentile, spread
+from bench.figures import Json, grid, over_rounds, paired, percentile, spread
+from bench.plan import Place, Plan, Say
 from bench.recalling import (
     CALL_TIMEOUT_S,
     KnownVectors,
@@ -32,12 +34,17 @@ from bench.recalling import (
     new_name,
     question,
     recalling,
+    run,
+    uri_of,
+    vectors_of,
 )
 from semmem.backends.milvus.collection import SPARE_ROWS
 from semmem.backends.milvus.rows import ALL_FIELDS, FOUND_FIELDS, VECTOR_FIELD, search_filter, user_filter
+from semmem.config import Settings
 from semmem.memory import Memory, Scope, Vector
 from semmem.request.outcome import Outcome
 from semmem.retrieval.search import OVERFETCH
+from semmem.wiring.embedding import local_embedder
 
 Call = Callable[[int], Awaitable[str]]
 """One search, by its number; its outcome word, empty where there is none."""
@@ -46,7 +53,7 @@ SMALLEST, LARGEST = (1_000, 10), (100_000, 10_000)
 ALIKE = (100_000, 1_000)
 """Memories and users. The target compares the first two, where a user of the larger has a tenth of the memories; the
 third has as many for each user as the smallest."""
-ALL_SIZES = (SMALLEST, (10_000, 1_000), ALIKE, LARGEST)
+KEYS = ("scale_hot_ratio", "scale_cold_ratio")
 HOT_USERS_MAX = 200
 LIMIT = 5
 NOISE = 0.02
@@ -56,22 +63,8 @@ WITHIN_S = 5.0
 """Of a bare call."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScalePlan:
-    """``calls``: of each path and size, in ``rounds`` blocks. ``uri``: a Milvus server; empty: a Milvus Lite."""
-
-    sizes: Sequence[tuple[int, int]] = ALL_SIZES
-    calls: int = 200
-    rounds: int = 20
-    uri: str = ""
-
-    @property
-    def block(self) -> int:
-        return max(1, self.calls // self.rounds)
-
-
 @dataclass(slots=True)
-class _Tally:
+class Tally:
     """Of one size and path, by round. ``cpu_us``: of this process, for each search; ``words``: outcomes."""
 
     seconds: list[list[float]] = field(default_factory=list)
@@ -106,7 +99,7 @@ class _Size:
 
     @property
     def name(self) -> str:
-        return _name(self.memories, self.users)
+        return size_name(self.memories, self.users)
 
     def call(self, path: str) -> Call:
         """Of one of PATHS."""
@@ -190,53 +183,90 @@ PATHS = tuple(path for pair in FLOORS.items() for path in pair)
 MEANT = {"hot": Outcome.INJECTED, "cold": Outcome.INJECTED, "dense": Outcome.COLD_DENSE}
 
 
-async def measure(
-    plan: ScalePlan, folder: Path, vectors: dict[str, Vector], signature: str, say: Callable[[str], None]
-) -> Json:
-    """Figures by size and path, and the verdict keys. ``vectors``: of all texts of the world, by the model with this
-    signature. Raises StoreError."""
+def measure(plan: Plan, place: Place, say: Say) -> Json:
+    """``sizes``, ``ratios``, ``keys``, ``not_measured``: see ``figures``. Raises Failed."""
+    return run(_measure(plan, place.folder, say))
+
+
+def table(found: Json) -> str:
+    """For people."""
+    rows = [
+        [
+            *(f"{int(number)}" for number in size.split("x")),
+            *(f"{row[path]['latency_ms']['p50']:.2f}" if path in row else "" for path in PATHS),
+            *(f"{row[path]['cpu_us']['value']:.0f}" for path in FLOORS),
+        ]
+        for size, row in found["sizes"].items()
+    ]
+    heads = [path.replace("_", " ") for path in PATHS] + [f"{path} CPU us" for path in FLOORS]
+    ratios = [f"{name} {one['value']:.2f}" for name, one in found["ratios"].items() if "_to_" not in name]
+    return "\n".join(
+        [
+            f"\nSearches among more and more memories, {found['milvus']}, p50 in ms",
+            *grid(",".join(["memories", "users", *heads]), rows),
+            *([", ".join(ratios)] if ratios else []),
+            *(f"{key} not measured: {why}" for key, why in found["not_measured"].items()),
+        ]
+    )
+
+
+async def _measure(plan: Plan, folder: Path, say: Say) -> Json:
+    shapes = list(zip(plan.scale_memories, plan.scale_users, strict=True))
+    vectors, signature = await _vectors(texts(shapes))
     embedder = KnownVectors(vectors, signature)
     async with AsyncExitStack() as stack:
-        uri = await stack.enter_async_context(milvus_at(plan.uri, folder / "milvus"))
+        uri = await stack.enter_async_context(milvus_at(uri_of(plan.milvus), folder / "milvus"))
         client = AsyncMilvusClient(**client_options(uri))
         stack.push_async_callback(client.close)
         version = str(await client.get_server_version(timeout=CALL_TIMEOUT_S))
         sizes: list[_Size] = []
-        for memories, users in plan.sizes:
+        for memories, users in shapes:
             began = time.perf_counter()
+            stored = _memories(memories, users, vectors)
             ours = await stack.enter_async_context(
-                recalling(uri, new_name(f"{memories}_{users}"), embedder, folder, _memories(memories, users, vectors))
+                recalling(uri, new_name(f"{memories}_{users}"), embedder, folder, stored)
             )
             size = _Size(memories, users, ours, vectors, client, {})
             for user in range(size.hot_users):
-                size.matrices[user] = np.stack(
-                    [vectors[_WORLD.facts[_fact(user, k)].content] for k in range(size.each)]
-                )
+                size.matrices[user] = np.stack([vectors[_content(user, k)] for k in range(size.each)])
             sizes.append(size)
-            say(f"{memories:,} memories of {users:,} users are there, {time.perf_counter() - began:.0f} s")
+            say(f"scale: {memories:,} memories of {users:,} users after {time.perf_counter() - began:.0f} s")
         tallies = await _rounds(sizes, plan, say)
-    return {"milvus": version, **figures(tallies, is_server=bool(plan.uri))}
+    return {"milvus": version, **figures(tallies, is_server=bool(plan.milvus))}
 
 
-async def _rounds(sizes: Sequence[_Size], plan: ScalePlan, say: Callable[[str], None]) -> dict[tuple[str, str], _Tally]:
+async def _vectors(some: Iterable[str]) -> tuple[dict[str, Vector], str]:
+    """Of these texts, by the shipped model, and its signature. Raises EmbedderError."""
+    model = await asyncio.to_thread(local_embedder, Settings().memory.embedding)
+    await model.open()
+    try:
+        return await vectors_of(model, some), model.signature
+    finally:
+        await model.close()
+
+
+async def _rounds(sizes: Sequence[_Size], plan: Plan, say: Say) -> dict[tuple[str, str], Tally]:
     """One path at a time, all sizes one after another: what is compared is seconds apart."""
     gc.collect()
     gc.freeze()  # as semmem does when it has started
-    tallies: defaultdict[tuple[str, str], _Tally] = defaultdict(_Tally)
+    tallies: defaultdict[tuple[str, str], Tally] = defaultdict(Tally)
+    block, ends = max(1, plan.scale_calls // plan.scale_rounds), time.monotonic() + plan.scale_seconds_max
     try:
-        for number in range(plan.rounds + 1):  # the first one warms up
-            some = range(number * plan.block, (number + 1) * plan.block)
+        for number in range(plan.scale_rounds + 1):  # the first one warms up
+            if number > 1 and time.monotonic() > ends:
+                break
+            some = range(number * block, (number + 1) * block)
             turn = number % len(sizes)
             for path in PATHS:
                 for size in [*sizes[turn:], *sizes[:turn]]:
-                    await _block(size, path, some, tallies[size.name, path] if number else _Tally())
-            say(f"round {number} of {plan.rounds}")
+                    await _block(size, path, some, tallies[size.name, path] if number else Tally())
+            say(f"scale: round {number} of {plan.scale_rounds}")
     finally:
         gc.unfreeze()
     return tallies
 
 
-async def _block(size: _Size, path: str, numbers: range, tally: _Tally) -> None:
+async def _block(size: _Size, path: str, numbers: range, tally: Tally) -> None:
     await size.warm(numbers)
     call, seconds = size.call(path), []
     cpu_s = 0.0
@@ -255,27 +285,30 @@ async def _block(size: _Size, path: str, numbers: range, tally: _Tally) -> None:
 # --- figures ---------------------------------------------------------------------------------------------------------
 
 
-def figures(tallies: Mapping[tuple[str, str], _Tally], *, is_server: bool) -> Json:
+def figures(tallies: Mapping[tuple[str, str], Tally], *, is_server: bool) -> Json:
     """``sizes``: by size and path. ``ratios``: over the rounds, each of the medians of one round. ``keys``: those of
-    the targets; a cold search on Milvus Lite, which is for one machine, is none."""
+    the targets, where these sizes and a server were measured; ``not_measured``: why not, by key."""
     by_size: Json = {}
     for (size, path), tally in tallies.items():
         by_size.setdefault(size, {})[path] = _row(path, tally)
     ratios: Json = {}
     for name, large in (("scale", LARGEST), ("alike", ALIKE)):
         for path in ("hot", "cold", "dense"):
-            of, to = tallies.get((_name(*large), path)), tallies.get((_name(*SMALLEST), path))
+            of, to = tallies.get((size_name(*large), path)), tallies.get((size_name(*SMALLEST), path))
             if of is not None and to is not None:
                 ratios[f"{name}_{path}_ratio"] = _paired(of.p50s, to.p50s)
                 ratios[f"{name}_{path}_cpu_ratio"] = _paired(of.cpu_us, to.cpu_us)
     for size in by_size:
         for path, floor in FLOORS.items():
             ratios[f"{size}_{path}_to_{floor}"] = _paired(tallies[size, path].p50s, tallies[size, floor].p50s)
-    wanted = ("scale_hot_ratio", "scale_cold_ratio") if is_server else ("scale_hot_ratio",)
-    return {"sizes": by_size, "ratios": ratios, "keys": {name: ratios[name] for name in wanted if name in ratios}}
+    reasons = {name: "it is of other sizes" for name in KEYS if name not in ratios}
+    if not is_server:
+        reasons["scale_cold_ratio"] = "it is of a Milvus server, and none was named"
+    keys = {name: ratios[name] for name in KEYS if name not in reasons}
+    return {"sizes": by_size, "ratios": ratios, "keys": keys, "not_measured": reasons}
 
 
-def _row(path: str, tally: _Tally) -> Json:
+def _row(path: str, tally: Tally) -> Json:
     row: Json = {"latency_ms": spread(tally.seconds), "cpu_us": over_rounds(tally.cpu_us)}
     if path in MEANT:
         row |= {"as_meant": tally.words[MEANT[path]] / tally.words.total(), "outcomes": dict(tally.words)}
@@ -289,20 +322,25 @@ def _paired(of: Sequence[float], to: Sequence[float]) -> Json:
 # --- what is searched ------------------------------------------------------------------------------------------------
 
 
-def texts() -> list[str]:
-    """Everything that needs a vector."""
-    return [fact.content for fact in _WORLD.facts] + [asked.text for asked in _WORLD.asked]
+def texts(shapes: Iterable[tuple[int, int]]) -> set[str]:
+    """Everything that needs a vector: facts and questions, by how many memories there are of how many users."""
+    chosen = {_fact(number % users, number // users) for memories, users in shapes for number in range(memories)}
+    return {_WORLD.facts[one].content for one in chosen} | {_WORLD.asked[one].text for one in chosen}
 
 
 def _memories(count: int, users: int, vectors: dict[str, Vector]) -> Iterator[Memory]:
     dice = np.random.default_rng(count + users)
     for number in range(count):
         user, of_user = number % users, number // users
-        content = _WORLD.facts[_fact(user, of_user)].content
+        content = _content(user, of_user)
         vector = vectors[content] + dice.normal(0.0, NOISE, len(vectors[content])).astype(np.float32)
         yield memory(
             number, user_name(user), content, vector / np.float32(np.linalg.norm(vector)), NOW - count + number
         )
+
+
+def _content(user: int, of_user: int) -> str:
+    return _WORLD.facts[_fact(user, of_user)].content
 
 
 def _fact(user: int, of_user: int) -> int:
@@ -310,5 +348,5 @@ def _fact(user: int, of_user: int) -> int:
     return (13 * user + 7 * of_user) % len(_WORLD.facts)
 
 
-def _name(memories: int, users: int) -> str:
+def size_name(memories: int, users: int) -> str:
     return f"{memories}x{users}"
