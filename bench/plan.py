@@ -47,10 +47,10 @@ class Plan:
     block: int = 24
     cheap_factor: int = 4
     rounds: int = 16
-    seconds_max: float = 720.0
+    seconds_max: float = 420.0
 
     stream_levels: tuple[int, ...] = (1, 32, 128)
-    stream_rounds: int = 6
+    stream_rounds: int = 4
     tokens: int = 100
     token_interval_ms: float = 50.0
 
@@ -97,7 +97,7 @@ FULL = Plan()
 QUICK = Plan(
     block=16,
     rounds=6,
-    seconds_max=75.0,
+    seconds_max=60.0,
     stream_levels=(1, 32),
     stream_rounds=2,
     tokens=60,

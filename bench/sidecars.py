@@ -36,6 +36,8 @@ TIMERS = {
 """semmem's own timers of the request path: the whole phase, and its parts; of the store's calls the two that a request
 may need."""
 LAG = "semmem_loop_lag_seconds_bucket"
+NOT_LEARNING = {"at_once": False, "drift_threshold": 0, "session_idle_s": 3600, "answer_wait_s": 3600}
+"""Of extraction, longer than any run."""
 
 Config = dict[str, Any]
 
@@ -152,10 +154,10 @@ def semmem_config(data_dir: Path, admin_token: str, plan: Plan, *, hot: bool = T
     """The shipped defaults on free ports.
 
     ``hot`` False: no user's memories stay in process, each search reads them. ``learns`` False: nothing is learnt, at
-    once or by batches, which are too large.
+    once or by batches: topics are not looked at, and most turns wait for an answer that nobody observes.
     """
     learning = {} if learns else {"extraction_batch_size": 100}
-    extraction = {} if learns else {"session_idle_s": 900, "at_once": False}
+    extraction = {} if learns else NOT_LEARNING
     shipped = Settings().deadlines.model_dump()
     any_port = {"address": "127.0.0.1:0"}
     milvus = {"address": plan.milvus, "collection": f"bench_{secrets.token_hex(6)}"} if plan.milvus else {}
