@@ -10,7 +10,8 @@ import pytest
 
 from bench.facts import first, world
 from bench.keys import verdicts
-from bench.mem0_part import FLOOR, ON_MILVUS, ON_QDRANT, OURS, OURS_COLD, Found, Tally, figures, measure, table
+from bench.mem0_figures import FLOOR, ON_MILVUS, ON_QDRANT, OURS, OURS_COLD, Found, Tally, figures, table
+from bench.mem0_part import measure
 from bench.mem0_process import mem0_process
 from bench.plan import Place, Plan
 from demo.processes import Failed

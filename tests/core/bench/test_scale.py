@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bench.keys import verdicts
-from bench.scale import ALIKE, LARGEST, PATHS, SMALLEST, Tally, figures, size_name, table, texts
+from bench.scale import texts
+from bench.scale_figures import ALIKE, LARGEST, PATHS, SMALLEST, Tally, figures, size_name, table
 from semmem.request.outcome import Outcome
 
 Tallies = dict[tuple[str, str], Tally]

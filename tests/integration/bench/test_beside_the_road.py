@@ -9,6 +9,7 @@ import pytest
 
 from bench import learning, scale
 from bench.plan import FULL, Place
+from bench.scale_figures import PATHS
 from semmem.request.outcome import Outcome
 
 pytestmark = pytest.mark.long(20)
@@ -34,11 +35,11 @@ def test_every_path_finds_memories_by_the_way_it_means(tmp_path: Path) -> None:
     found = scale.measure(PLAN, _place(tmp_path), lambda _line: None)
     assert set(found["sizes"]) == {"40x4", "60x20"}
     for size in found["sizes"].values():
-        assert set(size) == set(scale.PATHS)
+        assert set(size) == set(PATHS)
         assert size["hot"]["as_meant"] > 0.5
         assert size["cold"]["as_meant"] > 0.5
         assert set(size["dense"]["outcomes"]) <= {Outcome.COLD_DENSE, Outcome.NO_HITS}
-        assert {path: row["latency_ms"]["samples"] for path, row in size.items()} == dict.fromkeys(scale.PATHS, 12)
+        assert {path: row["latency_ms"]["samples"] for path, row in size.items()} == dict.fromkeys(PATHS, 12)
         assert size["numpy"]["latency_ms"]["p50"] < size["hot"]["latency_ms"]["p50"] < size["cold"]["latency_ms"]["p50"]
     assert found["milvus"].startswith("milvus_lite")
 
