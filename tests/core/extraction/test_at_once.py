@@ -172,6 +172,33 @@ async def test_what_no_store_takes_costs_the_turns_other_facts_nothing(journal: 
     assert alice.results() == ["rejected"]
 
 
+@pytest.mark.parametrize("call", ["allows", "keep_version"])
+async def test_a_turn_that_is_refused_while_it_is_learnt_from_costs_nothing_that_was_known_before(
+    call: str, journal: TracedJournal
+) -> None:
+    """What it replaced, and what it said in the place of an older version, come back with the refusal."""
+    budget = "User's budget for the big summer family vacation in Hawaii next year is {} dollars"
+    local = {"Boston": [BOSTON], "Seattle": [SEATTLE], "10000": [budget.format(10000)], "15000": [budget.format(15000)]}
+    alice = await provisional_world(journal, local=local)
+    said = budget.replace("User's", "My")
+    await alice.tell("I live in Boston", said.format(10000))
+    await alice.learn()
+    for text in ("Now I live in Seattle", said.format(15000)):
+        turn = await alice.say(text, ending=None)
+        await journal.record([], [TurnClosed(turn.id, TurnEnding.ANSWER_LOST, alice.now)])
+
+        async def refuse(turn_id: str = turn.id) -> None:
+            await journal.record([], [TurnClosed(turn_id, TurnEnding.REFUSED, alice.now)])
+
+        other = ProvisionalWorld(Interrupted(journal, call, refuse), alice.store, local=local)
+        async with alice.holds.held("alice") as hold_id:
+            await other.at_once.learn(turn.id, hold_id)
+        await alice.close(turn, TurnEnding.REFUSED)
+        assert await alice.learner.drained(10.0)
+        assert await alice.known() == dict.fromkeys((BOSTON, budget.format(10000)), "settled")
+        assert await journal.overdue("alice", limit=9) == []
+
+
 # --- erasure ---------------------------------------------------------------------------------------------------------
 
 
