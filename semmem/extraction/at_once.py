@@ -105,7 +105,7 @@ class AtOnce:
         if not await self._records.note_provisional(turn.id, [new.id]):
             return Placed(Action.FORGOTTEN)
         placed = await self._storing.dedup.place(new)
-        if placed.id not in ("", new.id):
+        if placed.action is not Action.UPDATED and placed.id not in ("", new.id):
             await self._records.note_provisional(turn.id, [placed.id])
         state, _ = await self.state(turn.id)  # again: whoever erases a turn marks it before he removes its memories
         if self.is_ready(state):

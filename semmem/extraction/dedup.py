@@ -418,6 +418,8 @@ class Dedup:
         """
         nearest, *others = contradicted
         gone = await self._supersede(others, new, by=nearest.memory.id)
+        if new.provisional:  # first: whoever erases what is written now is to be heard by its batch
+            await self._records.note_provisional(new.turn.id, [nearest.memory.id])
         if not await self._writes(new).replace(nearest.memory, updated(nearest.memory, new)):
             return None
         return (*gone, Removal(UPDATED, nearest.memory.id, nearest.memory.id))
