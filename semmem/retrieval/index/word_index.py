@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import bm25s
 import numpy as np
 import numpy.typing as npt
 
+from semmem.retrieval.index.bm25 import BM25
 from semmem.text.terms import RELATED
 
 SATURATION = 0.9
@@ -49,7 +49,7 @@ class WordIndex:
         self._rarity: list[float] = np.log1p((self._count - holders + 0.5) / (holders + 0.5)).tolist()
         self._starts, self._rows, self._weights = [0], _NO_ROWS, _NO_WEIGHTS
         if self._columns:
-            bm25 = bm25s.BM25(k1=SATURATION, b=LENGTH_PENALTY, method="lucene", csc_backend="numpy")
+            bm25 = BM25(k1=SATURATION, b=LENGTH_PENALTY, method="lucene", csc_backend="numpy")
             bm25.index((numbered, self._columns), create_empty_token=False, show_progress=False)
             self._starts = bm25.scores["indptr"].tolist()
             self._rows, self._weights = bm25.scores["indices"].astype(np.int64), bm25.scores["data"]
