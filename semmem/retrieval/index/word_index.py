@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import bm25s
 import numpy as np
 import numpy.typing as npt
 
+from semmem.retrieval.index.bm25 import BM25
 from semmem.text.terms import RELATED
 
 SATURATION = 0.9
@@ -49,7 +49,7 @@ class WordIndex:
         self._rarity: list[float] = np.log1p((self._count - holders + 0.5) / (holders + 0.5)).tolist()
         self._starts, self._rows, self._weights = [0], _NO_ROWS, _NO_WEIGHTS
         if self._columns:
-            bm25 = bm25s.BM25(k1=SATURATION, b=LENGTH_PENALTY, method="lucene", csc_backend="numpy")
+            bm25 = BM25(k1=SATURATION, b=LENGTH_PENALTY, method="lucene", csc_backend="numpy")
             bm25.index((numbered, self._columns), create_empty_token=False, show_progress=False)
             self._starts = bm25.scores["indptr"].tolist()
             self._rows, self._weights = bm25.scores["indices"].astype(np.int64), bm25.scores["data"]
@@ -66,18 +66,18 @@ class WordIndex:
             rows, weights = self._column(term)
             rarity = self._rarity[len(rows)]
             wanted += rarity
-            keyword[rows] += weights
-            held[rows] += rarity
-            related += self._related(term, rows, asked)
+            if len(rows):
+                keyword[rows] += weights
+                held[rows] += rarity
+            if others := [other for other in RELATED.get(term, ()) if other in self._columns and other not in asked]:
+                related += self._related(others, rows)
         return Match(keyword, related, held / np.float32(wanted or 1.0), self._pairs_held(query))
 
-    def _related(self, term: str, rows: Rows, asked: Container[str]) -> Floats | float:
-        """The best of the term's relatives in each document without it; none is worth more than the term itself."""
-        found = [self._column(other) for other in RELATED.get(term, ()) if other not in asked]
-        if not any(len(holders) for holders, _ in found):
-            return 0.0
+    def _related(self, others: Sequence[str], rows: Rows) -> Floats:
+        """The best of a term's relatives in each document but its own; none is worth more than the term itself."""
         best, rarity = self._zeros(), self._rarity[len(rows)]
-        for holders, weights in found:
+        for other in others:
+            holders, weights = self._column(other)
             share = RELATED_WEIGHT * min(1.0, rarity / self._rarity[len(holders)])
             best[holders] = np.maximum(best[holders], np.float32(share) * weights)
         best[rows] = 0.0

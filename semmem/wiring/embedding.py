@@ -1,0 +1,83 @@
+"""Settings -> what makes vectors, and the command that prepares it."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from semmem.backends.embedding import exported
+from semmem.backends.embedding.cached import CachedEmbedder
+from semmem.backends.embedding.onnx_runtime import OnnxEmbedder
+from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
+from semmem.config.embedding_section import EmbeddingSection
+from semmem.config.settings import Settings
+from semmem.ports.embedder import Embedder
+from semmem.ports.errors import EmbedderError
+
+log = logging.getLogger(__name__)
+
+QUEUE_MAX = 256
+"""Texts that may wait for a model; a request does not wait that long."""
+
+
+def embedder(settings: Settings) -> Embedder:
+    """The local model behind its cache. Blocking: may read 90 MB. Raises EmbedderError."""
+    rules = settings.memory.embedding
+    return CachedEmbedder(local_embedder(rules), entries_max=rules.cache_entries_max, ttl_s=rules.cache_ttl_s)
+
+
+def local_embedder(
+    rules: EmbeddingSection, *, workers: int | None = None, batch_max: int | None = None, queue_max: int = QUEUE_MAX
+) -> OnnxEmbedder | SentenceTransformersEmbedder:
+    """The model in this process, by the library that is configured; both make the same vectors. Blocking: may read
+    90 MB. Raises EmbedderError: what has to be exported is not. ``workers``, ``batch_max``: others than configured.
+    """
+    workers, batch_max = workers or rules.workers, batch_max or rules.batch_max
+    there = _exported(rules)
+    if there is not None:
+        log.info("embedding with %s on ONNX Runtime, %s", rules.model, there.about.precision)
+        return OnnxEmbedder(
+            there,
+            dimension=rules.dimension,
+            threads=rules.threads,
+            workers=workers,
+            batch_max=batch_max,
+            queue_max=queue_max,
+        )
+    log.info(
+        "embedding with %s on PyTorch%s",
+        rules.model,
+        "" if rules.backend == "torch" else "; `semmem model export` makes it start and answer several times as fast",
+    )
+    by_torch = SentenceTransformersEmbedder(
+        rules.model,
+        dimension=rules.dimension,
+        threads=rules.threads,
+        workers=workers,
+        batch_max=batch_max,
+        queue_max=queue_max,
+    )
+    by_torch.identify()
+    return by_torch
+
+
+def _exported(rules: EmbeddingSection) -> exported.Exported | None:
+    """None: PyTorch is to serve. Raises EmbedderError where only an exported model will do, and there is none."""
+    if rules.backend == "torch":
+        return None
+    there = exported.find(rules.onnx_folder, rules.model, rules.precision)
+    if there is None and (rules.backend == "onnx" or rules.precision != "fp32"):
+        option = " --int8" if rules.precision == "int8" else ""
+        raise EmbedderError(
+            f"{rules.model} was not exported in {rules.precision} to {rules.onnx_folder}: semmem model export{option}"
+        )
+    return there
+
+
+def export_model(settings: Settings, *, model: str, precision: str) -> tuple[str, Path]:
+    """Export a model to where this configuration looks for it: its signature, and its folder. Blocking, half a
+    minute. Raises EmbedderError, OSError."""
+    from semmem.backends.embedding.export import export  # with PyTorch, which no other command loads
+
+    done = export(model, settings.memory.embedding.onnx_folder, precision=precision)
+    return done.about.signature, done.folder

