@@ -44,6 +44,8 @@ class Standing(StrEnum):
     """How the user wants answers: language, units, length, form."""
 
 
+_STANDINGS: dict[str, Standing] = {standing.value: standing for standing in Standing}
+
 QUARANTINED = "quarantined"
 RELEASED = "released"
 SUPERSEDED_BY = "superseded_by"
@@ -247,7 +249,7 @@ class Source:
     time: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Memory:
     """One thing known about a user.
 
@@ -283,7 +285,7 @@ class Memory:
     def standing(self) -> Standing | None:
         """Why it matters whenever its topic is touched, as far as whoever wrote it said so."""
         word = self.metadata.get(STANDING)
-        return next((standing for standing in Standing if standing == word), None)
+        return _STANDINGS.get(word) if isinstance(word, str) else None
 
     @property
     def is_provisional(self) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from semmem.extraction.candidate import Candidate, created, memory_id
-from semmem.extraction.dedup import Action, Placed
+from semmem.extraction.placed import Action, Placed
 from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened, same_text

@@ -16,8 +16,10 @@ from dataclasses import replace
 from typing import Protocol
 
 from semmem.extraction.candidate import Candidate, created, keyed_id, memory_id
-from semmem.extraction.dedup import NO_OPINIONS, Action, Dedup, Placed
+from semmem.extraction.comparing import NO_OPINIONS
+from semmem.extraction.dedup import Dedup
 from semmem.extraction.model_judge import ModelJudge, Opinions
+from semmem.extraction.placed import Action, Placed
 from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened, screen
@@ -221,7 +223,7 @@ class Learning:
         facts = [entry[0] for entry in news if entry is not None and entry[1].outcome is not Ruling.QUARANTINE]
         if self._model_judge is None or not facts:
             return NO_OPINIONS, ()
-        doubts = await self._dedup.doubts([new for new in facts if new.fact.key is None])
+        doubts = await self._dedup.comparing.doubts([new for new in facts if new.fact.key is None])
         pairs = await self._unsettled.pairs(batch.scope.user) if doubts and self._unsettled is not None else []
         doubts += [pair.doubt for pair in pairs]
         try:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from semmem.extraction.dedup import Action, Placed, Removal
+from semmem.extraction.placed import Action, Placed, Removal
 from semmem.extraction.screen import Screened
 from semmem.memory import Fact, Memory
 from semmem.ports.events import Event

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from semmem.extraction.candidate import Candidate, as_settled, reconsidered
-from semmem.extraction.dedup import Action, Placed
 from semmem.extraction.model_judge import Opinions
+from semmem.extraction.placed import Action, Placed
 from semmem.extraction.screen import same_text
 from semmem.extraction.storing import Storing
 from semmem.memory import NOT_CONFIRMED, REFUSED, REWRITTEN, Memory, MemoryStatus, Scope, Turn
@@ -94,6 +94,7 @@ class Settling:
         self._records = records
         self._storing = storing
         self._dedup = storing.dedup
+        self._retiring = storing.dedup.retiring
 
     async def of(self, user: str, turns: Sequence[Turn]) -> Provisional:
         """What these turns were made into."""
@@ -167,7 +168,7 @@ class Settling:
     async def _gives_way(self, held: Memory, new: Candidate, by: str) -> Placed:
         """To another memory that says it. What said something else before it said this stays as history."""
         if await self._earlier(held):
-            return await self._dedup.retire(held, new, REWRITTEN, by=by)
+            return await self._retiring.retire(held, new, REWRITTEN, by=by)
         return await self._withdraw(held, new, REWRITTEN, by)
 
     async def drop(self, held: Memory, why: str, *, batch: str, now: float) -> Placed:
@@ -175,14 +176,14 @@ class Settling:
         new = reconsidered(held, batch, now)
         if earlier := await self._earlier(held):
             before = await self._storing.embedded(as_settled(earlier[-1]))
-            return await self._dedup.give_back(held, before, new, why)
+            return await self._retiring.give_back(held, before, new, why)
         if held.status is MemoryStatus.ACTIVE:
-            await self._dedup.reinstate(held.id, new)
+            await self._retiring.reinstate(held.id, new)
         return await self._withdraw(held, new, why)
 
     async def _withdraw(self, held: Memory, new: Candidate, why: str, by: str = "") -> Placed:
         await self._records.note_withdrawn(held.source.turn, held.id)
-        return await self._dedup.withdraw(held, new, why, by=by)
+        return await self._retiring.withdraw(held, new, why, by=by)
 
     async def settle_overdue(self, user: str, *, batch: str, now: float) -> list[tuple[Placed, Memory]]:
         """What was left of earlier turns of the user, whose batch could not tell the store, or that were refused when

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from semmem.extraction.candidate import Candidate, expiry
-from semmem.extraction.dedup import Action, Dedup, Placed
+from semmem.extraction.dedup import Dedup
+from semmem.extraction.placed import Action, Placed
 from semmem.extraction.result import Tally
 from semmem.extraction.screen import Ruling, Screened, screen
 from semmem.extraction.work import InThread, reason

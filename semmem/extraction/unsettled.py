@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from semmem.extraction.contradiction import Verdict
-from semmem.extraction.dedup import Removal
 from semmem.extraction.model_judge import Doubt, Opinions
+from semmem.extraction.placed import Removal
 from semmem.lifecycle.writes import Writes
 from semmem.memory import (
     CONTRADICTED,

@@ -58,11 +58,26 @@ def table(found: Mapping[str, Any]) -> Iterator[str]:
     """What was asked, a line for each candidate, and what would be injected."""
     yield f"query: {found['query']}"
     yield f"gate: {found['gate']}, strategy: {found['strategy']}, path: {found['path']}"
-    yield f"{'verdict':16} {'score':>7} {'cosine':>7} {'bm25':>7} {'tokens':>6}  memory"
+    yield f"request: {_decided(found['request'])}"
+    yield f"{'verdict':16} {'score':>7} {'cosine':>7} {'bm25':>7} {'log-odds':>8} {'tokens':>6}  memory"
     for memory in found["memories"]:
-        scores = f"{memory['score']:7.3f} {memory['cosine']:7.3f} {memory['keyword']:7.3f} {memory['tokens']:6}"
-        yield f"{memory['reason']:16} {scores}  {memory['content'][:CONTENT_CHARS_MAX]}"
+        scores = f"{memory['score']:7.3f} {memory['cosine']:7.3f} {memory['keyword']:7.3f}"
+        scores += f" {_log_odds(memory.get('log_odds')):>8} {memory['tokens']:6}"
+        yield f"{memory['reason']:16} {scores}  {_on_one_line(memory['content'][:CONTENT_CHARS_MAX])}"
     yield f"injected: {found['tokens']} tokens"
+
+
+def _decided(request: Mapping[str, Any] | None) -> str:
+    """What was decided of the question as a whole."""
+    if request is None:
+        return "not decided, nearness alone counts"
+    wants = "wants memories" if request["wants_memories"] else "wants none"
+    profile = ", lists the profile" if request["lists_profile"] else ""
+    return f"{request['class']}, log-odds {_log_odds(request['log_odds'])}, {wants}{profile}"
+
+
+def _log_odds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def lines(user: str, found: Mapping[str, Any]) -> Iterator[str]:

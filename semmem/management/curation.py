@@ -7,7 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from itertools import pairwise
 
-from semmem.extraction.dedup import Action, Dedup
+from semmem.extraction.dedup import Dedup
+from semmem.extraction.placed import Action
 from semmem.lifecycle.holds import Holds
 from semmem.memory import MERGED, RELEASED, SUMMARISED, SUPERSEDED_WHY, UPDATED, Memory, MemoryStatus, Scope
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from semmem.extraction.dedup import Action
+from semmem.extraction.placed import Action
 from semmem.management.access import Denied
 from semmem.management.api import May
 from semmem.management.curation import Curation, NoModel, NotQuarantined

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from semmem.memory import UNSETTLED, Memory, Standing
+from semmem.retrieval.once import OncePerMemory
 from semmem.text.grounding import content_words
 from semmem.text.quoting import is_quoted, unquoted
 
@@ -29,7 +30,7 @@ Line = tuple[int, ...]
 def arranged(memories: Sequence[Memory]) -> list[Line]:
     """Lines of memories that come best first; the order among equals stays."""
     pairs = _unsettled(memories)
-    notes = [_Note.of(place, memory) for place, memory in enumerate(memories)]
+    notes = [_Note(place, memory, *_told(memory)) for place, memory in enumerate(memories)]
     groups: list[list[_Note]] = []
     for note in sorted(notes, key=lambda note: note.tier):
         group = next((group for group in groups if _belongs(note, group, pairs)), None)
@@ -54,14 +55,16 @@ class _Note:
     tier: int
     words: set[str]
     turn: str
-    """Where it is a sentence that may share a line with others of its turn, else empty."""
+    """Where it is a sentence that may share a line with others of its turn, else empty: it is in the user's own words,
+    and its days need no words of their own."""
 
-    @classmethod
-    def of(cls, place: int, memory: Memory) -> _Note:
-        """In the user's own words, and its days need no words of their own."""
-        alone = memory.occurred_at is not None or not is_quoted(memory.content)
-        words = content_words(unquoted(memory.content)[:WORDS_CHARS_MAX])
-        return cls(place, memory, _TIERS[memory.standing], words, "" if alone else memory.source.turn)
+
+@OncePerMemory
+def _told(memory: Memory) -> tuple[int, set[str], str]:
+    """Tier, words and turn of a note."""
+    alone = memory.occurred_at is not None or not is_quoted(memory.content)
+    words = content_words(unquoted(memory.content)[:WORDS_CHARS_MAX])
+    return _TIERS[memory.standing], words, "" if alone else memory.source.turn
 
 
 def _lines(group: Sequence[_Note], pairs: Pairs) -> list[Line]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from semmem.memory import Conversation, Hit, Memory, Standing
 from semmem.retrieval.arrangement import arranged, doubtful
 from semmem.retrieval.days import UNDATED, happened, said
+from semmem.retrieval.once import OncePerMemory
 from semmem.retrieval.role_labels import unlabelled
 from semmem.text.quoting import is_quoted, unquoted
 
@@ -76,12 +77,13 @@ def render(hits: Sequence[Hit], *, tokens_max: int, mark: Callable[[str], str]) 
     when nothing fits. ``tokens_max`` is a hard cap over the whole block; 0 means nothing. ``mark`` makes the mark,
     MARK_CHARS characters, of what stands inside the fence.
     """
-    notes = [_Note.of(hit.memory) for hit in hits]
+    notes = [_note(hit.memory) for hit in hits]
     doubted = doubtful([hit.memory for hit in hits])
     fitting: list[int] = []
-    room = tokens_max - estimate_tokens(_fenced(HEADER, "0" * MARK_CHARS))
+    room = tokens_max - _FRAME_TOKENS
     for place in sorted(range(len(hits)), key=lambda place: hits[place].memory.standing is not Standing.MUST):
-        cost = _cost(notes[place].written(doubted=hits[place].memory.id in doubted))
+        note = notes[place]
+        cost = _cost(note.written(doubted=True)) if hits[place].memory.id in doubted else note.cost
         if cost <= room:
             fitting.append(place)
             room -= cost
@@ -95,7 +97,7 @@ def render(hits: Sequence[Hit], *, tokens_max: int, mark: Callable[[str], str]) 
 
 def line_tokens(memory: Memory) -> int:
     """What one memory costs in a block."""
-    return _cost(_Note.of(memory).written())
+    return _note(memory).cost
 
 
 def estimate_tokens(text: str) -> int:
@@ -193,15 +195,17 @@ def _cleaned(line: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """What a memory says, and the words about its days."""
+    """What a memory says, the words about its days, and the tokens of its line."""
 
     text: str
     said: str
     happened: str
+    cost: int = 0
 
     @classmethod
     def of(cls, memory: Memory) -> _Note:
-        return cls(_text(memory), said(memory), happened(memory))
+        note = cls(_text(memory), said(memory), happened(memory))
+        return replace(note, cost=_cost(note.written()))
 
     def written(self, *, doubted: bool = False, common: str = "") -> str:
         """The line; without the day on which it was said where that is the ``common`` one."""
@@ -211,15 +215,24 @@ class _Note:
         return f"- {self.text} ({known})" if known else f"- {self.text}"
 
 
+_note = OncePerMemory(_Note.of)
+_FRAME_TOKENS = estimate_tokens(_fenced(HEADER, "0" * MARK_CHARS))
+
+
 def _lines(memories: Sequence[Memory], notes: Sequence[_Note]) -> list[str]:
     """What stands under the header. Costs no more than the memories' own lines do, one by one."""
     doubted = doubtful(memories)
     lines = arranged(memories)
-    joined = [replace(notes[line[0]], text=" ".join(notes[place].text for place in line)) for line in lines]
+    joined = [_joined([notes[place] for place in line]) for line in lines]
     in_doubt = [memories[line[0]].id in doubted for line in lines]
     common = _common_day(joined)
     opening = [f"{COMMON_DAY}{common.removeprefix('said ')}."] if common else []
     return opening + [note.written(doubted=old, common=common) for note, old in zip(joined, in_doubt, strict=True)]
+
+
+def _joined(notes: Sequence[_Note]) -> _Note:
+    first = notes[0]
+    return first if len(notes) == 1 else replace(first, text=" ".join(note.text for note in notes))
 
 
 def _common_day(notes: Sequence[_Note]) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 
-from semmem.memory import Hit, MemoryStatus, Vector
+from semmem.memory import Hit, Memory, MemoryStatus, Vector
+from semmem.retrieval.once import OncePerMemory
 from semmem.text.number_words import CARDINALS, MULTIPLES, ORDINALS
 from semmem.text.screening import readable
 from semmem.text.times.names import MONTHS, WEEKDAYS
@@ -79,7 +80,7 @@ def rank(
     ``limit``, ``already_said``, ``near_duplicate`` (of a better one that was kept), ``screened`` (it would not be
     stored today: it reads like an order, or holds a secret).
     """
-    scored = (replace(hit, score=_score(hit, now, half_life_s)) for hit in hits)
+    scored = (_scored(hit, now, half_life_s) for hit in hits)
     spoken = list(_statements(said))
     kept: list[_Content] = []
     verdicts: list[Ranked] = []
@@ -88,8 +89,8 @@ def rank(
         is_extra = standing_room > 0 and hit.memory.id in standing
         reason = _unfit(hit, now, threshold) or cuts.get(hit.memory.id) or ("" if is_extra or room > 0 else "limit")
         if not reason:  # comparing contents is the dear part, and only for what could still be kept
-            content = _Content.of(hit)
-            reason = _needless(content, spoken, kept) or ("screened" if readable(hit.memory) else "")
+            content = _content(hit.memory)
+            reason = _needless(content, spoken, kept) or ("screened" if _screened(hit.memory) else "")
             if not reason:
                 kept.append(content)
                 room, standing_room = (room, standing_room - 1) if is_extra else (room - 1, standing_room)
@@ -99,20 +100,28 @@ def rank(
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """What is compared of a memory: its words, those that turn one fact into another, its names, its unit vector."""
+    """What is compared of a memory: its statement between spaces, its words, those that turn one fact into another, its
+    names, its unit vector."""
 
-    text: str
+    statement: str
     words: frozenset[str]
     telling: frozenset[str]
     names: frozenset[str]
     vector: Vector | None
 
     @classmethod
-    def of(cls, hit: Hit) -> _Content:
-        content = hit.memory.content
+    def of(cls, memory: Memory) -> _Content:
+        content = memory.content
         said = frozenset(words(content))
         names = frozenset(name.casefold() for name in _NAME.findall(content))
-        return cls(content, said, _told_apart_by(content, said), names, hit.memory.embedding)
+        return cls(_between_spaces(content), said, _told_apart_by(content, said), names, memory.embedding)
+
+
+_content, _screened = OncePerMemory(_Content.of), OncePerMemory(readable)
+
+
+def _scored(hit: Hit, now: float, half_life_s: float) -> Hit:
+    return Hit(hit.memory, hit.cosine, _score(hit, now, half_life_s), hit.keyword, hit.logit)
 
 
 def _score(hit: Hit, now: float, half_life_s: float) -> float:
@@ -132,8 +141,7 @@ def _unfit(hit: Hit, now: float, threshold: float | None) -> str:
 
 
 def _needless(content: _Content, spoken: Sequence[str], kept: Sequence[_Content]) -> str:
-    statement = _folded(content.text)
-    if statement and any(f" {statement} " in said for said in spoken):
+    if content.statement and any(content.statement in said for said in spoken):
         return "already_said"
     return "near_duplicate" if any(_same(content, other) for other in kept) else ""
 
@@ -160,8 +168,8 @@ def _told_apart_by(content: str, said: frozenset[str]) -> frozenset[str]:
 def _statements(said: Sequence[str]) -> Iterator[str]:
     """What the request states, newest first, between spaces. "Do I like tea?" does not say that somebody likes tea."""
     for sentence in islice(_sentences(said), SENTENCES_MAX):
-        if not _ASKS.search(sentence) and (folded := _folded(sentence)):
-            yield f" {folded} "
+        if not _ASKS.search(sentence) and (statement := _between_spaces(sentence)):
+            yield statement
 
 
 def _sentences(said: Sequence[str]) -> Iterator[str]:
@@ -172,6 +180,12 @@ def _sentences(said: Sequence[str]) -> Iterator[str]:
         recent = text[-room:]
         room -= len(recent)
         yield from reversed(_SENTENCE_END.split(recent))
+
+
+def _between_spaces(text: str) -> str:
+    """What a text states, so that it is found in another statement by whole words alone; empty where it has none."""
+    folded = _folded(text)
+    return f" {folded} " if folded else ""
 
 
 def _folded(text: str) -> str:

@@ -225,7 +225,7 @@ class Recall:
         try:
             self._memories.warm(query.scope.user)  # it is read while the question is embedded
             vector = await embed_query(self._embedder, query.text, timeout_s=self._rules.embed_timeout_s)
-            found = await self._found(question, query, vector)
+            found = await self._found(question, query, vector, cut_too=False)
             kept = _kept(self._ranked(question, found))
             status = "hit" if kept else "miss"
         finally:
@@ -233,11 +233,14 @@ class Recall:
         outcome = Outcome.COLD_DENSE if found.path == COLD_DENSE else Outcome.INJECTED
         return self._recalled(question, kept, outcome, otherwise=Outcome(_refusal(found) or Outcome.NO_HITS))
 
-    async def _found(self, question: Question, query: ResolvedQuery, vector: Vector) -> SearchResult:
+    async def _found(
+        self, question: Question, query: ResolvedQuery, vector: Vector, *, cut_too: bool = True
+    ) -> SearchResult:
         """Candidates for the query as a model improves it, in the order that a model gives them."""
         text, vector = await self._improved(question, query.text, vector)
         query = replace(query, text=text, during=time_filter(question.text, question.now))
-        found = await find(self._memories, query, vector, self._decision, timeout_s=self._rules.store_timeout_s)
+        timeout_s = self._rules.store_timeout_s
+        found = await find(self._memories, query, vector, self._decision, timeout_s=timeout_s, cut_too=cut_too)
         return await self._reranked(found)
 
     async def _improved(self, question: Question, text: str, vector: Vector) -> tuple[str, Vector]:

@@ -7,11 +7,12 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
 
-from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
+from semmem.memory import Hit, MemoryType, Scope, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreTimeout
 from semmem.ports.store import Store
@@ -21,6 +22,8 @@ from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 from semmem.retrieval.time_filter import CLOCK_SLACK_S, TIME_WEIGHT, is_dated, matches, names
 from semmem.text.times import Interval
+
+Places = npt.NDArray[np.int64]
 
 BELOW_RELEVANCE = "below_relevance"
 """The reason word of a memory that the decision does not show."""
@@ -145,9 +148,18 @@ class SearchResult:
 
 
 async def find(
-    memories: HotMemories, query: ResolvedQuery, vector: Vector, decision: Decision, *, timeout_s: float
+    memories: HotMemories,
+    query: ResolvedQuery,
+    vector: Vector,
+    decision: Decision,
+    *,
+    timeout_s: float,
+    cut_too: bool = True,
 ) -> SearchResult:
-    """By the user's index where it is there in time, else by the store's own search. Raises StoreError."""
+    """By the user's index where it is there in time, else by the store's own search. Raises StoreError.
+
+    ``cut_too``: as for ``best_of``.
+    """
     started = time.perf_counter()
     index = await memories.index(query.scope.user, wait_s=LOADING_SHARE * timeout_s)
     if index is None:
@@ -164,12 +176,14 @@ async def find(
         during=query.during,
         wants=query.wants,
         fusion=query.fusion,
+        cut_too=cut_too or query.threshold is not None,
     )
     if query.strategy is Strategy.RECENT:
         return SearchResult(query, best, HOT)  # no cosine was asked for, so there is none to compare
     is_general = best.request is not None and best.request.is_general
-    cuts = best.cuts if query.threshold is None or is_general else {}
-    return SearchResult(query, replace(best, cuts=cuts), HOT, query.threshold)
+    if query.threshold is not None and not is_general:
+        best = replace(best, cuts={})
+    return SearchResult(query, best, HOT, query.threshold)
 
 
 async def find_by_words(memories: HotMemories, query: ResolvedQuery, *, timeout_s: float) -> SearchResult:
@@ -207,8 +221,10 @@ def best_of(
     during: Interval | None = None,
     wants: bool = False,
     fusion: Fusion = Fusion.WEIGHTED,
+    cut_too: bool = True,
 ) -> Candidates:
-    """The scope's best memories, at most CANDIDATES_MAX, by ``strategy``; ties by id.
+    """The scope's best memories, at most CANDIDATES_MAX, by ``strategy``; ties by id. ``cut_too`` False: without those
+    that the decision does not show, which are most of them and take most of the time.
 
     ``vector`` None: nothing could be embedded, and words alone decide. By words alone, memories without any of them
     are left out. ``during``: memories of that time get TIME_WEIGHT (not by words alone); where nothing has to do with
@@ -226,15 +242,21 @@ def best_of(
     order = _order(strategy, fusion, scores, verdict, by_words=by_words)
     if during is not None and not by_words:
         order = order + _dated(index, during)
-    places = np.flatnonzero(members & (scores.keyword > 0) if by_words else members)
+    found = members & (scores.keyword > 0) if by_words else members
+    places = np.flatnonzero(found)
     if len(places) > CANDIDATES_MAX:
-        best = places[np.argpartition(-order[places], CANDIDATES_MAX)[:CANDIDATES_MAX]]
-        places = np.union1d(best, places[verdict.standing[places] & verdict.shown[places]])
-    hits = _by_score(_hit(index.memories[i], scores, verdict, order, int(i)) for i in places)
-    cuts = {index.memories[i].id: BELOW_RELEVANCE for i in places if not verdict.shown[i]}
-    if during is not None and not by_words and len(cuts) == len(hits):
+        looked_at = found & verdict.standing & verdict.shown
+        looked_at[places[np.argpartition(-order[places], CANDIDATES_MAX)[:CANDIDATES_MAX]]] = True
+        places = np.flatnonzero(looked_at)
+    shown = verdict.shown[places]
+    asks_for_time = during is not None and not by_words and not shown.any()
+    if not cut_too and not asks_for_time:
+        places = places[shown]
+    hits = _by_score(_hits(index, scores, verdict, order, places))
+    cuts = dict.fromkeys(_ids(index, places[~verdict.shown[places]]), BELOW_RELEVANCE)
+    if during is not None and asks_for_time:
         cuts = {memory_id: cuts[memory_id] for memory_id in cuts.keys() - _ids_of(hits, during)}
-    standing = frozenset(index.memories[i].id for i in places if verdict.standing[i])
+    standing = frozenset(_ids(index, places[verdict.standing[places]]))
     return Candidates(hits, cuts, standing, verdict.request)
 
 
@@ -307,9 +329,16 @@ def newest(index: MemoryIndex, *, scope: Scope, types: Sequence[MemoryType] = ()
     return Candidates(_newest(index, index.members(scope, types, now)))
 
 
-def _hit(memory: Memory, scores: Scores, verdict: Verdict, order: npt.NDArray[np.float32], place: int) -> Hit:
-    logit = None if verdict.logits is None else float(verdict.logits[place])
-    return Hit(memory, float(scores.cosine[place]), float(order[place]), float(scores.keyword[place]), logit)
+def _ids(index: MemoryIndex, places: Places) -> list[str]:
+    return [index.memories[place].id for place in places.tolist()]
+
+
+def _hits(
+    index: MemoryIndex, scores: Scores, verdict: Verdict, order: npt.NDArray[np.float32], places: Places
+) -> Iterable[Hit]:
+    logits = repeat(None) if verdict.logits is None else verdict.logits[places].tolist()
+    numbers = (scores.cosine[places].tolist(), order[places].tolist(), scores.keyword[places].tolist(), logits)
+    return map(Hit, map(index.memories.__getitem__, places.tolist()), *numbers)
 
 
 def _newest(index: MemoryIndex, members: npt.NDArray[np.bool_]) -> list[Hit]:

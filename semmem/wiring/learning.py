@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -35,6 +36,8 @@ from semmem.turns.recorder import OBSERVING
 from semmem.wiring.backends import Backends
 from semmem.wiring.erasure import holds
 from semmem.wiring.maintenance import lifetime_s, quota
+
+log = logging.getLogger(__name__)
 
 SUMMARY_CHARS_MAX = 500
 DRIFT_INTERVAL_S = 5.0
@@ -130,6 +133,7 @@ def learning(
     *,
     clock: Callable[[], float] = time.time,
 ) -> Learning:
+    _tell_what_is_uncalibrated(settings, backends)
     memory = settings.memory
     by_rules = local_extractor(settings, backends, announce)
     extractor, fallback = choose_extractor(
@@ -164,7 +168,17 @@ def learning(
     )
 
 
-def local_extractor(settings: Settings, backends: Backends, announce: Announce) -> Extractor:
+def _tell_what_is_uncalibrated(settings: Settings, backends: Backends) -> None:
+    """Log what learning knows nothing of the configured embedding model for, once at the start."""
+    extraction, signature = settings.memory.extraction, backends.embedder.signature
+    reads_locally = extraction.at_once or extraction.engine != "llm"
+    if reads_locally and not local_extractor(settings, backends, nobody_listens).is_calibrated:
+        log.warning("what is worth remembering is told by its form alone: nothing was learnt for %s", signature)
+    if not _pair_judge(settings, backends).is_trained:
+        log.warning("what repeats or replaces a memory is told by rules alone: nothing was learnt for %s", signature)
+
+
+def local_extractor(settings: Settings, backends: Backends, announce: Announce) -> RulesExtractor:
     """What learns without a language model: batches where there is none, and every turn at once."""
     extraction = settings.memory.extraction
     return RulesExtractor(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -50,8 +51,10 @@ def evidence(scores: Scores) -> Evidence:
     nearest, best = float(cosine.max(initial=0.0)), float(fused.max(initial=0.0))
     rank = np.empty(len(fused), dtype=np.float32)
     rank[np.argsort(-fused, kind="stable")] = 1.0 / np.arange(1, len(fused) + 1, dtype=np.float32)
-    each = np.stack([cosine, scores.coverage, fused - cosine, nearest - cosine, best - fused, rank], axis=1)
-    return Evidence(each.astype(np.float32), nearest)
+    each = np.empty((len(fused), len(EVIDENCE)), dtype=np.float32)
+    for column, values in enumerate((cosine, scores.coverage, fused - cosine, nearest - cosine, best - fused, rank)):
+        each[:, column] = values
+    return Evidence(each, nearest)
 
 
 def memory_features(request: Floats, found: Evidence, kinds: Floats) -> Floats:
@@ -63,14 +66,16 @@ def memory_features(request: Floats, found: Evidence, kinds: Floats) -> Floats:
     return np.concatenate([found.each, kinds, by_kind, by_evidence, np.tile(common, (count, 1))], axis=1)
 
 
+_ENDS = list(accumulate([len(EVIDENCE), len(KINDS), len(CLASSES) * len(KINDS), len(CLASSES) * len(EVIDENCE)]))
+"""Where among ``memory_features`` the evidence, the kinds and both by each class end."""
+
+
 def memory_logits(weights: Floats, request: Floats, found: Evidence, kinds: Floats) -> Floats:
     """(n,): ``memory_features(...) @ weights[:-1] + weights[-1]`` without making the features, which takes longer."""
-    classes, each, sorts = request[: len(CLASSES)], len(EVIDENCE), len(KINDS)
-    ends = np.cumsum([each, sorts, len(CLASSES) * sorts, len(CLASSES) * each])
-    of_evidence, of_kinds, by_kind, by_evidence, rest = np.split(weights[:-1], ends)
-    of_evidence = of_evidence + classes @ by_evidence.reshape(len(CLASSES), each)
-    of_kinds = of_kinds + classes @ by_kind.reshape(len(CLASSES), sorts)
-    common = np.concatenate([[found.nearest], classes, classes * found.nearest]) @ rest + weights[-1]
+    classes, (own, sorts, by_kind, by_evidence) = request[: len(CLASSES)], _ENDS
+    of_evidence = weights[:own] + classes @ weights[by_kind:by_evidence].reshape(len(CLASSES), len(EVIDENCE))
+    of_kinds = weights[own:sorts] + classes @ weights[sorts:by_kind].reshape(len(CLASSES), len(KINDS))
+    common = np.concatenate([[found.nearest], classes, classes * found.nearest]) @ weights[by_evidence:-1] + weights[-1]
     logits: Floats = (found.each @ of_evidence + kinds @ of_kinds + common).astype(np.float32)
     return logits
 

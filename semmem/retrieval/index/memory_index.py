@@ -111,7 +111,7 @@ class MemoryIndex:
         similar = cosine + PAIR_WEIGHT * match.pairs + np.float32(KEYWORD_WEIGHT / best if best > 0 else 0.0) * keyword
         fused = similar + self._brevity * self._succession.lent(similar, chosen) + self._agreement(query)
         rows = (cosine, match.keyword, match.coverage, fused)
-        return Scores(*rows) if members is None else Scores(*(np.where(members, row, np.float32(0)) for row in rows))
+        return Scores(*rows) if chosen.all() else Scores(*(np.where(chosen, row, np.float32(0)) for row in rows))
 
     def _cosine(self, vector: Vector | None) -> Floats:
         if vector is None or self._vectors.shape[1:] != vector.shape or not np.isfinite(vector).all():

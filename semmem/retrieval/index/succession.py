@@ -36,22 +36,33 @@ class Succession:
         )
         self._order = np.array(in_order, dtype=np.int64)
         self._talk = np.fromiter(_talks([memories[row] for row in in_order]), np.int64, len(memories))
+        self._shares = _shares(self._talk)
 
     def lent(self, similar: Floats, members: Mask) -> Floats:
         """What each memory's neighbours among the members add to it, in the units of ``similar`` (n,)."""
         lent = np.zeros(len(similar), dtype=np.float32)
-        is_ranked = members[self._order]
-        order, talk = self._order[is_ranked], self._talk[is_ranked]
+        order, all_shares = self._order, self._shares
+        if not members.all():
+            is_ranked = members[order]
+            order, all_shares = order[is_ranked], _shares(self._talk[is_ranked])
         if not len(order):
             return lent
-        excess = np.maximum(similar[order] - _bar(similar[order]), np.float32(0))
+        in_order = similar[order]
+        excess = np.maximum(in_order - _bar(in_order), np.float32(0))
         received = np.zeros(len(order), dtype=np.float32)
-        for distance, weight in enumerate(NEIGHBOUR_WEIGHTS, start=1):
-            shares = np.float32(weight) * (talk[:-distance] == talk[distance:])
+        for distance, shares in enumerate(all_shares, start=1):
             received[distance:] += shares * excess[:-distance]
             received[:-distance] += shares * excess[distance:]
         lent[order] = received
         return lent
+
+
+def _shares(talk: npt.NDArray[np.int64]) -> list[Floats]:
+    """By distance: what of a memory's excess goes to the one so much further, given the talk of each."""
+    return [
+        np.float32(weight) * (talk[:-distance] == talk[distance:])
+        for distance, weight in enumerate(NEIGHBOUR_WEIGHTS, start=1)
+    ]
 
 
 def _talks(in_order: Sequence[Memory]) -> Iterator[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -66,18 +66,18 @@ class WordIndex:
             rows, weights = self._column(term)
             rarity = self._rarity[len(rows)]
             wanted += rarity
-            keyword[rows] += weights
-            held[rows] += rarity
-            related += self._related(term, rows, asked)
+            if len(rows):
+                keyword[rows] += weights
+                held[rows] += rarity
+            if others := [other for other in RELATED.get(term, ()) if other in self._columns and other not in asked]:
+                related += self._related(others, rows)
         return Match(keyword, related, held / np.float32(wanted or 1.0), self._pairs_held(query))
 
-    def _related(self, term: str, rows: Rows, asked: Container[str]) -> Floats | float:
-        """The best of the term's relatives in each document without it; none is worth more than the term itself."""
-        found = [self._column(other) for other in RELATED.get(term, ()) if other not in asked]
-        if not any(len(holders) for holders, _ in found):
-            return 0.0
+    def _related(self, others: Sequence[str], rows: Rows) -> Floats:
+        """The best of a term's relatives in each document but its own; none is worth more than the term itself."""
         best, rarity = self._zeros(), self._rarity[len(rows)]
-        for holders, weights in found:
+        for other in others:
+            holders, weights = self._column(other)
             share = RELATED_WEIGHT * min(1.0, rarity / self._rarity[len(holders)])
             best[holders] = np.maximum(best[holders], np.float32(share) * weights)
         best[rows] = 0.0

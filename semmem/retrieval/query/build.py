@@ -46,9 +46,7 @@ _REFERS_BACK = re.compile(
     r"|ça|cela|celui|celle|autres?|il|elle|lui)\b"
     r"|[它他她这那]"
 )
-_PRONOUN = re.compile(
-    r"\b(?:it|its|they|them|their|he|she|him|her|his|ones?|él|ella|lo|la|ihn|ihm|sie|elle|ils)\b", re.IGNORECASE
-)
+_PRONOUN = re.compile(r"\b(?:it|its|they|them|their|he|she|him|her|his|ones?|él|ella|lo|la|ihn|ihm|sie|elle|ils)\b")
 _BARE_WORDS_MAX = 3
 _BARE = re.compile(
     r"^(?:in |for |to |at |by |until |since |from |and )?(?:which|what|who|whom|whose|how|when|where|too"

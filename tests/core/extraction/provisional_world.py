@@ -8,8 +8,9 @@ from typing import Any
 from semmem.backends.in_process import InProcessStore
 from semmem.background import AtOnceLearner
 from semmem.extraction.at_once import AtOnce
-from semmem.extraction.dedup import Dedup, Removal
+from semmem.extraction.dedup import Dedup
 from semmem.extraction.pipeline import Learning
+from semmem.extraction.placed import Removal
 from semmem.extraction.result import BatchResult, TurnLearnt
 from semmem.lifecycle.holds import Holds
 from semmem.memory import (

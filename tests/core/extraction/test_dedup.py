@@ -11,8 +11,9 @@ import pytest
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import Candidate, created, expiry, keyed_id, memory_id
 from semmem.extraction.contradiction import Judged, Verdict, closed
-from semmem.extraction.dedup import Action, Dedup, Placed, Removal
+from semmem.extraction.dedup import Dedup
 from semmem.extraction.pair_judge import Open, PairJudge
+from semmem.extraction.placed import Action, Placed, Removal
 from semmem.extraction.work import InThread
 from semmem.memory import STANDING, TOPIC, Fact, Hit, Memory, MemoryStatus, MemoryType, Scope, Standing, Turn, Vector
 from semmem.ports.errors import StoreUnavailable
@@ -234,7 +235,7 @@ async def test_doubtful_is_what_lies_between_the_thresholds_nearest_first(
     dedup = Dedup(store, journal, doubts_per_fact_max=2)
     for index, content in enumerate(["User cooks on Sundays", "User lives in a big tower", BOSTON, "User lives"]):
         await dedup.put(await candidate(content, index=index))
-    doubts = await dedup.doubts([await candidate(SEATTLE, index=9)])
+    doubts = await dedup.comparing.doubts([await candidate(SEATTLE, index=9)])
     assert [(doubt.old, doubt.new) for doubt in doubts] == [(BOSTON, SEATTLE), ("User lives", SEATTLE)]
     assert doubts[0].cosine == pytest.approx(3 / 20**0.5)
 
@@ -256,20 +257,20 @@ async def test_above_the_update_threshold_only_what_vectors_do_not_see_is_doubtf
     one, other = await candidate(BUDGET), await candidate(BUDGET.replace(*changed), index=1)
     assert float(one.vector @ other.vector) > 0.9
     await dedup.put(one)
-    assert bool(await dedup.doubts([other])) is doubtful
+    assert bool(await dedup.comparing.doubts([other])) is doubtful
 
 
 async def test_facts_of_one_batch_are_doubtful_among_themselves(dedup: Dedup) -> None:
     news = [await candidate(BOSTON), await candidate(SEATTLE, index=1)]
-    assert [(doubt.old, doubt.new) for doubt in await dedup.doubts(news)] == [(BOSTON, SEATTLE)]
+    assert [(doubt.old, doubt.new) for doubt in await dedup.comparing.doubts(news)] == [(BOSTON, SEATTLE)]
     apart = [await candidate(BOSTON), await candidate(SEATTLE, index=1, kind=MemoryType.PROCEDURAL)]
-    assert await dedup.doubts(apart) == []
+    assert await dedup.comparing.doubts(apart) == []
 
 
 async def test_what_is_known_word_for_word_raises_no_doubt(dedup: Dedup) -> None:
     await dedup.put(await candidate(BOSTON))
     await dedup.put(await candidate(SEATTLE, index=1), {(BOSTON, SEATTLE): Verdict.DIFFERENT})
-    assert await dedup.doubts([await candidate(SEATTLE.upper(), index=2)]) == []
+    assert await dedup.comparing.doubts([await candidate(SEATTLE.upper(), index=2)]) == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.contradiction import Verdict
-from semmem.extraction.dedup import Removal
+from semmem.extraction.placed import Removal
 from semmem.extraction.unsettled import PAIRS_MAX, Unsettled
 from semmem.memory import (
     CONTRADICTED,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from semmem.management.api import create_api
 from semmem.management.memories import Memories
 from semmem.management.server import HttpListener
 from semmem.memory import MemoryType, Scope
+from semmem.retrieval.decide.decision import Decision
+from semmem.retrieval.decide.trained import SHIPPED, Trained
 from semmem.retrieval.recall import Recall, RecallRules
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
@@ -28,13 +31,13 @@ from tests.support.fakes import HashEmbedder, hot
 TOKEN = "a-token-of-16-characters-or-more"
 
 
-async def _serve(folder: Path, ready: Future[str], stop: asyncio.Event) -> None:
+async def _serve(folder: Path, decision: Decision, ready: Future[str], stop: asyncio.Event) -> None:
     store, journal = InProcessStore(), SqlJournal(folder / "journal.db")
     await store.open()
     await journal.open()
     quota = Quota(store, journal, memories_max=5)
     erasing = Erasing(store, journal, clock=lambda: 1e9)
-    recall = Recall(hot(store), HashEmbedder(), RecallRules())
+    recall = Recall(hot(store), HashEmbedder(), RecallRules(), decision=decision)
     memories = Memories(
         store,
         HashEmbedder(),
@@ -57,11 +60,11 @@ async def _serve(folder: Path, ready: Future[str], stop: asyncio.Event) -> None:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[str]:
+def running(folder: Path, trained: Trained | None = None) -> Iterator[str]:
     loop = asyncio.new_event_loop()
     ready: Future[str] = Future()
     stop = asyncio.Event()
-    thread = Thread(target=lambda: loop.run_until_complete(_serve(folder, ready, stop)))
+    thread = Thread(target=lambda: loop.run_until_complete(_serve(folder, Decision(trained), ready, stop)))
     thread.start()
     try:
         yield f"http://{ready.result(timeout=20)}"
@@ -82,6 +85,21 @@ def test_it_shows_scores_verdicts_and_what_it_would_cost(
     [line] = [line for line in out.splitlines() if "User likes green tea" in line]
     assert line.startswith("kept ")
     assert "injected: 0 tokens" not in out
+    assert "request: not decided, nearness alone counts" in out
+
+
+def test_it_tells_what_was_decided_of_the_request_and_of_each_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The numbers mean nothing for these vectors, so it is only seen that each is told."""
+    monkeypatch.setenv("SEMMEM_LISTENERS__API__ADMIN_TOKEN", TOKEN)
+    with running(tmp_path, Trained.load(SHIPPED)) as url:
+        assert main(["preview", "Which green tea do I like?", "--user", "alice", "--api", url]) == 0
+    [request, heading, memory] = capsys.readouterr().out.splitlines()[2:5]
+    assert re.fullmatch(r"request: [a-z]+, log-odds -?\d+\.\d{3}, wants (memories|none)(, lists the profile)?", request)
+    place = heading.split().index("log-odds")
+    assert re.fullmatch(r"-?\d+\.\d{3}", memory.split()[place])
+    assert memory.endswith("  User likes green tea")
 
 
 def test_a_refusal_is_shown_with_its_reason(

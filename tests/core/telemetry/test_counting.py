@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import generate_latest
 
 import semmem
-from semmem.extraction.dedup import Removal
+from semmem.extraction.placed import Removal
 from semmem.extraction.result import BatchLearnt, BatchResult, TurnLearnt
 from semmem.ports import events
 from semmem.telemetry.metrics import Metrics

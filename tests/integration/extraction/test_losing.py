@@ -17,8 +17,9 @@ import pytest_asyncio
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import Candidate, memory_id
+from semmem.extraction.comparing import NO_OPINIONS
 from semmem.extraction.contradiction import Verdict, closed, parts
-from semmem.extraction.dedup import NO_OPINIONS, Dedup
+from semmem.extraction.dedup import Dedup
 from semmem.extraction.model_judge import Opinions
 from semmem.extraction.pair_judge import PairJudge
 from semmem.extraction.work import InThread

@@ -13,8 +13,9 @@ import pytest
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.worker_process import WorkerProcess
 from semmem.extraction.candidate import Candidate
-from semmem.extraction.dedup import Action, Dedup
+from semmem.extraction.dedup import Dedup
 from semmem.extraction.pipeline import Learning
+from semmem.extraction.placed import Action
 from semmem.extraction.rules import RulesExtractor
 from semmem.memory import Fact, MemoryType, Scope, Turn
 from semmem.ports.errors import WorkLost, WorkTooSlow

@@ -12,9 +12,11 @@ import pytest_asyncio
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import Candidate, memory_id
+from semmem.extraction.comparing import CORRECTED_S
 from semmem.extraction.contradiction import closed, trained_for
-from semmem.extraction.dedup import CORRECTED_S, Action, Dedup, Placed
+from semmem.extraction.dedup import Dedup
 from semmem.extraction.pair_judge import PairJudge
+from semmem.extraction.placed import Action, Placed
 from semmem.extraction.work import InThread
 from semmem.memory import CONTRADICTED, UNSETTLED, Fact, Memory, MemoryStatus, MemoryType, Scope, Turn
 from semmem.ports.embedder import Embedder

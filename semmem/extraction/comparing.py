@@ -1,0 +1,211 @@
+"""What a new fact is to the nearest memories of its user: the same, a contradiction, or something else.
+
+Opinions, closed forms and the trained judge are asked in this order (semmem.extraction.weighing, pair_judge). Nothing
+is written here.
+
+``Comparing.doubts`` are the pairs that a language model may judge before anything is stored: those between
+``grey_threshold`` and ``update_threshold``, and those above where numbers, days, names or a negation differ.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from semmem.extraction.candidate import Candidate
+from semmem.extraction.contradiction import Judged, Verdict, details_differ
+from semmem.extraction.model_judge import Doubt, Opinions
+from semmem.extraction.pair_judge import Open, PairJudge
+from semmem.extraction.screen import same_text
+from semmem.extraction.session_summary import KEY_PREFIX
+from semmem.extraction.weighing import Judge, Neighbour, Weighing, unweighed
+from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
+from semmem.ports.errors import WorkLost, WorkTooSlow
+from semmem.ports.store import Store
+from semmem.ports.text_work import TextWork
+
+NO_OPINIONS: Opinions = MappingProxyType({})
+
+UNSETTLED_MAX = 5
+"""So many memories that it may contradict are noted at a memory."""
+DAY_S = 86_400.0
+CORRECTED_S = 600.0
+"""What is said within ten minutes in the same session may correct what was said before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A fact's neighbours, nearest first, and what it is to each."""
+
+    hits: Sequence[Hit]
+    judged: Sequence[Judged]
+
+    @property
+    def same(self) -> Memory | None:
+        """The nearest that says what the fact says."""
+        return next((hit.memory for hit in self._as(Verdict.SAME)), None)
+
+    @property
+    def contradicted(self) -> list[Hit]:
+        return self._as(Verdict.CONTRADICTION)
+
+    @property
+    def unsettled(self) -> tuple[str, ...]:
+        """The ids of those that may be contradicted and yet stay."""
+        found = [hit.memory.id for hit, each in zip(self.hits, self.judged, strict=True) if each.unsettled]
+        return tuple(found[:UNSETTLED_MAX])
+
+    def _as(self, wanted: Verdict) -> list[Hit]:
+        return [hit for hit, each in zip(self.hits, self.judged, strict=True) if each.verdict is wanted]
+
+
+class Comparing:
+    """Its parameters are those of ``Dedup``."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        update_threshold: float,
+        grey_threshold: float,
+        neighbours_max: int,
+        doubts_per_fact_max: int,
+        judge: Judge | None,
+        judge_cosine_min: float,
+        text_work: TextWork,
+        judge_budget_s: float,
+        pair_judge: PairJudge | None,
+    ) -> None:
+        if not all(0 < cosine <= 1 for cosine in (update_threshold, grey_threshold, judge_cosine_min)):
+            raise ValueError("thresholds must be cosines above 0")
+        if neighbours_max < 1 or doubts_per_fact_max < 1:
+            raise ValueError("neighbours_max and doubts_per_fact_max must be at least 1")
+        self._store = store
+        self._update_threshold = update_threshold
+        self._grey_threshold = grey_threshold
+        self._neighbours_max = neighbours_max
+        self._doubts_per_fact_max = doubts_per_fact_max
+        self._weighing = Weighing(judge, judge_cosine_min, update_threshold)
+        self._text_work = text_work
+        self._judge_budget_s = judge_budget_s
+        self._pair_judge = pair_judge
+
+    async def doubts(self, news: Sequence[Candidate]) -> list[Doubt]:
+        """Each fact's doubtful neighbours, those among the facts before it included. Raises StoreError."""
+        found: list[Doubt] = []
+        for place, new in enumerate(news):
+            known = [(hit.memory.content, hit.cosine) for hit in await self._neighbours(new)]
+            known += [
+                (other.fact.content, float(other.vector @ new.vector))
+                for other in news[:place]
+                if _comparable(other.fact.type, new.fact.type)
+            ]
+            found += await asyncio.to_thread(self._doubts, new.fact.content, known)
+        return found
+
+    async def compared(self, new: Candidate, opinions: Opinions = NO_OPINIONS) -> Compared:
+        """The fact and its neighbours. An opinion on a pair outweighs the judge's, where it may be believed. Raises
+        StoreError."""
+        neighbours = await self._neighbours(new)
+        return Compared(neighbours, await self._verdicts(new, neighbours, opinions))
+
+    def is_update(self, new: Candidate, hit: Hit) -> bool:
+        """Whether what replaces a memory is a new version of it. A memory keeps its type: across types the old one is
+        superseded."""
+        return hit.cosine > self._update_threshold and hit.memory.type is new.fact.type
+
+    async def outdated_by(self, new: Candidate, later: list[Hit]) -> Memory | None:
+        """Which of the memories that were said after the fact replaces it: batches of two sessions, or a batch and what
+        is learnt at once, do not come in the order in which their turns were said."""
+        said = [Neighbour(new.fact.content, new.fact.type, hit.cosine) for hit in later]
+        for old, hit in zip(said, later, strict=True):
+            judged = (await self._weighed([old], hit.memory.content, hit.memory.type))[0]
+            if (
+                judged is None
+                and self._pair_judge is not None
+                and (vector := await self._vector(hit.memory)) is not None
+            ):
+                told = Open(new.fact.content, new.vector)
+                judged = (await self._pair_judge.judged(hit.memory.content, vector, [told]))[0]
+            if judged is not None and judged.verdict is Verdict.CONTRADICTION:
+                return hit.memory
+        return None
+
+    async def _neighbours(self, new: Candidate) -> list[Hit]:
+        """The nearest memories of this user and project. A project's fact never meets a global one."""
+        scope = Scope(new.turn.scope.user, project=new.turn.scope.project or None)
+        types = tuple(kind for kind in MemoryType if _comparable(kind, new.fact.type))
+        limit = self._neighbours_max + len(new.apart)
+        hits = await self._store.search(scope, new.vector, limit=limit, now=new.now, types=types, fresh=True)
+        others = [hit for hit in hits if hit.memory.id not in new.apart]
+        return [hit for hit in others if (hit.memory.project or None) == scope.project and not _is_summary(hit.memory)]
+
+    def _doubts(self, new: str, known: list[tuple[str, float]]) -> list[Doubt]:
+        if any(same_text(old) == same_text(new) for old, _ in known):
+            return []
+        doubtful = [Doubt(old, new, cosine) for old, cosine in known if self._is_doubtful(old, new, cosine)]
+        return sorted(doubtful, key=lambda doubt: -doubt.cosine)[: self._doubts_per_fact_max]
+
+    def _is_doubtful(self, old: str, new: str, cosine: float) -> bool:
+        if cosine > self._update_threshold:
+            return details_differ(old, new)
+        return cosine >= self._grey_threshold
+
+    async def _verdicts(self, new: Candidate, neighbours: list[Hit], opinions: Opinions) -> list[Judged]:
+        """What the fact is to each neighbour, nearest first."""
+        said = new.fact.content
+        pairs = [_neighbour(hit, new, opinions.get((hit.memory.content, said))) for hit in neighbours]
+        weighed = await self._weighed(pairs, said, new.fact.type)
+        if self._pair_judge is None or None not in weighed:
+            return [each or Judged(Verdict.DIFFERENT) for each in weighed]
+        asked = [hit for hit, each in zip(neighbours, weighed, strict=True) if each is None]
+        opened = [
+            Open(hit.memory.content, vector, _follows(new, hit.memory))
+            for hit in asked[: self._pair_judge.pairs_max]
+            if (vector := await self._vector(hit.memory)) is not None
+        ]
+        judged = await self._pair_judge.judged(said, new.vector, opened)
+        found = dict(zip((old.content for old in opened), judged, strict=True))
+        beside = Judged(Verdict.DIFFERENT)
+        return [each or found.get(pair.content, beside) for pair, each in zip(pairs, weighed, strict=True)]
+
+    async def _weighed(self, pairs: list[Neighbour], said: str, type: MemoryType) -> list[Judged | None]:
+        try:
+            return await self._text_work.run(self._weighing.verdicts, pairs, said, type, budget_s=self._judge_budget_s)
+        except (WorkTooSlow, WorkLost):
+            return unweighed(pairs, said)
+
+    async def _vector(self, memory: Memory) -> Vector | None:
+        held = await with_vector(self._store, memory)
+        return held.embedding if held is not None else None
+
+
+async def with_vector(store: Store, found: Memory) -> Memory | None:
+    """A store may leave the vectors out of what it finds; a version written without would have lost its own."""
+    return found if found.embedding is not None else await store.get(Scope(found.user), found.id)
+
+
+def _neighbour(hit: Hit, new: Candidate, opinion: Verdict | None) -> Neighbour:
+    memory, happened = hit.memory, new.fact.occurred_at
+    before = happened is not None and new.fact.type is MemoryType.EPISODIC and happened < memory.said_at - DAY_S
+    return Neighbour(
+        memory.content, memory.type, hit.cosine, opinion, dated=memory.occurred_at is not None, later=before
+    )
+
+
+def _follows(new: Candidate, memory: Memory) -> bool:
+    """Whether the fact was said right after the memory, in the same session."""
+    session = new.turn.scope.session
+    return bool(session) and session == memory.session and 0 <= new.turn.opened_at - memory.said_at <= CORRECTED_S
+
+
+def _comparable(one: MemoryType, other: MemoryType) -> bool:
+    """What is known and what happened may say the same or exclude each other; how-tos stand apart."""
+    return one is other or MemoryType.PROCEDURAL not in (one, other)
+
+
+def _is_summary(memory: Memory) -> bool:
+    """A summary is replaced by the next one of its session, never by a single fact."""
+    return memory.key is not None and memory.key.startswith(KEY_PREFIX)

@@ -1,0 +1,99 @@
+"""Memories that a new fact, or the batch of their turn, lets go, and those that come back since it did not.
+
+Each write leaves the version before it in the journal. What went is returned as removals, each with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from semmem.extraction.candidate import Candidate, reinstated, settled, superseded, updated
+from semmem.extraction.comparing import with_vector
+from semmem.extraction.placed import Action, Placed, Removal
+from semmem.lifecycle.writes import Writes
+from semmem.memory import (
+    CONTRADICTED,
+    SUPERSEDED_BY,
+    SUPERSEDED_WHY,
+    UNSETTLED,
+    UPDATED,
+    Hit,
+    Memory,
+    MemoryStatus,
+    Scope,
+)
+from semmem.ports.store import Store
+from semmem.ports.writes import WriteRecords
+
+
+class Retiring:
+    """All of it is safe to repeat, and raises StoreError and JournalError."""
+
+    def __init__(self, store: Store, records: WriteRecords) -> None:
+        self._store = store
+        self._records = records
+
+    async def update(self, new: Candidate, contradicted: list[Hit]) -> tuple[Removal, ...] | None:
+        """A new version of the nearest; the others go first, because a second try finds the new version and stops.
+
+        None when the nearest was forgotten meanwhile: what is said now is then a memory of its own.
+        """
+        nearest, *others = contradicted
+        gone = await self.supersede(others, new, by=nearest.memory.id)
+        if not await self._writes(new).replace(nearest.memory, updated(nearest.memory, new)):
+            return None
+        return (*gone, Removal(UPDATED, nearest.memory.id, nearest.memory.id))
+
+    async def supersede(self, hits: list[Hit], new: Candidate, *, by: str) -> tuple[Removal, ...]:
+        """Retire what the fact makes untrue. Before the fact is written: a second try, finding the fact already
+        there, would never come back to it."""
+        gone: list[Removal] = []
+        for hit in hits:
+            old = await with_vector(self._store, hit.memory)
+            if old is None or old.status is not MemoryStatus.ACTIVE:
+                continue
+            if await self._writes(new).replace(old, superseded(old, new, by)):
+                gone.append(Removal(CONTRADICTED, old.id, by))
+        return tuple(gone)
+
+    async def settle(self, neighbours: Sequence[Hit], gone: tuple[Removal, ...], new: Candidate) -> None:
+        """Let no neighbour stand against what went."""
+        ids = {removal.id for removal in gone}
+        for hit in neighbours:
+            if hit.memory.id in ids or ids.isdisjoint(hit.memory.metadata.get(UNSETTLED, ())):
+                continue
+            old = await with_vector(self._store, hit.memory)
+            if old is not None and old.status is MemoryStatus.ACTIVE:
+                await self._writes(new).replace(old, settled(old, ids, new.now))
+
+    async def retire(self, held: Memory, new: Candidate, why: str, *, by: str = "") -> Placed:
+        """Let a memory be retrieved no more, for this reason, in favour of ``by``; the version before is history."""
+        replaced = await self._writes(new).replace(held, superseded(held, new, by, why))
+        return Placed(Action.UNCHANGED, (Removal(why, held.id, by),) if replaced else (), by)
+
+    async def withdraw(self, held: Memory, new: Candidate, why: str, *, by: str = "") -> Placed:
+        """Remove a memory for this reason, in favour of ``by``; what it said is kept as a version."""
+        withdrawn = await self._writes(new).withdraw(held)
+        return Placed(Action.UNCHANGED, (Removal(why, held.id, by),) if withdrawn else (), by)
+
+    async def give_back(self, held: Memory, before: Memory, new: Candidate, why: str) -> Placed:
+        """Let a memory say again what it said before (``before`` has its vector); what it said is kept as a version."""
+        restored = replace(before, version=held.version + 1, updated_at=new.now)
+        put = await self._writes(new).replace(held, restored)
+        return Placed(Action.UNCHANGED, (Removal(why, held.id, held.id),) if put else (), held.id)
+
+    async def reinstate(self, replaced: str, new: Candidate) -> list[str]:
+        """Let those memories be retrieved again that were contradicted by memory ``replaced``; their ids."""
+        scope = Scope(new.turn.scope.user)
+        memories = await self._store.list(scope, limit=max(1, await self._store.count(scope)))
+        back = [memory for memory in memories if _was_replaced(memory, replaced)]
+        return [old.id for old in back if await self._writes(new).replace(old, reinstated(old, new.now))]
+
+    def _writes(self, new: Candidate) -> Writes:
+        return Writes(self._store, self._records, new.batch)
+
+
+def _was_replaced(memory: Memory, by: str) -> bool:
+    told = memory.metadata.get(SUPERSEDED_BY), memory.metadata.get(SUPERSEDED_WHY)
+    return memory.status is MemoryStatus.SUPERSEDED and told == (by, CONTRADICTED)
