@@ -7,6 +7,6 @@ from semmem.ports.embedder import Embedder
 from semmem.wiring.embedding import local_embedder
 
 
-def shipped_embedder(*, batch_max: int = 8, queue_max: int = 10_000) -> Embedder:
+def shipped_embedder() -> Embedder:
     """By the library that would serve: ONNX Runtime where set-up has exported the model. Not open yet."""
-    return local_embedder(EmbeddingSection(), workers=1, batch_max=batch_max, queue_max=queue_max)
+    return local_embedder(EmbeddingSection(), workers=1, background_batch_max=8, queue_max=10_000)

@@ -82,7 +82,7 @@ class Known:
     async def close(self) -> None:
         pass
 
-    async def embed(self, text: str) -> Vector:
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         return self.vectors[text]
 
 
