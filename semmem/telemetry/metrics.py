@@ -106,6 +106,12 @@ class Metrics:
             "semmem_facts_dropped", "New facts not stored because a memory says the same, by reason.", ["reason"],
             registry=r,
         )  # fmt: skip
+        self.unsettled_pairs = Counter(
+            "semmem_unsettled_pairs",
+            "Pairs of memories that may contradict each other: found, and settled by word.",
+            ["result"],
+            registry=r,
+        )
         self.uses_dropped = Counter("semmem_memory_uses_dropped", "Uses of memories that were not counted.", registry=r)
 
         # stores, embedder, models
@@ -127,7 +133,7 @@ class Metrics:
         # the process
         self.loop_lag_seconds = Histogram(
             "semmem_loop_lag_seconds",
-            "How late the event loop comes to what is due, looked at ten times a second.",
+            "How late the event loop comes to what is due, looked at ten times a second while requests come.",
             buckets=LAGS,
             registry=r,
         )

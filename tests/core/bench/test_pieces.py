@@ -12,9 +12,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from bench.bare import timed
+from bench.bare import Bare, timed
 from bench.cases import MEMORIES, REQUEST_CASES, STREAM_CASES, distinct_question, general_question, known_question
 from bench.client import Connection, connect
 from bench.kernel import age_s, children, cpu_seconds, resident_mb
@@ -25,7 +26,8 @@ from bench.saturation import SEARCH, Offered, offer
 from bench.sidecars import Counts, counts_in, semmem_config
 from bench.upstream import Upstream
 from semmem._proto import semmem_ext_proc_pb2 as pb
-from semmem.config import check
+from semmem.config import Settings, check
+from semmem.memory import Vector
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
 
@@ -203,6 +205,36 @@ async def test_bare_work_is_timed_one_by_one_and_so_many_at_a_time() -> None:
     assert len(seconds) == 7
     assert all(0.015 < each < 1 for each in seconds)
     assert most == 3
+
+
+class _Embedder:
+    """Notes how it was asked."""
+
+    dimension, signature = 3, "test/3"
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, float | None]] = []
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
+        self.asked.append((text, within_s))
+        await asyncio.sleep(0.001)
+        return np.ones(3, dtype=np.float32)
+
+
+async def test_bare_forwards_are_asked_for_as_requests_are_not_as_background_work() -> None:
+    embedder = _Embedder()
+    bare = Bare(Settings(), embedder, "")
+    one_by_one = await bare.do({"do": "forward", "texts": ["a", "b"], "at_once": 1})
+    assert len(one_by_one["seconds"]) == 2
+    assert [text for text, _ in embedder.asked] == ["a", "b"]
+    batched = await bare.do({"do": "batched", "seconds": 0.05, "at_once": 4})
+    assert 0 < batched["a_second"] <= 4 / 0.001
+    assert len({text for text, _ in embedder.asked}) == len(embedder.asked) > 6
+    assert all(within_s is not None and within_s >= 10 for _, within_s in embedder.asked)
 
 
 # --- what is read of others ------------------------------------------------------------------------------------------
