@@ -75,7 +75,7 @@ QUICK = Plan(
     seconds_max=60.0,
     stream_levels=(1, 32),
     stream_rounds=2,
-    tokens=60,
+    tokens=40,
     starts=2,
     idle_s=5.0,
 )
