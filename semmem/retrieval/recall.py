@@ -37,9 +37,6 @@ from semmem.retrieval.search import (
 )
 from semmem.retrieval.time_filter import time_filter
 
-SEARCH_STATUSES = ("hit", "miss", "error")
-"""How a search can end. A request that was not searched for is none."""
-
 
 @dataclass(frozen=True, slots=True)
 class RecallRules:

@@ -147,12 +147,15 @@ class Counting:
             log.warning("a turn was not learnt from at once: %s, its batch does", result.cause)
 
     def _replaced(self, where: str, result: BatchResult) -> None:
-        """Nothing that a user told goes in silence: each removal is counted and logged, by ids and reason alone."""
+        """Nothing that a user told goes in silence: each removal is counted and logged, by ids and reason alone. What
+        nobody can tell yet is counted as well."""
         for removal in result.removals:
             if removal.reason == REPEATED:
                 self._metrics.facts_dropped.labels(removal.reason).inc()
             else:
                 self._metrics.memories_removed.labels(removal.reason).inc()
             log.info("%s: %s %s, in favour of %s", where, removal.reason, removal.id, removal.by or "nothing")
+        for word, number in result.pairs.items():
+            self._metrics.unsettled_pairs.labels(word).inc(number)
         for reason, number in result.rejected.items():
             log.info("%s: %d facts rejected (%s)", where, number, reason)

@@ -105,6 +105,12 @@ class Metrics:
             "semmem_facts_dropped", "New facts not stored because a memory says the same, by reason.", ["reason"],
             registry=r,
         )  # fmt: skip
+        self.unsettled_pairs = Counter(
+            "semmem_unsettled_pairs",
+            "Pairs of memories that may contradict each other: found, and settled by word.",
+            ["result"],
+            registry=r,
+        )
         self.uses_dropped = Counter("semmem_memory_uses_dropped", "Uses of memories that were not counted.", registry=r)
 
         # stores, embedder, models

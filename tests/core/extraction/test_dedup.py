@@ -13,7 +13,7 @@ from semmem.extraction.candidate import Candidate, created, expiry, keyed_id, me
 from semmem.extraction.contradiction import Judged, Verdict, closed
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.pair_judge import Open, PairJudge
-from semmem.extraction.placed import Action, Placed, Removal
+from semmem.extraction.placed import PAIR_FOUND, PAIR_REPLACED, Action, Placed, Removal
 from semmem.extraction.work import InThread
 from semmem.memory import STANDING, TOPIC, Fact, Hit, Memory, MemoryStatus, MemoryType, Scope, Standing, Turn, Vector
 from semmem.ports.errors import StoreUnavailable
@@ -541,16 +541,40 @@ async def test_a_pair_in_doubt_is_noted_at_the_newer_one_until_the_older_one_goe
 ) -> None:
     rent, house = "User's rent is 900 euros", "User's rent is paid by the employer"
     first, later = await candidate(rent), await candidate(house, scope=Scope("alice", session="s-2"), index=1)
-    await doubting.put(first)
-    await doubting.put(later)
+    assert (await doubting.place(first)).pairs == ()
+    assert (await doubting.place(later)).pairs == (PAIR_FOUND,)
     noted = await store.get(Scope("alice"), later.id)
     assert noted is not None
     assert (noted.metadata["unsettled"], noted.version) == ([first.id], 1)
     raised = await candidate("User's rent is 950 euros", index=2)
-    assert await doubting.put(raised, {(house, raised.fact.content): Verdict.DIFFERENT}) is Action.SUPERSEDED
+    placed = await doubting.place(raised, {(house, raised.fact.content): Verdict.DIFFERENT})
+    assert (placed.action, placed.pairs) == (Action.SUPERSEDED, (PAIR_REPLACED,))
     cleared = await store.get(Scope("alice"), later.id)
     assert cleared is not None
     assert ("unsettled" in cleared.metadata, cleared.version) == (False, 2)
+
+
+async def test_a_pair_whose_newer_one_goes_is_settled(doubting: Dedup) -> None:
+    await doubting.put(await candidate("User's rent is paid by the employer"))
+    noting = await candidate("User's rent is 900 euros", scope=Scope("alice", session="s-2"), index=1)
+    assert (await doubting.place(noting)).pairs == (PAIR_FOUND,)
+    raised = await candidate("User's rent is 950 euros", scope=Scope("alice", session="s-3"), index=2)
+    assert sorted((await doubting.place(raised)).pairs) == [PAIR_FOUND, PAIR_REPLACED]
+
+
+async def test_a_pair_is_counted_once_although_it_is_noted_again_by_the_batch(
+    doubting: Dedup, store: InProcessStore
+) -> None:
+    await doubting.put(await candidate("User's rent is 900 euros"))
+    said = await candidate("User's rent is paid by the employer", scope=Scope("alice", session="s-2"), index=1)
+    assert (await doubting.place(replace(said, provisional=True))).pairs == (PAIR_FOUND,)
+    held = await store.get(Scope("alice"), said.id)
+    assert held is not None
+    placed = await doubting.confirm(held, replace(said, batch=""))
+    assert (placed.action, placed.pairs) == (Action.CONFIRMED, ())
+    kept = await store.get(Scope("alice"), said.id)
+    assert kept is not None
+    assert "unsettled" in kept.metadata
 
 
 async def test_what_a_model_calls_different_is_settled(doubting: Dedup, store: InProcessStore) -> None:
