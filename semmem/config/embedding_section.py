@@ -39,7 +39,10 @@ class EmbeddingSection(Section):
     )
     threads: int = Field(default=1, ge=1, le=64, description="compute threads of each worker")
     workers: int = Field(default=2, ge=1, le=16, description="batches embedded at the same time")
-    batch_max: int = Field(default=8, ge=1, le=256, description="most texts embedded in one batch")
+    batch_max: int = Field(default=8, ge=1, le=256, description="most texts of requests embedded in one batch")
+    background_batch_max: int = Field(
+        default=2, ge=1, le=256, description="the same of what is learnt: a request waits for one such batch at most"
+    )
     cache_entries_max: int = Field(default=1000, ge=1, le=1_000_000, description="vectors kept for reuse")
     cache_ttl_s: Seconds = Field(default=300.0, description="how long a vector is kept")
 

@@ -117,6 +117,8 @@ class Dedup:
         if later and (newer := await self.comparing.outdated_by(new, later)) is not None:
             return await self._put_outdated(new, newer)
         if contradicted and self.comparing.is_update(new, contradicted[0]):
+            if new.provisional:  # first: whoever erases what is written now is to be heard by its batch
+                await self._records.note_provisional(new.turn.id, [contradicted[0].memory.id])
             if (updating := await self.retiring.update(new, contradicted)) is not None:
                 settled = await self.retiring.settle(found.hits, updating, new)
                 return Placed(Action.UPDATED, updating, contradicted[0].memory.id, _noted(new) + settled)

@@ -86,8 +86,11 @@ class Retiring:
         return Placed(Action.UNCHANGED, (Removal(why, held.id, by),) if withdrawn else (), by)
 
     async def give_back(self, held: Memory, before: Memory, new: Candidate, why: str) -> Placed:
-        """Let a memory say again what it said before (``before`` has its vector); what it said is kept as a version."""
-        restored = replace(before, version=held.version + 1, updated_at=new.now)
+        """Let a memory say again what it said before (``before`` has its vector); what it said is kept as a version.
+        One that was replaced since stays replaced."""
+        replaced = {name: held.metadata[name] for name in (SUPERSEDED_BY, SUPERSEDED_WHY) if name in held.metadata}
+        metadata = before.metadata | replaced
+        restored = replace(before, version=held.version + 1, status=held.status, updated_at=new.now, metadata=metadata)
         put = await self._writes(new).replace(held, restored)
         return Placed(Action.UNCHANGED, (Removal(why, held.id, held.id),) if put else (), held.id)
 

@@ -24,5 +24,10 @@ class Embedder(Protocol):
     async def close(self) -> None:
         """Release the model. Idempotent."""
 
-    async def embed(self, text: str) -> Vector:
-        """The vector of one text. Raises EmbedderError."""
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
+        """The vector of one text. Raises EmbedderError.
+
+        ``within_s``: a request waits, for so long. It goes before those who name no time; where others' texts would
+        make it later than that, it is told so at once (EmbedderBusy). Nobody is told later on: who has waited enough
+        goes away.
+        """

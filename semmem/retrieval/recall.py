@@ -11,7 +11,7 @@ from functools import partial
 
 from semmem.memory import Hit, Injection, Role, Scope, Vector
 from semmem.ports.embedder import Embedder
-from semmem.ports.errors import EmbedderError
+from semmem.ports.errors import EmbedderBusy, EmbedderError
 from semmem.ports.events import Announce, Searched, nobody_listens
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
@@ -36,9 +36,6 @@ from semmem.retrieval.search import (
     find_by_words,
 )
 from semmem.retrieval.time_filter import time_filter
-
-SEARCH_STATUSES = ("hit", "miss", "error")
-"""How a search can end. A request that was not searched for is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +152,10 @@ class Recall:
             return Recalled(Outcome.NO_HITS)
         try:
             return await self._search_by_meaning(question, query)
+        except EmbedderBusy:
+            return await self._by_words(question, query, Outcome.EMBEDDER_BUSY, otherwise=Outcome.EMBEDDER_BUSY)
         except EmbedderError:
-            found = await find_by_words(self._memories, query, timeout_s=self._rules.store_timeout_s)
-            kept = _kept(self._ranked(question, found))
-            return self._recalled(question, kept, Outcome.DEGRADED, otherwise=Outcome.EMBEDDER_DOWN)
+            return await self._by_words(question, query, Outcome.DEGRADED, otherwise=Outcome.EMBEDDER_DOWN)
 
     async def preview(
         self, question: Question, *, strategy: Strategy | None = None, said: Sequence[str] | None = None
@@ -232,6 +229,13 @@ class Recall:
             self._announce(Searched(status, len(kept), time.perf_counter() - started))
         outcome = Outcome.COLD_DENSE if found.path == COLD_DENSE else Outcome.INJECTED
         return self._recalled(question, kept, outcome, otherwise=Outcome(_refusal(found) or Outcome.NO_HITS))
+
+    async def _by_words(
+        self, question: Question, query: ResolvedQuery, outcome: Outcome, *, otherwise: Outcome
+    ) -> Recalled:
+        """Raises StoreError."""
+        found = await find_by_words(self._memories, query, timeout_s=self._rules.store_timeout_s)
+        return self._recalled(question, _kept(self._ranked(question, found)), outcome, otherwise=otherwise)
 
     async def _found(
         self, question: Question, query: ResolvedQuery, vector: Vector, *, cut_too: bool = True

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Unpack
 
 from semmem.backends.embedding import exported
 from semmem.backends.embedding.cached import CachedEmbedder
+from semmem.backends.embedding.local import Limits
 from semmem.backends.embedding.onnx_runtime import OnnxEmbedder
 from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
 from semmem.config.embedding_section import EmbeddingSection
@@ -16,9 +18,6 @@ from semmem.ports.errors import EmbedderError
 
 log = logging.getLogger(__name__)
 
-QUEUE_MAX = 256
-"""Texts that may wait for a model; a request does not wait that long."""
-
 
 def embedder(settings: Settings) -> Embedder:
     """The local model behind its cache. Blocking: may read 90 MB. Raises EmbedderError."""
@@ -26,37 +25,25 @@ def embedder(settings: Settings) -> Embedder:
     return CachedEmbedder(local_embedder(rules), entries_max=rules.cache_entries_max, ttl_s=rules.cache_ttl_s)
 
 
-def local_embedder(
-    rules: EmbeddingSection, *, workers: int | None = None, batch_max: int | None = None, queue_max: int = QUEUE_MAX
-) -> OnnxEmbedder | SentenceTransformersEmbedder:
+def local_embedder(rules: EmbeddingSection, **others: Unpack[Limits]) -> OnnxEmbedder | SentenceTransformersEmbedder:
     """The model in this process, by the library that is configured; both make the same vectors. Blocking: may read
-    90 MB. Raises EmbedderError: what has to be exported is not. ``workers``, ``batch_max``: others than configured.
+    90 MB. Raises EmbedderError: what has to be exported is not. ``others``: limits other than the configured ones.
     """
-    workers, batch_max = workers or rules.workers, batch_max or rules.batch_max
+    limits: Limits = {
+        "workers": rules.workers,
+        "batch_max": rules.batch_max,
+        "background_batch_max": rules.background_batch_max,
+        **others,
+    }
     there = _exported(rules)
     if there is not None:
         log.info("embedding with %s on ONNX Runtime, %s", rules.model, there.about.precision)
-        return OnnxEmbedder(
-            there,
-            dimension=rules.dimension,
-            threads=rules.threads,
-            workers=workers,
-            batch_max=batch_max,
-            queue_max=queue_max,
-        )
-    log.info(
-        "embedding with %s on PyTorch%s",
-        rules.model,
-        "" if rules.backend == "torch" else "; `semmem model export` makes it start and answer several times as fast",
-    )
-    by_torch = SentenceTransformersEmbedder(
-        rules.model,
-        dimension=rules.dimension,
-        threads=rules.threads,
-        workers=workers,
-        batch_max=batch_max,
-        queue_max=queue_max,
-    )
+        return OnnxEmbedder(there, dimension=rules.dimension, threads=rules.threads, **limits)
+    if rules.backend == "torch":
+        log.info("embedding with %s on PyTorch", rules.model)
+    else:
+        log.info("embedding with %s on PyTorch: semmem model export makes it several times as fast", rules.model)
+    by_torch = SentenceTransformersEmbedder(rules.model, dimension=rules.dimension, threads=rules.threads, **limits)
     by_torch.identify()
     return by_torch
 

@@ -42,7 +42,7 @@ class HashEmbedder:
     async def close(self) -> None:
         pass
 
-    async def embed(self, text: str) -> Vector:
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         vector = np.zeros(self._dimension, dtype=np.float32)
         for word in re.findall(r"\w+", text.casefold()) or [""]:
             digest = hashlib.blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()

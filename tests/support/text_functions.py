@@ -364,7 +364,7 @@ REGISTRY: Mapping[str, Call] = {
     "text.grounding.content_words": grounding.content_words,
     "text.grounding.names": grounding.names,
     "text.grounding.numbers": grounding.numbers,
-    "text.grounding.overlap": lambda t: grounding.overlap(t[:500], t),
+    "text.grounding.SourceText.overlap": lambda t: grounding.SourceText(t).overlap(t[:500]),
     "extraction.model_judge.parse_verdicts": lambda t: _refusing(lambda: model_judge.parse_verdicts(t, 3)),
     "extraction.reading.Reader.read": lambda t: reading.Reader(
         strip_block=context.strip_block, turn_chars_max=WHOLE

@@ -138,7 +138,7 @@ async def test_a_clear_question_takes_no_extra_time() -> None:
 
 async def test_a_guess_that_cannot_be_embedded_leaves_the_question() -> None:
     class Once(HashEmbedder):
-        async def embed(self, text: str) -> Vector:
+        async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
             if text.startswith("User"):
                 raise EmbedderError("gone")
             return await super().embed(text)

@@ -67,8 +67,8 @@ async def vectors(embedder: Embedder, texts: list[str]) -> npt.NDArray[np.float3
 async def test_five_hundred_texts_have_the_vectors_of_sentence_transformers(models: Path) -> None:
     texts = five_hundred_texts()
     assert len(texts) == 500
-    by_onnx = await vectors(OnnxEmbedder(export(MINILM, models), batch_max=8, queue_max=500), texts)
-    by_torch = await vectors(SentenceTransformersEmbedder(batch_max=3, queue_max=500), texts[::-1])
+    by_onnx = await vectors(OnnxEmbedder(export(MINILM, models), background_batch_max=8, queue_max=500), texts)
+    by_torch = await vectors(SentenceTransformersEmbedder(background_batch_max=3, queue_max=500), texts[::-1])
     np.testing.assert_allclose(by_onnx, by_torch[::-1], atol=1e-5, rtol=0)
 
 
