@@ -77,9 +77,13 @@ fuzz: setup $(VENV)/.fuzz-ready ## search for input that breaks a promise, cover
 deploy-check: setup $(DEPLOY_VENV)/.ready ## deploy/: Dockerfile, manifests and configurations, by their readers' own tools
 	$(PYTEST) tests/integration/deploy
 
-.PHONY: bench
-bench: setup ## what a request pays for memory, beside a no-op sidecar: OUT=file.json SECONDS= REQUESTS= limit it
-	@$(BIN)/python -m bench $(if $(OUT),--out $(OUT)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(REQUESTS),--requests $(REQUESTS))
+.PHONY: bench bench-quick
+BENCH = @$(BIN)/python -m bench $(if $(OUT),--out $(OUT)) $(if $(ONLY),--only $(ONLY)) $(foreach setting,$(SET),--set $(setting))
+bench: setup ## what a request pays for memory, beside its floors: OUT=file.json ONLY=parts SET="name=value ..." (docs/benchmarks.md)
+	$(BENCH)
+
+bench-quick: setup ## the same in under five minutes, without saturation
+	$(BENCH) --quick
 
 .PHONY: quality
 quality: setup ## whether memories are right, on a folder of labelled data: DATA=folder, OUT=file.json, FIFTH=without (docs/quality.md)
