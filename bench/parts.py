@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bench import process, requests, saturation, streams
+from bench import learning, mem0_part, process, requests, saturation, scale, streams
 from bench.plan import Place, Plan, Say
 
 Json = dict[str, Any]
@@ -29,5 +29,8 @@ PARTS = (
     Part("streams", streams.measure, streams.table),
     Part("process", process.measure, process.table),
     Part("saturation", saturation.measure, saturation.table, quick=False),
+    Part("scale", scale.measure, scale.table),
+    Part("mem0", mem0_part.measure, mem0_part.table, quick=False),
+    Part("learning", learning.measure, learning.table),
 )
 """In the order in which they run. A further one is a module with such a function, and a row here."""

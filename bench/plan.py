@@ -27,6 +27,15 @@ class Plan:
 
     Saturation: ``step_s`` seconds at each rate, from ``share_first`` of what bare forwards reach, ``rate_growth`` times
     as many in the next step, at most ``steps``.
+
+    Scale: ``scale_memories`` of as many users as ``scale_users`` says, size by size; ``scale_calls`` searches of each
+    kind and size in ``scale_rounds`` rounds, none of which begins after ``scale_seconds_max``.
+
+    mem0: ``mem0_questions`` about ``mem0_facts`` in ``mem0_rounds`` rounds, and at most ``mem0_noise`` of each kind
+    that nothing answers.
+
+    Learning: ``journalled`` turns are written as fast as can be; ``sessions`` of ten turns are learnt from in batches;
+    ``turns_alone`` at once, one after another, and ``turns_burst`` of as many users all together.
     """
 
     patience: float = 1.0
@@ -56,6 +65,22 @@ class Plan:
     rate_growth: float = 1.15
     steps: int = 20
 
+    scale_memories: tuple[int, ...] = (1_000, 10_000, 100_000, 100_000)
+    scale_users: tuple[int, ...] = (10, 1_000, 1_000, 10_000)
+    scale_calls: int = 200
+    scale_rounds: int = 20
+    scale_seconds_max: float = 180.0
+
+    mem0_facts: int = 1_200
+    mem0_questions: int = 400
+    mem0_rounds: int = 10
+    mem0_noise: int = 100
+
+    journalled: int = 5_000
+    sessions: int = 60
+    turns_alone: int = 60
+    turns_burst: int = 120
+
     @property
     def connections(self) -> int:
         """The most that are needed at a time for requests."""
@@ -78,6 +103,15 @@ QUICK = Plan(
     tokens=40,
     starts=2,
     idle_s=5.0,
+    scale_memories=(1_000, 10_000),
+    scale_users=(10, 1_000),
+    scale_calls=50,
+    scale_rounds=5,
+    scale_seconds_max=20.0,
+    journalled=2_000,
+    sessions=10,
+    turns_alone=10,
+    turns_burst=20,
 )
 """Under five minutes, with the parts that are not long by nature."""
 
