@@ -196,7 +196,7 @@ class App:
             await embedder.open()
             self._embedder_answers = True
         except EmbedderError as error:
-            if self._settings.memory.embedding.source == "local":
+            if self._settings.memory.embedding.source != "auto":
                 self._fail(error)
                 return
             log.error("no embedder, searches are degraded: %s", error)
