@@ -18,6 +18,7 @@ from semmem.ports.writes import ManagementRecords
 from semmem.request.question import Question
 from semmem.retrieval.recall import Preview, Recall
 from semmem.retrieval.search import Strategy
+from semmem.text.quoting import unquoted
 
 CREATE_TRIES = 3
 """How often a memory is written anew that an erasure met on its way."""
@@ -101,7 +102,7 @@ class Memories:
             importance=importance,
             status=status,
             expires_at=expires_at,
-            embedding=await self._embedder.embed(content),
+            embedding=await self._embedder.embed(unquoted(content)),
         )
         for _ in range(CREATE_TRIES):
             async with self._holds.held(scope.user, wait_s=self._create_wait_s) as hold_id:
