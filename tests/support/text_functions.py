@@ -356,6 +356,7 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.containment.drops_a_clause": lambda t: containment.drops_a_clause(
         t, reading_.read("I like tea"), reading_.read(t)
     ),
+    "extraction.contradiction.wording.tokens": wording.tokens,
     "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
     "text.grounding.SourceText.grounds": _grounded,
     "text.quoting.is_quoted": quoting.is_quoted,
