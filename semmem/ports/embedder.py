@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from semmem.memory import Vector
+from semmem.ports.errors import EmbedderError
 
 
 class Embedder(Protocol):
@@ -31,3 +35,14 @@ class Embedder(Protocol):
         make it later than that, it is told so at once (EmbedderBusy). Nobody is told later on: who has waited enough
         goes away.
         """
+
+
+def unit(row: npt.NDArray[np.float32]) -> Vector:
+    """The row at length 1, read-only. In float64, so that large finite values do not overflow. Raises EmbedderError."""
+    wide = row.astype(np.float64)
+    norm = float(np.linalg.norm(wide))
+    if not (np.isfinite(norm) and norm > 0.0):
+        raise EmbedderError("the model made a vector that is not finite or has no direction")
+    vector: Vector = (wide / norm).astype(np.float32)
+    vector.setflags(write=False)
+    return vector

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semmem.memory import Vector
+from semmem.ports.embedder import unit
 from semmem.ports.errors import EmbedderBusy, EmbedderError
 
 T = TypeVar("T")
@@ -198,14 +199,10 @@ def _first(queue: deque[_Caller], batch_max: int) -> list[_Caller]:
 
 
 def _unit(row: npt.NDArray[np.float32]) -> Embedded:
-    """The row at length 1. In float64, so that large finite values do not overflow."""
-    wide = row.astype(np.float64)
-    norm = float(np.linalg.norm(wide))
-    if not (np.isfinite(norm) and norm > 0.0):
-        return EmbedderError("the model made a vector that is not finite or has no direction")
-    vector: Vector = (wide / norm).astype(np.float32)
-    vector.setflags(write=False)
-    return vector
+    try:
+        return unit(row)
+    except EmbedderError as error:
+        return error
 
 
 def _tell(caller: _Caller, outcome: Embedded) -> None:
