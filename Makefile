@@ -84,7 +84,7 @@ BENCH = @$(BIN)/python -m bench $(if $(OUT),--out $(OUT)) $(if $(ONLY),--only $(
 bench: setup ## what a request pays for memory, beside its floors: OUT=file.json ONLY=parts SET="name=value ..." (docs/benchmarks.md)
 	$(BENCH)
 
-bench-quick: setup ## the same in under five minutes, without saturation
+bench-quick: setup ## the same in under five minutes: requests, streams and the process alone
 	$(BENCH) --quick
 
 .PHONY: quality

@@ -67,8 +67,8 @@ async def _measure(plan: Plan, folder: Path, python: Path, say: Say) -> Json:
     known = first(world(), plan.mem0_facts)
     async with AsyncExitStack() as stack:
         systems, about = await _systems(stack, plan, folder, python, known, say)
-        tallies = await _ask_all(systems, plan, known, say)
-        await _ask_what_nobody_knows(systems, tallies, plan, known)
+        tallies = await ask_all(systems, plan, known, say)
+        await ask_what_nobody_knows(systems, tallies, plan, known)
     return {"about": about, "facts": len(known.facts), **figures(tallies)}
 
 
@@ -149,10 +149,11 @@ def _mem0(mem0: Mem0) -> Ask:
 # --- what is asked ---------------------------------------------------------------------------------------------------
 
 
-async def _ask_all(systems: Mapping[str, Ask], plan: Plan, known: World, say: Say) -> dict[str, Tally]:
+async def ask_all(systems: Mapping[str, Ask], plan: Plan, known: World, say: Say) -> dict[str, Tally]:
     """Every question once of each system, which take turns in being first; those that use the vector that semmem made
-    come right behind it."""
+    come right behind it. No two questions are alike, since semmem keeps vectors."""
     tallies = {name: Tally() for name in systems}
+    asked = list({one.text: one for one in known.asked}.values())[: plan.mem0_questions]
     for one in known.asked[-WARM_UP:]:
         for ask in systems.values():
             await ask(f"{one.text} Please.", one.user)
@@ -162,7 +163,7 @@ async def _ask_all(systems: Mapping[str, Ask], plan: Plan, known: World, say: Sa
         for number in range(plan.mem0_rounds):
             for tally in tallies.values():
                 tally.rounds.append([])
-            for place, one in enumerate(known.asked[: plan.mem0_questions][number :: plan.mem0_rounds]):
+            for place, one in enumerate(asked[number :: plan.mem0_rounds]):
                 for name in _in_turn(systems, place):
                     found = await systems[name](one.text, one.user)
                     tallies[name].rounds[-1].append(found)
@@ -173,7 +174,7 @@ async def _ask_all(systems: Mapping[str, Ask], plan: Plan, known: World, say: Sa
     return tallies
 
 
-async def _ask_what_nobody_knows(
+async def ask_what_nobody_knows(
     systems: Mapping[str, Ask], tallies: Mapping[str, Tally], plan: Plan, known: World
 ) -> None:
     """Questions about people whom the asker does not know, and about nothing of his."""

@@ -29,8 +29,8 @@ PARTS = (
     Part("streams", streams.measure, streams.table),
     Part("process", process.measure, process.table),
     Part("saturation", saturation.measure, saturation.table, quick=False),
-    Part("scale", scale.measure, scale.table),
+    Part("scale", scale.measure, scale.table, quick=False),
     Part("mem0", mem0_part.measure, mem0_part.table, quick=False),
-    Part("learning", learning.measure, learning.table),
+    Part("learning", learning.measure, learning.table, quick=False),
 )
 """In the order in which they run. A further one is a module with such a function, and a row here."""

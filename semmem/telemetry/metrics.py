@@ -133,7 +133,7 @@ class Metrics:
         # the process
         self.loop_lag_seconds = Histogram(
             "semmem_loop_lag_seconds",
-            "How late the event loop comes to what is due, looked at ten times a second.",
+            "How late the event loop comes to what is due, looked at ten times a second while requests come.",
             buckets=LAGS,
             registry=r,
         )

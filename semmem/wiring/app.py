@@ -174,7 +174,7 @@ class App:
             ("access notes", parts.uses.run),
             ("housekeeping", parts.housekeeping.run),
             ("upkeep", lambda: maintenance.keep_up(upkeep, parts.can_learn)),
-            ("loop lag", lambda: watch_loop(self._metrics.loop_lag_seconds)),
+            ("loop lag", lambda: watch_loop(self._metrics.loop_lag_seconds, lambda: self._announce.requests)),
             ("erasures", lambda: erasing.finish_pending(parts.erasure, settings.erasure.retry_s)),
         ):
             self._tasks.keep(name, work)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import stat
 import sys
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from bench.facts import first, world
 from bench.keys import verdicts
 from bench.mem0_figures import FLOOR, ON_MILVUS, ON_QDRANT, OURS, OURS_COLD, Found, Tally, figures, table
-from bench.mem0_part import measure
+from bench.mem0_part import Ask, ask_all, ask_what_nobody_knows, measure
 from bench.mem0_process import mem0_process
 from bench.plan import Place, Plan
 from demo.processes import Failed
@@ -112,3 +114,55 @@ def test_without_a_server_there_is_no_verdict() -> None:
     found = figures(tallies)
     assert found["keys"] == {}
     assert set(found["not_measured"]) == {"mem0_search_ratio", "mem0_total_ratio"}
+
+
+class _Asked:
+    """Systems that find the fact of the question's own number, and write down who was asked what."""
+
+    def __init__(self) -> None:
+        self.log: list[tuple[str, str, str]] = []
+        self.number_of = {(one.text, one.user): next(iter(one.gold)) for one in world().asked}
+
+    def system(self, name: str, *, finds: bool) -> Ask:
+        async def ask(text: str, user: str) -> Found:
+            self.log.append((name, text, user))
+            return Found([self.number_of.get((text, user), -1)] if finds else [], 0.002, 0.001, 0.001)
+
+        return ask
+
+
+NAMES = (OURS, OURS_COLD, FLOOR, ON_MILVUS, ON_QDRANT)
+PLAN = Plan(mem0_questions=6, mem0_rounds=2, mem0_noise=4)
+
+
+async def test_every_system_is_asked_every_question_once_and_they_take_turns_in_being_first() -> None:
+    asked = _Asked()
+    systems = {name: asked.system(name, finds=name != ON_QDRANT) for name in NAMES}
+    times = Counter(one.text for one in world().asked)
+    known = replace(world(), asked=tuple(sorted(world().asked, key=lambda one: (-times[one.text], one.text))))
+    assert known.asked[0].text == known.asked[1].text
+    tallies = await ask_all(systems, PLAN, known, lambda _line: None)
+    said = [(name, text) for name, text, _ in asked.log if not text.endswith("Please.")]
+    assert len(said) == len(set(said)) == 6 * len(NAMES)
+    assert len({text for _, text in said}) == 6  # no cache has seen it
+    assert {name for name, _ in said[:: len(NAMES)]} == {OURS, ON_MILVUS, ON_QDRANT}
+    for start in range(0, len(said), len(NAMES)):
+        names = [name for name, _ in said[start : start + len(NAMES)] if name in (OURS, OURS_COLD, FLOOR)]
+        assert names == [OURS, OURS_COLD, FLOOR]
+    assert tallies[OURS].recalls == [1.0] * 6
+    assert tallies[ON_QDRANT].recalls == [0.0] * 6
+    assert [len(some) for some in tallies[ON_MILVUS].rounds] == [3, 3]
+
+
+async def test_strangers_are_asked_about_people_whom_only_another_user_knows() -> None:
+    asked = _Asked()
+    systems = {OURS: asked.system(OURS, finds=True), FLOOR: asked.system(FLOOR, finds=True)}
+    tallies = {OURS: Tally(), FLOOR: Tally()}
+    known = first(world(), 60)
+    await ask_what_nobody_knows(systems, tallies, PLAN, known)
+    assert {name for name, _, _ in asked.log} == {OURS}
+    by_text = {one.text: one for one in known.asked if one.named}
+    strange = [(text, user) for _, text, user in asked.log if text in by_text]
+    assert len(strange) == len(tallies[OURS].strangers) == 4
+    assert all(by_text[text].user != user for text, user in strange)
+    assert len(tallies[OURS].general) == 4
