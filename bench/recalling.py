@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
@@ -56,7 +57,7 @@ class KnownVectors:
     async def close(self) -> None:
         """Nothing to release."""
 
-    async def embed(self, text: str) -> Vector:
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         try:
             return self._vectors[text]
         except KeyError:
@@ -70,10 +71,10 @@ class TimedEmbedder(EmbedderWrapper):
         super().__init__(embedder)
         self.seconds = 0.0
 
-    async def embed(self, text: str) -> Vector:
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         began = time.perf_counter()
         try:
-            return await super().embed(text)
+            return await super().embed(text, within_s=within_s)
         finally:
             self.seconds += time.perf_counter() - began
 
@@ -83,7 +84,9 @@ async def vectors_of(embedder: Embedder, texts: Iterable[str], *, at_a_time: int
     found: dict[str, Vector] = {}
     rest = iter(dict.fromkeys(texts))
     while some := list(islice(rest, at_a_time)):
-        found.update(zip(some, await asyncio.gather(*map(embedder.embed, some)), strict=True))
+        found.update(
+            zip(some, await asyncio.gather(*(embedder.embed(text, within_s=math.inf) for text in some)), strict=True)
+        )
     return found
 
 
