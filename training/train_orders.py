@@ -3,8 +3,9 @@
     DATA=folder python -m training.train_orders
 
 training/order_frames.jsonl holds frames whose slots are filled at random (always the same: SEED), in orders and in
-plain statements that share their words, in ten languages. Plain is also all that people say to an assistant: the
-memories and the requests of the decision's scenes, the messages, and, of ``folder``, BFCL's turns and CLINC150. Both
+plain statements that share their words, in ten languages. Plain is also all that people say to an assistant (the
+memories and the requests of the decision's scenes, the messages, and, of ``folder``, BFCL's turns and CLINC150) and
+what they say to each other (training/talk.jsonl), who give each other advice and courage in the form of orders. Both
 cuts come from folds that did not see the text.
 """
 
@@ -32,7 +33,7 @@ from semmem.text.orders import BUCKETS, FEATURES_MIN, features, pieces, tokens
 
 HERE = Path(__file__).parent
 WEIGHTS_FILE = Path(orders.__file__).with_name("order_weights.json")
-SCENES = [f"../semmem/retrieval/decide/scenes/{letter}.jsonl" for letter in "abcdef"]
+SCENES = [f"../semmem/retrieval/decide/scenes/{letter}.jsonl" for letter in "abcdefg"]
 SEED = 7
 FOLDS = 5
 STRENGTH = 60.0
@@ -44,8 +45,9 @@ TAKE_FACTOR = 2
 CLINC_STEP = 4
 NONSENSE_CHARS_MAX = 60
 """Only short texts are turned round for the training: enough of nonsense."""
-WRITTEN_WEIGHT, FOREIGN_WEIGHT = 3.0, 5.0
-"""How often a whole sentence counts beside one that was put together, and one that is not English."""
+WRITTEN_WEIGHT, FOREIGN_WEIGHT, TALK_WEIGHT = 3.0, 5.0, 3.0
+"""How often a whole sentence counts beside one that was put together, one that is not English, and what people say to
+each other."""
 
 Vector = npt.NDArray[np.float64]
 
@@ -101,6 +103,9 @@ def _talk(folder: Path) -> Iterator[Row]:
     for number, line in enumerate(_lines("messages.jsonl")):
         if line["kind"] != "attack":
             yield Row(line["text"], False, f"message/{number}")
+    for number, line in enumerate(_lines("talk.jsonl")):
+        for text in (line["text"], f"{line['speaker']}: {line['text']}"):
+            yield Row(text, False, f"message/talk {number}", TALK_WEIGHT)
     for number, line in enumerate(_lines(str(folder / "retrieval/bfcl_memory_turns.jsonl"))):
         for piece in re.split(r"(?<=[.!?])\s+", line["text"]):
             yield Row(piece, False, f"message/turn {number}")
