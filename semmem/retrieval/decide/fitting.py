@@ -36,7 +36,7 @@ STORES_OF_NOBODY = (8, 12, 12, 40, 80, 120)
 LOOSE_WEIGHT, LOOSE_WEIGHT_OF_REQUEST = 0.5, 2.0
 """How much a request that wants nothing of anybody counts, for its memories and for itself."""
 TEXT_CHARS_MAX = 2000
-MEMORY_CUT, REQUEST_CUT = -4.0, -2.4
+MEMORY_CUT, REQUEST_CUT = -4.0, -2.3
 SEED = 7
 
 
