@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import os
 import tempfile
 import zipfile
@@ -50,10 +51,10 @@ class PrefetchedEmbedder:
         await asyncio.to_thread(self._write)
         await self._inner.close()
 
-    async def embed(self, text: str) -> Vector:
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         key = _key(text)
         if key not in self._vectors:
-            self._vectors[key] = await self._inner.embed(text)
+            self._vectors[key] = await self._inner.embed(text, within_s=math.inf)  # nothing else is to be done
             self._is_changed = True
         return self._vectors[key]
 

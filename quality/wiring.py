@@ -246,8 +246,8 @@ def _recall(settings: Settings, backends: Backends) -> Recall:
 
 def _embedder(settings: Settings) -> Embedder:
     """As configured, with every core."""
-    cores = len(os.sched_getaffinity(0))
-    return local_embedder(settings.memory.embedding, workers=cores, batch_max=BATCH_MAX, queue_max=QUEUE_MAX)
+    cores, rules = len(os.sched_getaffinity(0)), settings.memory.embedding
+    return local_embedder(rules, workers=cores, batch_max=BATCH_MAX, queue_max=QUEUE_MAX)
 
 
 def _hits(found: Recalled) -> list[Hit]:

@@ -27,7 +27,7 @@ APART = (
 """Files whose tests share nothing: each test may run on another worker. Otherwise a file stays on one."""
 TOGETHER = {
     "home": "api_door bounded_names erasure every_message exact_bodies fence messages metrics recall responses".split(),
-    "model": ["embedder", "embedder_contract", "onnx", "losing", "decision"],
+    "model": ["embedder", "embedder_contract", "onnx"],
     "milvus": ["milvus", "store_contract"],
 }
 """Files that share something dear: the house of the e2e tests, a process that imports torch, a Milvus Lite."""

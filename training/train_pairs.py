@@ -180,7 +180,7 @@ async def vectors_of(texts: Sequence[str], cache: Path | None) -> Vectors:
             known = dict(zip(stored["texts"].tolist(), stored["vectors"], strict=True))
     missing = [text for text in dict.fromkeys(texts) if text and text not in known]
     if missing:
-        embedder = SentenceTransformersEmbedder(queue_max=1_000_000, batch_max=64)
+        embedder = SentenceTransformersEmbedder(queue_max=1_000_000, background_batch_max=64)
         await embedder.open()
         known |= dict(zip(missing, await asyncio.gather(*map(embedder.embed, missing)), strict=True))
         await embedder.close()

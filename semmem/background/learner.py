@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable
 
@@ -13,9 +14,16 @@ from semmem.ports.learning import Batch, BatchQueue, BatchRules
 
 log = logging.getLogger(__name__)
 
+REST_S, REST_SHARE = 10.0, 0.1
+"""While nothing is written to the journal only time makes a batch due. Then it is looked for so seldom, or after such a
+share of the shortest of the times that the rules name."""
+
 
 class Learner:
-    """Claims batches and learns from them, ``concurrency`` at a time, looking every ``poll_interval_s``."""
+    """Claims batches and learns from them, ``concurrency`` at a time, looking every ``poll_interval_s``.
+
+    ``last_write`` is another value after each write to the journal; by default it always is.
+    """
 
     def __init__(
         self,
@@ -26,6 +34,7 @@ class Learner:
         concurrency: int = 4,
         poll_interval_s: float = 1.0,
         clock: Callable[[], float] = time.time,
+        last_write: Callable[[], object] = object,
     ) -> None:
         self._journal = journal
         self._learn = learn
@@ -35,9 +44,13 @@ class Learner:
         self._clock = clock
         self._tasks = Tasks()
         self._nudged = asyncio.Event()
+        self._last_write = last_write
+        self._seen: object = None
+        self._rests_until = -math.inf
 
     def nudge(self) -> None:
         """Look now: somebody knows that a batch is due."""
+        self._rests_until = -math.inf
         self._nudged.set()
 
     async def run(self, can_learn: Callable[[], bool] = lambda: True) -> None:
@@ -50,11 +63,14 @@ class Learner:
                 await self._pause()
 
     async def _claim_one(self) -> bool:
+        if self._rests():
+            return False
         await self._slots.acquire()
         try:
             batch = await self._journal.claim(self._rules, now=self._clock())
         except JournalError as error:
             log.error("journal claim failed: %s", error)
+            self._rests_until = -math.inf
             batch = None
         except BaseException:
             self._slots.release()
@@ -62,8 +78,17 @@ class Learner:
         if batch is None:
             self._slots.release()
             return False
+        self._rests_until = -math.inf
         self._tasks.spawn(f"learn {batch.id}", self._learn_one(batch))
         return True
+
+    def _rests(self) -> bool:
+        """Whether nothing can have become due since the last look; else this is the look that the next rest is from."""
+        now, written = asyncio.get_running_loop().time(), self._last_write()
+        if written == self._seen and now < self._rests_until:
+            return True
+        self._seen, self._rests_until = written, now + _rest_s(self._rules)
+        return False
 
     async def _learn_one(self, batch: Batch) -> None:
         try:
@@ -86,6 +111,11 @@ class Learner:
         done = await self._tasks.wait(timeout_s)
         await self._tasks.cancel()
         return done
+
+
+def _rest_s(rules: BatchRules) -> float:
+    times_s = (rules.idle_s, rules.answer_wait_s, rules.lease_s)
+    return min(REST_S, *(REST_SHARE * time_s for time_s in times_s if time_s))
 
 
 class DriftLoop:

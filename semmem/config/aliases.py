@@ -49,6 +49,9 @@ def resolve_secrets(tree: dict[str, Any], environ: Mapping[str, str]) -> tuple[d
     if isinstance(memory, dict) and "rerank" in memory:
         rerank = _filled(memory["rerank"], "api_key", ("memory", "rerank"), environ, findings)
         resolved["memory"] = {**memory, "rerank": rerank}
+    if isinstance(memory, dict) and isinstance(embedding := memory.get("embedding"), dict) and "remote" in embedding:
+        remote = _filled(embedding["remote"], "api_key", ("memory", "embedding", "remote"), environ, findings)
+        resolved["memory"] = {**resolved["memory"], "embedding": {**embedding, "remote": remote}}
     return resolved, findings
 
 

@@ -6,12 +6,26 @@ import sys
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
-from semmem.config.values import Line, NonEmptyLine, Seconds, Section
+from semmem.config.values import HttpUrl, Line, Milliseconds, NonEmptyLine, Seconds, Secret, Section, VariableName
 
 EXPORTED_MODELS = Path("share", "semmem", "models")
 """Below the Python environment, so that it is made and removed with it."""
+
+
+class RemoteEmbeddingSection(Section):
+    """``memory.embedding.remote``: an embedding model behind an OpenAI-style endpoint. Off without a url."""
+
+    url: HttpUrl = Field(default="", description="base URL, without /embeddings; empty: none")
+    model: Line = Field(default="", description="model name sent to the server")
+    api_key: Secret = Field(default=SecretStr(""), description="bearer token for the server; empty: none")
+    api_key_env: VariableName = Field(default="", description="environment variable that holds api_key")
+    timeout_ms: Milliseconds = Field(
+        default=5000, description="limit of one call; a request waits no longer than its own deadline"
+    )
+    batch_max: int = Field(default=32, ge=1, le=256, description="most texts in one call")
+    calls_max: int = Field(default=4, ge=1, le=64, description="most calls at the same time")
 
 
 class EmbeddingSection(Section):
@@ -21,8 +35,15 @@ class EmbeddingSection(Section):
         default="all-MiniLM-L6-v2", description="sentence-transformers model: a name, or a directory"
     )
     dimension: int = Field(default=384, ge=1, le=32_768, description="length of the model's vectors")
-    source: Literal["auto", "local"] = Field(
-        default="auto", description="local: the model must load; auto: without it search falls back to keywords"
+    source: Literal["auto", "remote", "local", "static"] = Field(
+        default="auto",
+        description="where vectors come from: a server, a model in this process that must load, or a table of tokens;"
+        " auto: the first of them that is configured or there, and without any search falls back to keywords",
+    )
+    remote: RemoteEmbeddingSection = RemoteEmbeddingSection()
+    static_dir: Line = Field(
+        default="",
+        description="folder with a static model (model.safetensors, tokenizer.json), of `dimension`; empty: none",
     )
     backend: Literal["auto", "onnx", "torch"] = Field(
         default="auto",
@@ -39,7 +60,10 @@ class EmbeddingSection(Section):
     )
     threads: int = Field(default=1, ge=1, le=64, description="compute threads of each worker")
     workers: int = Field(default=2, ge=1, le=16, description="batches embedded at the same time")
-    batch_max: int = Field(default=8, ge=1, le=256, description="most texts embedded in one batch")
+    batch_max: int = Field(default=8, ge=1, le=256, description="most texts of requests embedded in one batch")
+    background_batch_max: int = Field(
+        default=2, ge=1, le=256, description="the same of what is learnt: a request waits for one such batch at most"
+    )
     cache_entries_max: int = Field(default=1000, ge=1, le=1_000_000, description="vectors kept for reuse")
     cache_ttl_s: Seconds = Field(default=300.0, description="how long a vector is kept")
 

@@ -93,6 +93,21 @@ def precision_has_its_library(settings: Settings) -> Iterator[Finding]:
         )
 
 
+def remote_embeddings_are_complete(settings: Settings) -> Iterator[Finding]:
+    rules = settings.memory.embedding
+    at = ("memory", "embedding", "remote")
+    if bool(rules.remote.url) != bool(rules.remote.model):
+        given, missing = ("url", "model") if rules.remote.url else ("model", "url")
+        yield Finding(
+            (*at, given), getattr(rules.remote, given), f"is of no use without {missing}", "give both, or none"
+        )
+    for source, key, value in (("remote", "remote.url", rules.remote.url), ("static", "static_dir", rules.static_dir)):
+        if rules.source == source and not value:
+            yield Finding(
+                ("memory", "embedding", "source"), source, f"needs memory.embedding.{key}", "name it, or use auto"
+            )
+
+
 def dimensions_agree(settings: Settings) -> Iterator[Finding]:
     store, model = settings.memory.milvus.dimension, settings.memory.embedding.dimension
     if store != model:
@@ -345,6 +360,7 @@ RULES: tuple[Rule, ...] = (
     rewriting_has_its_model,
     rerank_has_its_model,
     precision_has_its_library,
+    remote_embeddings_are_complete,
     dimensions_agree,
     threshold_is_reachable,
     engine_has_its_model,

@@ -105,18 +105,14 @@ class AtOnce:
         if not await self._records.note_provisional(turn.id, [new.id]):
             return Placed(Action.FORGOTTEN)
         placed = await self._storing.dedup.place(new)
-        if placed.id not in ("", new.id):
+        if placed.action is not Action.UPDATED and placed.id not in ("", new.id):
             await self._records.note_provisional(turn.id, [placed.id])
-        if await self._still_waits(turn):
+        state, _ = await self.state(turn.id)  # again: whoever erases a turn marks it before he removes its memories
+        if self.is_ready(state):
             return placed
-        if placed.action is not Action.UNCHANGED:
+        if placed.action is not Action.UNCHANGED and state is not TurnState.REFUSED:  # which is taken back as a whole
             await self._storing.dedup.take_back(replace(new, id=placed.id or new.id))
-        return Placed(Action.FORGOTTEN)
-
-    async def _still_waits(self, turn: Turn) -> bool:
-        """Looked at again after the write: whoever erases the turn marks it before he removes its memories."""
-        state, _ = await self._records.turn_state(turn.id)
-        return self.is_ready(state)
+        return Placed(Action.FORGOTTEN, placed.removals)
 
 
 def provisional_id(turn: Turn, content: str) -> str:

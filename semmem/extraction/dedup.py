@@ -29,7 +29,7 @@ from semmem.extraction.candidate import (
 from semmem.extraction.comparing import NO_OPINIONS, Comparing, with_vector
 from semmem.extraction.model_judge import Opinions
 from semmem.extraction.pair_judge import PairJudge
-from semmem.extraction.placed import Action, Placed, Removal
+from semmem.extraction.placed import PAIR_FOUND, Action, Placed, Removal
 from semmem.extraction.retiring import Retiring
 from semmem.extraction.screen import same_text
 from semmem.extraction.weighing import Judge
@@ -42,6 +42,7 @@ from semmem.memory import (
     REWRITTEN,
     SUPERSEDED_BY,
     SUPERSEDED_WHY,
+    UNSETTLED,
     Hit,
     Memory,
     MemoryStatus,
@@ -116,25 +117,29 @@ class Dedup:
         if later and (newer := await self.comparing.outdated_by(new, later)) is not None:
             return await self._put_outdated(new, newer)
         if contradicted and self.comparing.is_update(new, contradicted[0]):
+            if new.provisional:  # first: whoever erases what is written now is to be heard by its batch
+                await self._records.note_provisional(new.turn.id, [contradicted[0].memory.id])
             if (updating := await self.retiring.update(new, contradicted)) is not None:
-                await self.retiring.settle(found.hits, updating, new)
-                return Placed(Action.UPDATED, updating, contradicted[0].memory.id)
+                settled = await self.retiring.settle(found.hits, updating, new)
+                return Placed(Action.UPDATED, updating, contradicted[0].memory.id, _noted(new) + settled)
             contradicted = []
         if rewriting is not None:
-            return await self._rewrite(rewriting, new, contradicted)
+            return await self._rewrite(rewriting, new, contradicted, found.hits)
         gone = () if new.provisional else await self.retiring.supersede(contradicted, new, by=new.id)
         if not await self._writes(new).put(created(new)):
             return Placed(Action.FORGOTTEN, gone)
         if new.provisional:  # afterwards: nobody comes back to it before its batch does, which compares it again
             gone = await self.retiring.supersede(contradicted, new, by=new.id)
-        await self.retiring.settle(found.hits, gone, new)
-        return Placed(Action.SUPERSEDED if contradicted else Action.CREATED, gone, new.id)
+        settled = await self.retiring.settle(found.hits, gone, new)
+        return Placed(Action.SUPERSEDED if contradicted else Action.CREATED, gone, new.id, _noted(new) + settled)
 
-    async def _rewrite(self, old: Memory, new: Candidate, contradicted: list[Hit]) -> Placed:
+    async def _rewrite(self, old: Memory, new: Candidate, contradicted: list[Hit], neighbours: Sequence[Hit]) -> Placed:
         gone = await self.retiring.supersede(contradicted, new, by=old.id)
         if not await self._writes(new).replace(old, replace(updated(old, new), type=new.fact.type)):
             return Placed(Action.FORGOTTEN, gone)
-        return Placed(Action.REWRITTEN, (*gone, Removal(REWRITTEN, old.id, old.id)), old.id)
+        settled = await self.retiring.settle(neighbours, gone, new)
+        gone = (*gone, Removal(REWRITTEN, old.id, old.id))
+        return Placed(Action.REWRITTEN, gone, old.id, _noted(new, old) + settled)
 
     async def confirm(self, held: Memory, new: Candidate, opinions: Opinions = NO_OPINIONS) -> Placed:
         """Let a provisional memory stay, which says what ``new`` says, and what it contradicts go, unless that was said
@@ -144,6 +149,7 @@ class Dedup:
         """
         new = replace(new, id=held.id, apart=frozenset({held.id}))
         gone: tuple[Removal, ...] = ()
+        settled: tuple[str, ...] = ()
         if held.status is MemoryStatus.ACTIVE:
             found = await self.comparing.compared(new, opinions)
             if found.same is not None:
@@ -154,10 +160,10 @@ class Dedup:
                 return await self.retiring.retire(held, new, CONTRADICTED, by=newer.id)
             others = [hit for hit in contradicted if hit.memory.source.turn != held.source.turn]
             gone = await self.retiring.supersede(others, new, by=held.id)
-            await self.retiring.settle(found.hits, gone, new)
+            settled = await self.retiring.settle(found.hits, gone, new)
         if not await self._writes(new).put(confirmed(held, new)):
             return Placed(Action.FORGOTTEN, gone)
-        return Placed(Action.CONFIRMED, gone, held.id)
+        return Placed(Action.CONFIRMED, gone, held.id, _noted(new, held) + settled)
 
     async def _put_outdated(self, new: Candidate, newer: Memory) -> Placed:
         """Keep the fact as history only."""
@@ -240,6 +246,12 @@ def _by_time(hits: Sequence[Hit], said_at: float) -> tuple[list[Hit], list[Hit]]
     """What was said until then, and what was said later."""
     until = [hit for hit in hits if hit.memory.said_at <= said_at]
     return until, [hit for hit in hits if hit.memory.said_at > said_at]
+
+
+def _noted(new: Candidate, before: Memory | None = None) -> tuple[str, ...]:
+    """A word for each pair that is noted at the fact's memory, and was not yet at the version before."""
+    known = () if before is None else before.metadata.get(UNSETTLED, ())
+    return (PAIR_FOUND,) * len(set(new.unsettled).difference(known))
 
 
 def _owner(new: Candidate) -> Scope:

@@ -9,7 +9,7 @@ from semmem.extraction.model_items import Item, type_of
 from semmem.extraction.phrasing import Claim, ShownTexts, TurnText
 from semmem.extraction.rules.event_time import DatedText
 from semmem.memory import Fact, MemoryType, Standing, Turn
-from semmem.text.grounding import overlap
+from semmem.text.grounding import SourceText
 from semmem.text.times import intervals
 
 IMPORTANCE = {Standing.MUST: 0.9, Standing.PROFILE: 0.7, Standing.STYLE: 0.6}
@@ -38,6 +38,7 @@ class Facts:
         every = (*context, *turns)
         shown = ShownTexts([turn.user_text for turn in every], [turn.answer for turn in every if turn.answer])
         self._turns = turns
+        self._said = {turn.id: SourceText(turn.user_text) for turn in turns}
         self._texts = {turn.id: TurnText(turn.user_text, shown) for turn in turns}
         self._dated = {turn.id: DatedText(turn.user_text, turn.opened_at) for turn in turns}
 
@@ -84,7 +85,7 @@ class Facts:
         """The turn an item names; without a name, the turn that shares most words with it (the latest of equals)."""
         if item.get("turn") is None:
             content = str(item.get("content", ""))[:CONTENT_CHARS_MAX]
-            return max(reversed(self._turns), key=lambda turn: overlap(content, turn.user_text), default=None)
+            return max(reversed(self._turns), key=lambda turn: self._said[turn.id].overlap(content), default=None)
         line = line_of(item)
         return self._turns[line - 1] if line is not None and 1 <= line <= len(self._turns) else None
 

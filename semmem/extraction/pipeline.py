@@ -150,7 +150,7 @@ class Learning:
                 says |= await self._store(batch, *new, opinions, told, tally)
             await self._journal.mark_applied(batch.id, index + 1)
         if self._unsettled is not None:
-            tally.removals += await self._unsettled.settle(pairs, opinions, batch=batch.id, now=self.storing.clock())
+            tally.went(await self._unsettled.settle(pairs, opinions, batch=batch.id, now=self.storing.clock()))
         await self._settle(batch, told, says, tally, by_model=tally.engine not in ("", self._local_engine))
 
     async def _settle(
@@ -284,7 +284,9 @@ class Learning:
         with suppress(SemmemError):
             told = await self.settling.of(batch.scope.user, batch.turns)
             await self._settle(batch, told, {}, tally, by_model=False)
-        given_up = replace(result, stored=tally.stored, actions=tally.actions, removals=tuple(tally.removals))
+        given_up = replace(
+            result, stored=tally.stored, actions=tally.actions, removals=tuple(tally.removals), pairs=tally.pairs
+        )
         return await self._finish(batch, given_up)
 
     async def _finish(self, batch: Batch, result: BatchResult) -> BatchResult:

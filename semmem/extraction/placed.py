@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+PAIR_FOUND, PAIR_REPLACED = "found", "replaced"
+"""Of an unsettled pair: it was noted; one of the two went, as a later fact makes it untrue."""
+
 
 class Action(StrEnum):
     """What storing a fact did. ``superseded``: it was created, and an older memory is no longer retrieved.
@@ -39,8 +42,10 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What storing a fact did, what went with it, and the id of the memory that says it now (empty: none)."""
+    """What storing a fact did, what went with it, and the id of the memory that says it now (empty: none). ``pairs``: a
+    word for each pair of memories that may contradict each other and was noted or settled by it."""
 
     action: Action
     removals: tuple[Removal, ...] = ()
     id: str = field(default="", compare=False)
+    pairs: tuple[str, ...] = field(default=(), compare=False)

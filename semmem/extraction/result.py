@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from semmem.extraction.placed import Action, Placed, Removal
 from semmem.extraction.screen import Screened
+from semmem.extraction.unsettled import Settled
 from semmem.memory import Fact, Memory
 from semmem.ports.events import Event
 
@@ -19,6 +20,7 @@ class BatchResult:
     ``status`` is terminal (``stored``, ``nothing``, ``rejected``, ``unchanged``, ``extraction_failed``, ``gave_up``)
     or ``postponed``. ``stored`` counts memories created or changed, by type; ``actions`` counts facts by what storing
     them did; ``rejected`` and ``quarantined`` count facts by reason; ``removals`` are what was dropped or replaced.
+    ``pairs`` counts pairs of memories that may contradict each other, by what became of them.
     Only this try's work is counted. ``cause`` is the name of the error class of a failure, ``engine`` the extractor
     that was asked, empty when facts of an earlier try were used.
     """
@@ -31,6 +33,7 @@ class BatchResult:
     cause: str = ""
     quarantined: Mapping[str, int] = field(default_factory=dict)
     removals: tuple[Removal, ...] = ()
+    pairs: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +68,12 @@ class Tally:
         self.rejected: Counter[str] = Counter()
         self.quarantined: Counter[str] = Counter()
         self.removals: list[Removal] = []
+        self.pairs: Counter[str] = Counter()
 
     def count(self, placed: Placed, fact: Fact, verdict: Screened) -> None:
         action = placed.action
         self.actions[action.value] += 1
-        self.removals += placed.removals
+        self.went(placed)
         if action is Action.QUARANTINED:
             self.quarantined[verdict.reason] += 1
         elif action not in (Action.UNCHANGED, Action.OUTDATED, Action.FORGOTTEN):
@@ -77,10 +81,15 @@ class Tally:
 
     def settle(self, placed: Placed, memory: Memory) -> None:
         """What became of a provisional memory that no fact of the batch was."""
-        self.removals += placed.removals
+        self.went(placed)
         if placed.action is Action.CONFIRMED:
             self.actions[placed.action.value] += 1
             self.stored[memory.type.value] += 1
+
+    def went(self, done: Placed | Settled) -> None:
+        """What was dropped or replaced, and pairs that were noted or settled."""
+        self.removals += done.removals
+        self.pairs.update(done.pairs)
 
     def result(self, *, earlier: int) -> BatchResult:
         """``earlier``: how many facts were stored by tries before this one."""
@@ -92,6 +101,7 @@ class Tally:
             engine=self.engine,
             quarantined=dict(self.quarantined),
             removals=tuple(self.removals),
+            pairs=dict(self.pairs),
         )
 
     def _status(self, earlier: int) -> str:

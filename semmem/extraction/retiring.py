@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from semmem.extraction.candidate import Candidate, reinstated, settled, superseded, updated
 from semmem.extraction.comparing import with_vector
-from semmem.extraction.placed import Action, Placed, Removal
+from semmem.extraction.placed import PAIR_REPLACED, Action, Placed, Removal
 from semmem.lifecycle.writes import Writes
 from semmem.memory import (
     CONTRADICTED,
@@ -57,15 +57,23 @@ class Retiring:
                 gone.append(Removal(CONTRADICTED, old.id, by))
         return tuple(gone)
 
-    async def settle(self, neighbours: Sequence[Hit], gone: tuple[Removal, ...], new: Candidate) -> None:
-        """Let no neighbour stand against what went."""
+    async def settle(self, neighbours: Sequence[Hit], gone: tuple[Removal, ...], new: Candidate) -> tuple[str, ...]:
+        """Let no neighbour stand against what went; a word for each pair that is settled by that."""
         ids = {removal.id for removal in gone}
+        pairs: list[str] = []
         for hit in neighbours:
-            if hit.memory.id in ids or ids.isdisjoint(hit.memory.metadata.get(UNSETTLED, ())):
+            others = hit.memory.metadata.get(UNSETTLED, ())
+            if hit.memory.id in ids:
+                pairs += [PAIR_REPLACED] * len(others)
+                continue
+            if ids.isdisjoint(others):
                 continue
             old = await with_vector(self._store, hit.memory)
-            if old is not None and old.status is MemoryStatus.ACTIVE:
-                await self._writes(new).replace(old, settled(old, ids, new.now))
+            if old is None or old.status is not MemoryStatus.ACTIVE:
+                continue
+            if await self._writes(new).replace(old, settled(old, ids, new.now)):
+                pairs += [PAIR_REPLACED] * len(ids.intersection(others))
+        return tuple(pairs)
 
     async def retire(self, held: Memory, new: Candidate, why: str, *, by: str = "") -> Placed:
         """Let a memory be retrieved no more, for this reason, in favour of ``by``; the version before is history."""
@@ -78,8 +86,11 @@ class Retiring:
         return Placed(Action.UNCHANGED, (Removal(why, held.id, by),) if withdrawn else (), by)
 
     async def give_back(self, held: Memory, before: Memory, new: Candidate, why: str) -> Placed:
-        """Let a memory say again what it said before (``before`` has its vector); what it said is kept as a version."""
-        restored = replace(before, version=held.version + 1, updated_at=new.now)
+        """Let a memory say again what it said before (``before`` has its vector); what it said is kept as a version.
+        One that was replaced since stays replaced."""
+        replaced = {name: held.metadata[name] for name in (SUPERSEDED_BY, SUPERSEDED_WHY) if name in held.metadata}
+        metadata = before.metadata | replaced
+        restored = replace(before, version=held.version + 1, status=held.status, updated_at=new.now, metadata=metadata)
         put = await self._writes(new).replace(held, restored)
         return Placed(Action.UNCHANGED, (Removal(why, held.id, held.id),) if put else (), held.id)
 

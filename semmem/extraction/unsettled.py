@@ -32,6 +32,9 @@ MEMORIES_MAX = 200
 PAIRS_MAX = 10
 """So many pairs are asked about at a time, those said last."""
 
+KEPT = "kept"
+"""Of a pair that a model has settled: both may stand."""
+
 _REMOVES = {Verdict.CONTRADICTION: CONTRADICTED, Verdict.SAME: REPEATED}
 
 
@@ -50,6 +53,14 @@ class Pair:
         return Doubt(self.older.content, self.newer.content, cosine)
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What was retired, and a word for each pair that was settled: ``contradicted``, ``repeated`` or ``kept``."""
+
+    removals: tuple[Removal, ...] = ()
+    pairs: tuple[str, ...] = ()
+
+
 class Unsettled:
     """Finds pairs in the store, and writes down how they were settled."""
 
@@ -65,34 +76,37 @@ class Unsettled:
         pairs = [_pair(*(active[one] for one in ids)) for ids in found if len(ids) == 2 and ids <= active.keys()]
         return sorted(pairs, key=lambda pair: (-pair.newer.said_at, pair.older.id))[:PAIRS_MAX]
 
-    async def settle(self, pairs: Sequence[Pair], opinions: Opinions, *, batch: str, now: float) -> tuple[Removal, ...]:
-        """Write what the opinions say of the pairs; what was retired by it. A pair without one stays as it is.
+    async def settle(self, pairs: Sequence[Pair], opinions: Opinions, *, batch: str, now: float) -> Settled:
+        """Write what the opinions say of the pairs. A pair without one stays as it is.
 
         Raises StoreError and JournalError.
         """
+        words: list[str] = []
         gone: list[Removal] = []
         for pair in pairs:
             verdict = opinions.get((pair.older.content, pair.newer.content))
-            if verdict is not None and (removed := await self._settle(pair, verdict, batch, now)):
-                gone.append(removed)
-        return tuple(gone)
+            if verdict is None or not await self._settle(pair, verdict, batch, now):
+                continue
+            why = _REMOVES.get(verdict)
+            words.append(why or KEPT)
+            if why is not None:
+                gone.append(Removal(why, pair.older.id, pair.newer.id))
+        return Settled(tuple(gone), tuple(words))
 
-    async def _settle(self, pair: Pair, verdict: Verdict, batch: str, now: float) -> Removal | None:
-        """Both are read again: an earlier pair may have changed them, or somebody else."""
+    async def _settle(self, pair: Pair, verdict: Verdict, batch: str, now: float) -> bool:
+        """Whether it is settled. Both are read again: an earlier pair may have changed them, or somebody else."""
         older, newer = await self._now(pair.older), await self._now(pair.newer)
         if older is None or newer is None:
-            return None
+            return False
         writes = Writes(self._store, self._records, batch)
-        removal = None
         settled = _without(older, newer.id, now)
         if (why := _REMOVES.get(verdict)) is not None:
             reasons = {SUPERSEDED_BY: newer.id, SUPERSEDED_WHY: why}
             settled = replace(settled, status=MemoryStatus.SUPERSEDED, metadata=settled.metadata | reasons)
-        if await writes.replace(older, settled) and why is not None:
-            removal = Removal(why, older.id, newer.id)
+        written = await writes.replace(older, settled)
         if older.id in _unsettled_with(newer):
             await writes.replace(newer, _without(newer, older.id, now))
-        return removal
+        return written
 
     async def _now(self, memory: Memory) -> Memory | None:
         """The memory as it is, with its vector, if it is still retrieved and says what was judged."""

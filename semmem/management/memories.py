@@ -11,13 +11,14 @@ from semmem.lifecycle.erasure import Erasure, Receipt
 from semmem.lifecycle.holds import Busy, Holds
 from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.writes import Writes
-from semmem.memory import Controls, Conversation, Memory, MemoryStatus, MemoryType, Message, Role, Scope, Source
+from semmem.memory import TOPIC, Controls, Conversation, Memory, MemoryStatus, MemoryType, Message, Role, Scope, Source
 from semmem.ports.embedder import Embedder
 from semmem.ports.store import Store
 from semmem.ports.writes import ManagementRecords
 from semmem.request.question import Question
 from semmem.retrieval.recall import Preview, Recall
 from semmem.retrieval.search import Strategy
+from semmem.text.quoting import unquoted
 
 CREATE_TRIES = 3
 """How often a memory is written anew that an erasure met on its way."""
@@ -58,11 +59,19 @@ class Memories:
         self._create_wait_s = create_wait_s
 
     async def page(
-        self, scope: Scope, types: Sequence[MemoryType], limit: int, offset: int, status: MemoryStatus | None = None
+        self,
+        scope: Scope,
+        types: Sequence[MemoryType],
+        limit: int,
+        offset: int,
+        *,
+        status: MemoryStatus | None = None,
+        topic: str | None = None,
     ) -> tuple[list[Memory], int]:
-        """One page, newest first, and how many there are in all. ``status`` None means any."""
-        if status is not None:
-            found = [memory for memory in await self._everything(scope, types) if memory.status is status]
+        """One page, newest first, and how many there are in all. ``status`` and ``topic`` None mean any."""
+        if status is not None or topic is not None:
+            everything = await self._everything(scope, types)
+            found = [memory for memory in everything if _is_of(memory, status, topic)]
             return found[offset : offset + limit], len(found)
         memories = await self._store.list(scope, types=types, limit=limit, offset=offset)
         return memories, await self._store.count(scope, types=types)
@@ -101,7 +110,7 @@ class Memories:
             importance=importance,
             status=status,
             expires_at=expires_at,
-            embedding=await self._embedder.embed(content),
+            embedding=await self._embedder.embed(unquoted(content)),
         )
         for _ in range(CREATE_TRIES):
             async with self._holds.held(scope.user, wait_s=self._create_wait_s) as hold_id:
@@ -159,3 +168,8 @@ class Memories:
     async def end_session(self, user: str, session: str) -> int:
         """Learn from a session's waiting turns now; how many wait."""
         return await self._records.end_session(user, session, now=self._clock())
+
+
+def _is_of(memory: Memory, status: MemoryStatus | None, topic: str | None) -> bool:
+    is_about = topic is None or memory.metadata.get(TOPIC) == topic.strip().casefold()
+    return is_about and (status is None or memory.status is status)

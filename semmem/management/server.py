@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
@@ -14,6 +15,18 @@ from semmem.management.connections import BoundedProtocol
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ending = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        """Once a second, for the date that every answer carries. uvicorn's own looks ten times as often whether it
+        shall end, which an idle process would notice."""
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await self.ending.wait()
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """The composition root handles signals, for all doors together."""
@@ -65,6 +78,7 @@ class HttpListener:
     def stop(self) -> None:
         """Ask ``serve`` to end."""
         self._server.should_exit = True
+        self._server.ending.set()
 
     def close(self) -> None:
         """Give the address back. Idempotent."""

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from semmem.memory import Vector
+from semmem.ports.errors import EmbedderError
 
 
 class Embedder(Protocol):
@@ -24,5 +28,21 @@ class Embedder(Protocol):
     async def close(self) -> None:
         """Release the model. Idempotent."""
 
-    async def embed(self, text: str) -> Vector:
-        """The vector of one text. Raises EmbedderError."""
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
+        """The vector of one text. Raises EmbedderError.
+
+        ``within_s``: a request waits, for so long. It goes before those who name no time; where others' texts would
+        make it later than that, it is told so at once (EmbedderBusy). Nobody is told later on: who has waited enough
+        goes away.
+        """
+
+
+def unit(row: npt.NDArray[np.float32]) -> Vector:
+    """The row at length 1, read-only. In float64, so that large finite values do not overflow. Raises EmbedderError."""
+    wide = row.astype(np.float64)
+    norm = float(np.linalg.norm(wide))
+    if not (np.isfinite(norm) and norm > 0.0):
+        raise EmbedderError("the model made a vector that is not finite or has no direction")
+    vector: Vector = (wide / norm).astype(np.float32)
+    vector.setflags(write=False)
+    return vector

@@ -29,5 +29,5 @@ class EmbedderWrapper:
     async def close(self) -> None:
         await self._embedder.close()
 
-    async def embed(self, text: str) -> Vector:
-        return await self._embedder.embed(text)
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
+        return await self._embedder.embed(text, within_s=within_s)

@@ -11,6 +11,7 @@
     │   └── Erased            what was to be written was said before its scope was erased
     ├── JournalError          the journal failed (locked, full, unreadable)
     ├── EmbedderError         no vector could be made
+    │   └── EmbedderBusy      not in time: others' texts come first
     ├── ModelError            a language model, or a reranker, failed
     │   ├── ModelUnavailable  unreachable, timeout, 429, 5xx, circuit open: worth another try
     │   └── ModelRefused      any other 4xx, or an answer that is not an answer: another try will not help
@@ -72,6 +73,10 @@ class JournalError(SemmemError):
 
 class EmbedderError(SemmemError):
     """No vector could be made for a text."""
+
+
+class EmbedderBusy(EmbedderError):
+    """The vector would come too late: others' texts come first."""
 
 
 class ModelError(SemmemError):

@@ -40,7 +40,8 @@ class ProvisionalRecords(Protocol):
     async def note_provisional(self, turn_id: str, memory_ids: Sequence[str]) -> bool:
         """Remember which memories a turn is made into: before they are written, so that none is ever unknown.
 
-        False, and nothing is remembered, when the turn waits no longer: a batch has learnt from it, or it was erased.
+        False when the turn waits no longer: a batch has learnt from it, or it was erased, and nothing is remembered;
+        or it was refused, and whoever takes it back shall know of them.
         """
 
     async def note_read(self, turn_id: str) -> None:

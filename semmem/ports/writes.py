@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from semmem.memory import Memory, Scope
@@ -61,6 +62,9 @@ class DedupRecords(WriteRecords, Protocol):
 
         Nothing is noted when ``batch``, whose fact it was, may not write that memory (``allows``).
         """
+
+    async def note_provisional(self, turn_id: str, memory_ids: Sequence[str]) -> bool:
+        """As ``ProvisionalRecords.note_provisional``."""
 
     async def settle(self, user: str, memory_id: str) -> None:
         """The store was cleared of a left-over memory."""

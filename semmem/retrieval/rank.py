@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
 from semmem.memory import Hit, Memory, MemoryStatus, Vector
 from semmem.retrieval.once import OncePerMemory
+from semmem.retrieval.stated import Stated, Statement
 from semmem.text.number_words import CARDINALS, MULTIPLES, ORDINALS
 from semmem.text.screening import readable
 from semmem.text.times.names import MONTHS, WEEKDAYS
-from semmem.text.words import negations_apart, words
+from semmem.text.words import words
 
 RECENCY_WEIGHT = 0.03
 IMPORTANCE_WEIGHT = 0.03
@@ -26,9 +26,6 @@ SAME_WORDS = 0.9
 SAME_VECTORS = 0.95
 """Cosine from which two memories say the same. Neither number is enough alone: with all-MiniLM-L6-v2 "is allergic to"
 and "is not allergic to" are at 0.979, "budget is $10k" and "$15k" at 0.951; hence _told_apart_by."""
-SAID_CHARS_MAX = 20_000
-SENTENCES_MAX = 500
-"""Of the request's own words only so many, the newest, are compared; a request may be megabytes long."""
 _NO_CUTS: Mapping[str, str] = {}
 
 _NAME = re.compile(r"(?<=\s)[A-Z][^\W_]*")
@@ -37,14 +34,6 @@ _TELLING = frozenset(
     " next left right".split()
 ).union(CARDINALS, ORDINALS, MULTIPLES, MONTHS, WEEKDAYS)
 _NEGATION = re.compile(r"n't\b")
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？\n])\s*")
-_ASKS = re.compile(
-    r"[?？]\s*$|^\W*+(?:what|when|where|who|whom|whose|which|why|how|if|whether|do|does|did|am|is|are|was|were|have|has|had"
-    r"|can|could|should|would|will|tell me|remind me|remember)\b",
-    re.IGNORECASE,
-)
-_PERSON = re.compile(r"\b(?:(?:the )?user(?:'s)?|i'm|i've|am|are|have)\b")
-_FIRST_PERSON = {"user's": "my", "user": "i", "i'm": "i is", "i've": "i has", "am": "is", "are": "is", "have": "has"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +70,7 @@ def rank(
     stored today: it reads like an order, or holds a secret).
     """
     scored = (_scored(hit, now, half_life_s) for hit in hits)
-    spoken = list(_statements(said))
+    stated = Stated(said)
     kept: list[_Content] = []
     verdicts: list[Ranked] = []
     room, standing_room = limit, standing_max
@@ -90,7 +79,7 @@ def rank(
         reason = _unfit(hit, now, threshold) or cuts.get(hit.memory.id) or ("" if is_extra or room > 0 else "limit")
         if not reason:  # comparing contents is the dear part, and only for what could still be kept
             content = _content(hit.memory)
-            reason = _needless(content, spoken, kept) or ("screened" if _screened(hit.memory) else "")
+            reason = _needless(content, stated, kept) or ("screened" if _screened(hit.memory) else "")
             if not reason:
                 kept.append(content)
                 room, standing_room = (room, standing_room - 1) if is_extra else (room - 1, standing_room)
@@ -100,10 +89,10 @@ def rank(
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """What is compared of a memory: its statement between spaces, its words, those that turn one fact into another, its
-    names, its unit vector."""
+    """What is compared of a memory: its statement, its words, those that turn one fact into another, its names, its
+    unit vector."""
 
-    statement: str
+    statement: Statement
     words: frozenset[str]
     telling: frozenset[str]
     names: frozenset[str]
@@ -114,7 +103,7 @@ class _Content:
         content = memory.content
         said = frozenset(words(content))
         names = frozenset(name.casefold() for name in _NAME.findall(content))
-        return cls(_between_spaces(content), said, _told_apart_by(content, said), names, memory.embedding)
+        return cls(Statement.of(content), said, _told_apart_by(content, said), names, memory.embedding)
 
 
 _content, _screened = OncePerMemory(_Content.of), OncePerMemory(readable)
@@ -140,8 +129,8 @@ def _unfit(hit: Hit, now: float, threshold: float | None) -> str:
     return "below_threshold" if threshold is not None and hit.cosine < threshold else ""
 
 
-def _needless(content: _Content, spoken: Sequence[str], kept: Sequence[_Content]) -> str:
-    if content.statement and any(content.statement in said for said in spoken):
+def _needless(content: _Content, stated: Stated, kept: Sequence[_Content]) -> str:
+    if stated.holds(content.statement):
         return "already_said"
     return "near_duplicate" if any(_same(content, other) for other in kept) else ""
 
@@ -163,41 +152,3 @@ def _told_apart_by(content: str, said: frozenset[str]) -> frozenset[str]:
     numbers = {word for word in said if any(char.isdigit() for char in word)}
     negated = {"not"} if _NEGATION.search(content) else set()
     return frozenset(numbers | negated | (said & _TELLING))
-
-
-def _statements(said: Sequence[str]) -> Iterator[str]:
-    """What the request states, newest first, between spaces. "Do I like tea?" does not say that somebody likes tea."""
-    for sentence in islice(_sentences(said), SENTENCES_MAX):
-        if not _ASKS.search(sentence) and (statement := _between_spaces(sentence)):
-            yield statement
-
-
-def _sentences(said: Sequence[str]) -> Iterator[str]:
-    room = SAID_CHARS_MAX
-    for text in filter(None, reversed(said)):
-        if room <= 0:
-            return
-        recent = text[-room:]
-        room -= len(recent)
-        yield from reversed(_SENTENCE_END.split(recent))
-
-
-def _between_spaces(text: str) -> str:
-    """What a text states, so that it is found in another statement by whole words alone; empty where it has none."""
-    folded = _folded(text)
-    return f" {folded} " if folded else ""
-
-
-def _folded(text: str) -> str:
-    """Words only, in the first person: "User lives in Boston." and "I live in Boston" fold into the same."""
-    line = _PERSON.sub(_in_first_person, text.casefold().replace("’", "'"))
-    return " ".join(map(_agreed, words(negations_apart(line))))
-
-
-def _in_first_person(person: re.Match[str]) -> str:
-    return _FIRST_PERSON[person[0].removeprefix("the ")]
-
-
-def _agreed(word: str) -> str:
-    """The verb of "user" as that of "I". No stem, which has no tense: who lived in Rome does not live in Rome."""
-    return word[:-1] if len(word) > 3 and word.endswith("s") else word

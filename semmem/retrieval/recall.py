@@ -11,7 +11,7 @@ from functools import partial
 
 from semmem.memory import Hit, Injection, Role, Scope, Vector
 from semmem.ports.embedder import Embedder
-from semmem.ports.errors import EmbedderError
+from semmem.ports.errors import EmbedderBusy, EmbedderError
 from semmem.ports.events import Announce, Searched, nobody_listens
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
@@ -36,9 +36,6 @@ from semmem.retrieval.search import (
     find_by_words,
 )
 from semmem.retrieval.time_filter import time_filter
-
-SEARCH_STATUSES = ("hit", "miss", "error")
-"""How a search can end. A request that was not searched for is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +152,10 @@ class Recall:
             return Recalled(Outcome.NO_HITS)
         try:
             return await self._search_by_meaning(question, query)
+        except EmbedderBusy:
+            return await self._by_words(question, query, Outcome.EMBEDDER_BUSY, otherwise=Outcome.EMBEDDER_BUSY)
         except EmbedderError:
-            found = await find_by_words(self._memories, query, timeout_s=self._rules.store_timeout_s)
-            kept = _kept(self._ranked(question, found))
-            return self._recalled(question, kept, Outcome.DEGRADED, otherwise=Outcome.EMBEDDER_DOWN)
+            return await self._by_words(question, query, Outcome.DEGRADED, otherwise=Outcome.EMBEDDER_DOWN)
 
     async def preview(
         self, question: Question, *, strategy: Strategy | None = None, said: Sequence[str] | None = None
@@ -233,27 +230,42 @@ class Recall:
         outcome = Outcome.COLD_DENSE if found.path == COLD_DENSE else Outcome.INJECTED
         return self._recalled(question, kept, outcome, otherwise=Outcome(_refusal(found) or Outcome.NO_HITS))
 
+    async def _by_words(
+        self, question: Question, query: ResolvedQuery, outcome: Outcome, *, otherwise: Outcome
+    ) -> Recalled:
+        """Raises StoreError."""
+        found = await find_by_words(self._memories, query, timeout_s=self._rules.store_timeout_s)
+        return self._recalled(question, _kept(self._ranked(question, found)), outcome, otherwise=otherwise)
+
     async def _found(
         self, question: Question, query: ResolvedQuery, vector: Vector, *, cut_too: bool = True
     ) -> SearchResult:
         """Candidates for the query as a model improves it, in the order that a model gives them."""
-        text, vector = await self._improved(question, query.text, vector)
+        text, vector = await self._improved(question, query, vector)
         query = replace(query, text=text, during=time_filter(question.text, question.now))
         timeout_s = self._rules.store_timeout_s
         found = await find(self._memories, query, vector, self._decision, timeout_s=timeout_s, cut_too=cut_too)
         return await self._reranked(found)
 
-    async def _improved(self, question: Question, text: str, vector: Vector) -> tuple[str, Vector]:
+    async def _improved(self, question: Question, query: ResolvedQuery, vector: Vector) -> tuple[str, Vector]:
         """The query as a model writes it, where one is asked. Extends the deadline for every model still to come."""
-        writer = self._writer if self._writer is not None and self._writer.wants(question.conversation) else None
+        writer = self._asked_writer(question, query, vector)
         extra_s = (writer.timeout_s if writer else 0.0) + (self._reranking.timeout_s if self._reranking else 0.0)
         if extra_s:
             await question.deadline.extend(extra_s)
         if writer is None:
-            return text, vector
+            return query.text, vector
         return await writer.improved(
-            question.conversation, text, vector, self._embedder, embed_timeout_s=self._rules.embed_timeout_s
+            question.conversation, query.text, vector, self._embedder, embed_timeout_s=self._rules.embed_timeout_s
         )
+
+    def _asked_writer(self, question: Question, query: ResolvedQuery, vector: Vector) -> QueryWriter | None:
+        """The model, unless what is asked is plainly nothing that memories have to do with: it would be refused after
+        the search, and a call of a model is dear."""
+        if self._writer is None or not self._writer.wants(question.conversation):
+            return None
+        alone = self._decision.request_alone(query.text, vector, wants=query.wants)
+        return None if alone is not None and alone.is_general else self._writer
 
     async def _reranked(self, found: SearchResult) -> SearchResult:
         query = found.query

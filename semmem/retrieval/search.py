@@ -85,10 +85,10 @@ class ResolvedQuery:
 
 
 async def embed_query(embedder: Embedder, query: str, *, timeout_s: float = 0.2) -> Vector:
-    """The query's vector. Raises EmbedderError, also when it is too late."""
+    """The query's vector. Raises EmbedderError, also when it is too late; EmbedderBusy at once when it would be."""
     try:
         async with asyncio.timeout(timeout_s):
-            return await embedder.embed(query)
+            return await embedder.embed(query, within_s=timeout_s)
     except TimeoutError as late:
         raise EmbedderError(f"no vector within {timeout_s} s") from late
 

@@ -49,6 +49,8 @@ class Counting:
         self._retrieval_results = cache(partial(metrics.retrieval_results.labels, backend))
         self._streams = cache(metrics.streams.labels)
         self._retention_days = retention_days
+        self.requests = 0
+        """How many have ended."""
         self._counts: Mapping[type[Event], Callable[[Any], None]] = {
             StreamOpened: lambda event: self._streams(event.role).inc(),
             StreamClosed: lambda event: self._streams(event.role).dec(),
@@ -75,6 +77,7 @@ class Counting:
         self._counts[type(event)](event)
 
     def _request_ended(self, event: RequestEnded) -> None:
+        self.requests += 1
         self._outcome(event.outcome).inc()
         self._request_seconds(event.outcome).observe(event.seconds)
         if event.memories:
@@ -147,12 +150,15 @@ class Counting:
             log.warning("a turn was not learnt from at once: %s, its batch does", result.cause)
 
     def _replaced(self, where: str, result: BatchResult) -> None:
-        """Nothing that a user told goes in silence: each removal is counted and logged, by ids and reason alone."""
+        """Nothing that a user told goes in silence: each removal is counted and logged, by ids and reason alone. What
+        nobody can tell yet is counted as well."""
         for removal in result.removals:
             if removal.reason == REPEATED:
                 self._metrics.facts_dropped.labels(removal.reason).inc()
             else:
                 self._metrics.memories_removed.labels(removal.reason).inc()
             log.info("%s: %s %s, in favour of %s", where, removal.reason, removal.id, removal.by or "nothing")
+        for word, number in result.pairs.items():
+            self._metrics.unsettled_pairs.labels(word).inc(number)
         for reason, number in result.rejected.items():
             log.info("%s: %d facts rejected (%s)", where, number, reason)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from semmem.memory import Message, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.embedder_wrapper import EmbedderWrapper
-from semmem.ports.errors import SemmemError
+from semmem.ports.errors import EmbedderBusy, SemmemError
 from semmem.ports.models import Reranker, ServedModel
 from semmem.telemetry.metrics import Metrics
 
@@ -21,13 +21,16 @@ class MeteredEmbedder(EmbedderWrapper):
         super().__init__(embedder)
         self._metrics = metrics
 
-    async def embed(self, text: str) -> Vector:
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         started = time.perf_counter()
         status = "error"
         try:
-            vector = await super().embed(text)
+            vector = await super().embed(text, within_s=within_s)
             status = "ok"
             return vector
+        except EmbedderBusy:
+            status = "busy"
+            raise
         finally:
             self._metrics.embedder_seconds.labels(status).observe(time.perf_counter() - started)
 

@@ -42,7 +42,7 @@ def revealed(text: str) -> str:
     """The text in NFKC, without what takes no place, and each word in one alphabet. Revealing twice changes nothing."""
     if text.isascii():
         return text
-    text = unicodedata.normalize("NFKC", _without_invisible(text))
+    text = unicodedata.normalize("NFKC", _without_invisible(text).translate(_PHRASES))
     return _WORD.sub(lambda word: _of_one_alphabet(word.group()), _without_invisible(text))
 
 
@@ -96,6 +96,8 @@ def _in_place(match: re.Match[str], data: bytes) -> str:
 
 
 _UNSEEN = re.compile("[\u0300-\u036f\u115f\u1160\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef\u034f\u2800]")
+_PHRASES = str.maketrans("\ufdfa\ufdfb", "\u0635\u062c")
+"""Two signs that stand for a whole phrase each, of 18 letters and of 8: nothing can be hidden in them but time."""
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
 _WORD = re.compile(r"[^\W\d_]+")
 _LATIN = re.compile("[A-Za-z]")

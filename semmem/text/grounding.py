@@ -85,6 +85,10 @@ class SourceText:
             and not self._reverses(content, telling)
         )
 
+    def overlap(self, content: str) -> int:
+        """How many content words and numbers of ``content`` the user said."""
+        return len(self._own.shared(content_words(content))) + len(numbers(content) & self._numbers)
+
     def _reverses(self, content: str, telling: set[str]) -> bool:
         """Every clause with all of the fact's words says the opposite. A fact spread over clauses is let through."""
         clauses = [clause for clause, held in self._clauses if telling and telling <= held.shared(telling)]
@@ -106,11 +110,6 @@ class _Stems:
 
     def _relatives(self, stem: str) -> list[str]:
         return self._by_prefix.get(stem[:PREFIX_CHARS_MIN], [])
-
-
-def overlap(content: str, said: str) -> int:
-    """How many content words and numbers of ``content`` the user said."""
-    return len(_Stems(content_words(said)).shared(content_words(content))) + len(numbers(content) & numbers(said))
 
 
 def content_words(text: str) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,7 +73,9 @@ async def _vectors(texts: Sequence[str], model: Embedder, say: Say) -> dict[str,
     known: dict[str, Floats] = {}
     for batch, start in enumerate(range(0, len(texts), EMBEDDED_AT_ONCE)):
         some = texts[start : start + EMBEDDED_AT_ONCE]
-        known |= dict(zip(some, await asyncio.gather(*map(model.embed, some)), strict=True))
+        known |= dict(
+            zip(some, await asyncio.gather(*(model.embed(text, within_s=math.inf) for text in some)), strict=True)
+        )
         if batch % TOLD_EVERY == 0:
             say(f"{len(known)} of {len(texts)} texts embedded")
     return known

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Unpack
 
 from semmem.backends.embedding import exported
 from semmem.backends.embedding.cached import CachedEmbedder
+from semmem.backends.embedding.local import Limits
 from semmem.backends.embedding.onnx_runtime import OnnxEmbedder
 from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
+from semmem.backends.embedding.static import StaticEmbedder
+from semmem.backends.embedding.weights import resolve_weights
+from semmem.backends.models.embeddings import HttpEmbedder
 from semmem.config.embedding_section import EmbeddingSection
 from semmem.config.settings import Settings
 from semmem.ports.embedder import Embedder
@@ -16,47 +21,72 @@ from semmem.ports.errors import EmbedderError
 
 log = logging.getLogger(__name__)
 
-QUEUE_MAX = 256
-"""Texts that may wait for a model; a request does not wait that long."""
-
 
 def embedder(settings: Settings) -> Embedder:
-    """The local model behind its cache. Blocking: may read 90 MB. Raises EmbedderError."""
+    """What is configured to make vectors, behind its cache. Blocking: may read 90 MB. Raises EmbedderError."""
     rules = settings.memory.embedding
-    return CachedEmbedder(local_embedder(rules), entries_max=rules.cache_entries_max, ttl_s=rules.cache_ttl_s)
+    return CachedEmbedder(chosen(rules), entries_max=rules.cache_entries_max, ttl_s=rules.cache_ttl_s)
 
 
-def local_embedder(
-    rules: EmbeddingSection, *, workers: int | None = None, batch_max: int | None = None, queue_max: int = QUEUE_MAX
-) -> OnnxEmbedder | SentenceTransformersEmbedder:
+def chosen(rules: EmbeddingSection) -> Embedder:
+    """Decided before anything is opened, by what is configured and there: another source makes other vectors, so none
+    stands in for another that is away. Blocking, as ``local_embedder``. Raises EmbedderError."""
+    if rules.source == "remote" or (rules.source == "auto" and rules.remote.url):
+        return _remote(rules)
+    if rules.source == "static" or (rules.source == "auto" and rules.static_dir and not _is_local(rules)):
+        log.info("embedding with the static model in %s", rules.static_dir)
+        static = StaticEmbedder(Path(rules.static_dir), dimension=rules.dimension, **_limits(rules))
+        static.identify()
+        return static
+    return local_embedder(rules)
+
+
+def _remote(rules: EmbeddingSection) -> HttpEmbedder:
+    remote = rules.remote
+    log.info("embedding with %s on a server", remote.model)
+    return HttpEmbedder(
+        remote.url,
+        remote.model,
+        dimension=rules.dimension,
+        api_key=remote.api_key.get_secret_value() or None,
+        timeout_s=remote.timeout_ms / 1000,
+        batch_max=remote.batch_max,
+        calls_max=remote.calls_max,
+    )
+
+
+def _is_local(rules: EmbeddingSection) -> bool:
+    """Whether the model can be loaded without a network."""
+    if _exported(rules) is not None:
+        return True
+    try:
+        return resolve_weights(rules.model).local
+    except EmbedderError:
+        return False
+
+
+def _limits(rules: EmbeddingSection) -> Limits:
+    return {
+        "workers": rules.workers,
+        "batch_max": rules.batch_max,
+        "background_batch_max": rules.background_batch_max,
+    }
+
+
+def local_embedder(rules: EmbeddingSection, **others: Unpack[Limits]) -> OnnxEmbedder | SentenceTransformersEmbedder:
     """The model in this process, by the library that is configured; both make the same vectors. Blocking: may read
-    90 MB. Raises EmbedderError: what has to be exported is not. ``workers``, ``batch_max``: others than configured.
+    90 MB. Raises EmbedderError: what has to be exported is not. ``others``: limits other than the configured ones.
     """
-    workers, batch_max = workers or rules.workers, batch_max or rules.batch_max
+    limits: Limits = {**_limits(rules), **others}
     there = _exported(rules)
     if there is not None:
         log.info("embedding with %s on ONNX Runtime, %s", rules.model, there.about.precision)
-        return OnnxEmbedder(
-            there,
-            dimension=rules.dimension,
-            threads=rules.threads,
-            workers=workers,
-            batch_max=batch_max,
-            queue_max=queue_max,
-        )
-    log.info(
-        "embedding with %s on PyTorch%s",
-        rules.model,
-        "" if rules.backend == "torch" else "; `semmem model export` makes it start and answer several times as fast",
-    )
-    by_torch = SentenceTransformersEmbedder(
-        rules.model,
-        dimension=rules.dimension,
-        threads=rules.threads,
-        workers=workers,
-        batch_max=batch_max,
-        queue_max=queue_max,
-    )
+        return OnnxEmbedder(there, dimension=rules.dimension, threads=rules.threads, **limits)
+    if rules.backend == "torch":
+        log.info("embedding with %s on PyTorch", rules.model)
+    else:
+        log.info("embedding with %s on PyTorch: semmem model export makes it several times as fast", rules.model)
+    by_torch = SentenceTransformersEmbedder(rules.model, dimension=rules.dimension, threads=rules.threads, **limits)
     by_torch.identify()
     return by_torch
 

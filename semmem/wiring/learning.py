@@ -65,6 +65,7 @@ def learner(settings: Settings, backends: Backends, announce: Announce, batches:
         rules=rules,
         concurrency=extraction.concurrency,
         poll_interval_s=extraction.poll_interval_s,
+        last_write=backends.journal.last_write,
     )
 
 

@@ -21,7 +21,17 @@ from tests.support.harness import ADMIN_TOKEN
 Json = dict[str, Any]
 
 TOOK = frozenset(
-    {"injected", "cold_dense", "no_hits", "greeting", "general_fact", "no_question", "degraded", "repeated"}
+    {
+        "injected",
+        "cold_dense",
+        "no_hits",
+        "greeting",
+        "general_fact",
+        "no_question",
+        "degraded",
+        "embedder_busy",
+        "repeated",
+    }
 )
 """Outcomes of requests that semmem had read and whose turn it keeps."""
 LATER = frozenset({409, 503})

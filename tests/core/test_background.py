@@ -29,6 +29,7 @@ class Recording:
         self.failing = False
         self.mistaken = False
         self.batches = list(batches)
+        self.claims = 0
 
     async def record(self, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
         if self.mistaken:
@@ -38,6 +39,7 @@ class Recording:
         self.commits.append([*(half.id for half in opened), *(half.turn_id for half in closed)])
 
     async def claim(self, rules: BatchRules, *, now: float) -> Batch | None:
+        self.claims += 1
         if self.failing:
             raise JournalError("locked")
         return self.batches.pop(0) if self.batches else None
@@ -226,6 +228,45 @@ async def test_a_locked_journal_is_asked_again_and_a_nudge_does_not_wait_for_the
         await asyncio.sleep(0.02)
         journal.failing = False
         learner.nudge()
+        await asyncio.wait_for(learnt.wait(), 2.0)
+
+
+async def test_while_nothing_is_written_the_journal_is_left_alone_until_a_nudge() -> None:
+    learnt: asyncio.Queue[str] = asyncio.Queue()
+
+    async def learn(one: Batch) -> None:
+        learnt.put_nowait(one.id)
+
+    journal, written = Recording([batch("first")]), 1
+    learner = Learner(
+        journal, learn, rules=BatchRules(), concurrency=1, poll_interval_s=0.005, last_write=lambda: written
+    )
+    async with running(learner):
+        assert await asyncio.wait_for(learnt.get(), 2.0) == "first"
+        await asyncio.sleep(0.03)
+        looks = journal.claims
+        await asyncio.sleep(0.1)
+        assert journal.claims == looks
+        journal.batches.append(batch("second"))
+        written = 2
+        assert await asyncio.wait_for(learnt.get(), 2.0) == "second"
+        await asyncio.sleep(0.03)
+        journal.batches.append(batch("third"))
+        learner.nudge()
+        assert await asyncio.wait_for(learnt.get(), 2.0) == "third"
+
+
+async def test_what_only_time_makes_due_is_looked_for_after_a_share_of_the_shortest_time() -> None:
+    learnt = asyncio.Event()
+
+    async def learn(one: Batch) -> None:
+        learnt.set()
+
+    journal, rules = Recording(), BatchRules(idle_s=0.5)
+    learner = Learner(journal, learn, rules=rules, concurrency=1, poll_interval_s=0.005, last_write=lambda: "same")
+    async with running(learner):
+        await asyncio.sleep(0.02)
+        journal.batches.append(batch("b"))
         await asyncio.wait_for(learnt.wait(), 2.0)
 
 

@@ -16,7 +16,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.exchange import Exchange, RequestResult
 from semmem.memory import Answer, Hit, Memory, MemoryType, Message, Scope, Turn, TurnEnding, Vector
-from semmem.ports.errors import EmbedderError, StoreTimeout, StoreUnavailable
+from semmem.ports.errors import EmbedderBusy, EmbedderError, StoreTimeout, StoreUnavailable
 from semmem.ports.learning import BatchRules
 from semmem.ports.recording import TurnClosed
 from semmem.ports.text_work import Offload
@@ -102,10 +102,13 @@ class Failing(InProcessStore):
 
 class FailingEmbedder(HashEmbedder):
     failing = False
+    busy = False
 
-    async def embed(self, text: str) -> Vector:
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         if self.failing:
             raise EmbedderError("no model")
+        if self.busy and within_s is not None:
+            raise EmbedderBusy("too late")
         return await super().embed(text)
 
 
@@ -429,6 +432,18 @@ async def test_memories_that_are_not_loaded_in_time_are_searched_for_by_the_stor
     assert result.outcome is Outcome.COLD_DENSE
     assert BUDGET in prompt(result)
     assert (await world.ask("Where does my uncle live?")).outcome is Outcome.NO_HITS
+
+
+async def test_a_question_that_cannot_be_embedded_in_time_is_found_by_its_words() -> None:
+    world = World()
+    await world.knows(BUDGET)
+    world.embedder.busy = True
+    result = await world.ask("What is my budget for the Hawaii trip?")
+    assert result.outcome is Outcome.EMBEDDER_BUSY
+    assert BUDGET in prompt(result)
+    nobody = World()
+    nobody.embedder.busy = True
+    assert (await nobody.ask()).outcome is Outcome.EMBEDDER_BUSY
 
 
 async def test_without_an_embedder_the_newest_memories_stand_in() -> None:

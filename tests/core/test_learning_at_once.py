@@ -192,7 +192,7 @@ async def test_no_more_texts_of_learning_are_embedded_at_a_time_than_allowed() -
     under_way, most = 0, 0
 
     class Slow(HashEmbedder):
-        async def embed(self, text: str) -> Any:
+        async def embed(self, text: str, *, within_s: float | None = None) -> Any:
             nonlocal under_way, most
             under_way += 1
             most = max(most, under_way)

@@ -12,8 +12,10 @@ import pytest
 import semmem
 from semmem.background import at_once
 from semmem.extraction import work
+from semmem.extraction.placed import PAIR_FOUND, PAIR_REPLACED
+from semmem.extraction.unsettled import KEPT
 from semmem.management.errors import CODES
-from semmem.memory import TurnEnding
+from semmem.memory import CONTRADICTED, REPEATED, TurnEnding
 from semmem.request.outcome import Outcome
 from semmem.telemetry.metrics import Metrics
 
@@ -128,6 +130,11 @@ def test_every_result_of_learning_at_once_has_its_row() -> None:
 
 def test_every_reason_for_not_reading_a_text_has_its_row() -> None:
     assert {work.TOO_SLOW, work.BATCH_TOO_SLOW, work.WORKER_DIED} <= words("Texts that are dear to read")
+
+
+def test_every_end_of_an_unsettled_pair_has_its_row() -> None:
+    known = {PAIR_FOUND, PAIR_REPLACED, KEPT, CONTRADICTED, REPEATED}
+    assert {word.strip("`") for word, _ in cells("Pairs that nobody has settled")} == known
 
 
 def test_what_ends_without_a_word_says_so() -> None:

@@ -56,7 +56,7 @@ class BreakableEmbedder(HashEmbedder):
             await asyncio.sleep(LOOKS_S)
         await super().open()
 
-    async def embed(self, text: str) -> Vector:
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         match _read(self._switch):
             case "raises" | "opening":
                 raise EmbedderError("the switch says so")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +25,11 @@ class Decided(Decision):
         super().__init__()
         self.word = word
         self.asked: list[str] = []
+
+    def request_alone(self, text: str, vector: Vector, *, wants: bool = False) -> RequestVerdict:
+        purpose = REFUSALS.get(self.word, "recall")
+        is_general = not wants and purpose != "recall"
+        return RequestVerdict(-math.inf, False, purpose, is_general, lists_profile=False)
 
     def verdict(
         self, text: str, vector: Vector, index: MemoryIndex, scores: Scores, members: Mask, *, wants: bool = False

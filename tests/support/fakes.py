@@ -42,9 +42,14 @@ class HashEmbedder:
     async def close(self) -> None:
         pass
 
-    async def embed(self, text: str) -> Vector:
-        vector = np.zeros(self._dimension, dtype=np.float32)
-        for word in re.findall(r"\w+", text.casefold()) or [""]:
-            digest = hashlib.blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()
-            vector[int.from_bytes(digest, "big") % self._dimension] += 1.0
-        return (vector / np.linalg.norm(vector)).astype(np.float32)
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
+        return bag_of_words(text, self._dimension)
+
+
+def bag_of_words(text: str, dimension: int = 384) -> Vector:
+    """What HashEmbedder makes of a text."""
+    vector = np.zeros(dimension, dtype=np.float32)
+    for word in re.findall(r"\w+", text.casefold()) or [""]:
+        digest = hashlib.blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()
+        vector[int.from_bytes(digest, "big") % dimension] += 1.0
+    return (vector / np.linalg.norm(vector)).astype(np.float32)

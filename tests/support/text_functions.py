@@ -356,6 +356,7 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.containment.drops_a_clause": lambda t: containment.drops_a_clause(
         t, reading_.read("I like tea"), reading_.read(t)
     ),
+    "extraction.contradiction.wording.tokens": wording.tokens,
     "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
     "text.grounding.SourceText.grounds": _grounded,
     "text.quoting.is_quoted": quoting.is_quoted,
@@ -364,7 +365,7 @@ REGISTRY: Mapping[str, Call] = {
     "text.grounding.content_words": grounding.content_words,
     "text.grounding.names": grounding.names,
     "text.grounding.numbers": grounding.numbers,
-    "text.grounding.overlap": lambda t: grounding.overlap(t[:500], t),
+    "text.grounding.SourceText.overlap": lambda t: grounding.SourceText(t).overlap(t[:500]),
     "extraction.model_judge.parse_verdicts": lambda t: _refusing(lambda: model_judge.parse_verdicts(t, 3)),
     "extraction.reading.Reader.read": lambda t: reading.Reader(
         strip_block=context.strip_block, turn_chars_max=WHOLE

@@ -12,7 +12,10 @@ from cachetools import TTLCache
 from semmem.memory import Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.embedder_wrapper import EmbedderWrapper
-from semmem.ports.errors import EmbedderError
+from semmem.ports.errors import EmbedderBusy, EmbedderError
+
+_Flight = tuple[bytes, bool]
+"""A text that is being embedded, and whether a request waits for it."""
 
 
 class CachedEmbedder(EmbedderWrapper):
@@ -34,34 +37,42 @@ class CachedEmbedder(EmbedderWrapper):
             raise ValueError("entries_max is at least 1, ttl_s more than 0")
         super().__init__(inner)
         self._entries: TTLCache[bytes, Vector, float] = TTLCache(entries_max, ttl_s, clock)
-        self._flights: dict[bytes, asyncio.Future[Vector | EmbedderError | None]] = {}
+        self._flights: dict[_Flight, asyncio.Future[Vector | EmbedderError | None]] = {}
 
     async def close(self) -> None:
         self._entries.clear()
         await super().close()
 
-    async def embed(self, text: str) -> Vector:
-        """As the inner embedder; the vector is shared between callers and read-only."""
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
+        """As the inner embedder; the vector is shared between callers and read-only.
+
+        Who has time may follow a request, but no request follows who has time.
+        """
         key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
         while True:
             if (vector := self._entries.get(key)) is not None:
                 return vector
-            flight = self._flights.get(key)
+            flight = self._flights.get((key, True))
+            if flight is None and within_s is None:
+                flight = self._flights.get((key, False))
             if flight is None:
-                return await self._lead(key, text)
+                return await self._lead(key, text, within_s)
             # Shielded: a follower that is cancelled must not cancel the flight of the others.
             outcome = await asyncio.shield(flight)
+            if isinstance(outcome, EmbedderBusy) and within_s is None:
+                continue  # too late for a request, but not for who has time
             if isinstance(outcome, EmbedderError):
-                raise EmbedderError(str(outcome)) from outcome
+                raise type(outcome)(str(outcome)) from outcome
             if outcome is not None:
                 return outcome
             # The leader was cancelled before it had a vector: go round, somebody else leads.
 
-    async def _lead(self, key: bytes, text: str) -> Vector:
-        flight = self._flights[key] = asyncio.get_running_loop().create_future()
+    async def _lead(self, key: bytes, text: str, within_s: float | None) -> Vector:
+        at = (key, within_s is not None)
+        flight = self._flights[at] = asyncio.get_running_loop().create_future()
         outcome: Vector | EmbedderError | None = None
         try:
-            outcome = await super().embed(text)
+            outcome = await super().embed(text, within_s=within_s)
             outcome.setflags(write=False)
             self._entries[key] = outcome
             return outcome
@@ -69,5 +80,5 @@ class CachedEmbedder(EmbedderWrapper):
             outcome = error
             raise
         finally:
-            del self._flights[key]
+            del self._flights[at]
             flight.set_result(outcome)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -12,30 +13,27 @@ from semmem.memory import Vector
 from semmem.ports.errors import EmbedderError
 
 
-class LocalEmbedder(ABC):
-    """``workers`` threads, each with up to ``batch_max`` texts at a time; ``queue_max`` texts may wait.
+class Limits(TypedDict, total=False):
+    """What MicroBatcher is limited by."""
 
-    Texts are cut to ``text_chars_max`` characters before they are tokenized; the model itself reads fewer
+    workers: int
+    batch_max: int
+    background_batch_max: int
+    queue_max: int
+
+
+class LocalEmbedder(ABC):
+    """Texts are cut to ``text_chars_max`` characters before they are tokenized; the model itself reads fewer
     (all-MiniLM-L6-v2: 256 tokens). A subclass says how the model is loaded and what it makes of texts.
     """
 
-    def __init__(
-        self,
-        *,
-        dimension: int = 384,
-        workers: int = 1,
-        batch_max: int = 8,
-        queue_max: int = 256,
-        text_chars_max: int = 4000,
-    ) -> None:
+    def __init__(self, *, dimension: int = 384, text_chars_max: int = 4000, **limits: Unpack[Limits]) -> None:
         if text_chars_max < 1:
             raise ValueError("text_chars_max is at least 1")
         self._dimension = dimension
         self._text_chars_max = text_chars_max
         self._loaded = False
-        self._batcher = MicroBatcher(
-            self._encode, dimension=dimension, workers=workers, batch_max=batch_max, queue_max=queue_max
-        )
+        self._batcher = MicroBatcher(self._encode, dimension=dimension, **limits)
 
     @property
     def dimension(self) -> int:
@@ -57,10 +55,10 @@ class LocalEmbedder(ABC):
         await self._batcher.close()
         self._loaded = False
 
-    async def embed(self, text: str) -> Vector:
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         if not self._loaded:
             raise EmbedderError("the embedder is not open")
-        return await self._batcher.embed(_encodable(text[: self._text_chars_max]))
+        return await self._batcher.embed(_encodable(text[: self._text_chars_max]), within_s=within_s)
 
     @abstractmethod
     def _load(self) -> None:

@@ -1,7 +1,8 @@
 """Gathers concurrent callers' texts into batches for a blocking encoder, on threads that it owns.
 
 A free worker takes whatever waits, at once: there is no timer, so a lone caller pays nothing for batching, and under
-load the batches grow by themselves. Callers' futures belong to their event loop and are only ever touched there.
+load the batches grow by themselves. Requests go before background work, which is done in small slices: a request waits
+for at most one of them. Callers' futures belong to their event loop and are only ever touched there.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from semmem.memory import Vector
-from semmem.ports.errors import EmbedderError
+from semmem.ports.embedder import unit
+from semmem.ports.errors import EmbedderBusy, EmbedderError
 
 T = TypeVar("T")
 Embedded = Vector | EmbedderError
@@ -34,24 +37,55 @@ class _Caller:
     loop: asyncio.AbstractEventLoop
 
 
-class MicroBatcher:
-    """``workers`` threads, each taking up to ``batch_max`` waiting texts at a time.
+BACKGROUND_EVERY = 16
+"""After so many batches of requests comes a slice of background work: under any load somebody still learns."""
+RECENT = 0.2
+"""The weight of the last batch in how long a text takes."""
 
-    At most ``queue_max`` callers wait; one more is refused at once, since an answer after its deadline helps nobody.
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    callers: list[_Caller]
+    background: bool
+
+
+class MicroBatcher:
+    """``workers`` threads, each taking up to ``batch_max`` texts of requests at a time, or else up to
+    ``background_batch_max`` of background work, for which one worker, where there are several, is never used.
+
+    A request that its expected wait would make too late is refused at once: it can be answered without a vector, and
+    an answer after its deadline helps nobody. Of either kind at most ``queue_max`` wait. ``clock`` returns seconds.
     """
 
-    def __init__(self, encode: Encode, *, dimension: int, workers: int, batch_max: int, queue_max: int) -> None:
-        if min(dimension, workers, batch_max, queue_max) < 1:
-            raise ValueError("dimension, workers, batch_max and queue_max are at least 1")
+    def __init__(
+        self,
+        encode: Encode,
+        *,
+        dimension: int,
+        workers: int = 1,
+        batch_max: int = 8,
+        background_batch_max: int = 2,
+        queue_max: int = 256,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if min(dimension, workers, batch_max, background_batch_max, queue_max) < 1:
+            raise ValueError("dimension, workers, batch_max, background_batch_max and queue_max are at least 1")
         self._encode = encode
         self._dimension = dimension
         self._workers = workers
         self._batch_max = batch_max
+        self._background_batch_max = background_batch_max
         self._queue_max = queue_max
+        self._clock = clock
         self._executor = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="semmem-embed")
         self._lock = threading.Lock()
-        self._waiting: deque[_Caller] = deque()
+        self._requests: deque[_Caller] = deque()
+        self._background: deque[_Caller] = deque()
+        self._batches_since_background = 0
         self._running = 0
+        self._background_running = 0
+        self._texts_running = 0
+        self._text_s = 0.0
         self._closed = False
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -60,51 +94,85 @@ class MicroBatcher:
             raise EmbedderError("the embedder is closed")
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
-    async def embed(self, text: str) -> Vector:
-        """The text's unit vector, read-only, shape (dimension,). Raises EmbedderError when full, closed or failing."""
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
+        """The text's unit vector, read-only, shape (dimension,). ``within_s``: of a request; None: background work.
+
+        Raises EmbedderError when closed or failing, EmbedderBusy when full or, for a request, too late already.
+        """
         loop = asyncio.get_running_loop()
         caller = _Caller(text, loop.create_future(), loop)
-        self._enqueue(caller)
+        self._enqueue(caller, within_s)
         return await caller.answer
 
     async def close(self) -> None:
         """Fail whoever still waits, let the running batches end, end the threads. Idempotent."""
         with self._lock:
             self._closed = True
-            left = list(self._waiting)
-            self._waiting.clear()
+            left = [*self._requests, *self._background]
+            self._requests.clear()
+            self._background.clear()
         for caller in left:
             _tell(caller, EmbedderError("the embedder was closed"))
         await asyncio.to_thread(self._executor.shutdown)
 
-    def _enqueue(self, caller: _Caller) -> None:
+    def _enqueue(self, caller: _Caller, within_s: float | None) -> None:
+        queue = self._background if within_s is None else self._requests
         with self._lock:
             if self._closed:
                 raise EmbedderError("the embedder is closed")
-            if len(self._waiting) >= self._queue_max:
-                raise EmbedderError(f"{self._queue_max} texts already wait for the embedder")
-            self._waiting.append(caller)
+            if len(queue) >= self._queue_max:
+                raise EmbedderBusy(f"{self._queue_max} texts already wait for the embedder")
+            if within_s is not None and (expected_s := self._expected_s()) > within_s:
+                raise EmbedderBusy(f"a vector would take {expected_s:.3f} s, more than {within_s} s")
+            queue.append(caller)
             if self._running < self._workers:
                 # Submitted under the lock: close() cannot shut the executor down in between.
                 self._executor.submit(self._drain)
                 self._running += 1
 
+    def _expected_s(self) -> float:
+        """How long one more request would take. Where none waits it is not refused, however slow the last one was:
+        only a vector that is made says that it has become fast again."""
+        if not self._requests:
+            return 0.0
+        return (len(self._requests) + self._texts_running + 1) * self._text_s / self._workers
+
     def _drain(self) -> None:
-        while batch := self._take():
-            for caller, outcome in zip(batch, self._outcomes([caller.text for caller in batch]), strict=True):
+        while (batch := self._take()) is not None:
+            started = self._clock()
+            outcomes = self._outcomes([caller.text for caller in batch.callers])
+            self._made(batch, self._clock() - started)
+            for caller, outcome in zip(batch.callers, outcomes, strict=True):
                 _tell(caller, outcome)
 
-    def _take(self) -> list[_Caller]:
-        """The next batch without the callers that have left; empty ends this worker's run."""
+    def _take(self) -> _Batch | None:
+        """The next batch; None ends this worker's run."""
         with self._lock:
-            batch: list[_Caller] = []
-            while self._waiting and len(batch) < self._batch_max:
-                caller = self._waiting.popleft()
-                if not caller.answer.cancelled():
-                    batch.append(caller)
-            if not batch:
+            batch = self._next()
+            if batch is None:
                 self._running -= 1
+                return None
+            self._texts_running += len(batch.callers)
+            self._background_running += batch.background
+            self._batches_since_background = 0 if batch.background else self._batches_since_background + 1
             return batch
+
+    def _next(self) -> _Batch | None:
+        may_learn = self._background_running < max(1, self._workers - 1)
+        its_turn = may_learn and self._batches_since_background >= BACKGROUND_EVERY
+        if its_turn and (callers := _first(self._background, self._background_batch_max)):
+            return _Batch(callers, background=True)
+        if callers := _first(self._requests, self._batch_max):
+            return _Batch(callers, background=False)
+        if may_learn and (callers := _first(self._background, self._background_batch_max)):
+            return _Batch(callers, background=True)
+        return None
+
+    def _made(self, batch: _Batch, took_s: float) -> None:
+        with self._lock:
+            self._texts_running -= len(batch.callers)
+            self._background_running -= batch.background
+            self._text_s += (took_s / len(batch.callers) - self._text_s) * (RECENT if self._text_s else 1.0)
 
     def _outcomes(self, texts: list[str]) -> list[Embedded]:
         """One outcome per text. When a batch fails, each text is tried alone: one caller's text fails only itself."""
@@ -120,15 +188,21 @@ class MicroBatcher:
         return [_unit(row) for row in rows]
 
 
+def _first(queue: deque[_Caller], batch_max: int) -> list[_Caller]:
+    """Taken from the queue, without the callers that have left."""
+    batch: list[_Caller] = []
+    while queue and len(batch) < batch_max:
+        caller = queue.popleft()
+        if not caller.answer.cancelled():
+            batch.append(caller)
+    return batch
+
+
 def _unit(row: npt.NDArray[np.float32]) -> Embedded:
-    """The row at length 1. In float64, so that large finite values do not overflow."""
-    wide = row.astype(np.float64)
-    norm = float(np.linalg.norm(wide))
-    if not (np.isfinite(norm) and norm > 0.0):
-        return EmbedderError("the model made a vector that is not finite or has no direction")
-    vector: Vector = (wide / norm).astype(np.float32)
-    vector.setflags(write=False)
-    return vector
+    try:
+        return unit(row)
+    except EmbedderError as error:
+        return error
 
 
 def _tell(caller: _Caller, outcome: Embedded) -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from semmem.backends.embedding.exported import MODEL, TOKENIZER, Exported
-from semmem.backends.embedding.local import LocalEmbedder
+from semmem.backends.embedding.local import Limits, LocalEmbedder
 from semmem.ports.errors import EmbedderError
 
 ERRORS_ONLY = 3
@@ -30,26 +30,10 @@ COLUMNS: dict[str, Callable[[Any], list[int]]] = {
 class OnnxEmbedder(LocalEmbedder):
     """``threads`` is ONNX Runtime's, per call: one, because the workers are the parallelism."""
 
-    def __init__(
-        self,
-        exported: Exported,
-        *,
-        dimension: int = 384,
-        threads: int = 1,
-        workers: int = 1,
-        batch_max: int = 8,
-        queue_max: int = 256,
-        text_chars_max: int = 4000,
-    ) -> None:
+    def __init__(self, exported: Exported, *, dimension: int = 384, threads: int = 1, **limits: Unpack[Limits]) -> None:
         if threads < 1:
             raise ValueError("threads is at least 1")
-        super().__init__(
-            dimension=dimension,
-            workers=workers,
-            batch_max=batch_max,
-            queue_max=queue_max,
-            text_chars_max=text_chars_max,
-        )
+        super().__init__(dimension=dimension, **limits)
         self._exported = exported
         self._threads = threads
         self._session: Any = None

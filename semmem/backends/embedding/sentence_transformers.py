@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from semmem.backends.embedding.local import LocalEmbedder
+from semmem.backends.embedding.local import Limits, LocalEmbedder
 from semmem.backends.embedding.weights import HUB_PREFIX, MINILM, Weights, name_by_digest, resolve_weights
 from semmem.ports.errors import EmbedderError
 
@@ -28,25 +28,11 @@ class SentenceTransformersEmbedder(LocalEmbedder):
     """
 
     def __init__(
-        self,
-        model: str = MINILM,
-        *,
-        dimension: int = 384,
-        threads: int = 1,
-        workers: int = 1,
-        batch_max: int = 8,
-        queue_max: int = 256,
-        text_chars_max: int = 4000,
+        self, model: str = MINILM, *, dimension: int = 384, threads: int = 1, **limits: Unpack[Limits]
     ) -> None:
         if threads < 1:
             raise ValueError("threads is at least 1")
-        super().__init__(
-            dimension=dimension,
-            workers=workers,
-            batch_max=batch_max,
-            queue_max=queue_max,
-            text_chars_max=text_chars_max,
-        )
+        super().__init__(dimension=dimension, **limits)
         self._model_name = model
         self._threads = threads
         self._model: Any = None

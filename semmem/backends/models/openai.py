@@ -154,17 +154,11 @@ class OpenAIModel:
         """The body as the model wants it, from now on, where it says which of the options it does not take: reasoning
         models know only ``max_completion_tokens``, and no temperature."""
         complaint = content[:COMPLAINT_BYTES].decode("utf-8", "replace")
-        adapted = dict(self._options)
-        if NEWER_TOKENS_NAME in complaint and "max_tokens" in adapted:
-            adapted[NEWER_TOKENS_NAME] = adapted.pop("max_tokens")
-            adapted.pop("temperature", None)  # which the same models refuse, in another answer
-        elif "temperature" in complaint:
-            adapted.pop("temperature", None)
-        if adapted == self._options:
+        adapted = _adapted(body, complaint)
+        if adapted == body:
             return None
-        rest = {name: value for name, value in body.items() if name not in self._options}
-        self._options = adapted
-        return {**adapted, **rest}
+        self._options = _adapted(self._options, complaint)  # which another call may have adapted since
+        return adapted
 
     def _refuses_format(self, status: int, content: bytes) -> bool:
         """A server that never answered in this mode gets the benefit of the doubt for any reason it gives."""
@@ -177,6 +171,16 @@ class OpenAIModel:
 
 class _FormatRefused(Exception):
     """The server does not take, or seems not to take, the JSON mode."""
+
+
+def _adapted(options: dict[str, object], complaint: str) -> dict[str, object]:
+    adapted = dict(options)
+    if NEWER_TOKENS_NAME in complaint and "max_tokens" in adapted:
+        adapted[NEWER_TOKENS_NAME] = adapted.pop("max_tokens")
+        adapted.pop("temperature", None)  # which the same models refuse, in another answer
+    elif "temperature" in complaint:
+        adapted.pop("temperature", None)
+    return adapted
 
 
 def _response_format(mode: str, schema: dict[str, object]) -> dict[str, object]:

@@ -68,3 +68,7 @@ class SqlJournal(
     async def close(self) -> None:
         """Finish what was begun and release the file. Idempotent."""
         await self._file.close()
+
+    def last_write(self) -> tuple[int, int] | None:
+        """Another value after every commit, but for one within milliseconds of another."""
+        return self._file.last_write()

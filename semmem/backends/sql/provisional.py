@@ -35,10 +35,12 @@ class SqlProvisional(JournalPart):
     @one_write
     def note_provisional(self, conn: Connection, turn_id: str, memory_ids: Sequence[str]) -> bool:
         row = conn.execute(select(turns).where(turns.c.id == turn_id)).first()
-        if row is None or row.opened_at is None or row.done_at is not None:
+        if row is None or row.opened_at is None:
             return False
-        _note(conn, row, memory_ids)
-        return True
+        waits = row.done_at is None
+        if waits or row.closing == REFUSED:
+            _note(conn, row, memory_ids)
+        return waits
 
     @one_write
     def note_read(self, conn: Connection, turn_id: str) -> None:

@@ -18,7 +18,7 @@ PASSAGE_CHARS_MIN = 3
 WORDS_ALONE_MIN = 4
 """Fewer words, or Chinese or Japanese characters by half, are not understood alone: "14, not 12"."""
 _OPENING = re.compile(
-    r"(?:[\s,;:.!?()–—-]+|(?:and|but|so|because|since|also|plus|oh|well|und|aber|y|et|mais|pero)\b)+", re.I
+    r"(?:[\s,;:.!?()–—-]|(?:and|but|so|because|since|also|plus|oh|well|und|aber|y|et|mais|pero)\b)+", re.I
 )
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _OWN = re.compile(r"(?:i|we|my|our|ich|wir|mein\w*|unser\w*|je|nous|mon|ma|yo|mis?|eu|meu|minha)\b|j['’]|[我私]", re.I)

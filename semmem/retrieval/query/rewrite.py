@@ -149,7 +149,7 @@ class QueryWriter:
             return text, vector
         try:
             async with asyncio.timeout(embed_timeout_s):
-                return query.text, await embed(embedder, query)
+                return query.text, await embed(embedder, query, within_s=embed_timeout_s)
         except (EmbedderError, TimeoutError):
             return text, vector
 
@@ -179,11 +179,12 @@ class QueryWriter:
         return ("written", answer) if usable else ("unusable", "")
 
 
-async def embed(embedder: Embedder, query: WrittenQuery) -> Vector:
+async def embed(embedder: Embedder, query: WrittenQuery, *, within_s: float | None = None) -> Vector:
     """The query's vector; with a hypothesis the average of both, of length 1. Raises EmbedderError."""
     if not query.hypothesis:
-        return await embedder.embed(query.text)
-    question, guess = await asyncio.gather(embedder.embed(query.text), embedder.embed(query.hypothesis))
+        return await embedder.embed(query.text, within_s=within_s)
+    texts = (query.text, query.hypothesis)
+    question, guess = await asyncio.gather(*(embedder.embed(text, within_s=within_s) for text in texts))
     mixed = (1.0 - HYPOTHESIS_WEIGHT) * question + HYPOTHESIS_WEIGHT * guess
     length = float(np.linalg.norm(mixed))
     return (mixed / length).astype(np.float32) if length > 0.0 else question

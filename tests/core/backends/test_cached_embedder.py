@@ -9,7 +9,7 @@ import pytest
 
 from semmem.backends.embedding.cached import CachedEmbedder
 from semmem.memory import Vector
-from semmem.ports.errors import EmbedderError
+from semmem.ports.errors import EmbedderBusy, EmbedderError
 
 
 class Counting:
@@ -23,6 +23,8 @@ class Counting:
         self.gate = asyncio.Event()
         self.gate.set()
         self.failing = False
+        self.failure = EmbedderError
+        self.allowed_s: list[float | None] = []
         self.state = "new"
 
     async def open(self) -> None:
@@ -31,11 +33,12 @@ class Counting:
     async def close(self) -> None:
         self.state = "closed"
 
-    async def embed(self, text: str) -> Vector:
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         self.asked.append(text)
+        self.allowed_s.append(within_s)
         await self.gate.wait()
         if self.failing:
-            raise EmbedderError("out of order")
+            raise self.failure("out of order")
         return np.array([len(text)], dtype=np.float32)
 
 
@@ -78,6 +81,45 @@ async def test_equal_texts_in_flight_are_computed_once() -> None:
     inner.gate.set()
     assert [float(vector[0]) for vector in await asyncio.gather(*tasks)] == [4, 4, 5, 4]
     assert inner.asked == ["same", "other"]
+
+
+async def test_no_request_follows_who_has_time_but_who_has_time_follows_a_request() -> None:
+    inner = Counting()
+    inner.gate.clear()
+    cached = CachedEmbedder(inner)
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(cached.embed("same", within_s=within_s)) for within_s in (None, 0.1, None, 0.1)]
+    await asyncio.sleep(0)
+    inner.gate.set()
+    await asyncio.gather(*tasks)
+    assert inner.allowed_s == [None, 0.1]
+
+
+async def test_who_follows_a_request_that_is_refused_is_told_the_same() -> None:
+    inner = Counting()
+    inner.failure, inner.failing = EmbedderBusy, True
+    inner.gate.clear()
+    cached = CachedEmbedder(inner)
+    tasks = [asyncio.get_running_loop().create_task(cached.embed("same", within_s=0.1)) for _ in range(2)]
+    await asyncio.sleep(0)
+    inner.gate.set()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [EmbedderBusy] * 2
+
+
+async def test_what_is_too_late_for_a_request_is_made_for_who_has_time() -> None:
+    inner = Counting()
+    inner.failure, inner.failing = EmbedderBusy, True
+    inner.gate.clear()
+    cached = CachedEmbedder(inner)
+    request = asyncio.get_running_loop().create_task(cached.embed("same", within_s=0.1))
+    patient = asyncio.get_running_loop().create_task(cached.embed("same"))
+    await asyncio.sleep(0)
+    inner.gate.set()
+    with pytest.raises(EmbedderBusy):
+        await request
+    inner.failing = False
+    assert await patient == [4]
 
 
 @pytest.mark.parametrize("leaver", [0, 1])

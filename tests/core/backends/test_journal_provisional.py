@@ -91,6 +91,14 @@ async def test_nothing_is_noted_of_a_turn_that_is_done_or_not_here(journal: SqlJ
     assert await journal.provisional(["t"]) == [Noted("t", "mem_1")]
 
 
+async def test_of_a_refused_turn_what_was_made_of_it_is_noted_still_so_that_it_can_be_taken_back(
+    journal: SqlJournal,
+) -> None:
+    await journal.record([turn()], [TurnClosed("t", TurnEnding.REFUSED, 11.0)])
+    assert not await journal.note_provisional("t", ["mem_1"])
+    assert await journal.provisional(["t"]) == [Noted("t", "mem_1")]
+
+
 async def test_a_memory_that_is_erased_tells_every_turn_that_was_made_into_it(journal: SqlJournal) -> None:
     bob = Scope("bob", session="s-1")
     await journal.record([turn(), turn("u", 12.0), turn("b", 12.0, bob)], [])

@@ -122,6 +122,22 @@ async def test_a_model_that_refuses_an_option_is_asked_without_it_from_then_on(
         assert await ask(made.named("another"), schema=SCHEMA) == answer
 
 
+def reasoning_without_schemas(body: Body) -> Reply:
+    refused = Reply(status=400, raw=b"no such response_format")
+    return refused if "response_format" in body and "max_tokens" not in body else reasoning(body)
+
+
+async def test_a_model_that_refuses_an_option_and_then_a_json_mode_answers_the_same_call(model: Model) -> None:
+    async with ScriptedLLM(reasoning_without_schemas) as llm:
+        assert await ask(model(llm, retries=0), schema=SCHEMA) == "thought"
+
+
+async def test_calls_that_were_under_way_when_an_option_was_first_refused_are_answered_as_well(model: Model) -> None:
+    async with ScriptedLLM(reasoning) as llm:
+        made = model(llm, retries=0)
+        assert await asyncio.gather(*(ask(made) for _ in range(4))) == ["thought"] * 4
+
+
 async def test_a_model_that_complains_whatever_it_is_sent_is_refused(model: Model) -> None:
     async with ScriptedLLM(Reply(status=400, raw=b'"temperature, max_completion_tokens"')) as llm:
         with pytest.raises(ModelRefused, match="400"):

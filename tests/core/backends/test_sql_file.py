@@ -361,3 +361,16 @@ def test_a_file_that_stays_busy_is_given_up(tmp_path: Path) -> None:
     with pytest.raises(sqlite3.OperationalError, match="locked"):
         write_ahead(connection, 0.02)
     connection.close()
+
+
+async def test_the_last_write_is_another_after_each_commit_of_anybody_and_the_same_after_a_look(
+    journal: SqlJournal, path: Path
+) -> None:
+    await journal.record([turn("a")], [])
+    first = journal.last_write()
+    assert await journal.claim(EAGER, now=0.0) is None
+    await journal.said_before(["m"])
+    assert journal.last_write() == first
+    async with aclosing_journal(path) as other:
+        await other.record([turn("b")], [])
+        assert journal.last_write() not in (first, None)

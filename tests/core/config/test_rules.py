@@ -24,6 +24,21 @@ CONFLICTS = [
         "keep message_timeout_ms > phase_ms > store_ms, for example 500, 350, 200",
     ),
     (
+        "memory: {embedding: {remote: {url: 'http://x/v1'}}}",
+        "memory.embedding.remote.url = 'http://x/v1'",
+        "is of no use without model; give both, or none",
+    ),
+    (
+        "memory: {embedding: {source: remote}}",
+        "memory.embedding.source = 'remote'",
+        "needs memory.embedding.remote.url; name it, or use auto",
+    ),
+    (
+        "memory: {embedding: {source: static}}",
+        "memory.embedding.source = 'static'",
+        "needs memory.embedding.static_dir; name it, or use auto",
+    ),
+    (
         "memory: {embedding: {precision: int8, backend: torch}}",
         "memory.embedding.precision = 'int8'",
         "is only for exported models, and backend is torch; use fp32, or backend onnx",

@@ -26,6 +26,8 @@ from tests.core.extraction.provisional_world import (
 )
 from tests.support.traced_journal import TracedJournal
 
+HAWAII = "User's budget for the big summer family vacation in Hawaii next year is {} dollars"
+
 
 @pytest.fixture
 async def alice(journal: TracedJournal) -> ProvisionalWorld:
@@ -172,6 +174,32 @@ async def test_what_no_store_takes_costs_the_turns_other_facts_nothing(journal: 
     assert alice.results() == ["rejected"]
 
 
+@pytest.mark.parametrize("call", ["allows", "keep_version"])
+async def test_a_turn_that_is_refused_while_it_is_learnt_from_costs_nothing_that_was_known_before(
+    call: str, journal: TracedJournal
+) -> None:
+    """What it replaced, and what it said in the place of an older version, come back with the refusal."""
+    local = {"Boston": [BOSTON], "Seattle": [SEATTLE], "10000": [HAWAII.format(10000)], "15000": [HAWAII.format(15000)]}
+    alice = await provisional_world(journal, local=local)
+    said = HAWAII.replace("User's", "My")
+    await alice.tell("I live in Boston", said.format(10000))
+    await alice.learn()
+    for text in ("Now I live in Seattle", said.format(15000)):
+        turn = await alice.say(text, ending=None)
+        await journal.record([], [TurnClosed(turn.id, TurnEnding.ANSWER_LOST, alice.now)])
+
+        async def refuse(turn_id: str = turn.id) -> None:
+            await journal.record([], [TurnClosed(turn_id, TurnEnding.REFUSED, alice.now)])
+
+        other = ProvisionalWorld(Interrupted(journal, call, refuse), alice.store, local=local)
+        async with alice.holds.held("alice") as hold_id:
+            await other.at_once.learn(turn.id, hold_id)
+        await alice.close(turn, TurnEnding.REFUSED)
+        assert await alice.learner.drained(10.0)
+        assert await alice.known() == dict.fromkeys((BOSTON, HAWAII.format(10000)), "settled")
+        assert await journal.overdue("alice", limit=9) == []
+
+
 # --- erasure ---------------------------------------------------------------------------------------------------------
 
 
@@ -191,7 +219,7 @@ async def test_a_turn_that_is_erased_while_it_is_learnt_from_leaves_nothing(call
 
     other = ProvisionalWorld(Interrupted(journal, call, erase), alice.store)
     await other.at_once.learn(turn.id, "")
-    assert {memory.content for memory in await alice.memories()} <= {BOSTON}
+    assert {memory.content for memory in await alice.memories()} == {BOSTON}
     assert await journal.provisional([turn.id]) == []
 
 
@@ -260,3 +288,30 @@ async def test_after_a_crash_at_any_port_call_the_batch_ends_in_the_same_memorie
     state, _ = await journal.turn_state("t-2")
     assert state is TurnState.DONE
     assert await journal.provisional(["t-1", "t-2"]) == []
+
+
+CALLS_OF_AN_UPDATE = 9
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("blows_at", range(1, CALLS_OF_AN_UPDATE + 1))
+async def test_what_was_erased_after_a_crash_does_not_come_back_though_it_was_an_older_memory_before(
+    blows_at: int, after: bool, journal: TracedJournal
+) -> None:
+    """A turn's words become a new version of a memory. Who erases what he then sees is heard by the turn's batch."""
+    local = {"10000": [HAWAII.format(10000)], "15000": [HAWAII.format(15000)]}
+    alice = await provisional_world(journal, local=local)
+    await alice.tell(HAWAII.replace("User's", "My").format(10000))
+    await alice.learn()
+    fuse = Fuse(blows_at, after=after)
+    dying = ProvisionalWorld(fuse.guard(journal, *GUARDED[1]), fuse.guard(alice.store, *GUARDED[0]), local=local)
+    turn = await alice.say(HAWAII.replace("User's", "My").format(15000), ending=None)
+    await journal.record([], [TurnClosed(turn.id, TurnEnding.ANSWERED, alice.now)])
+    async with alice.holds.held("alice") as hold_id:
+        with pytest.raises(Crash):
+            await dying.at_once.learn(turn.id, hold_id)
+    [seen] = await alice.memories()
+    await journal.forget_memories(Scope("alice"), [seen.id])
+    await alice.store.forget(Scope("alice"), seen.id)
+    await alice.learn()
+    assert seen.content not in await alice.known()

@@ -37,7 +37,7 @@ class Counting(HashEmbedder):
         self.texts: list[str] = []
         self.down = False
 
-    async def embed(self, text: str) -> Vector:
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         if self.down:
             raise EmbedderError("none")
         self.texts.append(text)

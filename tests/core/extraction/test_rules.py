@@ -58,7 +58,7 @@ class Counting:
 
     async def close(self) -> None: ...
 
-    async def embed(self, text: str) -> Vector:
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         self.texts.append(text)
         if self._fails:
             raise EmbedderError("no vector")

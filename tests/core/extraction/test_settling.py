@@ -281,6 +281,29 @@ async def test_the_value_before_comes_back_when_the_new_one_is_not_confirmed(spe
     assert memory.source == first.source
 
 
+async def test_the_value_before_does_not_come_back_where_something_newer_has_replaced_both(
+    alice: ProvisionalWorld,
+) -> None:
+    perhaps = quoted("perhaps I live in Austin")
+    await alice.tell("I live in Boston")
+    await alice.learn()
+    [boston] = await alice.memories()
+    austin = await alice.say("perhaps I live in Austin")
+    source = replace(boston.source, turn=austin.id, time=austin.opened_at)
+    changed = replace(boston, version=8, content=perhaps, source=source, metadata={"provisional": True})
+    await alice.journal.note_provisional(austin.id, [boston.id])
+    await alice.tell("Now I live in Seattle")
+    [seattle] = [memory for memory in await alice.memories() if memory.content == SEATTLE]
+    why = {SUPERSEDED_BY: seattle.id, SUPERSEDED_WHY: CONTRADICTED}
+    replaced = replace(changed, version=9, status=MemoryStatus.SUPERSEDED, metadata=changed.metadata | why)
+    for version in (boston, changed):
+        await alice.journal.keep_version(version)
+    await alice.store.put(Scope("alice"), replaced)
+    await alice.learn({"Seattle": [SEATTLE]})
+    assert await alice.known() == {SEATTLE: "settled"}
+    assert await alice.gone() == {BOSTON: (CONTRADICTED, SEATTLE), perhaps: ("not_confirmed", BOSTON)}
+
+
 async def test_an_older_batch_of_a_model_does_not_undo_what_was_said_later(alice: ProvisionalWorld) -> None:
     await alice.say("I live in Boston", ending=None)
     await alice.tell("Now I live in Seattle", scope=OTHER)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.contradiction import Verdict
 from semmem.extraction.placed import Removal
-from semmem.extraction.unsettled import PAIRS_MAX, Unsettled
+from semmem.extraction.unsettled import KEPT, PAIRS_MAX, Settled, Unsettled
 from semmem.memory import (
     CONTRADICTED,
     REPEATED,
@@ -28,14 +27,6 @@ from tests.support.traced_journal import TracedJournal
 
 NOW = 1000.0
 BOSTON, SEATTLE, BIKES = "User lives in Boston", "User moved to Seattle", "User rides a bike"
-
-
-@pytest.fixture
-async def store() -> AsyncIterator[InProcessStore]:
-    opened = InProcessStore()
-    await opened.open()
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture
@@ -111,7 +102,7 @@ async def test_what_is_replaced_or_repeated_is_retired_with_a_reason_and_kept(
     await boston_then_seattle(store)
     pairs = await unsettled.pairs("ada")
     gone = await unsettled.settle(pairs, {(BOSTON, SEATTLE): verdict}, batch="", now=NOW)
-    assert gone == (Removal(why, "b", "s"),)
+    assert gone == Settled((Removal(why, "b", "s"),), (why,))
     old, new = await known(store, "b"), await known(store, "s")
     assert (old.status, old.version, old.updated_at) == (MemoryStatus.SUPERSEDED, 2, NOW)
     assert old.metadata == {SUPERSEDED_BY: "s", SUPERSEDED_WHY: why, UNSETTLED: ["gone"], "of": "somebody"}
@@ -123,7 +114,9 @@ async def test_what_is_replaced_or_repeated_is_retired_with_a_reason_and_kept(
 async def test_a_pair_that_can_stand_both_is_settled_as_well(store: InProcessStore, unsettled: Unsettled) -> None:
     await boston_then_seattle(store)
     pairs = await unsettled.pairs("ada")
-    assert await unsettled.settle(pairs, {(BOSTON, SEATTLE): Verdict.DIFFERENT}, batch="", now=NOW) == ()
+    assert await unsettled.settle(pairs, {(BOSTON, SEATTLE): Verdict.DIFFERENT}, batch="", now=NOW) == Settled(
+        (), (KEPT,)
+    )
     assert [(await known(store, name)).status for name in "bs"] == [MemoryStatus.ACTIVE] * 2
     assert await unsettled.pairs("ada") == []
 
@@ -131,7 +124,7 @@ async def test_a_pair_that_can_stand_both_is_settled_as_well(store: InProcessSto
 async def test_a_pair_without_an_opinion_stays_as_it_is(store: InProcessStore, unsettled: Unsettled) -> None:
     await boston_then_seattle(store)
     pairs = await unsettled.pairs("ada")
-    assert await unsettled.settle(pairs, {(SEATTLE, BOSTON): Verdict.CONTRADICTION}, batch="", now=NOW) == ()
+    assert await unsettled.settle(pairs, {(SEATTLE, BOSTON): Verdict.CONTRADICTION}, batch="", now=NOW) == Settled()
     assert [(await known(store, name)).version for name in "bs"] == [1, 1]
     assert await unsettled.pairs("ada") == pairs
 
@@ -142,10 +135,10 @@ async def test_what_has_changed_since_it_was_asked_about_is_left_alone(
     await boston_then_seattle(store)
     pairs = await unsettled.pairs("ada")
     await store.put(Scope("ada"), replace(await known(store, "s"), version=2, content="User moved to Salem"))
-    assert await unsettled.settle(pairs, {(BOSTON, SEATTLE): Verdict.CONTRADICTION}, batch="", now=NOW) == ()
+    assert await unsettled.settle(pairs, {(BOSTON, SEATTLE): Verdict.CONTRADICTION}, batch="", now=NOW) == Settled()
     assert (await known(store, "b")).version == 1
     await store.forget(Scope("ada"), "s")
-    assert await unsettled.settle(pairs, {(BOSTON, SEATTLE): Verdict.CONTRADICTION}, batch="", now=NOW) == ()
+    assert await unsettled.settle(pairs, {(BOSTON, SEATTLE): Verdict.CONTRADICTION}, batch="", now=NOW) == Settled()
     assert (await known(store, "b")).status is MemoryStatus.ACTIVE
 
 
@@ -155,7 +148,9 @@ async def test_one_memory_in_two_pairs_is_settled_in_both(store: InProcessStore,
     await memory(store, "c", BIKES, 3.0, "s")
     pairs = await unsettled.pairs("ada")
     opinions = {(BOSTON, SEATTLE): Verdict.CONTRADICTION, (SEATTLE, BIKES): Verdict.DIFFERENT}
-    assert await unsettled.settle(pairs, opinions, batch="", now=NOW) == (Removal(CONTRADICTED, "b", "s"),)
+    settled = await unsettled.settle(pairs, opinions, batch="", now=NOW)
+    assert settled.removals == (Removal(CONTRADICTED, "b", "s"),)
+    assert sorted(settled.pairs) == [CONTRADICTED, KEPT]
     assert UNSETTLED not in (await known(store, "s")).metadata
     assert (await known(store, "s")).version == 3
     assert await unsettled.pairs("ada") == []

@@ -22,7 +22,7 @@ from semmem.management.curation import Curation
 from semmem.management.curation_api import curation_routes
 from semmem.management.memories import Memories
 from semmem.management.retrieval import scored
-from semmem.memory import Memory, Scope, Turn
+from semmem.memory import Memory, Scope, Turn, Vector
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.history import Uses
 from semmem.ports.learning import BatchRules
@@ -63,6 +63,18 @@ class Breakable(InProcessStore):
         return await super().get(scope, memory_id)
 
 
+class NotingEmbedder(HashEmbedder):
+    """Knows what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
+        self.asked.append(text)
+        return await super().embed(text, within_s=within_s)
+
+
 class Api:
     """The application, called over ASGI, and what stands behind it."""
 
@@ -74,9 +86,10 @@ class Api:
         self.decision = Decided()
         recall = Recall(hot(self.store), HashEmbedder(), RecallRules(threshold=0.2), decision=self.decision)
         self.erasing = Erasing(self.store, journal, clock=lambda: NOW)
+        self.embedder = NotingEmbedder()
         self.memories = Memories(
             self.erasing.store,
-            HashEmbedder(),
+            self.embedder,
             journal,
             quota,
             recall,
@@ -127,6 +140,12 @@ async def test_a_created_memory_is_shown_as_it_is(api: Api) -> None:
     }
     assert got["created_at"] == "2027-01-15T08:00:00.000Z"
     assert got["source"]["role"] == "api"
+
+
+async def test_what_is_told_in_quotes_is_embedded_by_its_words_alone(api: Api) -> None:
+    created = await api.add('"green tea with lemon"')
+    assert created["content"] == '"green tea with lemon"'
+    assert api.embedder.asked == ["green tea with lemon"]
 
 
 async def test_a_list_is_paged_newest_first_with_its_total(api: Api) -> None:

@@ -37,7 +37,7 @@ TIMES = st.sampled_from([0.0, -1e12, 3.2e12, NOW, math.nan, math.inf, -math.inf]
 class Unable(HashEmbedder):
     """Has no vector for anything."""
 
-    async def embed(self, text: str) -> Vector:
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         raise EmbedderError("no model")
 
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.memory import Hit, MemoryStatus
-from semmem.retrieval.rank import IMPORTANCE_WEIGHT, RECENCY_WEIGHT, SAID_CHARS_MAX, Ranked, rank
+from semmem.retrieval.rank import IMPORTANCE_WEIGHT, RECENCY_WEIGHT, Ranked, rank
+from semmem.retrieval.stated import SAID_CHARS_MAX
 from tests.core.retrieval.talk import DAY_S, NOW, hit
 
 

@@ -247,7 +247,7 @@ async def test_the_vector_with_a_guess_lies_between_both() -> None:
 
 async def test_opposite_vectors_leave_the_question() -> None:
     class Mirror(HashEmbedder):
-        async def embed(self, text: str) -> np.typing.NDArray[np.float32]:
+        async def embed(self, text: str, *, within_s: float | None = None) -> np.typing.NDArray[np.float32]:
             vector = np.zeros(4, dtype=np.float32)
             vector[0] = -1.0 if text == "User x" else 1.0
             return vector

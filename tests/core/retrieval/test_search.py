@@ -67,7 +67,7 @@ class Recording(InProcessStore):
 
 
 class Slow(HashEmbedder):
-    async def embed(self, text: str) -> Vector:
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         await asyncio.sleep(10)
         return await super().embed(text)
 

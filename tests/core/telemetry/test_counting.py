@@ -44,6 +44,15 @@ def test_each_removal_is_one_line_and_one_count(caplog: pytest.LogCaptureFixture
     ]
 
 
+def test_pairs_that_may_contradict_each_other_are_counted_by_what_became_of_them() -> None:
+    metrics = Metrics()
+    counting(metrics)(TurnLearnt(BatchResult("stored", pairs={"found": 2}), 0.2))
+    counting(metrics)(BatchLearnt("b-1", "end", BatchResult("stored", pairs={"found": 1, "kept": 1}), 0.2))
+    sample = metrics.registry.get_sample_value
+    assert sample("semmem_unsettled_pairs_total", {"result": "found"}) == 3
+    assert sample("semmem_unsettled_pairs_total", {"result": "kept"}) == 1
+
+
 EVENTS = (
     events.StreamOpened("mutate"),
     events.StreamClosed("mutate"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.text.grounding import SourceText, content_words, numbers, overlap
+from semmem.text.grounding import SourceText, content_words, numbers
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_numbers_are_read_as_values(text: str, values: set[float]) -> None:
 
 
 def test_overlap_counts_shared_words_and_numbers() -> None:
-    assert overlap("User's dog weighs 31 kg", "my dog weighs 31 kilos") == 3
-    assert overlap("User's dog weighs 31 kg", "nothing of it") == 0
+    assert SourceText("my dog weighs 31 kilos").overlap("User's dog weighs 31 kg") == 3
+    assert SourceText("nothing of it").overlap("User's dog weighs 31 kg") == 0
 
 
 def test_words_that_only_carry_a_statement_are_no_content() -> None:

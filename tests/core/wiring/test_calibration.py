@@ -39,7 +39,7 @@ class Small(HashEmbedder):
     async def close(self) -> None:
         self.is_open = False
 
-    async def embed(self, text: str) -> Vector:
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         assert self.is_open
         self.embedded.append(text)
         return await super().embed(text)

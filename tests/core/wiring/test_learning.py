@@ -179,6 +179,7 @@ async def test_pairs_that_nobody_has_settled_are_asked_about_in_the_same_call(tm
         found = await alice.found()
         assert (found["User lives in Boston"], found["User moved to Seattle"]) == ((2, "superseded"), (2, "active"))
         assert [(gone.reason, gone.id, gone.by) for gone in result.removals] == [("contradicted", "b", "s")]
+        assert result.pairs == {"contradicted": 1}
 
 
 async def test_three_new_values_are_three_versions(tmp_path: Path) -> None:

@@ -19,11 +19,13 @@ from semmem.backends.embedding.export import export
 from semmem.backends.embedding.exported import ABOUT, DATA, FORMAT, MODEL, find
 from semmem.backends.embedding.onnx_runtime import OnnxEmbedder
 from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
+from semmem.backends.embedding.static import StaticEmbedder
 from semmem.backends.embedding.weights import MINILM, MINILM_SHA256
+from semmem.backends.models.embeddings import HttpEmbedder
 from semmem.config.embedding_section import EmbeddingSection
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
-from semmem.wiring.embedding import local_embedder
+from semmem.wiring.embedding import chosen, local_embedder
 from tests.support.harness import SHIPPED_EMBEDDER, semmem_process
 
 ROOT = Path(__file__).parents[3]
@@ -67,8 +69,8 @@ async def vectors(embedder: Embedder, texts: list[str]) -> npt.NDArray[np.float3
 async def test_five_hundred_texts_have_the_vectors_of_sentence_transformers(models: Path) -> None:
     texts = five_hundred_texts()
     assert len(texts) == 500
-    by_onnx = await vectors(OnnxEmbedder(export(MINILM, models), batch_max=8, queue_max=500), texts)
-    by_torch = await vectors(SentenceTransformersEmbedder(batch_max=3, queue_max=500), texts[::-1])
+    by_onnx = await vectors(OnnxEmbedder(export(MINILM, models), background_batch_max=8, queue_max=500), texts)
+    by_torch = await vectors(SentenceTransformersEmbedder(background_batch_max=3, queue_max=500), texts[::-1])
     np.testing.assert_allclose(by_onnx, by_torch[::-1], atol=1e-5, rtol=0)
 
 
@@ -170,6 +172,20 @@ def test_the_configuration_chooses_the_library(models: Path, tmp_path: Path) -> 
     assert isinstance(chosen(**there), OnnxEmbedder)
     assert isinstance(chosen(**there, backend="torch"), SentenceTransformersEmbedder)
     assert chosen(**there).signature == chosen(**there, backend="torch").signature
+
+
+def test_a_server_comes_before_the_model_here_and_that_before_a_table_of_tokens(tmp_path: Path) -> None:
+    """Chosen by what is configured and there; the vectors of one are of no use to another."""
+
+    def source(**rules: object) -> type[Embedder]:
+        return type(chosen(EmbeddingSection.model_validate({"onnx_dir": str(tmp_path)} | rules)))
+
+    server, table = {"url": "http://localhost:9/v1", "model": "m"}, {"static_dir": str(PACKAGED)}
+    assert source(remote=server, **table) is HttpEmbedder
+    assert source(**table) is SentenceTransformersEmbedder
+    assert source(**table, model="nobody/made-this") is StaticEmbedder
+    assert source(**table, source="static") is StaticEmbedder
+    assert source(remote=server, source="local") is SentenceTransformersEmbedder
 
 
 @pytest.mark.long(10)

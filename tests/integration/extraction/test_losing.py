@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import Candidate, memory_id
 from semmem.extraction.comparing import NO_OPINIONS
@@ -26,6 +25,7 @@ from semmem.extraction.pair_judge import PairJudge
 from semmem.extraction.work import InThread
 from semmem.memory import Fact, MemoryStatus, MemoryType, Scope, Turn, Vector
 from semmem.text.quoting import unquoted
+from tests.support.shipped import shipped_embedder
 from tests.support.traced_journal import TracedJournal, journals_in
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -56,7 +56,7 @@ DEMOS += [{"old": "User's oven broke", "new": "User's oven is fixed"}]
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def vectors() -> dict[str, Vector]:
     """Of every text of the files."""
-    embedder = SentenceTransformersEmbedder(queue_max=10_000, batch_max=64)
+    embedder = shipped_embedder()
     await embedder.open()
     both = [(pair["old"], pair["new"]) for pair in (*KEPT, *RESTATED, *DEMOS)]
     told = {text for old, new in both for text in (old, new, unquoted(old), unquoted(new))}
@@ -82,7 +82,7 @@ class Known:
     async def close(self) -> None:
         pass
 
-    async def embed(self, text: str) -> Vector:
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         return self.vectors[text]
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import Candidate, memory_id
 from semmem.extraction.comparing import CORRECTED_S
@@ -22,6 +21,7 @@ from semmem.extraction.work import InThread
 from semmem.memory import CONTRADICTED, UNSETTLED, Fact, Memory, MemoryStatus, MemoryType, Scope, Turn
 from semmem.ports.embedder import Embedder
 from semmem.text.quoting import unquoted
+from tests.support.shipped import shipped_embedder
 from tests.support.traced_journal import journals_in
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -33,7 +33,7 @@ SEMANTIC, EPISODIC = MemoryType.SEMANTIC, MemoryType.EPISODIC
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def embedder() -> AsyncIterator[Embedder]:
-    opened = SentenceTransformersEmbedder(queue_max=1_000, batch_max=16)
+    opened = shipped_embedder()
     await opened.open()
     yield opened
     await opened.close()

@@ -14,7 +14,7 @@ class CountingEmbedder(HashEmbedder):
         super().__init__()
         self.asked: list[str] = []
 
-    async def embed(self, text: str) -> Vector:
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         self.asked.append(text)
         return await super().embed(text)
 

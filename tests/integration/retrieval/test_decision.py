@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
 from semmem.memory import Memory, MemoryType, Scope
+from semmem.ports.embedder import Embedder
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.decide.trained import SHIPPED, Trained
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.search import Candidates, Strategy, best_of
+from tests.support.shipped import shipped_embedder
 
 NUTS = "User is allergic to peanuts."
 COELIAC = "User has coeliac disease and eats nothing with gluten."
@@ -30,7 +31,7 @@ STORE = (NUTS, COELIAC, CORIANDER, HOME, WORK, FERRY, SHED, SISTER, LANTERN, PHO
 class Person:
     """Somebody with these memories, and what the prompt of a request of his would hold."""
 
-    def __init__(self, embedder: SentenceTransformersEmbedder, index: MemoryIndex) -> None:
+    def __init__(self, embedder: Embedder, index: MemoryIndex) -> None:
         self._embedder = embedder
         self._index = index
         self._decision = Decision(Trained.load(SHIPPED))
@@ -47,7 +48,7 @@ class Person:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def person() -> AsyncIterator[Person]:
-    embedder = SentenceTransformersEmbedder()
+    embedder = shipped_embedder()
     await embedder.open()
     memories = [
         Memory(f"mem_{place}", 1, MemoryType.SEMANTIC, text, "ada", embedding=await embedder.embed(text))
@@ -114,4 +115,4 @@ async def test_what_plainly_concerns_nobody_is_called_so(person: Person) -> None
 
 
 async def test_the_weights_are_for_the_default_embedder(person: Person) -> None:
-    assert Trained.load(SHIPPED).signature == SentenceTransformersEmbedder().signature
+    assert Trained.load(SHIPPED).signature == shipped_embedder().signature

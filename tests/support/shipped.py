@@ -1,0 +1,12 @@
+"""The embedding model as it is shipped, in the process of a test."""
+
+from __future__ import annotations
+
+from semmem.config.embedding_section import EmbeddingSection
+from semmem.ports.embedder import Embedder
+from semmem.wiring.embedding import local_embedder
+
+
+def shipped_embedder() -> Embedder:
+    """By the library that would serve: ONNX Runtime where set-up has exported the model. Not open yet."""
+    return local_embedder(EmbeddingSection(), workers=1, background_batch_max=8, queue_max=10_000)
