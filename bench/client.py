@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -17,14 +18,15 @@ _LAST_CHUNK = b"\r\n0\r\n\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One exchange. Seconds from the request's write; ``transits_s``: from the upstream's write of a token to here."""
+    """One exchange. Seconds from the request's write. ``tokens``: when each was read, by the monotonic clock, and how
+    long after the upstream wrote it."""
 
     status: int
     outcome: str
     prompt_bytes: int
     seconds: float
     first_token_s: float | None = None
-    transits_s: tuple[float, ...] = ()
+    tokens: tuple[tuple[float, float], ...] = ()
 
 
 class Connection(asyncio.Protocol):
@@ -34,7 +36,8 @@ class Connection(asyncio.Protocol):
         self._buffer = bytearray()
         self._read = 0
         self._first_token_s: float | None = None
-        self._transits_s: list[float] = []
+        self._tokens: list[tuple[float, float]] = []
+        self.has_token = asyncio.Event()
         self._waiting: asyncio.Future[Reply] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -44,10 +47,16 @@ class Connection(asyncio.Protocol):
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(ConnectionError(f"Envoy closed the connection: {error}"))
 
+    @property
+    def tokens(self) -> Sequence[tuple[float, float]]:
+        """Those that came so far, of the exchange that is under way: see Reply."""
+        return self._tokens
+
     async def ask(self, request: bytes, timeout_s: float) -> Reply:
         """Raises TimeoutError, and ConnectionError when Envoy hangs up."""
         self._buffer.clear()
-        self._read, self._first_token_s, self._transits_s = 0, None, []
+        self._read, self._first_token_s, self._tokens = 0, None, []
+        self.has_token.clear()
         self._waiting = asyncio.get_running_loop().create_future()
         self._began = time.monotonic_ns()
         self._transport.write(request)
@@ -73,9 +82,10 @@ class Connection(asyncio.Protocol):
     def _read_tokens(self, now: int) -> None:
         for stamp in _TOKEN.finditer(self._buffer, self._read):
             self._read = stamp.end()
-            self._transits_s.append((now - int(stamp[1])) / 1e9)
+            self._tokens.append((now / 1e9, (now - int(stamp[1])) / 1e9))
             if self._first_token_s is None:
                 self._first_token_s = (now - self._began) / 1e9
+                self.has_token.set()
 
     def _reply(self, headers: dict[bytes, bytes], seconds: float) -> Reply:
         return Reply(
@@ -84,7 +94,7 @@ class Connection(asyncio.Protocol):
             prompt_bytes=int(headers.get(b"x-prompt-bytes", b"0")),
             seconds=seconds,
             first_token_s=self._first_token_s,
-            transits_s=tuple(self._transits_s),
+            tokens=tuple(self._tokens),
         )
 
 

@@ -13,7 +13,8 @@ from typing import Any
 from semmem import __version__
 
 _PACKAGES = (
-    "grpcio", "protobuf", "uvloop", "msgspec", "pymilvus", "milvus-lite", "torch", "sentence-transformers", "sqlalchemy"
+    "grpcio", "protobuf", "uvloop", "msgspec", "pymilvus", "milvus-lite", "onnxruntime", "torch",
+    "sentence-transformers", "sqlalchemy"
 )  # fmt: skip
 
 
@@ -40,7 +41,7 @@ def commit(home: Path) -> str:
         return done.stdout.strip()
 
     try:
-        changed = git("status", "--porcelain", "--", "semmem", "deploy/envoy.yaml")
+        changed = git("status", "--porcelain", "--", "semmem", "bench", "deploy/envoy.yaml")
         return git("rev-parse", "--short", "HEAD") + ("+changes" if changed else "")
     except (OSError, subprocess.SubprocessError):
         return "unknown"

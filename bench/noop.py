@@ -1,11 +1,14 @@
 """The floor of any Python sidecar: an ext_proc server on grpc.aio that reads each message and says "go on".
 
 It has semmem's event loop, wire format and server options and nothing else of it: request headers and body are
-answered with empty messages, a response is read to its end and forgotten.
+answered with empty messages, a response is read to its end and forgotten. With ``--grow N`` the body is answered with
+itself and N bytes more, and its length, as a sidecar must that puts something into prompts; nothing is parsed.
 """
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -19,18 +22,25 @@ OPTIONS = [("grpc.http2.min_ping_interval_without_data_ms", 5000), ("grpc.http2.
 _HEADERS = pb.ProcessingResponse(request_headers=pb.HeadersResponse())
 _BODY = pb.ProcessingResponse(request_body=pb.BodyResponse())
 
+Answer = Callable[[Any], Any]
+"""From the message with the request's body to what is said to it."""
 
-async def process(_requests: Any, stream: Any) -> None:
+
+def processing(answer: Answer) -> Callable[[Any, Any], Awaitable[None]]:
     """One stream: two answers and away (mutate), or listen until the response has ended (observe)."""
-    first = await stream.read()
-    if first is grpc.aio.EOF:
-        return
-    if first.observability_mode:
-        await _listen(stream)
-        return
-    await stream.write(_HEADERS)
-    if not first.request_headers.end_of_stream and await stream.read() is not grpc.aio.EOF:
-        await stream.write(_BODY)
+
+    async def process(_requests: Any, stream: Any) -> None:
+        first = await stream.read()
+        if first is grpc.aio.EOF:
+            return
+        if first.observability_mode:
+            await _listen(stream)
+            return
+        await stream.write(_HEADERS)
+        if not first.request_headers.end_of_stream and (body := await stream.read()) is not grpc.aio.EOF:
+            await stream.write(answer(body))
+
+    return process
 
 
 async def _listen(stream: Any) -> None:
@@ -39,10 +49,30 @@ async def _listen(stream: Any) -> None:
             return
 
 
-async def _serve() -> None:
+def go_on(_message: Any) -> Any:
+    return _BODY
+
+
+def growing(more_bytes: int) -> Answer:
+    """Blanks behind the JSON, which leave it what it is."""
+    more = b" " * more_bytes
+
+    def rewrite(message: Any) -> Any:
+        reply = pb.ProcessingResponse(request_body=pb.BodyResponse())
+        common = reply.request_body.response
+        common.body_mutation.body = body = message.request_body.body + more
+        length = common.header_mutation.set_headers.add()
+        length.header.key = "content-length"
+        length.header.raw_value = str(len(body)).encode()
+        return reply
+
+    return rewrite
+
+
+async def _serve(answer: Answer) -> None:
     server = grpc.aio.server(options=OPTIONS)
     method = grpc.stream_stream_rpc_method_handler(
-        process,
+        processing(answer),
         request_deserializer=pb.ProcessingRequest.FromString,
         response_serializer=pb.ProcessingResponse.SerializeToString,
     )
@@ -57,4 +87,7 @@ async def _serve() -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(_serve())
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--grow", type=int, default=0, metavar="BYTES")
+    grow = parser.parse_args().grow
+    uvloop.run(_serve(growing(grow) if grow else go_on))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from google.protobuf import struct_pb2
@@ -56,7 +55,7 @@ def request_head(message: pb.ProcessingRequest) -> RequestHead:
 def with_metadata(head: RequestHead, message: pb.ProcessingRequest) -> RequestHead:
     """The head with the metadata of a later message: a filter that judges bodies speaks after the headers passed."""
     later = _metadata_of(message)
-    return replace(head, metadata={**head.metadata, **later}) if later else head
+    return RequestHead(head.method, head.path, head.headers, {**head.metadata, **later}) if later else head
 
 
 def _metadata_of(message: pb.ProcessingRequest) -> dict[str, dict[str, Any]]:

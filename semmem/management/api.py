@@ -15,6 +15,7 @@ from semmem.management.access import AccessRules, Denied, user_for
 from semmem.management.door import CALLER, Door, DoorRules
 from semmem.management.errors import describe_errors
 from semmem.management.fields import (
+    TOPIC_CHARS_MAX,
     TYPES_MAX,
     MemoryId,
     MetadataLimits,
@@ -33,6 +34,7 @@ from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.names import bounded
 
+Topic = Annotated[str | None, Query(min_length=1, max_length=TOPIC_CHARS_MAX)]
 Types = Annotated[list[MemoryType] | None, Query(alias="type", max_length=TYPES_MAX)]
 
 
@@ -102,8 +104,9 @@ def create_api(
         limit: Annotated[int, Query(ge=1, le=1000)] = 20,
         offset: Annotated[int, Query(ge=0)] = 0,
         status: MemoryStatus | None = None,
+        topic: Topic = None,
     ) -> dict[str, Any]:
-        found, total = await memories.page(scope, types or [], limit, offset, status)
+        found, total = await memories.page(scope, types or [], limit, offset, status=status, topic=topic)
         return {"memories": [shown(memory) for memory in found], "total": total, "limit": limit, "offset": offset}
 
     @api.post("/v1/memory", status_code=201)

@@ -15,6 +15,8 @@ from semmem.ports.names import bounded, fits, usable
 from semmem.ports.storable import depth_exceeds
 
 USER_CHARS_MAX = 256
+TOPIC_CHARS_MAX = 64
+"""More than any topic has that extraction keeps."""
 TYPES_MAX = 10
 """Types in one call; there are fewer."""
 

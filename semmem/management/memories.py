@@ -11,7 +11,7 @@ from semmem.lifecycle.erasure import Erasure, Receipt
 from semmem.lifecycle.holds import Busy, Holds
 from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.writes import Writes
-from semmem.memory import Controls, Conversation, Memory, MemoryStatus, MemoryType, Message, Role, Scope, Source
+from semmem.memory import TOPIC, Controls, Conversation, Memory, MemoryStatus, MemoryType, Message, Role, Scope, Source
 from semmem.ports.embedder import Embedder
 from semmem.ports.store import Store
 from semmem.ports.writes import ManagementRecords
@@ -59,11 +59,19 @@ class Memories:
         self._create_wait_s = create_wait_s
 
     async def page(
-        self, scope: Scope, types: Sequence[MemoryType], limit: int, offset: int, status: MemoryStatus | None = None
+        self,
+        scope: Scope,
+        types: Sequence[MemoryType],
+        limit: int,
+        offset: int,
+        *,
+        status: MemoryStatus | None = None,
+        topic: str | None = None,
     ) -> tuple[list[Memory], int]:
-        """One page, newest first, and how many there are in all. ``status`` None means any."""
-        if status is not None:
-            found = [memory for memory in await self._everything(scope, types) if memory.status is status]
+        """One page, newest first, and how many there are in all. ``status`` and ``topic`` None mean any."""
+        if status is not None or topic is not None:
+            everything = await self._everything(scope, types)
+            found = [memory for memory in everything if _is_of(memory, status, topic)]
             return found[offset : offset + limit], len(found)
         memories = await self._store.list(scope, types=types, limit=limit, offset=offset)
         return memories, await self._store.count(scope, types=types)
@@ -160,3 +168,8 @@ class Memories:
     async def end_session(self, user: str, session: str) -> int:
         """Learn from a session's waiting turns now; how many wait."""
         return await self._records.end_session(user, session, now=self._clock())
+
+
+def _is_of(memory: Memory, status: MemoryStatus | None, topic: str | None) -> bool:
+    is_about = topic is None or memory.metadata.get(TOPIC) == topic.strip().casefold()
+    return is_about and (status is None or memory.status is status)

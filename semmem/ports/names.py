@@ -41,7 +41,7 @@ def bounded(name: str | None) -> str | None:
 
 
 def _has_controls(name: str) -> bool:
-    return any(unicodedata.category(character) == "Cc" for character in name)
+    return not name.isprintable() and any(unicodedata.category(character) == "Cc" for character in name)
 
 
 def _digest(name: str) -> str:

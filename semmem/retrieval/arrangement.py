@@ -87,7 +87,7 @@ def _belongs(note: _Note, group: Sequence[_Note], pairs: Pairs) -> bool:
         return True
     if pairs and any((note.memory.id, one.memory.id) in pairs for one in group):
         return True
-    return any(_share_a_line(note, one) for one in group)
+    return note.turn != "" and any(_share_a_line(note, one) for one in group)
 
 
 def _share_a_topic(one: set[str], other: set[str]) -> bool:

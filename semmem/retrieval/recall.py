@@ -241,23 +241,31 @@ class Recall:
         self, question: Question, query: ResolvedQuery, vector: Vector, *, cut_too: bool = True
     ) -> SearchResult:
         """Candidates for the query as a model improves it, in the order that a model gives them."""
-        text, vector = await self._improved(question, query.text, vector)
+        text, vector = await self._improved(question, query, vector)
         query = replace(query, text=text, during=time_filter(question.text, question.now))
         timeout_s = self._rules.store_timeout_s
         found = await find(self._memories, query, vector, self._decision, timeout_s=timeout_s, cut_too=cut_too)
         return await self._reranked(found)
 
-    async def _improved(self, question: Question, text: str, vector: Vector) -> tuple[str, Vector]:
+    async def _improved(self, question: Question, query: ResolvedQuery, vector: Vector) -> tuple[str, Vector]:
         """The query as a model writes it, where one is asked. Extends the deadline for every model still to come."""
-        writer = self._writer if self._writer is not None and self._writer.wants(question.conversation) else None
+        writer = self._asked_writer(question, query, vector)
         extra_s = (writer.timeout_s if writer else 0.0) + (self._reranking.timeout_s if self._reranking else 0.0)
         if extra_s:
             await question.deadline.extend(extra_s)
         if writer is None:
-            return text, vector
+            return query.text, vector
         return await writer.improved(
-            question.conversation, text, vector, self._embedder, embed_timeout_s=self._rules.embed_timeout_s
+            question.conversation, query.text, vector, self._embedder, embed_timeout_s=self._rules.embed_timeout_s
         )
+
+    def _asked_writer(self, question: Question, query: ResolvedQuery, vector: Vector) -> QueryWriter | None:
+        """The model, unless what is asked is plainly nothing that memories have to do with: it would be refused after
+        the search, and a call of a model is dear."""
+        if self._writer is None or not self._writer.wants(question.conversation):
+            return None
+        alone = self._decision.request_alone(query.text, vector, wants=query.wants)
+        return None if alone is not None and alone.is_general else self._writer
 
     async def _reranked(self, found: SearchResult) -> SearchResult:
         query = found.query

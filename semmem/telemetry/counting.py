@@ -49,6 +49,8 @@ class Counting:
         self._retrieval_results = cache(partial(metrics.retrieval_results.labels, backend))
         self._streams = cache(metrics.streams.labels)
         self._retention_days = retention_days
+        self.requests = 0
+        """How many have ended."""
         self._counts: Mapping[type[Event], Callable[[Any], None]] = {
             StreamOpened: lambda event: self._streams(event.role).inc(),
             StreamClosed: lambda event: self._streams(event.role).dec(),
@@ -75,6 +77,7 @@ class Counting:
         self._counts[type(event)](event)
 
     def _request_ended(self, event: RequestEnded) -> None:
+        self.requests += 1
         self._outcome(event.outcome).inc()
         self._request_seconds(event.outcome).observe(event.seconds)
         if event.memories:

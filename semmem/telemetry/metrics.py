@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 1.0, 2.5)
 SLOW = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 COUNTS = (0, 1, 2, 3, 5, 10, 20, 50)
+LAGS = (0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.25, 1.0)
 
 
 class Metrics:
@@ -127,6 +128,14 @@ class Metrics:
         )
         self.model_seconds = Histogram(
             "semmem_model_seconds", "Calls to language models.", ["role", "status"], buckets=SLOW, registry=r
+        )
+
+        # the process
+        self.loop_lag_seconds = Histogram(
+            "semmem_loop_lag_seconds",
+            "How late the event loop comes to what is due, looked at ten times a second while requests come.",
+            buckets=LAGS,
+            registry=r,
         )
 
         # doors

@@ -7,9 +7,5 @@ import hashlib
 
 def digest(*parts: str) -> str:
     """SHA-256 over length-prefixed parts (so that no two lists of parts collide), 32 hex digits."""
-    state = hashlib.sha256()
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        state.update(len(data).to_bytes(8, "big"))
-        state.update(data)
-    return state.hexdigest()[:32]
+    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
+    return hashlib.sha256(b"".join([len(data).to_bytes(8, "big") + data for data in encoded])).hexdigest()[:32]

@@ -76,10 +76,10 @@ class TurnRecorder:
         said = self._newest(conversation, scope)
         if said is None:
             return await self._continued(conversation, scope)
-        scope = replace(scope, session=await self._sessions.name(scope, conversation, now))
+        scope = Scope(scope.user, scope.project, scope.agent, await self._sessions.name(scope, conversation, now))
         messages, after = self._messages(conversation, scope), self._after(conversation, scope)
-        turn = self._turn(said, scope, after, now, request_id, resumed=messages.tool_spoke)
-        turn = replace(turn, model=usable(conversation.model) or "")
+        model = usable(conversation.model) or ""
+        turn = self._turn(said, scope, after, now, request_id, resumed=messages.tool_spoke, model=model)
         return CurrentTurn(scope, turn.id, turn)
 
     async def record(self, current: CurrentTurn, conversation: Conversation, dialect: str) -> Ticket | None:
@@ -163,7 +163,9 @@ class TurnRecorder:
 
     # --- turns and their ends ----------------------------------------------------------------------------------------
 
-    def _turn(self, said: UserMessage, scope: Scope, after: str, at: float, request_id: str, *, resumed: bool) -> Turn:
+    def _turn(
+        self, said: UserMessage, scope: Scope, after: str, at: float, request_id: str, *, resumed: bool, model: str
+    ) -> Turn:
         return Turn(
             id=turn_id(scope, said.ordinal, said.text, after=after),
             scope=scope,
@@ -173,12 +175,13 @@ class TurnRecorder:
             request_id=request_id,
             resumed=resumed,
             message_id=said.id,
+            model=model,
         )
 
     def _opened(self, newest: Turn, chosen: Chosen, after: str) -> list[Turn]:
         """One turn for each message that was chosen, a moment apart, the request's newest words at its own time."""
         every = (*chosen.recovered, *chosen.current)
-        opened = (
+        return [
             self._turn(
                 said,
                 newest.scope,
@@ -186,10 +189,10 @@ class TurnRecorder:
                 newest.opened_at - (len(every) - 1 - number) * APART_S,
                 newest.request_id,
                 resumed=said.place in chosen.again or (newest.resumed and said in chosen.current),
+                model=newest.model,
             )
             for number, said in enumerate(every)
-        )
-        return [replace(turn, model=newest.model) for turn in opened]
+        ]
 
     def _offer_all(self, messages: UserMessages, chosen: Chosen, opened: Sequence[Turn]) -> bool:
         """Whether the journal took all of them."""

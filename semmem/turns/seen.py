@@ -74,7 +74,7 @@ class SeenMessages:
         """The journal has taken it. The first time counts."""
         known = self.here(said)
         first = known.journalled.get(said.ordinal, at)
-        self._known[said.id] = replace(known, journalled=_with(known.journalled, said.ordinal, first))
+        self._known[said.id] = Known(_with(known.journalled, said.ordinal, first), known.declined, known.passed)
 
     def declined(self, said: UserMessage, at: float) -> bool:
         """It is not to be kept; whether that is news. The last time counts."""

@@ -25,6 +25,7 @@ from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.counting import Counting
+from semmem.telemetry.loop_lag import watch_loop
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
 from semmem.turns.sessions import Sessions
@@ -173,6 +174,7 @@ class App:
             ("access notes", parts.uses.run),
             ("housekeeping", parts.housekeeping.run),
             ("upkeep", lambda: maintenance.keep_up(upkeep, parts.can_learn)),
+            ("loop lag", lambda: watch_loop(self._metrics.loop_lag_seconds, lambda: self._announce.requests)),
             ("erasures", lambda: erasing.finish_pending(parts.erasure, settings.erasure.retry_s)),
         ):
             self._tasks.keep(name, work)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from semmem.memory import Vector
+from semmem.retrieval.decide import request_words
 from semmem.retrieval.decide.decision import Decision, Mask, RequestVerdict, Verdict
-from semmem.retrieval.decide.trained import CLASSES, KINDS, MEMORY_SIZE, REQUEST_SIZE, TOP_SIZE, Trained
+from semmem.retrieval.decide.trained import AFFINITIES, CLASSES, KINDS, MEMORY_SIZE, REQUEST_SIZE, TOP_SIZE, Trained
 from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 
 REFUSALS = {"greeting": "courtesy", "general_fact": "knowledge"}
@@ -23,6 +25,11 @@ class Decided(Decision):
         super().__init__()
         self.word = word
         self.asked: list[str] = []
+
+    def request_alone(self, text: str, vector: Vector, *, wants: bool = False) -> RequestVerdict:
+        purpose = REFUSALS.get(self.word, "recall")
+        is_general = not wants and purpose != "recall"
+        return RequestVerdict(-math.inf, False, purpose, is_general, lists_profile=False)
 
     def verdict(
         self, text: str, vector: Vector, index: MemoryIndex, scores: Scores, members: Mask, *, wants: bool = False
@@ -44,6 +51,9 @@ def weights(dimension: int, *, signature: str = "made/by/hand") -> Trained:
         class_weights=np.zeros((len(CLASSES), dimension + 1), dtype=np.float32),
         kind_weights=np.zeros((len(KINDS), dimension + 1), dtype=np.float32),
         asks_weights=np.zeros(dimension + 1, dtype=np.float32),
+        word_weights=np.zeros(request_words.BUCKETS, dtype=np.float32),
+        asking_weights=np.zeros((AFFINITIES, dimension), dtype=np.float32),
+        held_weights=np.zeros((AFFINITIES, dimension), dtype=np.float32),
         memory_weights=np.zeros(MEMORY_SIZE + 1, dtype=np.float32),
         request_weights=np.zeros(top + 1, dtype=np.float32),
         memory_cut=0.0,

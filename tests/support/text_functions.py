@@ -49,7 +49,7 @@ from semmem.ports.learning import Batch
 from semmem.retrieval import answers as asked
 from semmem.retrieval import arrangement, context, days, rank, role_labels, time_filter
 from semmem.retrieval.decide import features as decide_features
-from semmem.retrieval.decide import fitting, greetings, nearness, pronouns, signals
+from semmem.retrieval.decide import fitting, greetings, nearness, pronouns, request_words, signals
 from semmem.retrieval.decide.decision import Decision, heads_of
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index import succession, word_index
@@ -356,6 +356,7 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.containment.drops_a_clause": lambda t: containment.drops_a_clause(
         t, reading_.read("I like tea"), reading_.read(t)
     ),
+    "extraction.contradiction.wording.tokens": wording.tokens,
     "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
     "text.grounding.SourceText.grounds": _grounded,
     "text.quoting.is_quoted": quoting.is_quoted,
@@ -435,6 +436,7 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.decide.nearness.near": _near,
     "retrieval.decide.pronouns.flags": pronouns.flags,
     "retrieval.decide.pronouns.speaks_of_user": pronouns.speaks_of_user,
+    "retrieval.decide.request_words.places": request_words.places,
     "retrieval.index.memory_index.MemoryIndex.scores": _scores,
     "retrieval.query.build.build_query": lambda t: query.build_query(_said(t), chars_max=WHOLE),
     "retrieval.query.build.is_vague": query.is_vague,

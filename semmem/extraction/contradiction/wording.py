@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from functools import lru_cache
 
 from semmem.extraction.contradiction.quantities import MONEY, UNIT, Number, Value, take_quantities
 from semmem.extraction.contradiction.reading import INDEFINITE, OWN, PAST
@@ -57,7 +56,6 @@ class Change:
     after: Tokens
 
 
-@lru_cache(maxsize=64)
 def tokens(text: str) -> Tokens:
     """Words, numbers and signs as they are compared: folded, numerals as digits, a negation apart from its verb."""
     folded = unicodedata.normalize("NFKC", text).replace("’", "'").casefold().strip()

@@ -76,7 +76,7 @@ class Decision:
 
     def __init__(self, trained: Trained | None = None) -> None:
         self._trained = trained
-        self._kinds: WeakKeyDictionary[MemoryIndex, Floats] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[MemoryIndex, tuple[Floats, Floats]] = WeakKeyDictionary()
 
     @property
     def is_calibrated(self) -> bool:
@@ -95,11 +95,12 @@ class Decision:
             told = np.array([memory.standing is not None for memory in index.memories], dtype=np.bool_)
             return Verdict(members & near(text, scores), members & told)
         heads = heads_of(trained)
-        kinds = self._kinds_of(index, heads)[places]
+        kinds, affinities = (known[places] for known in self._known_of(index, heads, trained))
         here = scores.at(places)
         found = features.evidence(here)
         about = features.request_features(heads, text, vector)
         logits = features.memory_logits(trained.memory_weights, about, found, kinds)
+        logits += affinities @ (trained.asking_weights @ vector)
         request = _request_verdict(trained, about, features.top_features(about, found, logits), wants=wants)
         cut = _cuts(trained, about, kinds, lists_profile=request.lists_profile)
         shown = held(here) | (logits >= cut if request.is_served else np.zeros(len(places), dtype=np.bool_))
@@ -128,10 +129,12 @@ class Decision:
             lists_profile=_lists_profile(about),
         )
 
-    def _kinds_of(self, index: MemoryIndex, heads: Heads) -> Floats:
-        known = self._kinds.get(index)
+    def _known_of(self, index: MemoryIndex, heads: Heads, trained: Trained) -> tuple[Floats, Floats]:
+        """What does not depend on the request: the kinds (n, K) and the affinities (n, AFFINITIES)."""
+        known = self._known.get(index)
         if known is None:
-            known = self._kinds[index] = told_kinds(index.memories, features.kinds(heads, index.vectors))
+            kinds = told_kinds(index.memories, features.kinds(heads, index.vectors))
+            known = self._known[index] = kinds, index.vectors @ trained.held_weights.T
         return known
 
 
@@ -174,8 +177,8 @@ def _lists_profile(about: Floats) -> bool:
 
 
 def heads_of(trained: Trained) -> Heads:
-    """The regressions on vectors alone."""
-    return Heads(trained.class_weights, trained.kind_weights, trained.asks_weights)
+    """The regressions on a text alone."""
+    return Heads(trained.class_weights, trained.kind_weights, trained.asks_weights, trained.word_weights)
 
 
 def told_kinds(memories: Sequence[Memory], guessed: Floats) -> Floats:

@@ -8,7 +8,7 @@ from itertools import accumulate
 import numpy as np
 
 from semmem.memory import Vector
-from semmem.retrieval.decide import pronouns
+from semmem.retrieval.decide import pronouns, request_words
 from semmem.retrieval.decide.trained import CLASSES, EVIDENCE, KINDS, Floats
 from semmem.retrieval.index.memory_index import Scores
 
@@ -18,11 +18,12 @@ ASKS_SCALE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """The three regressions on a vector alone."""
+    """The three regressions on a text alone: on its vector, and of the third on its words too."""
 
     class_weights: Floats
     kind_weights: Floats
     asks_weights: Floats
+    word_weights: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,9 @@ class Evidence:
 def request_features(heads: Heads, text: str, vector: Vector) -> Floats:
     """(REQUEST_SIZE,): the probabilities of CLASSES, whether anything is asked of memory, whom it speaks of."""
     classes = softmax(heads.class_weights[:, :-1] @ vector + heads.class_weights[:, -1])
-    asks = ASKS_SCALE * float(heads.asks_weights[:-1] @ vector + heads.asks_weights[-1])
+    places = request_words.places(text)
+    of_words = heads.word_weights[places].sum() / max(len(places), 1) ** 0.5
+    asks = ASKS_SCALE * float(heads.asks_weights[:-1] @ vector + heads.asks_weights[-1] + of_words)
     return np.concatenate([classes, np.array([asks, *pronouns.flags(text)], dtype=np.float32)])
 
 

@@ -5,30 +5,27 @@ it wants. Beside scenes there are loose requests: of general knowledge or of no 
 of anybody's memories, and questions with the whole of somebody's memories to answer them from.
 
 The regressions on vectors are learnt first. What they say of a text that they were trained on is too sure, so the
-request's regression is learnt from halves: each half judged by what the other half taught.
+request's regression is learnt from halves: each half, loose requests too, judged by what the other half taught.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 
 from semmem.memory import Memory, MemoryType, Vector
-from semmem.retrieval.decide import features
+from semmem.retrieval.decide import affinity, features, regressions
 from semmem.retrieval.decide.features import Evidence, Heads
+from semmem.retrieval.decide.regressions import Embed, Labelled
 from semmem.retrieval.decide.trained import CLASSES, KINDS, Floats, Trained
 from semmem.retrieval.index.memory_index import MemoryIndex
 
-Embed = Callable[[Sequence[str]], Floats]
-"""Texts to vectors (n, d), normalised."""
-
-HEAD_STRENGTH, MEMORY_STRENGTH, REQUEST_STRENGTH = 3.0, 0.1, 1.0
+MEMORY_STRENGTH, REQUEST_STRENGTH = 0.1, 1.0
 """scikit-learn's C: the inverse of the penalty on large weights."""
 NEAREST = 15
 """Of a large store only so many memories, the nearest, are learnt from beside a person's own."""
@@ -41,9 +38,6 @@ LOOSE_WEIGHT, LOOSE_WEIGHT_OF_REQUEST = 0.5, 2.0
 TEXT_CHARS_MAX = 2000
 MEMORY_CUT, REQUEST_CUT = -4.0, -2.3
 SEED = 7
-
-Labelled = tuple[str, str, float]
-"""A text, its class or kind, and how much it counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +63,19 @@ class Case:
     weight: float = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """What a memory is judged by: its regression, and both maps of affinity.py."""
+
+    weights: Floats
+    asking: Floats
+    held: Floats
+
+    def logits(self, case: Case, request: Floats, kinds: Floats) -> Floats:
+        near = features.memory_logits(self.weights, request, case.found, kinds)
+        return near + (case.store.vectors @ self.held.T) @ (self.asking @ case.vector)
+
+
 @dataclass(slots=True)
 class Material:
     """Everything to learn from. ``scenes`` are rows as in scenes/*.jsonl. ``classes`` are further texts by
@@ -90,18 +97,21 @@ def fit(
     cases = list(_cases(material, embed))
     tops: list[tuple[Floats, bool, float]] = []
     for half in (0, 1):
-        others = [scene for number, scene in enumerate(material.scenes) if number % 2 != half]
-        heads = _heads(material, others, embed)
-        weights = _memory_weights([case for case in cases if case.group % 2 != half], heads)
-        tops += [_top(case, heads, weights) for case in cases if case.group % 2 == half]
-    heads = _heads(material, material.scenes, embed)
+        heads = _heads(_without(material, half), embed)
+        judge = _judge([case for case in cases if case.group % 2 != half], heads)
+        tops += [_top(case, heads, judge) for case in cases if case.group % 2 == half]
+    heads = _heads(material, embed)
+    judge = _judge(cases, heads)
     return Trained(
         signature,
         heads.class_weights,
         heads.kind_weights,
         heads.asks_weights,
-        _memory_weights(cases, heads),
-        _logistic(
+        heads.word_weights,
+        judge.asking,
+        judge.held,
+        judge.weights,
+        regressions.logistic(
             np.stack([features for features, _, _ in tops]),
             np.array([wants for _, wants, _ in tops]),
             np.array([weight for _, _, weight in tops]),
@@ -109,6 +119,20 @@ def fit(
         ),
         *cuts,
     )
+
+
+def _without(material: Material, half: int) -> Material:
+    """What the other half holds of everything that the regressions on vectors learn from."""
+    return Material(
+        [scene for number, scene in enumerate(material.scenes) if number % 2 != half],
+        [row for row in material.classes if _group(row[0]) % 2 != half],
+        [row for row in material.asking if _group(row[0]) % 2 != half],
+    )
+
+
+def _group(text: str) -> int:
+    """Of a text that belongs to no scene."""
+    return crc32(text.encode("utf-8", "surrogatepass"))
 
 
 def store(texts: Sequence[str], embed: Embed) -> Store:
@@ -156,12 +180,12 @@ def _cases(material: Material, embed: Embed) -> Iterator[Case]:
                 yield _case(number, _short(request["text"]), held, embed, request["wanted"], len(own))
     for memories, questions in material.answered:
         held = store(memories, embed)
-        for number, (question, wanted) in enumerate(questions):
-            yield _case(number, question, held, embed, wanted)
+        for question, wanted in questions:
+            yield _case(_group(question), question, held, embed, wanted)
     drawn_for_nobody = [chance.sample(others, min(size, len(others))) for size in STORES_OF_NOBODY]
     nobodys = [store([text for _, text in drawn], embed) for drawn in drawn_for_nobody]
     for number, text in enumerate(material.loose):
-        yield _case(number, text, nobodys[number % len(nobodys)], embed, (), weight=LOOSE_WEIGHT)
+        yield _case(_group(text), text, nobodys[number % len(nobodys)], embed, (), weight=LOOSE_WEIGHT)
 
 
 def _case(
@@ -172,15 +196,15 @@ def _case(
     return Case(group, text, vector, held, found, frozenset(wanted), own, weight)
 
 
-def _heads(material: Material, scenes: Sequence[dict[str, Any]], embed: Embed) -> Heads:
-    requests = [request for scene in scenes for request in scene["requests"]]
-    memories = [memory for scene in scenes for memory in scene["memories"]]
+def _heads(material: Material, embed: Embed) -> Heads:
+    requests = [request for scene in material.scenes for request in scene["requests"]]
+    memories = [memory for scene in material.scenes for memory in scene["memories"]]
     classes = [(_short(request["text"]), request["class"], 3.0) for request in requests] + material.classes
     asking = [(_short(request["text"]), _asks(request), 2.0) for request in requests] + material.asking
     return Heads(
-        _softmax_regression(classes, CLASSES, embed),
-        _softmax_regression([(memory["text"], memory["kind"], 1.0) for memory in memories], KINDS, embed),
-        _asks_regression(asking, embed),
+        regressions.softmax(classes, CLASSES, embed),
+        regressions.softmax([(memory["text"], memory["kind"], 1.0) for memory in memories], KINDS, embed),
+        *regressions.asks(asking, embed),
     )
 
 
@@ -189,37 +213,31 @@ def _asks(request: dict[str, Any]) -> bool:
     return bool(request["wanted"]) or request["class"] in ("recall", "profile")
 
 
-def _softmax_regression(rows: Sequence[Labelled], labels: Sequence[str], embed: Embed) -> Floats:
-    vectors, named = embed([text for text, _, _ in rows]), [label for _, label, _ in rows]
-    regression = LogisticRegression(C=HEAD_STRENGTH, max_iter=300)
-    regression.fit(vectors, named, sample_weight=[weight for _, _, weight in rows])
-    order = [list(regression.classes_).index(label) for label in labels]
-    return _with_bias(regression.coef_[order], regression.intercept_[order])
-
-
-def _asks_regression(rows: Sequence[tuple[str, bool, float]], embed: Embed) -> Floats:
-    regression = LogisticRegression(C=HEAD_STRENGTH, max_iter=300)
-    regression.fit(
-        embed([text for text, _, _ in rows]),
-        [asks for _, asks, _ in rows],
-        sample_weight=[weight for _, _, weight in rows],
-    )
-    weights: Floats = _with_bias(regression.coef_, regression.intercept_)[0]
-    return weights
-
-
-def _memory_weights(cases: Iterable[Case], heads: Heads) -> Floats:
-    rows: list[Floats] = []
+def _judge(cases: Sequence[Case], heads: Heads) -> _Judge:
+    """The regression first, the maps for what it leaves unexplained."""
+    rows, held = [], []
     wanted: list[bool] = []
-    weights: list[float] = []
-    for case in cases:
+    request_of: list[int] = []
+    for number, case in enumerate(cases):
         request, kinds = _seen(case, heads)
         places = _places(case)
         seen = Evidence(case.found.each[places], case.found.nearest)
         rows.append(features.memory_features(request, seen, kinds[places]).astype(np.float32))
+        held.append(case.store.vectors[places])
         wanted += [place in case.wanted for place in places]
-        weights += [case.weight] * len(places)
-    return _logistic(np.concatenate(rows), np.array(wanted), np.array(weights), MEMORY_STRENGTH)
+        request_of += [number] * len(places)
+    weights = np.array([cases[number].weight for number in request_of])
+    found = np.concatenate(rows)
+    slopes = regressions.logistic(found, np.array(wanted), weights, MEMORY_STRENGTH)
+    learnt = affinity.Rows(
+        np.stack([case.vector for case in cases]),
+        np.array(request_of),
+        np.concatenate(held),
+        np.array(wanted),
+        found @ slopes[:-1] + slopes[-1],
+        weights,
+    )
+    return _Judge(slopes, *affinity.learn(learnt))
 
 
 def _places(case: Case) -> list[int]:
@@ -229,9 +247,9 @@ def _places(case: Case) -> list[int]:
     return sorted({*own, *nearest.tolist(), *case.wanted})
 
 
-def _top(case: Case, heads: Heads, weights: Floats) -> tuple[Floats, bool, float]:
+def _top(case: Case, heads: Heads, judge: _Judge) -> tuple[Floats, bool, float]:
     request, kinds = _seen(case, heads)
-    logits = features.memory_logits(weights, request, case.found, kinds)
+    logits = judge.logits(case, request, kinds)
     weight = 1.0 if case.weight == 1.0 else LOOSE_WEIGHT_OF_REQUEST
     return features.top_features(request, case.found, logits), bool(case.wanted), weight
 
@@ -239,16 +257,3 @@ def _top(case: Case, heads: Heads, weights: Floats) -> tuple[Floats, bool, float
 def _seen(case: Case, heads: Heads) -> tuple[Floats, Floats]:
     """The features of the request, and the kinds of the memories."""
     return features.request_features(heads, case.text, case.vector), features.kinds(heads, case.store.vectors)
-
-
-def _logistic(rows: Floats, wanted: npt.NDArray[np.bool_], weights: npt.NDArray[np.float64], strength: float) -> Floats:
-    """A logistic regression of standardised features, as weights for the features as they are, the bias last."""
-    middle, spread = rows.mean(axis=0), rows.std(axis=0) + 1e-3
-    regression = LogisticRegression(C=strength, max_iter=600)
-    regression.fit((rows - middle) / spread, wanted, sample_weight=weights)
-    slopes = regression.coef_[0] / spread
-    return np.append(slopes, regression.intercept_[0] - slopes @ middle).astype(np.float32)
-
-
-def _with_bias(slopes: npt.NDArray[np.float64], bias: npt.NDArray[np.float64]) -> Floats:
-    return np.concatenate([slopes, bias[:, None]], axis=1).astype(np.float32)

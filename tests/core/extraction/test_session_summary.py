@@ -61,6 +61,27 @@ async def test_sentences_that_do_not_rest_on_the_users_words_are_left_out(summar
     assert (fact.content if fact else "") == kept
 
 
+@pytest.mark.parametrize(
+    ("said", "summary"),
+    [
+        (("Ich will im Mai mit Ana über die Weichsel rudern", "Wir mieten 2 Kajaks in Toruń"),
+         "Die Nutzerin will im Mai mit Ana über die Weichsel rudern. Nutzerin mietet 2 Kajaks in Toruń."),
+        (("Quiero remar en mayo con mi hermana Ana", "Alquilamos 2 kayaks en Toruń"),
+         "El usuario quiere remar en mayo con su hermana Ana."),
+        (("Je veux ramer en mai avec ma sœur Ana", "On loue 2 kayaks à Toruń"),
+         "L'utilisatrice veut ramer en mai avec sa sœur Ana."),
+        (("我想五月和妹妹一起划船", "我们在多伦租两条船"), "用户想五月和妹妹一起划船。"),
+    ],
+    ids=["German", "Spanish", "French", "Chinese"],
+)  # fmt: skip
+async def test_a_summary_is_in_the_users_own_language_its_subject_too(said: tuple[str, ...], summary: str) -> None:
+    model = answered(f"{summary} Ana ist Lehrerin. Der Arzt mietet 2 Kajaks.")
+    fact = await SessionSummariser(model).summarise(turns(*said))
+    assert fact is not None
+    assert fact.content == summary
+    assert "that language's word for it" in model.messages[0].text
+
+
 async def test_what_the_assistant_said_is_shown_but_grounds_nothing() -> None:
     model = answered("User will rent 2 kayaks in Toruń. User rows past the Teutonic castle.")
     fact = await SessionSummariser(model).summarise(turns(*SAID, answer="You will pass the Teutonic castle."))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -28,14 +27,6 @@ from tests.support.traced_journal import TracedJournal
 
 NOW = 1000.0
 BOSTON, SEATTLE, BIKES = "User lives in Boston", "User moved to Seattle", "User rides a bike"
-
-
-@pytest.fixture
-async def store() -> AsyncIterator[InProcessStore]:
-    opened = InProcessStore()
-    await opened.open()
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture

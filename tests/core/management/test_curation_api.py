@@ -134,6 +134,23 @@ async def test_memories_are_listed_by_status_with_their_total(api: LifeApi, quar
     assert (await api.client.get("http://semmem/v1/memory", params={"status": "asleep"})).status_code == 400
 
 
+async def test_memories_are_listed_by_the_topic_that_extraction_named(api: LifeApi) -> None:
+    await api.put("m1", "User likes tea", metadata={"topic": "food"})
+    await api.put("m2", "User rides a bike", metadata={"topic": "travel"})
+    await api.put("m3", "User likes figs", metadata={"topic": "food"}, status=MemoryStatus.SUPERSEDED)
+    await api.put("m4", "User is called Ann")
+
+    async def listed(**params: str) -> list[str]:
+        found = (await api.client.get("http://semmem/v1/memory", params=params)).json()
+        assert found["total"] == len(found["memories"])
+        return sorted(memory["id"] for memory in found["memories"])
+
+    assert await listed(topic="Food ") == ["m1", "m3"]
+    assert await listed(topic="food", status="active") == ["m1"]
+    assert await listed(topic="money") == []
+    assert (await api.client.get("http://semmem/v1/memory", params={"topic": "x" * 65})).status_code == 400
+
+
 async def test_a_released_memory_is_found_and_may_be_read(api: LifeApi, quarantined: dict[str, Any]) -> None:
     held = await api.put("q", ORDER, **quarantined)
     assert readable(held) == "instruction"

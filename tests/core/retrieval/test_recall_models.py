@@ -103,6 +103,18 @@ class World:
 VAGUE = asked("kitchen paint", "How much?")
 
 
+@pytest.mark.parametrize("mode", ["rewrite", "hyde"])
+@pytest.mark.parametrize("word", ["greeting", "general_fact"])
+async def test_no_model_is_asked_about_what_is_plainly_refused(mode: Mode, word: str) -> None:
+    model = ScriptedModel("how big is the kitchen budget")
+    world = World(model=model, mode=mode, decided=word)
+    await world.knows("the kitchen budget is big")
+    assert await world.found(VAGUE) == word
+    assert (len(model.prompts), world.extra_s) == (0, [])
+    await world.found(VAGUE, fact=False)  # an earlier filter knows better
+    assert (len(model.prompts), world.extra_s) == (1, [5.0])
+
+
 async def test_a_rewritten_question_is_what_is_searched_with() -> None:
     world = World(model=ScriptedModel("how big is the kitchen budget"))
     await world.knows("kitchen paint is green", "the kitchen budget is big")

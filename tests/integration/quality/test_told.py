@@ -103,7 +103,12 @@ def test_a_prompt_is_held_against_what_its_step_expects(step: Row, notes: list[s
     ("step", "wrong"),
     [
         ({"expect_stored": ["TEA", "coffee"]}, ["not stored: coffee"]),
+        (
+            {"expect_stored": ["I like tea", "like tea", "tea likes"]},
+            ["not stored: I like tea", "not stored: tea likes"],
+        ),
         ({"stored_must_not": ["tea"]}, ["stored: tea"]),
+        ({"stored_must_not": ["like tea"]}, []),
         ({"must_not_stored_as": ["likes tea"]}, ["stored: likes tea"]),
         ({"expect_count": {"tea": 2}}, ["not 2 times: tea"]),
         ({"expect_min_facts": 2}, ["too few facts"]),

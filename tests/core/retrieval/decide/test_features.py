@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semmem.retrieval.decide import features
+from semmem.retrieval.decide import features, request_words
 from semmem.retrieval.decide.features import Evidence, Heads
 from semmem.retrieval.decide.trained import CLASSES, EVIDENCE, KINDS, MEMORY_SIZE, REQUEST_SIZE, TOP_SIZE, Floats
 from semmem.retrieval.index.memory_index import Scores
@@ -23,7 +23,7 @@ def scores(cosine: Sequence[float], fused: Sequence[float], coverage: Sequence[f
 
 
 def heads(chance: np.random.Generator) -> Heads:
-    shapes = (len(CLASSES), DIMENSION + 1), (len(KINDS), DIMENSION + 1), (DIMENSION + 1,)
+    shapes = (len(CLASSES), DIMENSION + 1), (len(KINDS), DIMENSION + 1), (DIMENSION + 1,), (request_words.BUCKETS,)
     return Heads(*(chance.normal(size=shape).astype(np.float32) for shape in shapes))
 
 

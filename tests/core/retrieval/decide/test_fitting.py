@@ -132,5 +132,5 @@ def test_our_own_scenes_hold_what_can_be_learnt_from() -> None:
             assert all(0 <= place < len(one["memories"]) for place in request["wanted"]), request
     assert {request["class"] for one in ours.scenes for request in one["requests"]} == set(CLASSES)
     assert {memory["kind"] for one in ours.scenes for memory in one["memories"]} == set(KINDS)
-    assert {name for _, name, _ in ours.classes} == {"recall", "knowledge", "courtesy"}
+    assert {name for _, name, _ in ours.classes} == {"recall", "knowledge", "courtesy", "creation", "task"}
     assert {asks for _, asks, _ in ours.asking} == {True, False}

@@ -1,0 +1,81 @@
+"""A real Milvus on this machine, for benchmarks: the standalone server in the PyPI package ``milvus``.
+
+The package needs an environment of its own (``make .venv-milvus/.ready``), whose Python runs this file:
+
+    .venv-milvus/bin/python -P bench/milvus_server.py FOLDER --port 19530
+
+It says ``milvus ready URI`` when it serves, 5 to 15 seconds later, and ends with SIGTERM. One for each machine: etcd
+inside it listens on 127.0.0.1:2379 and 2380.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import signal
+import socket
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+START_S = 120.0
+POLL_S = 0.1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="for its data, some 250 MB and more")
+    parser.add_argument("--port", type=int, default=19530)
+    arguments = parser.parse_args()
+    server = _server(arguments.folder.resolve(), arguments.port)
+    server.start()
+    process = server.server_proc
+    # It does not end by SIGTERM within 20 seconds, and its data are nobody's.
+    signal.signal(signal.SIGTERM, lambda *_: process.kill())
+    signal.signal(signal.SIGINT, lambda *_: process.kill())
+    if not _is_healthy(process, server.webservice_port):
+        process.kill()
+        print(f"milvus did not start, see {arguments.folder}/logs", file=sys.stderr)
+        return 1
+    print(f"milvus ready http://127.0.0.1:{server.listen_port}", flush=True)
+    process.wait()
+    return 0
+
+
+def _server(folder: Path, port: int) -> Any:
+    milvus = importlib.import_module("milvus")
+
+    class Config(milvus.MilvusServerConfig):  # type: ignore[name-defined, misc]
+        def try_bind_port(self, port: int) -> socket.socket | None:
+            """The package's own cannot bind a port again within a minute."""
+            found = socket.socket()
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                found.bind(("127.0.0.1", port))
+                found.listen()
+            except OSError:
+                found.close()
+                return None
+            return found
+
+    return milvus.MilvusServer(Config(data_dir=str(folder), proxy_port=port), wait_for_started=False)
+
+
+def _is_healthy(process: Any, port: int) -> bool:
+    """The package's own waiting goes on for three minutes when the server has crashed."""
+    deadline = time.monotonic() + START_S
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=1) as answer:
+                if b"OK" in answer.read():
+                    return True
+        except OSError:
+            pass
+        time.sleep(POLL_S)
+    return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())
