@@ -12,6 +12,9 @@ requests.py   a part: every case through Envoy at 1, 8 and 32 connections
 streams.py    a part: SSE, also with a sidecar that hangs
 process.py    a part: start, memory and idle of one semmem
 saturation.py a part: new questions a second
+scale.py      a part, without Envoy: many memories of many users
+mem0_part.py  a part, without Envoy: mem0 beside semmem, on the same memories and questions
+learning.py   a part, without Envoy: journal, batches, learning at once
 purge.py      not a part: how long a purge of the embedded store takes
 
 cases.py      what is sent, and through which filters

@@ -51,7 +51,7 @@ def figures(tallies: Mapping[str, Tally]) -> Json:
         if ON_MILVUS in tallies:
             keys[key] = ratios[f"{ON_MILVUS}_{of}_ratio"]
         else:
-            reasons[key] = "it is of mem0 on a Milvus server, and none was named"
+            reasons[key] = "it is of mem0 on a Milvus server, and there is none: make .venv-milvus/.ready"
     return {
         "systems": {name: _row(tally) for name, tally in tallies.items()},
         "ratios": ratios,

@@ -14,6 +14,7 @@ import gc
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from bench.facts import GENERAL, USERS, Asked, World, first, user_name, world
 from bench.figures import Json
 from bench.mem0_figures import FLOOR, KEYS, LIMIT, ON_MILVUS, ON_QDRANT, OURS, OURS_COLD, Found, Tally, figures, table
 from bench.mem0_process import Mem0, mem0_process
+from bench.own_milvus import milvus_server
 from bench.plan import Place, Plan, Say
 from bench.recalling import (
     Ours,
@@ -60,7 +62,8 @@ def measure(plan: Plan, place: Place, say: Say, *, environment: Path = MEM0_VENV
     if not (environment / ".ready").exists():
         reason = f"mem0 is not installed: make {environment.name}/.ready"
         return {"systems": {}, "ratios": {}, "keys": {}, "not_measured": dict.fromkeys(KEYS, reason)}
-    return run(_measure(plan, place.folder, environment / "bin" / "python", say))
+    with milvus_server(plan.milvus, place.folder, say) as address:
+        return run(_measure(replace(plan, milvus=address), place.folder, environment / "bin" / "python", say))
 
 
 async def _measure(plan: Plan, folder: Path, python: Path, say: Say) -> Json:

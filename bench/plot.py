@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.cases import REQUEST_CASES, STREAM_CASES
+from bench.scale_figures import FLOORS
 
 Json = dict[str, Any]
 
@@ -50,7 +51,7 @@ def pictures(report: Json) -> Iterator[tuple[str, Figure]]:
     if report["verdicts"]:
         yield "verdicts", verdicts(report["verdicts"])
     for name, draw in PARTS.items():
-        if name in report["parts"]:
+        if name in report["parts"] and report["parts"][name].get("systems") != {}:
             yield name, draw(report["parts"][name])
 
 
@@ -135,10 +136,46 @@ def saturation(part: Json) -> Figure:
     return figure
 
 
+def scale(part: Json) -> Figure:
+    """Median of each way of searching, beside its floor, by size."""
+    figure = Figure(figsize=(9.0, 3.2), layout="constrained")
+    panels = figure.subplots(1, len(FLOORS), squeeze=False)[0]
+    sizes = {" of ".join(f"{int(number):,}" for number in size.split("x")): row for size, row in part["sizes"].items()}
+    for axes, (path, floor) in zip(panels, FLOORS.items(), strict=True):
+        for name, color in ((path, MISSED), (floor, NEUTRAL)):
+            medians = [row[name]["latency_ms"]["p50"] for row in sizes.values()]
+            axes.plot(medians, list(sizes), "o-", color=color, label=name.replace("_", " "))
+        axes.set_xscale("log")
+        axes.set_xlabel("ms, median")
+        axes.invert_yaxis()
+        axes.legend(frameon=False, fontsize=7)
+    for axes in panels[1:]:
+        axes.set_yticklabels([])
+    panels[0].set_ylabel("memories of users")
+    return figure
+
+
+def mem0(part: Json) -> Figure:
+    """Median of a search of each system: embedding, and the rest; with what was found."""
+    figure = Figure(figsize=(8.0, 0.5 * len(part["systems"]) + 1.1), layout="constrained")
+    axes: Axes = figure.subplots()
+    for name, row in part["systems"].items():
+        embedding, rest = row["embed_ms"]["p50"], row["search_ms"]["p50"]
+        axes.barh(name, embedding, color=NEUTRAL, height=0.6)
+        axes.barh(name, rest, left=embedding, color=MISSED, height=0.6)
+        axes.annotate(f"  recall@5 {row['recall_at_5']:.0%}", (embedding + rest, name), va="center", size=8)
+    axes.invert_yaxis()
+    axes.margins(x=0.15)
+    axes.set_xlabel("ms, median; grey: embedding the question, red: everything else")
+    return figure
+
+
 PARTS: Mapping[str, Callable[[Json], Figure]] = {
     "requests": requests,
     "streams": streams,
     "saturation": saturation,
+    "scale": scale,
+    "mem0": mem0,
 }
 """The parts that have a picture of their own, beside the verdicts."""
 

@@ -192,9 +192,12 @@ def _tails(seen: Seen, plan: Plan) -> Json:
         "skip_p99_ms": once((percentile(everything, 0.99) - none) * 1000)
         | {"quartiles": quartiles([(percentile(seconds, 0.99) - none) * 1000 for seconds in skips])}
     }
-    busiest = seen.blocks["search", most]
-    if (lag := _lag_p99_ms(busiest)) is not None:
-        by_round = [p99 for block in busiest if (p99 := _lag_p99_ms([block])) is not None]
+    of_rounds = [
+        [seen.blocks[case.name, most][number] for case in REQUEST_CASES if case.sidecar == "semmem"]
+        for number in range(seen.rounds)
+    ]
+    if (lag := _lag_p99_ms([block for blocks in of_rounds for block in blocks])) is not None:
+        by_round = [p99 for blocks in of_rounds if (p99 := _lag_p99_ms(blocks)) is not None]
         found["loop_lag_p99_ms"] = over_rounds(by_round) | {"value": lag}
     return found
 

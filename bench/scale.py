@@ -14,7 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,7 @@ from pymilvus import AsyncMilvusClient
 
 from bench.facts import user_name, world
 from bench.figures import Json
+from bench.own_milvus import MILVUS_VENV, milvus_server
 from bench.plan import Place, Plan, Say
 from bench.recalling import (
     CALL_TIMEOUT_S,
@@ -164,9 +165,11 @@ class _Size:
 _WORLD = world()
 
 
-def measure(plan: Plan, place: Place, say: Say) -> Json:
-    """``sizes``, ``ratios``, ``keys``, ``not_measured``: see ``figures``. Raises Failed."""
-    return run(_measure(plan, place.folder, say))
+def measure(plan: Plan, place: Place, say: Say, *, server: Path = MILVUS_VENV) -> Json:
+    """``sizes``, ``ratios``, ``keys``, ``not_measured``: see ``figures``. ``server``: environment of a Milvus server,
+    for when the plan names none. Raises Failed."""
+    with milvus_server(plan.milvus, place.folder, say, environment=server) as address:
+        return run(_measure(replace(plan, milvus=address), place.folder, say))
 
 
 async def _measure(plan: Plan, folder: Path, say: Say) -> Json:

@@ -51,7 +51,7 @@ def figures(tallies: Mapping[tuple[str, str], Tally], *, is_server: bool) -> Jso
             ratios[f"{size}_{path}_to_{floor}"] = _paired(tallies[size, path].p50s, tallies[size, floor].p50s)
     reasons = {name: "it is of other sizes" for name in KEYS if name not in ratios}
     if not is_server:
-        reasons["scale_cold_ratio"] = "it is of a Milvus server, and none was named"
+        reasons["scale_cold_ratio"] = "it is of a Milvus server, and there is none: make .venv-milvus/.ready"
     keys = {name: ratios[name] for name in KEYS if name not in reasons}
     return {"sizes": by_size, "ratios": ratios, "keys": keys, "not_measured": reasons}
 

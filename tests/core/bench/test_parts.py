@@ -85,6 +85,19 @@ def test_times_are_judged_at_one_connection_and_processor_time_at_eight() -> Non
     assert keys["hot_p50_ratio"]["value"] == pytest.approx(12 / 7)
 
 
+def test_the_lag_is_that_of_the_hot_semmem_from_the_most_connections() -> None:
+    seen = _seen((1.0,))
+    for level, late in ((1, "known"), (8, "cold")):
+        fine = seen.blocks[late, level][0]
+        lags = {0.001: 0.0, 0.01: 0.0, 1.0: 10_000.0, math.inf: 10_000.0}
+        seen.blocks[late, level] = [Block(fine.replies, fine.cpu_s, Counts(fine.counts.timers, lags))]
+    assert requests.figures(seen, PLAN)["keys"]["loop_lag_p99_ms"]["value"] == pytest.approx(1.0)
+    fine = seen.blocks["known", 8][0]
+    lags = {0.001: 0.0, 0.01: 100.0, math.inf: 100.0}
+    seen.blocks["known", 8] = [Block(fine.replies, fine.cpu_s, Counts(fine.counts.timers, lags))]
+    assert requests.figures(seen, PLAN)["keys"]["loop_lag_p99_ms"]["value"] > 9
+
+
 def test_the_tables_have_a_row_for_every_case_at_every_level() -> None:
     lines = requests.table(requests.figures(_seen(), PLAN)).splitlines()
     for case in REQUEST_CASES:

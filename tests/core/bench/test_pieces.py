@@ -101,6 +101,7 @@ async def test_client_and_upstream_agree_on_answers_and_tokens() -> None:
         server.close()
         await server.wait_closed()
     assert (plain.status, plain.first_token_s, plain.tokens) == (200, None, ())
+    assert not connection.has_token.is_set()  # the last answer was none of tokens
     assert plain.prompt_bytes == again.prompt_bytes == len(REQUEST_CASES[0].request(1).partition(b"\r\n\r\n")[2])
     read_at = [at for at, _ in streamed.tokens]
     assert len(read_at) == 5

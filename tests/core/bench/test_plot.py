@@ -11,6 +11,7 @@ import pytest
 
 from bench.cases import REQUEST_CASES, STREAM_CASES
 from bench.plot import MET, MISSED, main
+from bench.scale_figures import PATHS
 
 
 def _verdict(key: str, value: float, *, met: bool) -> dict[str, Any]:
@@ -41,6 +42,13 @@ def _report() -> dict[str, Any]:
             },
             "streams": {"cases": {case.name: {"c1": of_tokens, "c32": of_tokens} for case in STREAM_CASES}},
             "process": {},
+            "scale": {"sizes": {size: dict.fromkeys(PATHS, latency) for size in ("1000x10", "100000x10000")}},
+            "mem0": {
+                "systems": {
+                    "semmem": {"embed_ms": {"p50": 5.0}, "search_ms": {"p50": 1.0}, "recall_at_5": 0.75},
+                    "mem0_milvus": {"embed_ms": {"p50": 11.0}, "search_ms": {"p50": 8.0}, "recall_at_5": 0.7},
+                }
+            },
             "saturation": {
                 "steps": [step, {**step, "rate": 11.5}],
                 "deadline_ms": 350.0,
@@ -65,7 +73,8 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def test_each_part_with_a_picture_has_one_that_is_well_formed(drawn: dict[str, str]) -> None:
-    assert set(drawn) == {"bench-verdicts.svg", "bench-requests.svg", "bench-streams.svg", "bench-saturation.svg"}
+    parts = ("verdicts", "requests", "streams", "saturation", "scale", "mem0")
+    assert set(drawn) == {f"bench-{part}.svg" for part in parts}
     for text in drawn.values():
         assert ElementTree.fromstring(text).tag.endswith("svg")
 
@@ -85,13 +94,21 @@ def test_every_case_is_named(drawn: dict[str, str]) -> None:
         assert case.title in drawn["bench-streams.svg"]
 
 
+def test_every_size_and_every_system_is_named(drawn: dict[str, str]) -> None:
+    assert "100,000 of 10,000" in drawn["bench-scale.svg"]
+    assert "bare search" in drawn["bench-scale.svg"]
+    assert "mem0_milvus" in drawn["bench-mem0.svg"]
+    assert "recall@5 75%" in drawn["bench-mem0.svg"]
+
+
 def test_the_same_figures_give_the_same_bytes(drawn: dict[str, str], tmp_path: Path) -> None:
     assert _drawn(_report(), tmp_path / "again") == drawn
 
 
 def test_a_part_that_was_not_measured_has_no_picture(tmp_path: Path) -> None:
     report = _report()
-    del report["parts"]["saturation"], report["parts"]["streams"]
+    del report["parts"]["saturation"], report["parts"]["streams"], report["parts"]["scale"]
+    report["parts"]["mem0"] = {"systems": {}, "not_measured": {"mem0_total_ratio": "mem0 is not installed"}}
     assert set(_drawn(report, tmp_path / "fewer")) == {"bench-verdicts.svg", "bench-requests.svg"}
 
 

@@ -32,7 +32,7 @@ def _place(folder: Path) -> Place:
 
 
 def test_every_path_finds_memories_by_the_way_it_means(tmp_path: Path) -> None:
-    found = scale.measure(PLAN, _place(tmp_path), lambda _line: None)
+    found = scale.measure(PLAN, _place(tmp_path), lambda _line: None, server=tmp_path / "none")
     assert set(found["sizes"]) == {"40x4", "60x20"}
     for size in found["sizes"].values():
         assert set(size) == set(PATHS)
