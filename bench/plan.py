@@ -7,6 +7,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+SERVER_SETTLE_S = 16.0
+"""Longer than RecentWrites of the Milvus backend remembers a write: five seconds and memory.milvus.call_timeout_s."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -85,6 +88,12 @@ class Plan:
     def connections(self) -> int:
         """The most that are needed at a time for requests."""
         return max(self.levels)
+
+    @property
+    def pause_s(self) -> float:
+        """After memories were written. On a server, until semmem's reads no longer wait for its time tick (0.2 s): so
+        it reads whom it has written for, as long as a write may still be under way."""
+        return max(self.settle_s, SERVER_SETTLE_S) if self.milvus else self.settle_s
 
     def requests_in(self, level: int, *, cheap: bool) -> int:
         """Of one case at one level in one round; a multiple of ``level``."""

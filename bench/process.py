@@ -24,6 +24,8 @@ AT_ONCE = 4
 LOOK_S = 1.0
 QUIET_CPU = 0.05
 """Share of a core below which what was to be done behind the requests is done."""
+QUIET_LOOKS = 5
+"""So many times in a row."""
 QUIET_S_MAX = 60.0
 
 
@@ -79,13 +81,12 @@ async def _ask(here: Road, plan: Plan, users: list[str]) -> Json:
 
 
 def _wait_until_quiet(pid: int) -> float:
-    """Until the process has little to do for a second, or for QUIET_S_MAX. How long."""
-    began = time.monotonic()
-    while time.monotonic() - began < QUIET_S_MAX:
+    """Until the process has had little to do for some seconds, or for QUIET_S_MAX. How long."""
+    began, quiet = time.monotonic(), 0
+    while quiet < QUIET_LOOKS and time.monotonic() - began < QUIET_S_MAX:
         before = cpu_seconds(pid)
         time.sleep(LOOK_S)
-        if cpu_seconds(pid) - before < QUIET_CPU * LOOK_S:
-            break
+        quiet = quiet + 1 if cpu_seconds(pid) - before < QUIET_CPU * LOOK_S else 0
     return time.monotonic() - began
 
 

@@ -102,7 +102,7 @@ def road(
             for semmem in semmems.values():
                 semmem.wait()
                 semmem.seed(users, memories)
-            time.sleep(plan.settle_s)
+            time.sleep(plan.pause_s)
             grown = semmems["semmem"].injected_bytes() if "rewrite" in asked else 0
             others["noop"] = start_python(children, "noop", "bench.noop")
             if grown:

@@ -4,7 +4,9 @@
 
 Learns from ``pairs_own.jsonl`` beside this file and from the pairs that the tests keep. A row is a pair with its label,
 or a family: ways to ``say`` something with a value in it, of which ``one`` or ``many`` may hold at a time, ways to say
-that it ``changes`` or ``ends``. Of ``folder``/pairs*.jsonl, where there is one, it only reports how they are judged.
+that it ``changes`` or ``ends``. Of ``pairs_more.jsonl`` and of ``folder``/pairs*.jsonl, where there is one, it only
+reports how they are judged: learnt from, the former made the judge lose facts that are both true
+(docs/decisions/0011-losing-is-worse-than-doubling.md).
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from semmem.text.quoting import unquoted
 SIGNATURE = "sentence-transformers/all-MiniLM-L6-v2/384/fp32"
 HERE = Path(__file__).parent
 OWN_FILE = HERE / "pairs_own.jsonl"
+MORE_FILE = HERE / "pairs_more.jsonl"
 TESTS = HERE.parent / "tests"
 LABELS = ("same", "contradiction", "different")
 SEED = 1
@@ -285,6 +288,7 @@ async def main() -> None:
     vectors = await vectors_of([text for _, text in crossable(sayings)], cache)
     pairs += crossed(sayings, vectors, chance)
     held = {name: [Pair(e["old"], e["new"], e.get("label", "different"), "") for e in known[name]] for name in known}
+    held["more"] = [Pair(each["old"], each["new"], each["says"], "") for each in rows(MORE_FILE)]
     folder = Path(os.environ["DATA"]) if os.environ.get("DATA") else None
     for file in sorted(folder.glob("pairs*.jsonl")) if folder else ():
         held[file.stem] = [Pair(each["old"], each["new"], each["label"], "") for each in rows(file)]

@@ -16,7 +16,7 @@ from semmem.memory import Hit, MemoryType, Scope, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreTimeout
 from semmem.ports.store import Store
-from semmem.retrieval.decide.decision import Decision, RequestVerdict, Verdict
+from semmem.retrieval.decide.decision import LOGIT_WEIGHT, Decision, RequestVerdict, Verdict
 from semmem.retrieval.decide.nearness import COVERAGE_LEAST
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.index.memory_index import MemoryIndex, Scores
@@ -27,8 +27,6 @@ Places = npt.NDArray[np.int64]
 
 BELOW_RELEVANCE = "below_relevance"
 """The reason word of a memory that the decision does not show."""
-LOGIT_WEIGHT = 0.02
-"""Of a memory's log-odds, in units of cosine: they order what is nearly as near."""
 LOGIT_FLOOR = -30.0
 CANDIDATES_MAX = 100
 """Of a user's memories so many of the best are looked at one by one; also the newest, for the strategy ``recent``."""

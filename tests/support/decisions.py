@@ -10,7 +10,7 @@ import numpy as np
 from semmem.memory import Vector
 from semmem.retrieval.decide import request_words
 from semmem.retrieval.decide.decision import Decision, Mask, RequestVerdict, Verdict
-from semmem.retrieval.decide.trained import AFFINITIES, CLASSES, KINDS, MEMORY_SIZE, REQUEST_SIZE, TOP_SIZE, Trained
+from semmem.retrieval.decide.trained import CLASSES, KINDS, MEMORY_SIZE, REQUEST_SIZE, TOP_SIZE, Trained
 from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 
 REFUSALS = {"greeting": "courtesy", "general_fact": "knowledge"}
@@ -52,8 +52,6 @@ def weights(dimension: int, *, signature: str = "made/by/hand") -> Trained:
         kind_weights=np.zeros((len(KINDS), dimension + 1), dtype=np.float32),
         asks_weights=np.zeros(dimension + 1, dtype=np.float32),
         word_weights=np.zeros(request_words.BUCKETS, dtype=np.float32),
-        asking_weights=np.zeros((AFFINITIES, dimension), dtype=np.float32),
-        held_weights=np.zeros((AFFINITIES, dimension), dtype=np.float32),
         memory_weights=np.zeros(MEMORY_SIZE + 1, dtype=np.float32),
         request_weights=np.zeros(top + 1, dtype=np.float32),
         memory_cut=0.0,

@@ -62,15 +62,6 @@ class OnnxEmbedder(LocalEmbedder):
             raise EmbedderError(f"cannot load the exported model in {folder}: {error}") from error
         self._inputs = tuple(each.name for each in self._session.get_inputs())
 
-    def vectors(self, texts: list[str]) -> npt.NDArray[np.float32]:
-        """One batch at once, without threads, as the model makes them: for whoever has just exported it. Blocking.
-
-        Shape (len(texts), dimension). Raises EmbedderError.
-        """
-        if self._session is None:
-            self._load()
-        return self._encode(texts)
-
     def _encode(self, texts: list[str]) -> npt.NDArray[np.float32]:
         if self._exported.about.precision == "fp32":
             return self._batch(texts)

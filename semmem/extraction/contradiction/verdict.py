@@ -39,7 +39,9 @@ CONTAINED_MIN = 0.5
 """As much is enough where every word of it is in the old statement."""
 SWAPPED_WORDS_MAX = 2
 """So many words in the place of so many others are no paraphrase that vectors could tell."""
-MORE_WORDS_MAX = 2
+BOUNDS = frozenset("before after without until since".split())
+"""Of the prepositions of direction those that change what is said even where the other statement has none."""
+MORE_WORDS_MAX = 4
 """So many words more than the old one a paraphrase may have."""
 UNSETTLED_MIN = 0.3
 """From here on a pair whose statements both stay is said to be unsettled."""
@@ -140,18 +142,28 @@ def _numbers(told: Told) -> frozenset[str]:
 
 
 def _says_no_more(old: Told, new: Told) -> bool:
-    """Whether the new one has no number and no name that the old one has not, denies as much and announces nothing."""
+    """Whether the new one has the names of the old one and no number besides, is of the user if that one is, denies as
+    much and announces nothing."""
     _, _, come = features.compared(old.quantities, new.quantities)
     return (
         not come
         and all(_is_named(name, old) for name in new.names)
+        and all(_is_named(name, new) for name in old.names)
+        and SELF.isdisjoint(old.words) == SELF.isdisjoint(new.words)
         and persons(old) == persons(new)
         and denies(old, new) == denies(new, old)
-        and DIRECTIONS.isdisjoint(frozenset(old.words) ^ frozenset(new.words))
+        and not _leads_elsewhere(old, new)
         and not new.marks - old.marks - {"past"}
         and not (features.swapped(old, new) and not DIRECTIONS.isdisjoint(new.words))
         and len(new.content - old.content) <= len(old.content - new.content) + MORE_WORDS_MAX
     )
+
+
+def _leads_elsewhere(old: Told, new: Told) -> bool:
+    """Whether either has a preposition of direction that the other has not, or one of them a bound of time: "until
+    May" is not "since May", and "goes to work by bike" is "cycles to work"."""
+    mine, theirs = (frozenset(told.words) & DIRECTIONS for told in (old, new))
+    return bool(mine - theirs and theirs - mine) or not BOUNDS.isdisjoint(mine ^ theirs)
 
 
 def _swaps_a_word(old: str, new: str) -> bool:

@@ -43,6 +43,11 @@ RECALL_LENIENCY = 1.5
 """How much lower the cut of a memory is for a question that asks to be reminded: the answer is one of these or none."""
 INTIMATE_STRICTNESS = 1.0
 """How much surer it has to be that such a question needs what the user must or must not."""
+LOGIT_WEIGHT = 0.02
+"""Of a memory's log-odds, in units of cosine: they order what is nearly as near."""
+FIRST_LINES, LATER_STRICTNESS = 3, 0.3
+"""So many memories need no more than the cut; each one after them has to be so much surer than the one before had to
+be: the tenth line is seldom what was missing."""
 GENERAL_STRICTNESS = 2.0
 """How much surer a request has to be that looks like general knowledge, a task or a courtesy."""
 
@@ -76,7 +81,7 @@ class Decision:
 
     def __init__(self, trained: Trained | None = None) -> None:
         self._trained = trained
-        self._known: WeakKeyDictionary[MemoryIndex, tuple[Floats, Floats]] = WeakKeyDictionary()
+        self._kinds: WeakKeyDictionary[MemoryIndex, Floats] = WeakKeyDictionary()
 
     @property
     def is_calibrated(self) -> bool:
@@ -95,15 +100,17 @@ class Decision:
             told = np.array([memory.standing is not None for memory in index.memories], dtype=np.bool_)
             return Verdict(members & near(text, scores), members & told)
         heads = heads_of(trained)
-        kinds, affinities = (known[places] for known in self._known_of(index, heads, trained))
+        kinds = self._kinds_of(index, heads)[places]
         here = scores.at(places)
         found = features.evidence(here)
         about = features.request_features(heads, text, vector)
         logits = features.memory_logits(trained.memory_weights, about, found, kinds)
-        logits += affinities @ (trained.asking_weights @ vector)
         request = _request_verdict(trained, about, features.top_features(about, found, logits), wants=wants)
         cut = _cuts(trained, about, kinds, lists_profile=request.lists_profile)
-        shown = held(here) | (logits >= cut if request.is_served else np.zeros(len(places), dtype=np.bool_))
+        surplus = logits - cut if request.is_served else np.full(len(places), -np.inf, dtype=np.float32)
+        if not request.lists_profile:
+            surplus = _later_surplus(surplus, here.fused + LOGIT_WEIGHT * logits)
+        shown = held(here) | (surplus >= 0)
         count = len(index.memories)
         return Verdict(
             _spread(shown, places, count),
@@ -129,12 +136,10 @@ class Decision:
             lists_profile=_lists_profile(about),
         )
 
-    def _known_of(self, index: MemoryIndex, heads: Heads, trained: Trained) -> tuple[Floats, Floats]:
-        """What does not depend on the request: the kinds (n, K) and the affinities (n, AFFINITIES)."""
-        known = self._known.get(index)
+    def _kinds_of(self, index: MemoryIndex, heads: Heads) -> Floats:
+        known = self._kinds.get(index)
         if known is None:
-            kinds = told_kinds(index.memories, features.kinds(heads, index.vectors))
-            known = self._known[index] = kinds, index.vectors @ trained.held_weights.T
+            known = self._kinds[index] = told_kinds(index.memories, features.kinds(heads, index.vectors))
         return known
 
 
@@ -152,6 +157,17 @@ def _cuts(trained: Trained, about: Floats, kinds: Floats, *, lists_profile: bool
         np.float32
     )
     return cuts
+
+
+def _later_surplus(surplus: Floats, order: Floats) -> Floats:
+    """``surplus`` (n,), and minus infinity where it is not enough for a memory that comes so late by ``order`` (n,)."""
+    kept, fitting = 0, np.flatnonzero(surplus >= 0)
+    left = np.full(len(surplus), -np.inf, dtype=np.float32)
+    for place in fitting[np.argsort(-order[fitting], kind="stable")].tolist():
+        if surplus[place] >= LATER_STRICTNESS * max(0, kept - FIRST_LINES + 1):
+            left[place] = surplus[place]
+            kept += 1
+    return left
 
 
 def _request_verdict(trained: Trained, about: Floats, top: Floats, *, wants: bool) -> RequestVerdict:

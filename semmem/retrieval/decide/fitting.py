@@ -19,7 +19,7 @@ from zlib import crc32
 import numpy as np
 
 from semmem.memory import Memory, MemoryType, Vector
-from semmem.retrieval.decide import affinity, features, regressions
+from semmem.retrieval.decide import features, regressions
 from semmem.retrieval.decide.features import Evidence, Heads
 from semmem.retrieval.decide.regressions import Embed, Labelled
 from semmem.retrieval.decide.trained import CLASSES, KINDS, Floats, Trained
@@ -63,19 +63,6 @@ class Case:
     weight: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Judge:
-    """What a memory is judged by: its regression, and both maps of affinity.py."""
-
-    weights: Floats
-    asking: Floats
-    held: Floats
-
-    def logits(self, case: Case, request: Floats, kinds: Floats) -> Floats:
-        near = features.memory_logits(self.weights, request, case.found, kinds)
-        return near + (case.store.vectors @ self.held.T) @ (self.asking @ case.vector)
-
-
 @dataclass(slots=True)
 class Material:
     """Everything to learn from. ``scenes`` are rows as in scenes/*.jsonl. ``classes`` are further texts by
@@ -98,19 +85,16 @@ def fit(
     tops: list[tuple[Floats, bool, float]] = []
     for half in (0, 1):
         heads = _heads(_without(material, half), embed)
-        judge = _judge([case for case in cases if case.group % 2 != half], heads)
-        tops += [_top(case, heads, judge) for case in cases if case.group % 2 == half]
+        weights = _memory_weights([case for case in cases if case.group % 2 != half], heads)
+        tops += [_top(case, heads, weights) for case in cases if case.group % 2 == half]
     heads = _heads(material, embed)
-    judge = _judge(cases, heads)
     return Trained(
         signature,
         heads.class_weights,
         heads.kind_weights,
         heads.asks_weights,
         heads.word_weights,
-        judge.asking,
-        judge.held,
-        judge.weights,
+        _memory_weights(cases, heads),
         regressions.logistic(
             np.stack([features for features, _, _ in tops]),
             np.array([wants for _, wants, _ in tops]),
@@ -213,31 +197,18 @@ def _asks(request: dict[str, Any]) -> bool:
     return bool(request["wanted"]) or request["class"] in ("recall", "profile")
 
 
-def _judge(cases: Sequence[Case], heads: Heads) -> _Judge:
-    """The regression first, the maps for what it leaves unexplained."""
-    rows, held = [], []
+def _memory_weights(cases: Iterable[Case], heads: Heads) -> Floats:
+    rows: list[Floats] = []
     wanted: list[bool] = []
-    request_of: list[int] = []
-    for number, case in enumerate(cases):
+    weights: list[float] = []
+    for case in cases:
         request, kinds = _seen(case, heads)
         places = _places(case)
         seen = Evidence(case.found.each[places], case.found.nearest)
         rows.append(features.memory_features(request, seen, kinds[places]).astype(np.float32))
-        held.append(case.store.vectors[places])
         wanted += [place in case.wanted for place in places]
-        request_of += [number] * len(places)
-    weights = np.array([cases[number].weight for number in request_of])
-    found = np.concatenate(rows)
-    slopes = regressions.logistic(found, np.array(wanted), weights, MEMORY_STRENGTH)
-    learnt = affinity.Rows(
-        np.stack([case.vector for case in cases]),
-        np.array(request_of),
-        np.concatenate(held),
-        np.array(wanted),
-        found @ slopes[:-1] + slopes[-1],
-        weights,
-    )
-    return _Judge(slopes, *affinity.learn(learnt))
+        weights += [case.weight] * len(places)
+    return regressions.logistic(np.concatenate(rows), np.array(wanted), np.array(weights), MEMORY_STRENGTH)
 
 
 def _places(case: Case) -> list[int]:
@@ -247,9 +218,9 @@ def _places(case: Case) -> list[int]:
     return sorted({*own, *nearest.tolist(), *case.wanted})
 
 
-def _top(case: Case, heads: Heads, judge: _Judge) -> tuple[Floats, bool, float]:
+def _top(case: Case, heads: Heads, weights: Floats) -> tuple[Floats, bool, float]:
     request, kinds = _seen(case, heads)
-    logits = judge.logits(case, request, kinds)
+    logits = features.memory_logits(weights, request, case.found, kinds)
     weight = 1.0 if case.weight == 1.0 else LOOSE_WEIGHT_OF_REQUEST
     return features.top_features(request, case.found, logits), bool(case.wanted), weight
 

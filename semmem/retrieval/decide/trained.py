@@ -33,8 +33,6 @@ cosine; how far its cosine is behind the nearest one's, and its fused score behi
 REQUEST_SIZE = len(CLASSES) + 1 + pronouns.COUNT
 """How many numbers features.py has of a request; of the best memories; of each memory."""
 TOP_SIZE = 5
-AFFINITIES = 8
-"""To how many numbers affinity.py brings a vector."""
 MEMORY_SIZE = len(EVIDENCE) + 1 + len(KINDS) + len(CLASSES) * (2 + len(KINDS) + len(EVIDENCE))
 SHIPPED = Path(__file__).with_name("decision.npz")
 
@@ -49,8 +47,7 @@ class Trained:
 
     ``class_weights`` (C, d + 1) and ``kind_weights`` (K, d + 1) are softmax regressions on a request's and a memory's
     vector, the last column their bias. ``asks_weights`` (d + 1,) and ``word_weights`` (request_words.BUCKETS,): whether
-    a request wants any memory, by its vector and its words. ``asking_weights`` and ``held_weights`` (AFFINITIES, d) are
-    the two maps of affinity.py, of requests and of memories. ``memory_weights`` and ``request_weights`` are the two
+    a request wants any memory, by its vector and its words. ``memory_weights`` and ``request_weights`` are the two
     logistic regressions of features.py, the last number their bias; ``memory_cut`` and ``request_cut`` are the least
     log-odds of what is shown.
     """
@@ -60,8 +57,6 @@ class Trained:
     kind_weights: Floats
     asks_weights: Floats
     word_weights: Floats
-    asking_weights: Floats
-    held_weights: Floats
     memory_weights: Floats
     request_weights: Floats
     memory_cut: float
@@ -88,9 +83,8 @@ class Trained:
     def _fits(self) -> bool:
         """Whether the numbers are numbers, and as many as features.py has."""
         width = self.asks_weights.size
-        maps = [(AFFINITIES, width - 1)] * 2
         heads = (len(CLASSES), width), (len(KINDS), width), (width,), (request_words.BUCKETS,)
-        shapes = *heads, *maps, (MEMORY_SIZE + 1,), (_REQUEST_WEIGHTS,)
+        shapes = *heads, (MEMORY_SIZE + 1,), (_REQUEST_WEIGHTS,)
         arrays = [getattr(self, name) for name in _ARRAYS]
         cuts_are_finite = math.isfinite(self.memory_cut) and math.isfinite(self.request_cut)
         return [array.shape for array in arrays] == list(shapes) and cuts_are_finite and all(map(_is_finite, arrays))

@@ -6,6 +6,8 @@ import pytest
 
 from bench.parts import PARTS
 from bench.plan import FULL, QUICK, Plan, changed
+from semmem.backends.milvus.store import BOUNDED_STALENESS_S
+from semmem.config import Settings
 
 
 def test_settings_take_the_place_of_what_the_plan_has() -> None:
@@ -25,6 +27,12 @@ def test_many_connections_have_at_least_two_requests_each_and_all_the_same_numbe
     assert [plan.requests_in(level, cheap=False) for level in (1, 8, 32)] == [24, 24, 64]
     assert [plan.requests_in(level, cheap=True) for level in (1, 8, 32)] == [96, 96, 96]
     assert Plan(block=1, cheap_factor=1).requests_in(5, cheap=True) == 10
+
+
+def test_a_server_is_given_longer_to_settle_than_semmem_remembers_its_writes() -> None:
+    assert Plan(settle_s=1.0).pause_s == 1.0
+    remembered_s = BOUNDED_STALENESS_S + Settings().memory.milvus.call_timeout_s
+    assert Plan(settle_s=1.0, milvus="127.0.0.1:19530").pause_s > remembered_s
 
 
 def test_the_quick_plan_is_a_shorter_one_of_the_same_things() -> None:

@@ -219,8 +219,11 @@ ALIKE, AGAINST = Likelihoods(0.97, 0.02, 0.01), Likelihoods(0.02, 0.95, 0.03)
         ("User is at ease on planes", "User does not feel ill at ease on a plane"),
         ("User is left-handed", "User is right-handed"),
         ("User is fond of sailing", "User now loves to sail"),
+        ("User takes the pills before meals", "User swallows the tablets after eating"),
+        ("User takes the ferry from Kiel", "User goes by boat to the town of Kiel"),
+        ("User drives to the sea with Rosa", "User goes to the coast by car"),
     ],
-    ids=["number", "person", "name", "negation", "one word for another", "change"],
+    ids=["number", "person", "name", "negation", "one word for another", "change", "time", "direction", "company"],
 )
 def test_no_likelihood_makes_a_statement_go_that_says_more(old: str, new: str) -> None:
     assert decided(old, new, ALIKE).verdict is not Verdict.SAME
@@ -229,6 +232,7 @@ def test_no_likelihood_makes_a_statement_go_that_says_more(old: str, new: str) -
 def test_a_paraphrase_goes_that_is_likely_enough() -> None:
     old, new = "User cycles to work", "User rides a bike to the office"
     assert decided(old, new, ALIKE).verdict is Verdict.SAME
+    assert decided("User is a commuter by bike", new, ALIKE).verdict is Verdict.SAME  # "to" on one side turns nothing
     assert decided(old, new, Likelihoods(0.5, 0.05, 0.45)).verdict is Verdict.DIFFERENT
 
 

@@ -15,11 +15,10 @@ from semmem.backends.in_process import InProcessStore
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import EmbedderError, StoreError, StoreTimeout
 from semmem.retrieval import search
-from semmem.retrieval.decide.decision import Mask, Verdict
+from semmem.retrieval.decide.decision import LOGIT_WEIGHT, Mask, Verdict
 from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 from semmem.retrieval.search import (
     CANDIDATES_MAX,
-    LOGIT_WEIGHT,
     NAMED_MAX,
     OVERFETCH,
     RRF_K,

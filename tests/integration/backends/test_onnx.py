@@ -44,7 +44,8 @@ OTHER_SCRIPTS = (
     "👩‍👩‍👧 🇳🇴 ☕️",
 )
 EMPTY = ("", " ", "\n\t ", "\u200b", ".")
-TORCH_AND_FRIENDS = {"torch", "sentence_transformers", "transformers", "scipy", "sklearn", "onnx"}
+TORCH_AND_FRIENDS = {"torch", "sentence_transformers", "transformers", "scipy", "sklearn", "onnx", "pandas", "pyarrow"}
+"""Pandas is what Milvus' client would bring along."""
 
 
 def five_hundred_texts() -> list[str]:
@@ -192,7 +193,7 @@ def test_a_server_comes_before_the_model_here_and_that_before_a_table_of_tokens(
 def test_the_serving_process_has_no_pytorch(models: Path, tmp_path: Path) -> None:
     """Everything that it imports from its start to its end, with memories that are stored, found and learnt."""
     export(MINILM, models)
-    override = {"memory": {"backend": "in_process", "embedding": {"backend": "onnx", "onnx_dir": str(models)}}}
+    override = {"memory": {"embedding": {"backend": "onnx", "onnx_dir": str(models)}}}
     with semmem_process(tmp_path, override, program=SHIPPED_EMBEDDER, options=("-X", "importtime")) as semmem:
         semmem.remember("u1", "User's sister Emma lives in Oslo")
         asked = {"user_id": "u1", "query": "Where does my sister live?"}

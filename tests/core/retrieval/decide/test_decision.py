@@ -13,7 +13,9 @@ import pytest
 from semmem.config import Settings
 from semmem.memory import Memory, MemoryType, Standing, Vector
 from semmem.retrieval.decide.decision import (
+    FIRST_LINES,
     GENERAL_STRICTNESS,
+    LATER_STRICTNESS,
     PROFILE_CUT,
     RECALL_LENIENCY,
     Decision,
@@ -101,6 +103,15 @@ def test_what_reaches_the_cut_is_shown_and_nothing_below() -> None:
     assert found.logits == pytest.approx([3.1, 2.9, 9.0], abs=0.01)
     assert found.request is not None
     assert (found.request.purpose, found.request.is_served, found.request.logit) == ("advice", True, SURE)
+
+
+def test_each_memory_after_the_first_ones_has_to_be_surer() -> None:
+    """The cut is 3.0; the fourth needs 3.3, what comes after it 3.6, and so on."""
+    assert (FIRST_LINES, LATER_STRICTNESS) == (3, 0.3)
+    alike = judged(made(), topics(0.35, 0.35, 0.35, 0.35, 0.35, 0.35))
+    assert alike.shown.tolist() == [True, True, True, True, False, False]
+    sure = judged(made(), topics(0.9, 0.8, 0.7, 0.6, 0.55, 0.31))
+    assert sure.shown.tolist() == [True, True, True, True, True, False]
 
 
 def test_a_request_below_its_cut_is_shown_nothing() -> None:

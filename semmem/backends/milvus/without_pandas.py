@@ -1,0 +1,43 @@
+"""pymilvus, imported without pandas.
+
+Its client takes data frames, so it imports pandas, and that pyarrow: 70 MB of every process and 0.3 s of its start.
+semmem writes lists of rows. While pymilvus is imported, an empty stand-in is there in place of pandas; what it cannot
+do fails loudly, and whoever imports pandas later gets pandas. Where pymilvus comes to want more, pandas is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any, NoReturn
+
+USED = ("infer_dtype", "is_array_like", "is_float", "is_list_like", "is_scalar")
+"""What pymilvus takes of pandas.api.types, for columns and for defaults of fields; semmem uses neither."""
+
+
+def import_pymilvus() -> None:
+    """Without pandas, unless either is imported already."""
+    if "pymilvus" in sys.modules or "pandas" in sys.modules:
+        return
+    stand_in = _stand_in()
+    sys.modules.update(stand_in)
+    try:
+        import pymilvus  # noqa: F401
+    except (ImportError, AttributeError):
+        for name in [name for name in sys.modules if name.partition(".")[0] == "pymilvus"]:
+            del sys.modules[name]
+    finally:
+        for name in stand_in:
+            del sys.modules[name]
+
+
+def _stand_in() -> dict[str, ModuleType]:
+    pandas, api, types = (ModuleType(name) for name in ("pandas", "pandas.api", "pandas.api.types"))
+    vars(pandas).update(api=api, DataFrame=type("DataFrame", (), {}), Series=type("Series", (), {}))
+    vars(api).update(types=types)
+    vars(types).update(dict.fromkeys(USED, _absent))
+    return {module.__name__: module for module in (pandas, api, types)}
+
+
+def _absent(*_: Any) -> NoReturn:
+    raise NotImplementedError("pymilvus was imported without pandas (semmem.backends.milvus.without_pandas)")
