@@ -23,6 +23,9 @@ upstream.py   the model's place: answers at once, streams stamp each token with 
 noop.py       the floor: a Python sidecar that says "go on", or rewrites without reading
 bare.py       the floor: a process that only embeds, or only asks Milvus
 client.py     HTTP/1.1 over raw asyncio; blocks.py: so many requests over so many connections
+recalling.py  semmem's retrieval alone, over collections of a Milvus; own_milvus.py and milvus_server.py: a server
+facts.py      invented facts about people, and questions that they answer
+mem0_process.py, mem0_worker.py  mem0 in a process and an environment of its own
 kernel.py     what Linux knows of another process; machine.py: of this machine
 figures.py    samples -> figures; plot.py: figures -> pictures
 """
