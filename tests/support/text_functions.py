@@ -623,6 +623,8 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.block.block_of": _NAMES,
     "retrieval.decide.decision.told_kinds": _VALUES,
     "retrieval.decide.fitting.fit": "reads semmem's own labelled requests, for no request",
+    "retrieval.decide.regressions.asks": "reads semmem's own labelled requests, for no request",
+    "retrieval.decide.regressions.softmax": "reads semmem's own labelled requests, for no request",
     "retrieval.recall.Recall.preview": _WAITS,
     "retrieval.rerank.Reranking.order": _WAITS,
     "retrieval.query.rewrite.QueryWriter.improved": _WAITS,

@@ -90,6 +90,8 @@ async def test_without_scikit_learn_the_package_is_named(tmp_path: Path, monkeyp
     monkeypatch.delitem(sys.modules, "semmem.retrieval.decide.scenes")
     monkeypatch.delattr("semmem.retrieval.decide.scenes")
     monkeypatch.delitem(sys.modules, "semmem.retrieval.decide.fitting")
+    monkeypatch.delitem(sys.modules, "semmem.retrieval.decide.regressions")
+    monkeypatch.delattr("semmem.retrieval.decide.regressions")
     monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
     with pytest.raises(NotCalibrated, match="scikit-learn") as refused:
         await calibrate(Settings(), tmp_path / "own.npz", lambda _line: None)
