@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Column, Connection, Double, Index, Integer, Table, delete, select, tuple_
+from sqlalchemy import Column, Connection, Double, Index, Insert, Integer, Table, delete, select, tuple_
 
+from semmem.backends.sql.prepared import Prepared
 from semmem.backends.sql.rows import upsert_into
 from semmem.backends.sql.tables import AnyText, metadata
 from semmem.memory import Turn, TurnEnding
@@ -34,7 +35,15 @@ def record_said(conn: Connection, opened: Sequence[Turn], closed: Sequence[TurnC
     rows = [{"id": t.message_id, "ordinal": t.ordinal, "at": t.opened_at} for t in opened if t.message_id]
     rows += [_bare_row(half) for half in closed if half.status in (TurnEnding.DECLINED, TurnEnding.ERASED)]
     if rows:
-        conn.execute(upsert_into(conn.dialect.name, said_messages).on_conflict_do_nothing(), rows)
+        _SAID.run(conn, rows)
+
+
+def _said_insert(dialect: str) -> Insert:
+    insert: Insert = upsert_into(dialect, said_messages).on_conflict_do_nothing()
+    return insert
+
+
+_SAID = Prepared(_said_insert, ("id", "ordinal", "at"))
 
 
 def _bare_row(half: TurnClosed) -> dict[str, object]:

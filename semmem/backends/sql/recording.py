@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Insert, and_, case, func, or_, tuple_
@@ -11,9 +10,10 @@ from sqlalchemy import Connection, Insert, and_, case, func, or_, tuple_
 from semmem.backends.sql import marks, messages
 from semmem.backends.sql.file import SqliteFile
 from semmem.backends.sql.part import JournalLimits, JournalPart, one_read, one_write
+from semmem.backends.sql.prepared import Prepared
 from semmem.backends.sql.rows import answer_row, closed_row, opened_row, upsert_into
 from semmem.backends.sql.tables import CLOSING, CLOSING_ORDER, ERASED, REFUSED, answers, turns
-from semmem.memory import Scope, Turn
+from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.recording import SaidBefore, TurnClosed
 
 
@@ -54,17 +54,16 @@ class SqlRecording(JournalPart):
 
 
 def record_opened(conn: Connection, opened: Sequence[Turn]) -> None:
-    conn.execute(_opened_upsert(conn.dialect.name), [opened_row(turn) for turn in opened])
+    _OPENED.run(conn, [opened_row(turn) for turn in opened])
 
 
 def record_closed(conn: Connection, closed: Sequence[TurnClosed]) -> None:
     if ended := [closed_row(half) for half in closed if half.status in CLOSING]:
-        conn.execute(_closed_upsert(conn.dialect.name), ended)
+        _CLOSED.run(conn, ended)
     if named := [answer_row(half) for half in closed if half.answer_id]:
-        conn.execute(upsert_into(conn.dialect.name, answers).on_conflict_do_nothing(), named)
+        _ANSWERS.run(conn, named)
 
 
-@cache
 def _opened_upsert(dialect: str) -> Insert:
     """The earliest opening stays. Later ones only show that the session is alive.
 
@@ -75,8 +74,7 @@ def _opened_upsert(dialect: str) -> Insert:
     old, new = turns.c, statement.excluded
     earlier = tuple_(new.opened_at, new.request_id) < tuple_(old.opened_at, old.request_id)
     first = or_(old.opened_at.is_(None), and_(old.batch_id.is_(None), earlier))
-    names = [name for name in opened_row(_ANY_TURN) if name not in ("id", "seen_at")]
-    kept = {name: case((first, new[name]), else_=old[name]) for name in names}
+    kept = {name: case((first, new[name]), else_=old[name]) for name in _OPENED_COLUMNS - {"id", "seen_at"}}
     later = or_(old.seen_at.is_(None), old.seen_at < new.seen_at)
     same = and_(old.user_id == new.user_id, old.session == new.session)
     upsert: Insert = statement.on_conflict_do_update(
@@ -87,7 +85,6 @@ def _opened_upsert(dialect: str) -> Insert:
     return upsert
 
 
-@cache
 def _closed_upsert(dialect: str) -> Insert:
     """Of two closes the one that says more stays, then the earlier. A refusal ends a turn that is in no batch, until
     the same turn is asked again and answered (a client that was throttled and tries again)."""
@@ -111,4 +108,14 @@ def _closed_upsert(dialect: str) -> Insert:
     return upsert
 
 
-_ANY_TURN = Turn(id="", scope=Scope("-"), ordinal=0, user_text="", opened_at=0.0)
+def _answers_insert(dialect: str) -> Insert:
+    """The first turn that was answered under a name keeps it."""
+    insert: Insert = upsert_into(dialect, answers).on_conflict_do_nothing()
+    return insert
+
+
+_OPENED_COLUMNS = opened_row(Turn(id="", scope=Scope("-"), ordinal=0, user_text="", opened_at=0.0)).keys()
+_ANY_CLOSE = TurnClosed("", TurnEnding.ANSWERED, 0.0)
+_OPENED = Prepared(_opened_upsert, _OPENED_COLUMNS)
+_CLOSED = Prepared(_closed_upsert, closed_row(_ANY_CLOSE))
+_ANSWERS = Prepared(_answers_insert, answer_row(_ANY_CLOSE))

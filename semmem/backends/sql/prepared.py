@@ -1,0 +1,51 @@
+"""Statements that are compiled once: what every commit runs costs the toolkit more than the database otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ClauseElement, Connection, CursorResult, Dialect
+
+
+class Prepared:
+    """``make`` gives the statement for a dialect's name, ``names`` are the parameters that its rows bring. What else
+    the statement binds is constant. Columns of a result come as the driver gives them."""
+
+    def __init__(self, make: Callable[[str], ClauseElement], names: Iterable[str]) -> None:
+        self._make = make
+        self._names = frozenset(names)
+        self._compiled: dict[str, _Compiled] = {}
+
+    def run(self, conn: Connection, rows: Sequence[Mapping[str, Any]]) -> CursorResult[Any]:
+        """Once for each row. Raises as ``conn.execute`` does."""
+        compiled = self._compiled.get(conn.dialect.name)
+        if compiled is None:
+            compiled = self._compiled[conn.dialect.name] = self._compile(conn.dialect)
+        return conn.exec_driver_sql(compiled.sql, [compiled.bound(row) for row in rows])
+
+    def _compile(self, dialect: Dialect) -> _Compiled:
+        compiled: Any = self._make(dialect.name).compile(dialect=dialect, column_keys=sorted(self._names))
+        places = tuple(compiled.positiontup)
+        types = {name: compiled.binds[name].type.dialect_impl(dialect) for name in places}
+        converts = {name: convert for name in types if (convert := types[name].bind_processor(dialect)) is not None}
+        constants = {name: value for name, value in compiled.params.items() if name not in self._names}
+        return _Compiled(str(compiled), places, converts, constants)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """``places``: the name behind each question mark."""
+
+    sql: str
+    places: tuple[str, ...]
+    converts: Mapping[str, Callable[[Any], Any]]
+    constants: Mapping[str, Any]
+
+    def bound(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
+        """A row's values as the driver takes them."""
+        values = {**self.constants, **row}
+        for name, convert in self.converts.items():
+            values[name] = convert(values[name])
+        return tuple([values[name] for name in self.places])
