@@ -9,7 +9,7 @@ that answer will not be observed any more.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Protocol
 
@@ -40,12 +40,14 @@ class CurrentTurn:
     """The turn that a request belongs to; ``scope`` has its session, where that is known.
 
     ``opened``: the request brings words of the user's own, which begin this turn or are resent. Without them (a tool's
-    result) ``id`` is the turn whose answer the request goes on from; None where that is not known.
+    result) ``id`` is the turn whose answer the request goes on from; None where that is not known. ``messages``: those
+    that ``opened`` was made of.
     """
 
     scope: Scope
     id: str | None = None
     opened: Turn | None = None
+    messages: UserMessages | None = field(default=None, repr=False, compare=False)
 
 
 class TurnRecorder:
@@ -73,19 +75,20 @@ class TurnRecorder:
 
     async def current(self, conversation: Conversation, scope: Scope, now: float, request_id: str) -> CurrentTurn:
         """The turn that the request's own words begin or belong to; without any, the one it goes on from."""
-        said = self._newest(conversation, scope)
-        if said is None:
+        messages = self._messages(conversation, scope)
+        if not messages.speak:
             return await self._continued(conversation, scope)
-        scope = Scope(scope.user, scope.project, scope.agent, await self._sessions.name(scope, conversation, now))
-        messages, after = self._messages(conversation, scope), self._after(conversation, scope)
+        session = await self._sessions.name(scope, conversation, now)
+        scope, messages = Scope(scope.user, scope.project, scope.agent, session), messages.of(scope.user, session)
+        said, after = next(messages.current_backwards()), self._after(conversation, scope)
         model = usable(conversation.model) or ""
         turn = self._turn(said, scope, after, now, request_id, resumed=messages.tool_spoke, model=model)
-        return CurrentTurn(scope, turn.id, turn)
+        return CurrentTurn(scope, turn.id, turn, messages)
 
     async def record(self, current: CurrentTurn, conversation: Conversation, dialect: str) -> Ticket | None:
         """Offer to the journal what the request brings; a ticket when its answer is to be observed."""
-        if current.opened is not None:
-            return await self._record_opened(current.opened, conversation, dialect)
+        if current.opened is not None and current.messages is not None:
+            return await self._record_opened(current.opened, current.messages, conversation, dialect)
         if current.id is None or self._capture not in OBSERVING:
             return None
         self._sessions.opened(current.id, current.scope)
@@ -118,8 +121,10 @@ class TurnRecorder:
         reason = usable(answer.finish_reason) if answer is not None else None
         self._journal.offer(TurnClosed(ticket.turn_id, ending, now, text, reason, name))
 
-    async def _record_opened(self, turn: Turn, conversation: Conversation, dialect: str) -> Ticket | None:
-        messages, after = self._messages(conversation, turn.scope), self._after(conversation, turn.scope)
+    async def _record_opened(
+        self, turn: Turn, messages: UserMessages, conversation: Conversation, dialect: str
+    ) -> Ticket | None:
+        after = self._after(conversation, turn.scope)
         session, now = turn.scope.session or "", turn.opened_at
         chosen = await self._recovery.choose(
             messages, user=turn.scope.user, session=session, now=now, history=not _kept_by_api(conversation)
@@ -129,7 +134,7 @@ class TurnRecorder:
         if not chosen.current or chosen.current[-1].ordinal != turn.ordinal:
             return None  # the turn itself is not to be kept
         if accepted and chosen.complete and not _kept_by_api(conversation):
-            self._recovery.seen.settle(turn.scope.user, session, chosen.current[-1])
+            self._recovery.seen.settle(messages.key, chosen.current[-1])
         if self._capture == "history" and not _kept_by_api(conversation):
             self._close_from_history(messages, turn)
         if not accepted or self._capture not in OBSERVING:
@@ -142,9 +147,6 @@ class TurnRecorder:
 
     def _messages(self, conversation: Conversation, scope: Scope) -> UserMessages:
         return UserMessages(conversation, user=scope.user, session=scope.session or "", chars_max=self._turn_chars_max)
-
-    def _newest(self, conversation: Conversation, scope: Scope) -> UserMessage | None:
-        return next(self._messages(conversation, scope).current_backwards(), None)
 
     def _after(self, conversation: Conversation, scope: Scope) -> str:
         """The answer that a request goes on from, where the API keeps the history: it tells the same words apart."""
@@ -180,19 +182,16 @@ class TurnRecorder:
 
     def _opened(self, newest: Turn, chosen: Chosen, after: str) -> list[Turn]:
         """One turn for each message that was chosen, a moment apart, the request's newest words at its own time."""
-        every = (*chosen.recovered, *chosen.current)
-        return [
-            self._turn(
-                said,
-                newest.scope,
-                after,
-                newest.opened_at - (len(every) - 1 - number) * APART_S,
-                newest.request_id,
-                resumed=said.place in chosen.again or (newest.resumed and said in chosen.current),
-                model=newest.model,
-            )
-            for number, said in enumerate(every)
-        ]
+        every, opened = (*chosen.recovered, *chosen.current), list[Turn]()
+        for number, said in enumerate(every):
+            at = newest.opened_at - (len(every) - 1 - number) * APART_S
+            resumed = said.place in chosen.again or (newest.resumed and said in chosen.current)
+            if (said.ordinal, at, resumed) == (newest.ordinal, newest.opened_at, newest.resumed):
+                turn = newest
+            else:
+                turn = self._turn(said, newest.scope, after, at, newest.request_id, resumed=resumed, model=newest.model)
+            opened.append(turn)
+        return opened
 
     def _offer_all(self, messages: UserMessages, chosen: Chosen, opened: Sequence[Turn]) -> bool:
         """Whether the journal took all of them."""

@@ -91,7 +91,7 @@ class Recovery:
         newest = self.rules.new_turns_max
         current = [*islice(messages.current_backwards(), newest)][::-1]
         self._count("over_limit", messages.current_count - newest)
-        past = self._unsettled(messages, self.seen.settled(user, session)) if history else []
+        past = self._unsettled(messages, self.seen.settled(messages.key)) if history else []
         doubtful = current if messages.answered else current[:-1]
         complete = read = True
         try:

@@ -16,7 +16,7 @@ from cachetools import LRUCache
 from semmem.ports.errors import JournalError
 from semmem.ports.recording import MessageRecords
 from semmem.text.digest import digest
-from semmem.turns.ids import message_id, session_without_start
+from semmem.turns.ids import message_id
 from semmem.turns.user_messages import UserMessage
 
 PLACES_MAX = 16
@@ -106,13 +106,13 @@ class SeenMessages:
         self._tellers[words] = new if teller is None or teller == new else SHARED
         return teller not in (None, new)
 
-    def settle(self, user: str, session: str, last: UserMessage) -> None:
-        """Everything in the conversation up to these words was dealt with."""
-        self._settled[digest(user, session_without_start(session))] = last.place
+    def settle(self, conversation: str, last: UserMessage) -> None:
+        """Everything in the conversation of this key up to these words was dealt with."""
+        self._settled[conversation] = last.place
 
-    def settled(self, user: str, session: str) -> str | None:
+    def settled(self, conversation: str) -> str | None:
         """The place of the last words that were dealt with."""
-        return self._settled.get(digest(user, session_without_start(session)))
+        return self._settled.get(conversation)
 
     async def look_up(self, asked: Sequence[UserMessage], *, first: bool = False) -> dict[str, Known]:
         """What is known of each message, by its id. Raises Unread when the journal has to be asked and does not say.

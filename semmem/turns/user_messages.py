@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 
 from semmem.memory import Conversation, Role
+from semmem.text.digest import digest
 from semmem.turns.ids import message_id, session_without_start
 
 
@@ -33,7 +36,7 @@ class UserMessage:
 
 
 class UserMessages:
-    """The user's messages of one request, each read when somebody asks for it.
+    """The user's messages of one request, each read when somebody asks for it, and once.
 
     Current are the last one and those before it without an answer between them: what the request is about. At most
     ``chars_max`` characters of a text tell it from others.
@@ -44,6 +47,7 @@ class UserMessages:
         self._places = [i for i, message in enumerate(conversation.messages) if message.role is Role.USER]
         self._first_current = self._first_of_run(len(self._places) - 1)
         self._name = (user, session_without_start(session))
+        self._read = dict[int, UserMessage]()
         self.chars_max = chars_max
         self.current_count = len(self._places) - self._first_current
         after = {message.role for message in self._messages[self._places[-1] + 1 :]} if self._places else set()
@@ -51,6 +55,22 @@ class UserMessages:
         """Whether a tool speaks behind the user's words: an earlier request has brought them."""
         self.answered = self.tool_spoke or Role.ASSISTANT in after
         """Whether anybody speaks behind them."""
+
+    def of(self, user: str, session: str) -> UserMessages:
+        """The same messages, as this user's in this session."""
+        named = copy(self)
+        named._name, named._read = (user, session_without_start(session)), {}
+        return named
+
+    @cached_property
+    def key(self) -> str:
+        """The bare name of the conversation, whenever it began. To be asked for when the session is known."""
+        return digest(*self._name)
+
+    @property
+    def speak(self) -> bool:
+        """Whether any of the current messages has text."""
+        return any(self._messages[place].text.strip() for place in reversed(self._places[self._first_current :]))
 
     def current(self) -> Iterator[UserMessage]:
         """Oldest first."""
@@ -85,5 +105,9 @@ class UserMessages:
 
     def _with_text(self, numbers: Iterable[int]) -> Iterator[UserMessage]:
         for number in numbers:
-            if text := self._messages[self._places[number]].text.strip():
-                yield UserMessage(message_id(*self._name, text[: self.chars_max]), number + 1, text)
+            said = self._read.get(number)
+            if said is None and (text := self._messages[self._places[number]].text.strip()):
+                said = UserMessage(message_id(*self._name, text[: self.chars_max]), number + 1, text)
+                self._read[number] = said
+            if said is not None:
+                yield said

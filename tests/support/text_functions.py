@@ -650,6 +650,7 @@ NEEDLESS: Mapping[str, str] = {
     "turns.recorder.TurnRecorder.decline": "UserMessages: each message once; tests/core/turns hold them to that",
     "turns.recorder.TurnRecorder.record": "UserMessages: each message once; tests/core/turns hold them to that",
     "turns.recovery.Recovery.choose": _NAMES,
+    "turns.user_messages.UserMessages.of": _NAMES,
     "turns.ids.chained_session": _NAMES,
     "turns.ids.derived_session": _NAMES,
     "turns.ids.session_start": _NAMES,

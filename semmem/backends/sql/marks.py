@@ -11,9 +11,9 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, CursorResult, Row, and_, bindparam, delete, func, or_, select
+from sqlalchemy import Connection, Row, and_, bindparam, delete, func, or_, select
 
-from semmem.backends.sql.prepared import Prepared
+from semmem.backends.sql.prepared import Prepared, PreparedForMany
 from semmem.backends.sql.rows import NARROWING, upsert_into
 from semmem.backends.sql.tables import ERASED, forgotten, turns
 from semmem.memory import Scope, Turn
@@ -21,8 +21,10 @@ from semmem.memory import Scope, Turn
 _Marks = Mapping[str, Sequence[Row[Any]]]
 """By digest of the user."""
 
-_USERS_AT_ONCE = 128
-"""Of how many users one statement asks; a power of two."""
+_MARKS = PreparedForMany(lambda users: select(forgotten).where(forgotten.c.user_digest.in_(users)))
+_NEWEST = Prepared(
+    lambda _: select(func.max(forgotten.c.forgotten_at)).where(forgotten.c.user_digest == bindparam("user")), ["user"]
+)
 
 
 def mark(conn: Connection, scope: Scope, at: float) -> None:
@@ -42,8 +44,7 @@ def mark(conn: Connection, scope: Scope, at: float) -> None:
 
 
 def forgotten_at(conn: Connection, user: str) -> float | None:
-    newest = select(func.max(forgotten.c.forgotten_at)).where(forgotten.c.user_digest == digest(user))
-    found: float | None = conn.execute(newest).scalar()
+    found: float | None = _NEWEST.run(conn, [{"user": digest(user)}]).scalar()
     return found
 
 
@@ -106,32 +107,11 @@ def _digest_of_given(name: str | None) -> str:
 
 
 def _marks(conn: Connection, users: Iterable[str]) -> _Marks:
-    digests = sorted({digest(user) for user in users})
     found: dict[str, list[Row[Any]]] = {}
-    for first in range(0, len(digests), _USERS_AT_ONCE):
-        for row in _marks_of(conn, digests[first : first + _USERS_AT_ONCE]):
+    if digests := sorted({digest(user) for user in users}):
+        for row in _MARKS.run(conn, digests):
             found.setdefault(row.user_digest, []).append(row)
     return found
-
-
-def _marks_of(conn: Connection, digests: Sequence[str]) -> CursorResult[Any]:
-    """A statement for each power of two: some names are then asked for again."""
-    number = 1 << (len(digests) - 1).bit_length()
-    padded = [*digests, *[digests[-1]] * (number - len(digests))]
-    return _MARKS[number].run(conn, [{_nth(place): each for place, each in enumerate(padded)}])
-
-
-def _nth(place: int) -> str:
-    return f"user_{place}"
-
-
-def _prepared_marks(number: int) -> Prepared:
-    names = [_nth(place) for place in range(number)]
-    wanted = select(forgotten).where(forgotten.c.user_digest.in_([bindparam(name) for name in names]))
-    return Prepared(lambda _dialect: wanted, names)
-
-
-_MARKS = {1 << power: _prepared_marks(1 << power) for power in range(_USERS_AT_ONCE.bit_length())}
 
 
 def _is_late(turn: Turn, marks: _Marks, *, resumed: bool = False) -> bool:

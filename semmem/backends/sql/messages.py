@@ -6,13 +6,28 @@ when it is as old as turns that are pruned. It names nobody: the id is a digest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from sqlalchemy import Column, Connection, Double, Index, Insert, Integer, Table, delete, select, tuple_
+from sqlalchemy import (
+    BindParameter,
+    Column,
+    Connection,
+    Double,
+    Index,
+    Insert,
+    Integer,
+    Row,
+    Select,
+    Table,
+    delete,
+    select,
+    tuple_,
+)
 
-from semmem.backends.sql.prepared import Prepared
+from semmem.backends.sql.prepared import Prepared, PreparedForMany
 from semmem.backends.sql.rows import upsert_into
-from semmem.backends.sql.tables import AnyText, metadata
+from semmem.backends.sql.tables import AnyText, as_told, metadata
 from semmem.memory import Turn, TurnEnding
 from semmem.ports.recording import SaidBefore, TurnClosed
 
@@ -53,10 +68,17 @@ def _bare_row(half: TurnClosed) -> dict[str, object]:
 
 
 def said_before(conn: Connection, message_ids: Sequence[str]) -> list[SaidBefore]:
+    rows: Iterable[Row[Any]] = _SAID_BEFORE.run(conn, message_ids) if message_ids else ()
+    return [SaidBefore(as_told(row.id), abs(row.ordinal), row.at, declined=row.ordinal < 0) for row in rows]
+
+
+def _these(ids: Sequence[BindParameter[str]]) -> Select[tuple[str, int, float]]:
     columns = said_messages.c
-    these = select(columns.id, columns.ordinal, columns.at).where(columns.id.in_(message_ids))
-    rows = conn.execute(these.order_by(columns.ordinal).limit(ROWS_MAX))
-    return [SaidBefore(row.id, abs(row.ordinal), row.at, declined=row.ordinal < 0) for row in rows]
+    these = select(columns.id, columns.ordinal, columns.at).where(columns.id.in_(ids))
+    return these.order_by(columns.ordinal).limit(ROWS_MAX)
+
+
+_SAID_BEFORE = PreparedForMany(_these)
 
 
 def prune_said(conn: Connection, said_before: float, rows_max: int) -> int:

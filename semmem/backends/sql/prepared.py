@@ -6,7 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ClauseElement, Connection, CursorResult, Dialect
+from sqlalchemy import BindParameter, ClauseElement, Connection, CursorResult, Dialect, bindparam
+
+from semmem.backends.sql.tables import AnyText
+
+NAMES_MAX = 32_766
+"""What SQLite binds in one statement."""
 
 
 class Prepared:
@@ -32,6 +37,33 @@ class Prepared:
         converts = {name: convert for name in types if (convert := types[name].bind_processor(dialect)) is not None}
         constants = {name: value for name, value in compiled.params.items() if name not in self._names}
         return _Compiled(str(compiled), places, converts, constants)
+
+
+class PreparedForMany:
+    """The same for a statement about any number of names (at least one, at most NAMES_MAX), which ``make`` compares
+    with these parameters. There is one for each power of two: the last name is then asked for several times."""
+
+    def __init__(self, make: Callable[[Sequence[BindParameter[str]]], ClauseElement]) -> None:
+        self._make = make
+        self._prepared: dict[int, Prepared] = {}
+
+    def run(self, conn: Connection, names: Sequence[str]) -> CursorResult[Any]:
+        """Raises as ``conn.execute`` does."""
+        number = max(len(names), min(1 << (len(names) - 1).bit_length(), NAMES_MAX))
+        prepared = self._prepared.get(number)
+        if prepared is None:
+            prepared = self._prepared[number] = self._prepare(number)
+        padded = [*names, *[names[-1]] * (number - len(names))]
+        return prepared.run(conn, [{_nth(place): name for place, name in enumerate(padded)}])
+
+    def _prepare(self, number: int) -> Prepared:
+        places = [_nth(place) for place in range(number)]
+        statement = self._make([bindparam(place, type_=AnyText()) for place in places])
+        return Prepared(lambda _dialect: statement, places)
+
+
+def _nth(place: int) -> str:
+    return f"name_{place}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,14 @@ async def test_a_half_that_comes_late_is_turned_away_and_what_was_said_later_is_
     assert (journal.turned_away, other.turned_away) == (0, 0 if kept else 1)
 
 
+async def test_of_very_many_users_in_one_commit_only_the_erased_are_turned_away(journal: SqlJournal) -> None:
+    users = [f"user {number}" for number in range(300)]
+    for user in (users[0], users[128], users[299]):
+        await erase(journal, erased(Scope(user)))
+    await journal.record([turn(user, Scope(user), opened_at=199.0) for user in users], [])
+    assert journal.turned_away == 3
+
+
 @pytest.mark.parametrize("answer_first", [True, False])
 async def test_the_answer_of_a_turn_that_was_turned_away_is_turned_away_as_well(
     journal: SqlJournal, answer_first: bool

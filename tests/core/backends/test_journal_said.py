@@ -11,7 +11,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.part import JournalLimits
 from semmem.memory import Scope, TurnEnding
 from semmem.ports.recording import SaidBefore, TurnClosed
-from tests.support.journal_samples import ADA, erase, turn
+from tests.support.journal_samples import ADA, HOSTILE, erase, turn
 
 
 @pytest.fixture
@@ -29,6 +29,14 @@ def declined(place: str, at: float = 100.0) -> TurnClosed:
 async def test_a_journalled_message_is_known_by_its_id_and_place(journal: SqlJournal) -> None:
     await journal.record([turn("t1", message_id="m_1")], [])
     assert await journal.said_before(["m_1", "m_2"]) == [SaidBefore("m_1", 0, 100.0)]
+
+
+async def test_any_number_of_any_names_is_found_as_it_was_given_and_once(journal: SqlJournal) -> None:
+    names = [*HOSTILE, *(f"m_{number}" for number in range(300))]
+    await journal.record([turn(f"t{n}", message_id=name) for n, name in enumerate(names)], [])
+    assert await journal.said_before([]) == []
+    for asked in (names[:1], HOSTILE, names):
+        assert sorted(row.message_id for row in await journal.said_before(asked)) == sorted(asked)
 
 
 async def test_the_first_time_stays(journal: SqlJournal) -> None:
