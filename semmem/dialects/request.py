@@ -36,6 +36,9 @@ BOOLEAN = msgspec.json.Decoder(bool)
 INTEGER = msgspec.json.Decoder(int)
 NUMBER = msgspec.json.Decoder(float)
 
+_CONTROLLING = frozenset({*OWN_MEMBERS, "metadata", "user"})
+_NO_CONTROLS = Controls()
+
 _MEMORY_TYPES = {kind.value: kind for kind in MemoryType}
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 
@@ -89,6 +92,8 @@ def conversation_of(
 
 def controls(top: Mapping[str, bytes]) -> Controls:
     """What a request's members ask of memory: ``memory_config``, ``memory_context``, and who it says it is."""
+    if _CONTROLLING.isdisjoint(top):
+        return _NO_CONTROLS
     config, context = object_of(top, "memory_config"), object_of(top, "memory_context")
     limit = field_of(config, "retrieval_limit", INTEGER)
     threshold = field_of(config, "similarity_threshold", NUMBER)

@@ -26,14 +26,15 @@ class Permission:
     store: bool
 
     def __and__(self, other: Permission) -> Permission:
-        return Permission(self.read and other.read, self.store and other.store)
+        return self if other is EVERYTHING else Permission(self.read and other.read, self.store and other.store)
 
 
 EVERYTHING = Permission(read=True, store=True)
+READING = Permission(read=True, store=False)
 NOTHING = Permission(read=False, store=False)
 MODES = {
     "on": EVERYTHING,
-    "read": Permission(read=True, store=False),
+    "read": READING,
     "write": Permission(read=False, store=True),
     "off": NOTHING,
 }
@@ -52,7 +53,7 @@ def permission(rules: PermissionRules, head: RequestHead, controls: Controls) ->
     """What all three voices together allow."""
     if not rules.enabled or (rules.opt_in and not _asked_for(head, controls)):
         return NOTHING
-    config = Permission(read=True, store=rules.auto_store)
+    config = EVERYTHING if rules.auto_store else READING
     return config & _headers_allow(head) & _body_allows(controls)
 
 
@@ -73,8 +74,9 @@ def _headers_allow(head: RequestHead) -> Permission:
 def _body_allows(controls: Controls) -> Permission:
     if controls.enabled is False:
         return NOTHING
-    return Permission(read=True, store=controls.auto_store is not False)
+    return READING if controls.auto_store is False else EVERYTHING
 
 
 def _says(head: RequestHead, name: str, words: frozenset[str]) -> bool:
-    return any(value.strip().lower() in words for value in head.headers.get(name, ()))
+    values = head.headers.get(name)
+    return values is not None and any(value.strip().lower() in words for value in values)

@@ -62,11 +62,15 @@ def verdicts(rules: VerdictRules, head: RequestHead) -> Verdicts:
 
 def _told(source: VerdictSource, head: RequestHead) -> bool | None:
     """Metadata's word, else that of a header that was sent once."""
+    if not (source.header or source.metadata):
+        return None
     said = read(head.metadata_at(source.metadata))
     return read(head.header(source.header)) if said is None and source.header else said
 
 
 def _stops(source: VerdictSource, head: RequestHead) -> bool:
+    if not (source.header or source.metadata):
+        return False
     headers = head.headers.get(source.header, ()) if source.header else ()
     return any(read(said) for said in (head.metadata_at(source.metadata), *headers))
 
