@@ -143,7 +143,7 @@ class ExternalProcessor:
             await _continue(message, stream)
             return
         started = time.perf_counter()
-        head = with_metadata(head, message)
+        head = with_metadata(head, first, message)
         extend_deadline = partial(_ask_for_time, stream, self._message_timeouts)
         result = await self._exchange.request(head, message.request_body.body, extend_deadline=extend_deadline)
         del message  # its copy of the body

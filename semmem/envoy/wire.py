@@ -52,8 +52,11 @@ def request_head(message: pb.ProcessingRequest) -> RequestHead:
     )
 
 
-def with_metadata(head: RequestHead, message: pb.ProcessingRequest) -> RequestHead:
-    """The head with the metadata of a later message: a filter that judges bodies speaks after the headers passed."""
+def with_metadata(head: RequestHead, first: pb.ProcessingRequest, message: pb.ProcessingRequest) -> RequestHead:
+    """The head of a first message with the metadata of a later one: a filter that judges bodies speaks after the
+    headers passed."""
+    if message.metadata_context == first.metadata_context:
+        return head
     later = _metadata_of(message)
     return RequestHead(head.method, head.path, head.headers, {**head.metadata, **later}) if later else head
 
