@@ -23,7 +23,7 @@ from tests.core.lifecycle.erased_world import ErasedWorld, Store, erased_world
 from tests.support.fakes import HashEmbedder
 
 BEES, BOSTON = "User keeps bees", "User lives in Boston"
-AGAIN = "As I said, I keep bees. I live in Boston."
+AGAIN = "I live in Boston. I keep bees."
 
 
 class SlowExtractor(RulesExtractor):
