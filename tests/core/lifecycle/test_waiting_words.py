@@ -4,6 +4,7 @@ what else they say is learnt, and so is what the user says afterwards."""
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from semmem.extraction.rules import RulesExtractor
 from semmem.extraction.waiting_words import WaitingWords, restated, without
 from semmem.extraction.work import InThread
 from semmem.memory import Fact, Scope, Vector
-from semmem.ports.learning import Batch, BatchRules
-from tests.core.lifecycle.erased_world import ErasedWorld, Store, erased_world
+from semmem.ports.learning import Batch
+from tests.core.lifecycle.erased_world import RULES, ErasedWorld, Store, erased_world
 from tests.support.fakes import HashEmbedder
 
 BEES, BOSTON = "User keeps bees", "User lives in Boston"
@@ -102,11 +103,31 @@ async def test_a_batch_that_is_under_way_does_not_bring_it_back(tmp_path: Path) 
         assert await world.contents() == {BOSTON}
 
 
+async def test_a_batch_that_stores_while_it_is_hidden_does_not_bring_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with erased_world(tmp_path, learning=False) as world:
+        memory_id = await told_before(world)
+        await waits(world, AGAIN)
+        batch = await world.journal.claim(RULES, now=time.time())
+        assert batch is not None
+        begin = world.journal.begin_erasure
+
+        async def late(*what: Any, **options: Any) -> Any:
+            await world.learning.learn(batch)
+            return await begin(*what, **options)
+
+        monkeypatch.setattr(world.journal, "begin_erasure", late)
+        await world.delete(f"/{memory_id}")
+        await learnt(world)
+        assert await world.contents() == {BOSTON}
+
+
 async def test_what_an_earlier_try_of_a_batch_extracted_does_not_bring_it_back(tmp_path: Path) -> None:
     async with erased_world(tmp_path, learning=False) as world:
         memory_id = await told_before(world)
         await waits(world, AGAIN)
-        batch = await world.journal.claim(BatchRules(size=1, answer_wait_s=0.0, idle_s=0.0), now=1e12)
+        batch = await world.journal.claim(RULES, now=time.time())
         assert batch is not None
         await world.journal.save_facts(batch.id, await RulesExtractor().extract(batch))
         await world.journal.postpone(batch.id, until=0.0)
