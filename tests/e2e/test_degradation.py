@@ -18,6 +18,8 @@ QUESTION = "What's my budget for the trip?"
 BODY = json.dumps({"model": "stand-in", "messages": [{"role": "user", "content": QUESTION}]}).encode()
 
 PHASE_S = 0.35
+GAVE_UP = ("store_timeout", "timeout")
+"""Words of a store that hangs: on a busy machine the whole phase may be over before the store's part of it is."""
 MESSAGE_TIMEOUT_S = 0.5
 MARGIN_S = 0.4  # a busy machine; the model itself answers in milliseconds
 
@@ -59,12 +61,16 @@ def answers_without_memory(reply: Reply, *, within_s: float) -> None:
     assert reply.seconds < within_s
 
 
+def gave_up(house: House) -> float:
+    return sum(house.semmem.metric("semmem_requests_total", outcome=word) for word in GAVE_UP)
+
+
 def test_a_store_that_hangs_costs_the_deadline_and_no_more(frail: House, alice: str, bob: str) -> None:
     for user in (alice, bob):
         frail.semmem.remember(user, FACT)
     assert frail.send(BODY, user=bob).outcome == "injected"
     store = store_process(frail.semmem.child.pid)
-    counted = frail.semmem.metric("semmem_requests_total", outcome="store_timeout")
+    counted = gave_up(frail)
 
     os.kill(store, signal.SIGSTOP)
     try:
@@ -76,9 +82,10 @@ def test_a_store_that_hangs_costs_the_deadline_and_no_more(frail: House, alice: 
 
     for reply in replies:
         answers_without_memory(reply, within_s=PHASE_S + MARGIN_S)
-        assert reply.outcome == "store_timeout"
+        assert reply.outcome in GAVE_UP
+    assert "store_timeout" in {reply.outcome for reply in replies}
     assert (streamed.status, streamed.body[-14:]) == (200, b"data: [DONE]\n\n")
-    assert frail.semmem.metric("semmem_requests_total", outcome="store_timeout") == counted + 4
+    assert gave_up(frail) == counted + 4
     assert known.outcome == "injected"  # bob's memories are in process
     assert b"$10,000" in known.prompt
     eventually(lambda: frail.send(BODY, user=alice).outcome == "injected", within_s=15, what="memory is back")
