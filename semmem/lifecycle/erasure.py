@@ -171,7 +171,7 @@ class Erasure:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _ended(self, result: str, receipt: Receipt) -> None:
-        self._announce(ErasureEnded(result, receipt.turns, receipt.halves, receipt.memories))
+        self._announce(ErasureEnded(result, receipt.turns, receipt.halves, receipt.memories, receipt.sentences))
 
     def _now(self, user: str) -> float:
         return self._marks.after(user, self._clock())
