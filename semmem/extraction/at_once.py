@@ -107,11 +107,19 @@ class AtOnce:
         placed = await self._storing.dedup.place(new)
         if placed.action is not Action.UPDATED and placed.id not in ("", new.id):
             await self._records.note_provisional(turn.id, [placed.id])
-        state, _ = await self.state(turn.id)  # again: whoever erases a turn marks it before he removes its memories
+        state, now = await self.state(turn.id)  # again: whoever erases a turn marks it before he removes its memories
         if self.is_ready(state):
-            return placed
+            return await self._unless_reworded(placed, new, now)
         if placed.action is not Action.UNCHANGED and state is not TurnState.REFUSED:  # which is taken back as a whole
             await self._storing.dedup.take_back(replace(new, id=placed.id or new.id))
+        return Placed(Action.FORGOTTEN, placed.removals)
+
+    async def _unless_reworded(self, placed: Placed, new: Candidate, now: Turn | None) -> Placed:
+        """Something was taken out of the turn's words since they were read: its batch reads what is left."""
+        if now is None or now.user_text == new.turn.user_text:
+            return placed
+        if placed.id == new.id:  # made of these words alone
+            await self._storing.dedup.take_back(new)
         return Placed(Action.FORGOTTEN, placed.removals)
 
 

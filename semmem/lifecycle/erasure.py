@@ -1,5 +1,6 @@
 """The one owner of forgetting, and its one order: hide, mark, cut short, wait, remove, look again, receipt.
 
+    unsay   where turns stay: what of the memories was said again, and not yet learnt from, is taken out of them
     hide    from this moment no read of this process shows it and no write takes it; what waits in memory is dropped
     mark    in the journal's database: turns and versions go, running batches end, later halves are turned away
     wait    (bounded) for writes that are under way to the store and to the statistics
@@ -17,9 +18,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Protocol
 
 from semmem.lifecycle.marks import Marks
+from semmem.lifecycle.reached import InProcess, WaitingWords
 from semmem.memory import Forgetting, Memory, MemoryType, Scope
 from semmem.ports.erasure import ErasureRecords
 from semmem.ports.errors import JournalError, SemmemError
@@ -32,23 +33,10 @@ ERASED = "erased"
 """The reason under which memories are counted that somebody asked to be erased."""
 
 
-class InProcess(Protocol):
-    """What this process holds of users apart from the store and the journal."""
-
-    def forget(self, what: Forgetting) -> tuple[int, list[str]]:
-        """Drop what is erased: how many waiting halves of turns, and of which turns nothing was written yet."""
-
-    async def settled(self, user: str, *, timeout_s: float) -> None:
-        """Return when writes that are under way for the user have ended, or after ``timeout_s``."""
-
-    def forget_memories(self, user: str, memory_ids: Sequence[str] | None) -> None:
-        """Drop statistics that wait to be written; None: all of the user's."""
-
-
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """What went: turns in the journal, halves of turns that waited in memory, batches and holds that were cut short,
-    memories, their earlier versions, and statistics of their use."""
+    memories, their earlier versions, statistics of their use, and pieces of waiting turns that said the same again."""
 
     turns: int = 0
     halves: int = 0
@@ -56,6 +44,7 @@ class Receipt:
     memories: int = 0
     versions: int = 0
     statistics: int = 0
+    sentences: int = 0
 
     def shown(self) -> dict[str, int]:
         return asdict(self)
@@ -88,6 +77,7 @@ class _Progress:
     turned_away: list[str]
     marked: bool = False
     running: bool = False
+    unsaid: bool = False
 
     def receipt(self) -> Receipt:
         return Receipt(**{name: self.counts[name] for name in Receipt.__dataclass_fields__})
@@ -111,6 +101,7 @@ class Erasure:
         records: ErasureRecords,
         marks: Marks,
         here: InProcess,
+        waiting: WaitingWords,
         *,
         clock: Callable[[], float],
         wait_s: float = 2.0,
@@ -125,6 +116,7 @@ class Erasure:
         self._records = records
         self._marks = marks
         self._here = here
+        self._waiting = waiting
         self._clock = clock
         self._wait_s = wait_s
         self._answer_s = answer_s
@@ -179,7 +171,7 @@ class Erasure:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _ended(self, result: str, receipt: Receipt) -> None:
-        self._announce(ErasureEnded(result, receipt.turns, receipt.halves, receipt.memories))
+        self._announce(ErasureEnded(result, receipt.turns, receipt.halves, receipt.memories, receipt.sentences))
 
     def _now(self, user: str) -> float:
         return self._marks.after(user, self._clock())
@@ -197,7 +189,10 @@ class Erasure:
     async def _forget(self, what: Forgetting) -> Receipt:
         if len(self._pending) >= self._pending_max:
             raise ErasuresFull
+        unsaid = await self._unsay_first(what)
         progress = self._remember(what)
+        progress.unsaid = unsaid is not None
+        progress.counts.update(unsaid or {})
         try:
             async with asyncio.timeout(self._answer_s):
                 await self._complete(what, progress)
@@ -248,6 +243,9 @@ class Erasure:
         found = await self._found(what)
         ids = [memory.id for memory in found]
         if not what.takes_turns:
+            if not progress.unsaid:
+                progress.counts.update(await self._unsay(what))
+                progress.unsaid = True
             await self._forget_past(found)
         self._here.forget_memories(scope.user, None if what.takes_user else ids)
         if not what.takes_user:  # the others' statistics were counted with their marks
@@ -260,6 +258,28 @@ class Erasure:
         progress.counts["memories"] += removed
         if what.takes_user and await self._everything.count(Scope(scope.user)):
             await self._records.register_user(scope.user)  # what was said since is gone through like anybody's
+
+    async def _unsay_first(self, what: Forgetting) -> Counter[str] | None:
+        """Before anything is hidden: a batch that no longer saw the memory would write what its turn says as a new one.
+
+        None when it could not be done, or not in time; it is done before the memory is removed then.
+        """
+        try:
+            async with asyncio.timeout(self._wait_s):
+                return await self._unsay(what)
+        except (SemmemError, TimeoutError):
+            return None
+
+    async def _unsay(self, what: Forgetting) -> Counter[str]:
+        """Turns that stay must not bring back what goes, nor what it said in earlier versions."""
+        if what.takes_turns:
+            return Counter()
+        await self._here.written(timeout_s=self._wait_s)
+        user, told = what.scope.user, await self._found(what)
+        for memory in list(told):
+            told += await self._records.versions(Scope(user), memory.id) if memory.version > 1 else []
+        sentences, batches = await self._waiting.take_out(user, told, until=what.at)
+        return Counter(sentences=sentences, batches=batches)
 
     async def _found(self, what: Forgetting) -> list[Memory]:
         scope, everything = what.scope, self._everything

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from semmem.memory import Forgetting, Scope
+from semmem.memory import Forgetting, Scope, Turn
 from semmem.ports.history import UseStatistics, VersionHistory
 
 
@@ -43,3 +43,18 @@ class ErasureRecords(VersionHistory, UseStatistics, Protocol):
 
     async def register_user(self, user: str) -> None:
         """The user has memories again: they are gone through like anybody's."""
+
+
+class UnlearntTurns(Protocol):
+    """Turns from which no batch has learnt yet, and their words. Raises JournalError."""
+
+    async def unlearnt(self, user: str, *, until: float, limit: int) -> list[Turn]:
+        """Those of the user opened then or before, in a batch or not, the newest ``limit`` of them, newest first."""
+
+    async def reword(self, user: str, edits: Mapping[str, tuple[str, str]], memory_ids: Sequence[str]) -> int:
+        """Put other words in the place of a turn's, in one transaction: by its id what it says, and what it shall.
+
+        A turn that says something else by now, or was learnt from, is left alone. The batches that have one of them in
+        their hands end, and may write no more, nor keep versions of these memories; their turns wait for another.
+        Returns how many those were.
+        """

@@ -150,6 +150,7 @@ class ErasureEnded(Event):
     turns: int
     halves: int
     memories: int
+    sentences: int = 0
 
 
 # --- management ------------------------------------------------------------------------------------------------------

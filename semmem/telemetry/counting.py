@@ -111,6 +111,7 @@ class Counting:
             return
         self._memories_removed(MemoriesRemoved(ERASED, event.memories))
         self._metrics.erased_halves.labels("queue").inc(event.halves)
+        self._metrics.erased_sentences.inc(event.sentences)
         log.info("an erasure is %s: %d turns, %d memories", event.result, event.turns, event.memories)
 
     # --- learning ----------------------------------------------------------------------------------------------------

@@ -102,6 +102,9 @@ class Metrics:
             "semmem_erased_halves", "Halves of erased turns that came late, by where they were met.", ["where"],
             registry=r,
         )  # fmt: skip
+        self.erased_sentences = Counter(
+            "semmem_erased_sentences", "Pieces taken out of waiting turns: they said again what was erased.", registry=r
+        )
         self.facts_dropped = Counter(
             "semmem_facts_dropped", "New facts not stored because a memory says the same, by reason.", ["reason"],
             registry=r,

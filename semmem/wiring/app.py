@@ -120,6 +120,7 @@ class App:
         at_once = learning.at_once(settings, patient, self._announce, batches, can_learn)
         writer = request.journal_writer(settings, backends, self._announce, at_once)
         uses, sessions = AccessRecorder(backends.journal), request.sessions(settings, backends)
+        waiting = learning.waiting_words(settings, patient)
         here = erasing.Here(writer, backends.store, opened.hidden.shown, self._injection_cache, sessions, uses)
         return _Parts(
             opened,
@@ -130,7 +131,7 @@ class App:
             at_once,
             uses,
             sessions,
-            erasing.erasure(settings, backends, opened.hidden, here, self._announce),
+            erasing.erasure(settings, backends, opened.hidden, here, waiting, self._announce),
             maintenance.housekeeping(settings, backends, store, self._announce),
         )
 

@@ -13,6 +13,7 @@ from semmem.config.settings import Settings
 from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.holds import Holds
+from semmem.lifecycle.reached import WaitingWords
 from semmem.memory import Forgetting
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce
@@ -30,7 +31,7 @@ CREATE_LEASE_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What this process keeps of users in memory, as an erasure wants it (lifecycle.erasure.InProcess)."""
+    """What this process keeps of users in memory, as an erasure wants it (lifecycle.reached.InProcess)."""
 
     writer: JournalWriter
     memories: HotMemories
@@ -47,6 +48,9 @@ class Here:
             self.sessions.forget(user)
         return self.writer.forget(what) if what.takes_turns else (0, [])
 
+    async def written(self, *, timeout_s: float) -> None:
+        await self.writer.drained(timeout_s)
+
     async def settled(self, user: str, *, timeout_s: float) -> None:
         try:
             async with asyncio.timeout(timeout_s):
@@ -59,7 +63,9 @@ class Here:
         self.notes.forget(user, memory_ids)
 
 
-def erasure(settings: Settings, backends: Backends, hidden: Hidden, here: Here, announce: Announce) -> Erasure:
+def erasure(
+    settings: Settings, backends: Backends, hidden: Hidden, here: Here, waiting: WaitingWords, announce: Announce
+) -> Erasure:
     rules = settings.erasure
     return Erasure(
         backends.store,
@@ -67,6 +73,7 @@ def erasure(settings: Settings, backends: Backends, hidden: Hidden, here: Here, 
         backends.journal,
         hidden.marks,
         here,
+        waiting,
         clock=time.time,
         wait_s=rules.wait_s,
         answer_s=rules.answer_s,

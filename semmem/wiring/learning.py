@@ -26,6 +26,7 @@ from semmem.extraction.rules import RulesExtractor, facts_in
 from semmem.extraction.screen import Ruling, screen
 from semmem.extraction.session_summary import SessionSummariser
 from semmem.extraction.unsettled import Unsettled
+from semmem.extraction.waiting_words import WaitingWords
 from semmem.extraction.work import InThread
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, nobody_listens
@@ -202,6 +203,13 @@ def dedup(settings: Settings, backends: Backends) -> Dedup:
         judge_budget_s=settings.memory.extraction.turn_budget_s,
         pair_judge=_pair_judge(settings, backends),
     )
+
+
+def waiting_words(settings: Settings, backends: Backends) -> WaitingWords:
+    """What takes out of waiting turns what an erased memory said."""
+    work, budget_s = backends.worker or InThread(), settings.memory.extraction.turn_budget_s
+    judge = _pair_judge(settings, backends)
+    return WaitingWords(backends.journal, backends.embedder, judge, work, budget_s=budget_s)
 
 
 def _pair_judge(settings: Settings, backends: Backends) -> PairJudge:

@@ -7,6 +7,9 @@ from typing import Any
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import JournalWriter, Tasks
+from semmem.extraction.pair_judge import PairJudge
+from semmem.extraction.waiting_words import WaitingWords
+from semmem.extraction.work import InThread
 from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.holds import Holds
 from semmem.ports.events import Event
@@ -19,12 +22,21 @@ from semmem.telemetry.observed_store import ObservedStore
 from semmem.turns.sessions import Sessions
 from semmem.wiring.backends import hidden
 from semmem.wiring.erasure import Here
+from tests.support.fakes import HashEmbedder
 
 
 class Erasing:
     """``store`` is what everybody reads and writes through; ``ended`` are the results that were told."""
 
-    def __init__(self, store: Store, journal: SqlJournal, *, clock: Callable[[], float], **limits: Any) -> None:
+    def __init__(
+        self,
+        store: Store,
+        journal: SqlJournal,
+        *,
+        clock: Callable[[], float],
+        judge: PairJudge | None = None,
+        **limits: Any,
+    ) -> None:
         self.tasks = Tasks()
         self.blocks = InjectionCache(entries_max=100, ttl_s=60.0)
         self.hidden = hidden(ObservedStore(store, Metrics(), "test", [self.blocks.changed]))
@@ -40,6 +52,7 @@ class Erasing:
             journal,
             self.hidden.marks,
             here,
+            WaitingWords(journal, HashEmbedder(), judge or PairJudge(HashEmbedder(), InThread()), InThread()),
             clock=clock,
             announce=self.announced.append,
             **limits,

@@ -34,6 +34,7 @@ from semmem.extraction import (
     screen,
     session_summary,
     settling,
+    waiting_words,
     weighing,
 )
 from semmem.extraction.contradiction import containment, pair_model, quantities, verdict, wording
@@ -398,6 +399,10 @@ REGISTRY: Mapping[str, Call] = {
     ),
     "extraction.session_summary.parse_summary": lambda t: _refusing(lambda: session_summary.parse_summary(t)),
     "extraction.settling.rewritten_by": lambda t: settling.rewritten_by(t, {"m": t, "n": f"{t} 3"}),
+    "extraction.waiting_words.restated": lambda t: waiting_words.restated(t, ["User keeps bees", "User likes tea"]),
+    "extraction.waiting_words.without": lambda t: waiting_words.without(
+        t, [(start, start + 2) for start in range(0, len(t), 5)]
+    ),
     "extraction.weighing.Weighing.verdicts": lambda t: WEIGHING.verdicts(NEAR, t, MemoryType.SEMANTIC),
     "extraction.weighing.unweighed": lambda t: weighing.unweighed(NEAR, t),
     # turns
@@ -499,6 +504,7 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.responses.ResponsesAnswer.read_body": "called by the reader above",
     "dialects.responses.ResponsesAnswer.read_event": "called by the reader above",
     "dialects.parsing.parse": "holds_more_than and every parse above",
+    "extraction.waiting_words.WaitingWords.take_out": "restated and without above, for each turn",
     "dialects.dialect_for": _NAMES,
     "dialects.json_splice.cut_members": "called with every parse above",
     "dialects.json_splice.insert_element": "called with every parse above",

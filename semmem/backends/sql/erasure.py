@@ -15,6 +15,7 @@ from semmem.backends.sql import marks
 from semmem.backends.sql.holds import HOLD, end_hold, hold_user
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.provisional import drop_notes
+from semmem.backends.sql.rewording import end_batches
 from semmem.backends.sql.rows import NARROWING, json_memory, scope_row, upsert_into, within
 from semmem.backends.sql.tables import (
     ERASED,
@@ -139,12 +140,10 @@ def _cut_batches(conn: Connection, scope: Scope, at: float, torn: set[str]) -> i
     empty = ~select(turns.c.id).where(turns.c.batch_id == batches.c.id).exists()
     lost = and_(within(batches, scope), or_(batches.c.id.in_(torn), empty))
     held = and_(batches.c.user_id == scope.user, batches.c.trigger_word == HOLD)
-    cut = list(conn.execute(select(batches.c.id).where(LIVE, or_(lost, held))).scalars())
-    conn.execute(update(turns).where(turns.c.batch_id.in_(cut), IN_BATCH).values(batch_id=None))
-    conn.execute(delete(batches).where(batches.c.id.in_(cut)))
+    cut = end_batches(conn, conn.execute(select(batches.c.id).where(LIVE, or_(lost, held))).scalars().all())
     over = and_(within(batches, scope), batches.c.status.is_not(None))
     conn.execute(delete(batches).where(over, or_(batches.c.finished_at <= at, batches.c.finished_at.is_(None))))
-    return len(cut)
+    return cut
 
 
 def _erase_versions(conn: Connection, scope: Scope, at: float) -> int:

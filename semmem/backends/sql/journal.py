@@ -22,6 +22,7 @@ from semmem.backends.sql.housekeeping import SqlHousekeeping
 from semmem.backends.sql.part import JournalLimits
 from semmem.backends.sql.provisional import SqlProvisional
 from semmem.backends.sql.recording import SqlRecording
+from semmem.backends.sql.rewording import SqlRewording
 from semmem.backends.sql.sessions import SqlSessions
 from semmem.backends.sql.users import SqlUsers
 
@@ -35,6 +36,7 @@ class SqlJournal(
     SqlHolds,
     SqlUsers,
     SqlErasure,
+    SqlRewording,
     SqlHousekeeping,
 ):
     """All parts of the journal on one SQLite file. Several processes and several objects may share the file.

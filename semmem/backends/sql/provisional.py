@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, delete, or_, select
 
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.rows import row_turn, upsert_into
-from semmem.backends.sql.tables import ERASED, OPEN, REFUSED, provisional, turns, versions
+from semmem.backends.sql.tables import ERASED, OPEN, REFUSED, WAITING, provisional, turns, versions
 from semmem.memory import Turn
 from semmem.ports.provisional import Noted, TurnState
 
@@ -63,8 +63,10 @@ class SqlProvisional(JournalPart):
 
     @one_write
     def settle_provisional(self, conn: Connection, turn_ids: Sequence[str]) -> None:
+        """As in the port. A turn that waits again, since its batch was ended, keeps its notes for the next one."""
         over = and_(provisional.c.turn_id.in_(turn_ids), provisional.c.memory_id != READ)
-        conn.execute(delete(provisional).where(over, provisional.c.state != WITHDRAWN))
+        waits = select(turns.c.id).where(turns.c.id == provisional.c.turn_id, WAITING).exists()
+        conn.execute(delete(provisional).where(over, provisional.c.state != WITHDRAWN, ~waits))
 
     @one_write
     def note_withdrawn(self, conn: Connection, turn_id: str, memory_id: str) -> None:

@@ -75,6 +75,9 @@ async def test_what_a_turn_was_made_into_is_known_until_it_is_settled(journal: S
     found = await journal.provisional(["t"])
     assert sorted(noted.memory_id for noted in found) == ["mem_1", "mem_2"]
     await journal.settle_provisional(["t"])
+    assert len(await journal.provisional(["t"])) == 2, "it waits: its batch was ended before it had settled anything"
+    assert await journal.claim(RULES, now=1e6) is not None
+    await journal.settle_provisional(["t"])
     assert await journal.provisional(["t", "u"]) == [Noted("u", "mem_1")]
     assert await state(journal) is TurnState.READ
 

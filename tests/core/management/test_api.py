@@ -311,7 +311,15 @@ async def test_a_scope_can_be_forgotten_with_what_waits_to_be_learnt(api: Api) -
         "success": True,
         "message": "1 memory deleted",
         "deleted": 1,
-        "receipt": {"turns": 0, "halves": 0, "batches": 0, "memories": 1, "versions": 0, "statistics": 0},
+        "receipt": {
+            "turns": 0,
+            "halves": 0,
+            "batches": 0,
+            "memories": 1,
+            "versions": 0,
+            "statistics": 0,
+            "sentences": 0,
+        },
     }
     assert await api.journal.end_session("alice", "s", now=NOW) == 1
     await api.client.delete("/v1/memory", params={"user_id": "alice"}, headers=ADMIN)

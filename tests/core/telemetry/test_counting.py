@@ -98,11 +98,12 @@ def test_an_erasure_is_counted_when_it_ends_and_when_it_has_to_wait(caplog: pyte
     metrics = Metrics()
     with caplog.at_level(logging.INFO, "semmem"):
         for result in ("pending", "finished"):
-            counting(metrics)(events.ErasureEnded(result, turns=2, halves=1, memories=3))
+            counting(metrics)(events.ErasureEnded(result, turns=2, halves=1, memories=3, sentences=4))
     count = metrics.registry.get_sample_value
     assert count("llm_memory_erasures_total", {"result": "pending"}) == 1
     assert count("semmem_memories_removed_total", {"reason": "erased"}) == 3
     assert count("semmem_erased_halves_total", {"where": "queue"}) == 1
+    assert count("semmem_erased_sentences_total") == 4
     assert caplog.messages == [
         "an erasure could not be completed; what it covers is hidden, and it is tried again",
         "memories removed: 3 (erased)",
