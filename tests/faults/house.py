@@ -198,6 +198,16 @@ class House:
         proven(lambda: self.sidecar.semmem.api("POST", "/v1/memory", json=created), "the memory is stored", 40)
         self.recovered()
 
+    def started_anew(self) -> None:
+        """End semmem and start it again, until it has seen a request. A start that is quicker than Envoy's look would
+        be met by a request for the one that ended; and now and then Envoy lets the first one by that it could ask
+        about."""
+        self.sidecar.end()
+        self.front.wait_healthy(False)
+        self.sidecar.start()
+        self.front.wait_healthy()
+        eventually(lambda: self.ask(JSON).outcome is not None, within_s=10, what="semmem is asked again")
+
     def recovered(self) -> None:
         """Wait until the usual question finds its memory again: without anybody's help, in bounded time."""
         self.front.wait_healthy()

@@ -53,8 +53,7 @@ def _while_learning(house: House, form: Form, status: str, model_status: str) ->
     """A turn is learnt from while the fault lasts, and another request comes meanwhile. A fresh semmem each time:
     the circuit breaker remembers failures."""
     plain = house.ask(form, plain=True)
-    house.sidecar.restart()
-    house.front.wait_healthy()
+    house.started_anew()
     called = house.rises("semmem_model_seconds_count", role="memory_extraction", status=model_status)
     ended = house.rises("llm_memory_extraction_total", status=status)
     user = f"{house.user}-{secrets.token_hex(3)}"

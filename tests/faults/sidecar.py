@@ -91,10 +91,6 @@ class Sidecar:
     def kill(self) -> None:
         self.end(signal.SIGKILL)
 
-    def restart(self, override: Mapping[str, Any] | None = None) -> None:
-        self.end()
-        self.start(override)
-
     def store_pid(self) -> int:
         """The process of the embedded store."""
         found: int = eventually(lambda: child_that_serves_milvus(self.pid), within_s=30, what="semmem has a store")

@@ -89,10 +89,8 @@ def store_behind(proxy: Proxy, mode: str, *words: str) -> Callable[[House, Form]
 def store_down_at_start(proxy: Proxy) -> Callable[[House, Form], Trial]:
     def run(house: House, form: Form) -> Trial:
         plain = house.ask(form, plain=True)
-        house.sidecar.end()
         with behaving(house, proxy, "refuse"):
-            house.sidecar.start()
-            house.front.wait_healthy()
+            house.started_anew()
             fired = house.outcome("store_down")
             trial = Trial(plain, house.ask(form), fired())
         house.recovered()
