@@ -119,7 +119,8 @@ def same_quantity(old: str, new: str) -> bool:
     if changed is None or not (is_quantity(changed.old) and is_quantity(changed.new)):
         return False
     one, other = (take_quantities(text.lower())[0] for text in (old, new))
-    return len(one) == len(other) > 0 and all(any(_is_equal(a, b) for b in other) for a in one)
+    apart = set(one).difference(other)
+    return len(one) == len(other) > 0 and all(any(_is_equal(a, b) for b in other) for a in apart)
 
 
 def _is_equal(one: Value, other: Value) -> bool:
