@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from quality.folder import Folder, Row
@@ -14,10 +15,12 @@ from quality.wiring import ALL_MAX, Semmem
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
 from semmem.memory import Scope
+from semmem.ports.errors import StoreUnavailable
 from semmem.ports.store import Store
 
 QUESTIONS_MAX = 200
 CALL_TIMEOUT_S = 60.0
+OPEN_TRIES = 10
 
 
 async def hot_cold(folder: Folder, semmem: Semmem) -> tuple[dict[str, float | None], Json]:
@@ -69,8 +72,17 @@ async def _milvus_lite(dimension: int) -> AsyncIterator[Store]:
             rows_per_user_max=ALL_MAX,
         )
         try:
-            await store.open()
+            await _opened(store)
             yield store
         finally:
             await store.close()
             await process.stop()
+
+
+async def _opened(store: Store) -> None:
+    """On a busy machine Milvus Lite's port may be open before it answers. Raises StoreUnavailable."""
+    for _ in range(OPEN_TRIES - 1):
+        with suppress(StoreUnavailable):
+            return await store.open()
+        await asyncio.sleep(1.0)
+    await store.open()
