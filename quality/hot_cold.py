@@ -83,6 +83,7 @@ async def _opened(store: Store) -> None:
     """On a busy machine Milvus Lite's port may be open before it answers. Raises StoreUnavailable."""
     for _ in range(OPEN_TRIES - 1):
         with suppress(StoreUnavailable):
-            return await store.open()
+            await store.open()
+            return
         await asyncio.sleep(1.0)
     await store.open()
