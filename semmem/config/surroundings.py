@@ -34,7 +34,8 @@ def _folders(settings: Settings) -> Iterator[Finding]:
     wanted: list[tuple[Loc, str, Path]] = [(("data_dir",), settings.data_dir, data)]
     if memory.backend == "milvus" and not memory.milvus.address:
         wanted.append((("memory", "milvus", "data_dir"), memory.milvus.data_dir, settings.milvus_dir))
-    wanted.append((("journal", "path"), settings.journal.path, settings.journal_file.parent))
+    if not settings.journal.url:
+        wanted.append((("journal", "path"), settings.journal.path, settings.journal_file.parent))
     if socket := settings.listeners.grpc.unix_socket:
         wanted.append((("listeners", "grpc", "unix_socket"), socket, Path(socket).parent))
     refused: list[Path] = []

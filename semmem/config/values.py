@@ -25,6 +25,8 @@ _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253}):([0-9]{1
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
 _HOST_NAME = re.compile(r"(\*\.)?[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63}){0,20}|[0-9a-f:]{2,39}")
 _ORIGIN = re.compile(r"https?://([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?")
+_POSTGRES_URL = re.compile(r"postgres(ql)?://[^\s#]+")
+_POSTGRES_PASSWORD = re.compile(r"//[^/@:]*:[^/@]*@|[?&]password=")
 _URL = re.compile(r"https?://[^\s@?#]+")
 
 
@@ -112,6 +114,19 @@ def _milvus_address(text: str) -> str:
         "is neither host:port nor an http(s) URL without credentials",
         'write for example milvus:19530, or "" for the embedded store; credentials belong in memory.milvus.token',
     )
+
+
+def _journal_url(text: str) -> str:
+    if text == "":
+        return text
+    if not _POSTGRES_URL.fullmatch(text):
+        raise refusal(
+            "is not a postgresql:// URL",
+            'write for example postgresql://semmem@db:5432/semmem, or "" for a SQLite file in data_dir',
+        )
+    if _POSTGRES_PASSWORD.search(text):
+        raise refusal("holds a password", "leave it out, and put it into journal.password or journal.password_env")
+    return text
 
 
 def _http_url(text: str) -> str:
@@ -211,6 +226,7 @@ Prose = Annotated[str, Field(max_length=4000)]
 Secret = Annotated[SecretStr, Field(max_length=4096), AfterValidator(_secret_line)]
 Address = Annotated[str, AfterValidator(_address)]
 MilvusAddress = Annotated[str, Field(max_length=1024), AfterValidator(_milvus_address)]
+JournalUrl = Annotated[str, Field(max_length=1024), AfterValidator(_journal_url)]
 HttpUrl = Annotated[str, Field(max_length=1024), AfterValidator(_http_url)]
 UrlPath = Annotated[str, Field(max_length=1024), AfterValidator(_url_path)]
 Header = Annotated[str, AfterValidator(_header)]
