@@ -26,7 +26,6 @@ CONNECTIONS_MAX = 16
 class Tls:
     """Paths of PEM files; empty: the system's authorities, no certificate of our own."""
 
-    enabled: bool = False
     ca_file: str = ""
     cert_file: str = ""
     key_file: str = ""
@@ -100,7 +99,7 @@ class QdrantServer:
 
     def _connected(self) -> AsyncQdrantClient:
         options: dict[str, Any] = {"verify": _context(self._tls)} if self._url.startswith("https://") else {}
-        with warnings.catch_warnings():  # a key over plain text: `semmem check` says so
+        with warnings.catch_warnings():  # a key over plain text: whoever configured it says so
             warnings.simplefilter("ignore")
             return AsyncQdrantClient(
                 url=self._url,
