@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Any, TypeVar
@@ -23,6 +24,7 @@ from semmem.ports.errors import StoreDamaged, StoreError, StoreFull, StoreTimeou
 
 ROOM_BYTES = 256 * 1024
 """A batch's worth of memories; more than any one of them needs."""
+LOCK_NAME = ".lock"
 REMEDY = "put it back from a backup, or move it away to begin empty"
 
 Result = TypeVar("Result")
@@ -54,8 +56,11 @@ class LocalQdrant:
         try:
             async with within("open", self._open_timeout_s):
                 await ensure(self._in_thread, self._collection, on_server=False)
-        except StoreTimeout as error:
-            raise StoreUnavailable(str(error)) from None
+        except BaseException as error:
+            await self.close()
+            if isinstance(error, StoreTimeout):
+                raise StoreUnavailable(str(error)) from None
+            raise
         self._opened = True
 
     async def close(self) -> None:
@@ -110,11 +115,12 @@ class LocalQdrant:
     def _connect(self) -> QdrantClient:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _check_free(self._folder / LOCK_NAME)
             return QdrantClient(path=str(self._folder))
+        except (BlockingIOError, RuntimeError):
+            raise StoreUnavailable(f"{self._folder} is in use by another process") from None
         except OSError as error:
             raise StoreUnavailable(f"{self._folder} cannot be opened: {error.strerror}") from None
-        except RuntimeError:
-            raise StoreUnavailable(f"{self._folder} is in use by another process") from None
         except Exception as error:  # damaged JSON, SQLite and pickles raise anything
             raise StoreDamaged(f"{self._folder} cannot be read ({type(error).__name__}): {REMEDY}") from None
 
@@ -131,6 +137,14 @@ class LocalQdrant:
                 _rewrite(file)
         finally:
             self._connected()
+
+
+def _check_free(lock: Path) -> None:
+    """Raises BlockingIOError when another process holds it. The client asks too, but only after it has read the whole
+    collection, and leaves the file open."""
+    if lock.exists():
+        with lock.open("r+") as file:
+            flock(file, LOCK_EX | LOCK_NB)
 
 
 def _rewrite(file: Path) -> None:

@@ -60,15 +60,17 @@ class QdrantServer:
     async def open(self) -> None:
         if self._opened:
             return
-        await self.close()
         with our_errors("open (a TLS file?)"):
             self._client = self._connected()
         try:
             async with within("open", self._open_timeout_s):
                 _check_version((await self._ask("info")).version)
                 await ensure(self._ask_checked, self._collection, on_server=True)
-        except StoreTimeout as error:
-            raise StoreUnavailable(str(error)) from None
+        except BaseException as error:
+            await self.close()
+            if isinstance(error, StoreTimeout):
+                raise StoreUnavailable(str(error)) from None
+            raise
         self._opened = True
 
     async def close(self) -> None:

@@ -30,7 +30,7 @@ from tests.support.qdrant_server import QdrantStandIn
 
 SERVER_URI = os.environ.get("MILVUS_TEST_URI", "")
 QDRANT = Collection("memories", DIMENSION, "test/16")
-QDRANT_LIMITS = {"search_timeout_s": 5.0, "read_timeout_s": 5.0}
+QDRANT_LIMITS: dict[str, Any] = {"search_timeout_s": 5.0, "read_timeout_s": 5.0}
 STORES = ["in_process", "milvus_lite", "qdrant_local", "qdrant_rest"] + (["milvus_server"] if SERVER_URI else [])
 
 
