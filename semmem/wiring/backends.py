@@ -22,6 +22,7 @@ from semmem.backends.models.openai import OpenAIModel
 from semmem.backends.models.rerank import HttpReranker
 from semmem.backends.sql.database import ServerLimits
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backends.sql.only_process import OnlyProcess
 from semmem.backends.sql.part import JournalLimits
 from semmem.backends.worker_process import WorkerProcess
 from semmem.background import OffloadThreads
@@ -99,6 +100,10 @@ async def open_backends(
     """Every backend, to be closed with ``stack``. The journal is open; store and embedder are opened while requests
     pass already. ``listeners`` are told of every write to the store. Raises OSError and SemmemError.
     """
+    if not settings.journal.url:
+        only = OnlyProcess(settings.journal_file)
+        stack.callback(only.close)
+        await asyncio.to_thread(only.open)
     turns = journal(settings)
     await open_journal(turns, wait_s=settings.journal.postgres.start_wait_s)
     stack.push_async_callback(turns.close)

@@ -127,3 +127,11 @@ async def test_both_are_counted_and_one_that_ends_is_not_any_more(postgres: Test
         pair = Pair([process], url)
         assert pair.rows("SELECT count(*) FROM replicas") == [(1,)]
     assert pair.rows("SELECT count(*) FROM replicas") == [(0,)]
+
+
+def test_a_second_process_on_one_file_says_so_and_stays_out(tmp_path: Path) -> None:
+    settings = {"memory": {"backend": "in_process"}}
+    with semmem_process(tmp_path, settings) as first:
+        with pytest.raises(AssertionError, match="another semmem process has"), semmem_process(tmp_path, settings):
+            pass
+        assert first.contents("alice") == set()
