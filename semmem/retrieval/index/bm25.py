@@ -4,7 +4,8 @@ bm25s goes document by document, each with arrays of its own: for memories of a 
 a third of what it takes to make a user's index. The formula is its own, and so are the scores, to the last digit.
 
 bm25s takes scipy's matrices where scipy happens to be installed, which other libraries bring along; this project uses
-numpy's. Importing them in vain is 24 MB of every process and a tenth of a second of its start.
+numpy's. Importing them in vain is 24 MB of every process and a tenth of a second of its start. Nor is there anybody to
+show tqdm's progress bars to.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def _as_if_absent(name: str) -> Iterator[None]:
         del sys.modules[name]
 
 
-with _as_if_absent("scipy"):
+with _as_if_absent("scipy"), _as_if_absent("tqdm"):
     from bm25s.scoring import _score_idf_lucene, _score_tfc_lucene
 
 Numbers = npt.NDArray[np.int64]
