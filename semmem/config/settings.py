@@ -199,6 +199,11 @@ class Settings(Section):
         return Path(self.data_dir) / self.memory.milvus.data_dir
 
     @property
+    def qdrant_dir(self) -> Path:
+        """Directory of Qdrant's local mode."""
+        return Path(self.data_dir) / self.memory.qdrant.data_dir
+
+    @property
     def journal_file(self) -> Path:
         """The journal's SQLite file."""
         return Path(self.data_dir) / self.journal.path

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from semmem.backends import key_file
 from semmem.backends.in_process import InProcessStore
@@ -28,8 +28,9 @@ from semmem.config.settings import Settings
 from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.marks import Marks
 from semmem.ports.embedder import Embedder
+from semmem.ports.errors import StoreError
 from semmem.ports.models import Reranker, ServedModel
-from semmem.ports.store import DiskBound, Store
+from semmem.ports.store import DiskBound, Purgeable, Store, Sweepable
 from semmem.ports.text_work import Offload, TextWork
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
@@ -48,8 +49,9 @@ RETRIES = {"memory_rewrite": 0, "memory_extraction": 2}
 """A request has no time for a second try, and another query at hand."""
 FENCE_KEY_FILE = "fence.key"
 
-StoreBackend = InProcessStore | MilvusStore
-"""What keeps memories. Both can also be swept and purged."""
+
+class StoreBackend(Store, Sweepable, Purgeable, Protocol):
+    """What keeps memories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ async def open_backends(
 
 def disk_of(store_backend: StoreBackend) -> DiskBound | None:
     """The store, when it writes to a disk of this machine."""
-    return store_backend if isinstance(store_backend, EmbeddedMilvus) else None
+    return store_backend if isinstance(store_backend, DiskBound) else None
 
 
 def journal(settings: Settings) -> SqlJournal:
@@ -135,7 +137,18 @@ def journal(settings: Settings) -> SqlJournal:
 
 def store(settings: Settings, signature: str) -> StoreBackend:
     """The configured store, for vectors of this model."""
-    return InProcessStore() if settings.memory.backend == "in_process" else milvus(settings, signature)
+    if settings.memory.backend == "in_process":
+        return InProcessStore()
+    return qdrant(settings, signature) if settings.memory.backend == "qdrant" else milvus(settings, signature)
+
+
+def qdrant(settings: Settings, signature: str) -> StoreBackend:
+    """Raises StoreError when its package is not installed."""
+    try:
+        from semmem.wiring.qdrant import qdrant_store  # an optional package, which takes half a second to import
+    except ModuleNotFoundError:
+        raise StoreError("memory.backend qdrant needs a package: pip install 'semmem[qdrant]'") from None
+    return qdrant_store(settings, signature, rows_per_user_max=_rows_per_user_max(settings))
 
 
 def milvus(settings: Settings, signature: str) -> MilvusStore:
@@ -169,8 +182,12 @@ def _milvus_options(settings: Settings, rules: MilvusSection, signature: str) ->
         "search_timeout_s": settings.deadlines.store_ms / 1000,
         "read_timeout_s": rules.call_timeout_s,
         "write_timeout_s": rules.call_timeout_s,
-        "rows_per_user_max": min(WINDOW_MAX - 1, ROWS_PER_MEMORY * settings.memory.max_memories_per_user),
+        "rows_per_user_max": min(WINDOW_MAX - 1, _rows_per_user_max(settings)),
     }
+
+
+def _rows_per_user_max(settings: Settings) -> int:
+    return ROWS_PER_MEMORY * settings.memory.max_memories_per_user
 
 
 def _uri(address: str, rules: MilvusSection) -> str:
@@ -182,7 +199,8 @@ def _uri(address: str, rules: MilvusSection) -> str:
 def hot_memories(settings: Settings, store: Store, spawn: Spawn, offload: Offload) -> HotMemories:
     """The store with active users' memories in front of it. ``offload`` builds their indexes, best one at a time:
     each thread that computes delays the event loop by some milliseconds."""
-    rules, milvus = settings.memory.hot_cache, settings.memory.milvus
+    rules, memory = settings.memory.hot_cache, settings.memory
+    server = memory.qdrant if memory.backend == "qdrant" else memory.milvus
     staleness_s = rules.staleness_s
     if staleness_s is None:
         staleness_s = REPLICA_STALENESS_S if settings.deployment.replicas > 1 else math.inf
@@ -195,7 +213,7 @@ def hot_memories(settings: Settings, store: Store, spawn: Spawn, offload: Offloa
         rows_max=ROWS_PER_MEMORY * settings.memory.max_memories_per_user,
         staleness_s=staleness_s,
         loads_max=rules.loads_max,
-        load_timeout_s=milvus.call_timeout_s,
+        load_timeout_s=server.call_timeout_s,
     )
 
 

@@ -159,6 +159,32 @@ CONFLICTS = [
         "set memory.milvus.address to a Milvus server, or keep 1 replica",
     ),
     (
+        "deployment: {replicas: 2}\nmemory: {backend: qdrant, milvus: {address: 'milvus:19530'}}",
+        "deployment.replicas = 2",
+        "but Qdrant's local mode keeps memories inside one process, where other replicas do not see them; "
+        "set memory.qdrant.address to a Qdrant server, or keep 1 replica",
+    ),
+    (
+        "memory: {qdrant: {tls: {enabled: true}}}",
+        "memory.qdrant.tls.enabled = true",
+        "has no server to talk to; set memory.qdrant.address",
+    ),
+    (
+        "memory: {qdrant: {address: 'http://qdrant:6333', tls: {enabled: true}}}",
+        "memory.qdrant.tls.enabled = true",
+        "contradicts the http:// in memory.qdrant.address; write https://",
+    ),
+    (
+        "memory: {qdrant: {address: 'qdrant:6333', tls: {enabled: true, cert_file: c.pem}}}",
+        "memory.qdrant.tls.cert_file = 'c.pem'",
+        "and key_file are only useful together; give both, or neither",
+    ),
+    (
+        "memory: {qdrant: {api_key: a-key}}",
+        "memory.qdrant.api_key",
+        "is of no use to the local mode; set memory.qdrant.address",
+    ),
+    (
         "memory: {milvus: {tls: {enabled: true}}}",
         "memory.milvus.tls.enabled = true",
         "has no server to talk to; set memory.milvus.address",
@@ -233,6 +259,8 @@ def test_values_that_do_not_go_together_are_refused(tmp_path: Path, text: str, n
     "text",
     [
         "memory: {milvus: {dimension: 768}, embedding: {model: all-mpnet-base-v2, dimension: 768}}",
+        "memory: {backend: qdrant, embedding: {model: all-mpnet-base-v2, dimension: 768}}",
+        "deployment: {replicas: 2}\nmemory: {backend: qdrant, qdrant: {address: 'qdrant:6333', api_key: a-key}}",
         "memory: {default_similarity_threshold: 0.95}",
         f"memory: {{extraction: {{engine: llm}}}}\nexternal_models: [{MODEL}]",
         f"listeners: {{api: {{address: '0.0.0.0:8080', admin_token: {LONG_SECRET}}}}}",
