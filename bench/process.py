@@ -11,7 +11,6 @@ from typing import Any
 import uvloop
 
 import semmem
-
 from bench.blocks import ending, run_block
 from bench.cases import REQUEST_CASES, Case
 from bench.client import connect

@@ -5,13 +5,11 @@ from __future__ import annotations
 import email.utils
 import json
 import math
-import sys
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
 
-sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # its command line, with 4 MB of libraries
-import httpx  # noqa: E402
+import httpx
 
 from semmem.ports.errors import ModelRefused, ModelUnavailable
 
