@@ -23,10 +23,13 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.part import JournalLimits
 from semmem.backends.worker_process import WorkerProcess
 from semmem.background import OffloadThreads
+from semmem.backup import BackupError
+from semmem.backup.restoring import is_unfinished
 from semmem.config.milvus_section import MilvusSection
 from semmem.config.settings import Settings
 from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.marks import Marks
+from semmem.lifecycle.write_gate import WriteGate
 from semmem.ports.embedder import Embedder
 from semmem.ports.models import Reranker, ServedModel
 from semmem.ports.store import DiskBound, Store
@@ -81,19 +84,24 @@ def hidden(everything: Store) -> Hidden:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The backends of a running semmem. ``store_backend`` is the store itself, ``hidden`` what erasures need of it."""
+    """The backends of a running semmem. ``store_backend`` is the store itself, ``hidden`` what erasures need of it,
+    ``gate`` what backups do."""
 
     backends: Backends
     store_backend: StoreBackend
     hidden: Hidden
+    gate: WriteGate
 
 
 async def open_backends(
     settings: Settings, metrics: Metrics, stack: AsyncExitStack, *, spawn: Spawn, listeners: Sequence[Listener]
 ) -> Opened:
     """Every backend, to be closed with ``stack``. The journal is open; store and embedder are opened while requests
-    pass already. ``listeners`` are told of every write to the store. Raises OSError and SemmemError.
+    pass already. ``listeners`` are told of every write to the store. Raises OSError, SemmemError
+    and BackupError.
     """
+    if is_unfinished(Path(settings.data_dir)):
+        raise BackupError(f"a restore into {settings.data_dir} was not finished: run `semmem restore` again")
     turns = journal(settings)
     await turns.open()
     stack.push_async_callback(turns.close)
@@ -106,7 +114,8 @@ async def open_backends(
         if part is not None:
             stack.push_async_callback(part.close)
     # Below the hot memories: nothing runs between what listeners are told and what changes there.
-    hiding = hidden(ObservedStore(store_backend, metrics, settings.memory.backend, listeners))
+    gate = WriteGate(ObservedStore(store_backend, metrics, settings.memory.backend, listeners))
+    hiding = hidden(gate)
     backends = Backends(
         store=hot_memories(settings, hiding.shown, spawn, indexing),
         embedder=MeteredEmbedder(vectors, metrics),
@@ -116,7 +125,7 @@ async def open_backends(
         fence=await asyncio.to_thread(fence, settings),
         worker=worker,
     )
-    return Opened(backends, store_backend, hiding)
+    return Opened(backends, store_backend, hiding, gate)
 
 
 def disk_of(store_backend: StoreBackend) -> DiskBound | None:
@@ -124,10 +133,13 @@ def disk_of(store_backend: StoreBackend) -> DiskBound | None:
     return store_backend if isinstance(store_backend, EmbeddedMilvus) else None
 
 
+def journal_path(settings: Settings) -> Path:
+    return Path(settings.data_dir) / settings.journal.path
+
+
 def journal(settings: Settings) -> SqlJournal:
-    path = Path(settings.data_dir) / settings.journal.path
     return SqlJournal(
-        path,
+        journal_path(settings),
         synchronous="FULL" if settings.journal.synchronous == "full" else "NORMAL",
         limits=JournalLimits(versions_max=settings.journal.versions_max),
     )
