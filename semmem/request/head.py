@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,11 +62,19 @@ class RequestHead:
         return node
 
 
-def read_headers(pairs: Iterable[tuple[str, bytes]]) -> dict[str, tuple[str, ...]]:
+def read_headers(pairs: Sequence[tuple[str, bytes]]) -> dict[str, tuple[str, ...]]:
     """Header values by lower-case name, in the order they came. The same for every door, so that a user is the same.
 
     Bytes that are not UTF-8 are read as Latin-1, as HTTP once had it.
     """
+    with suppress(UnicodeDecodeError):
+        once: dict[str, tuple[str, ...]] = {key.lower(): (raw.decode(),) for key, raw in pairs}
+        if len(once) == len(pairs):  # no header twice, as nearly always
+            return once
+    return _read_headers(pairs)
+
+
+def _read_headers(pairs: Sequence[tuple[str, bytes]]) -> dict[str, tuple[str, ...]]:
     values: dict[str, list[str]] = {}
     for key, raw in pairs:
         try:

@@ -1,7 +1,8 @@
 """The class BM25 of bm25s, imported without scipy.
 
 bm25s takes scipy's matrices where scipy happens to be installed, which other libraries bring along; this project uses
-numpy's. Importing them in vain is 24 MB of every process and a tenth of a second of its start.
+numpy's. Importing them in vain is 24 MB of every process and a tenth of a second of its start. Nor is there anybody to
+show tqdm's progress bars to.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def _as_if_absent(name: str) -> Iterator[None]:
         del sys.modules[name]
 
 
-with _as_if_absent("scipy"):
+with _as_if_absent("scipy"), _as_if_absent("tqdm"):
     from bm25s import BM25
 
 __all__ = ["BM25"]
