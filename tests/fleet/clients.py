@@ -15,7 +15,7 @@ from tests.canary.model import Asked
 from tests.canary.people import Person, Talk
 from tests.canary.sentences import FACTS
 from tests.fleet.plan import TALKS, Deed, Kind
-from tests.fleet.stack import LEASE_S
+from tests.fleet.stack import LEASE_S, Troubles
 from tests.fleet.verdict import Sent, Spoken, near
 
 VISIBLE_S = 5.0
@@ -41,9 +41,9 @@ class Recall:
 
 @dataclass(slots=True)
 class Notes:
-    """Of all users. ``kills`` are moments of ``time.monotonic``."""
+    """Of all users."""
 
-    kills: list[float]
+    troubles: Troubles
     recall: Recall = field(default_factory=Recall)
     spoken: list[Spoken] = field(default_factory=list)
 
@@ -102,7 +102,8 @@ class Client:
         elif early:
             recall.early += 1
         else:
-            recall.wrong.append(f"{fact}, told {began - fact.ended:.1f} s before: {turn.outcome}")
+            when = self._notes.troubles.when(began)
+            recall.wrong.append(f"{fact}, told {began - fact.ended:.1f} s before, {when}: {turn.outcome}")
 
     def _asked_for(self, talk: int) -> Fact | None:
         """Something that the other conversation told and this one was not yet asked; now and then what was erased."""
@@ -122,8 +123,10 @@ class Client:
     def _is_early(self, fact: Fact) -> bool:
         """Whether nobody may have had the time to learn it."""
         now, (_, sent) = time.monotonic(), self._told[fact.number]
-        met = [kill for kill in self._notes.kills if fact.began < kill < fact.ended + VISIBLE_S]
-        return now < fact.ended + VISIBLE_S or near(sent, met) or any(now < kill + INTERRUPTED_S for kill in met)
+        met = [kill for kill in self._notes.troubles.kills if fact.began < kill < fact.ended + VISIBLE_S]
+        late = now < fact.ended + VISIBLE_S or near(sent, met) or any(now < kill + INTERRUPTED_S for kill in met)
+        away = [back for gone, back in self._notes.troubles.outages if fact.ended + VISIBLE_S > gone]
+        return late or any(now < back + VISIBLE_S for back in away)
 
     async def _chat(self, deed: Deed) -> None:
         await self._say(deed.talk, f"How much is {deed.number + 2} times {self._dice.randrange(3, 90)}?")
@@ -164,7 +167,7 @@ class Client:
         """A conversation with a turn that semmem may not have had is ended: sent again in a history, that would be news
         after an erasure that it never knew of."""
         talk, spoken = self._talks[place]
-        if talk.over or any(near(one, self._notes.kills) for one in spoken.turns):
+        if talk.over or any(near(one, self._notes.troubles.kills) for one in spoken.turns):
             self._begin(place)
             self._talks[place][1].whole = False
 

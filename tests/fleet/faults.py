@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -41,9 +42,9 @@ async def lose_replica(fleet: Fleet, _done: Done, say: Say) -> None:
     """One is killed, and started again at once."""
     victim = fleet.replicas[-1]
     async with away(fleet):
-        fleet.kills.append(time.monotonic())
+        fleet.troubles.kills.append(time.monotonic())
         await asyncio.to_thread(victim.kill)
-        fleet.kills.append(time.monotonic())  # it died in between
+        fleet.troubles.kills.append(time.monotonic())  # it died in between
         say("a replica is killed")
         await asyncio.to_thread(victim.start)
         await asyncio.to_thread(fleet.wait_healthy)
@@ -55,9 +56,12 @@ async def lose_postgres(fleet: Fleet, _done: Done, say: Say) -> None:
         return
     async with away(fleet):
         began = time.monotonic()
+        fleet.troubles.outages.append((began, math.inf))
         await asyncio.to_thread(postgres.stop)
+        say("PostgreSQL is down")
         await asyncio.to_thread(postgres.start)
-        say(f"PostgreSQL went down and is back after {time.monotonic() - began:.1f} s")
+        fleet.troubles.outages[-1] = (began, time.monotonic())
+        say(f"PostgreSQL is back after {time.monotonic() - began:.1f} s")
 
 
 Lose = Callable[[Fleet, Done, Say], Awaitable[None]]
@@ -70,7 +74,11 @@ FAULTS: tuple[tuple[float, Lose], ...] = (
 """By the share of the turns after which they begin."""
 
 
-async def all_faults(fleet: Fleet, done: Done, say: Say) -> None:
+async def all_faults(fleet: Fleet, done: Done, tell: Say) -> None:
+    def say(event: str) -> None:
+        fleet.troubles.say(event)
+        tell(event)
+
     async def one(share: float, lose: Lose) -> None:
         await reached(done, share)
         await lose(fleet, done, say)

@@ -62,7 +62,7 @@ class Run:
     def __init__(self, fleet: Fleet, size: Size, seed: int, ledger: Ledger, prompts: Prompts, say: Say) -> None:
         self._fleet, self._size, self._seed = fleet, size, seed
         self._ledger, self._prompts, self._say = ledger, prompts, say
-        self._notes = Notes(fleet.kills)
+        self._notes = Notes(fleet.troubles)
         self._plans = [deeds(seed, user, size.turns) for user in range(size.users)]
         self._all = max(1, sum(deed.kind in TURNS for plan in self._plans for deed in plan))
         self.report = Report(size, Tally(), ledger.findings, Verdict(), self._notes.recall)
@@ -118,9 +118,10 @@ class Run:
         report, users = self.report, self._size.users
         report.passed = await failed_open(self._fleet)
         report.unlearnt = await asyncio.to_thread(at_rest, self._fleet)
-        expect(self._notes.spoken, self._fleet.kills)
+        kills = self._fleet.troubles.kills
+        expect(self._notes.spoken, kills)
         turns = await asyncio.to_thread(self._fleet.journals.turns)
-        judge_turns(report.verdict, self._notes.spoken, turns, self._fleet.kills)
+        judge_turns(report.verdict, self._notes.spoken, turns, kills, self._fleet.troubles.when)
         lists = [await asyncio.to_thread(held, replica.semmem, self._ledger, users) for replica in self._fleet.replicas]
         report.unlike = unlike(lists)
         judge_facts(report.verdict, [fact for user in range(users) for fact in self._ledger.facts(user)], lists[0])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,23 @@ class Parts:
     staleness_s: float | None = None
 
 
+@dataclass(slots=True)
+class Troubles:
+    """What went away, by time.monotonic: moments around the kills of replicas; from when to when servers were away."""
+
+    kills: list[float] = field(default_factory=list)
+    outages: list[tuple[float, float]] = field(default_factory=list)
+    events: list[tuple[float, str]] = field(default_factory=list)
+
+    def say(self, word: str) -> None:
+        self.events.append((time.monotonic(), word))
+
+    def when(self, at: float) -> str:
+        """A moment as the time since the event before it."""
+        before = [(then, word) for then, word in self.events if then <= at]
+        return f"{at - before[-1][0]:.1f} s after {before[-1][1]!r}" if before else "before anything went away"
+
+
 class Fleet:
     """``doors``: an Envoy of each replica alone. ``away`` says how many things are gone at this moment."""
 
@@ -54,7 +72,7 @@ class Fleet:
         self.postgres, self.valkey = postgres, valkey
         self.up = asyncio.Event()
         self.up.set()
-        self.kills: list[float] = []
+        self.troubles = Troubles()
         self.away = 0
         self._changes = itertools.count()
         self._turn = itertools.count()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tests.canary.ledger import SETTLED_S, Fact
@@ -89,25 +89,36 @@ def judge_facts(verdict: Verdict, facts: Iterable[Fact], held: Held) -> None:
 
 
 def judge_turns(
-    verdict: Verdict, conversations: Iterable[Spoken], journal: Iterable[Turn], kills: Sequence[float]
+    verdict: Verdict,
+    conversations: Iterable[Spoken],
+    journal: Iterable[Turn],
+    kills: Sequence[float],
+    when: Callable[[float], str] = str,
 ) -> None:
-    """Each accepted turn is in the journal once, with its answer unless that was under way at a kill."""
+    """Each accepted turn is in the journal once, with its answer unless that was under way at a kill.
+
+    ``when`` puts a moment into words.
+    """
     rows: dict[tuple[str, str, str], list[Turn]] = {}
     for turn in journal:
         rows.setdefault((turn.user, turn.session, turn.text), []).append(turn)
     for spoken in conversations:
         verdict.turns += len(spoken.turns)
         if spoken.whole:
-            _judge_spoken(verdict, spoken, rows, kills)
+            _judge_spoken(verdict, spoken, rows, kills, when)
 
 
 def _judge_spoken(
-    verdict: Verdict, spoken: Spoken, rows: Mapping[tuple[str, str, str], Sequence[Turn]], kills: Sequence[float]
+    verdict: Verdict,
+    spoken: Spoken,
+    rows: Mapping[tuple[str, str, str], Sequence[Turn]],
+    kills: Sequence[float],
+    when: Callable[[float], str],
 ) -> None:
     times = Counter(one.text for one in spoken.turns)
     for number, (one, must) in enumerate(zip(spoken.turns, accepted(spoken, kills), strict=True)):
         found = rows.get((spoken.user, spoken.session, one.text), ())
-        where = f"turn {number} of {spoken.session}"
+        where = f"turn {number} of {spoken.session}, {when(one.began)}"
         verdict.accepted += must
         if must and len(found) < times[one.text]:
             verdict.lost.append(f"{where}: {len(found)} times in the journal, not {times[one.text]}")
