@@ -8,6 +8,7 @@ ENVOY_VENV := .venv-envoy
 DEPLOY_VENV := .venv-deploy
 MEM0_VENV := .venv-mem0
 MILVUS_VENV := .venv-milvus
+PROFILE_VENV := .venv-profile
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # shows a slow step; what it printed is in .venv.log, .venv-envoy.log, ...
@@ -68,9 +69,17 @@ crashes: setup ## kill semmem at random moments (N=50): nothing accepted may be 
 canary: setup ## N=100000 operations of many users (SEED=): nobody meets another's words, and what was erased stays away
 	$(BIN)/python -m tests.canary --operations $(or $(N),100000) $(if $(SEED),--seed $(SEED))
 
+.PHONY: fleet
+fleet: setup $(MILVUS_VENV)/.ready ## two replicas and their servers, some of which go away (ARGS="--lite --turns 10"): nothing lost or doubled
+	$(BIN)/python -m tests.fleet $(if $(SEED),--seed $(SEED)) $(ARGS)
+
 .PHONY: soak
 soak: setup ## ten minutes of mixed load with faults (SECONDS=): every client is answered, memory and open files stay flat
 	$(BIN)/python -m tests.soak --seconds $(or $(SECONDS),600)
+
+.PHONY: backup-test
+backup-test: setup ## back up a busy semmem, restore it elsewhere, ask both QUESTIONS=200 of PEOPLE=40: the same answers
+	@$(BIN)/python -m tests.backup --people $(or $(PEOPLE),40) --questions $(or $(QUESTIONS),200)
 
 .PHONY: fuzz
 fuzz: setup $(VENV)/.fuzz-ready ## search for input that breaks a promise, coverage-guided: SECONDS=60 in all, ONLY=targets
@@ -86,6 +95,10 @@ bench: setup ## what a request pays for memory, beside its floors: OUT=file.json
 
 bench-quick: setup ## the same in under five minutes: requests, streams and the process alone
 	$(BENCH) --quick
+
+.PHONY: flame
+flame: setup $(PROFILE_VENV)/.ready ## flame graphs of a live semmem in docs/: rule skip, known and new question, idle (SECONDS=15 each)
+	@$(BIN)/python -m bench.flame --py-spy $(PROFILE_VENV)/bin/py-spy $(if $(SECONDS),--seconds $(SECONDS))
 
 .PHONY: quality
 quality: setup ## whether memories are right, on a folder of labelled data: DATA=folder, OUT=file.json, FIFTH=without (docs/quality.md)
@@ -144,8 +157,14 @@ $(MILVUS_VENV)/.ready:
 		--no-deps milvus==2.3.5
 	@touch $@
 
+$(PROFILE_VENV)/.ready:
+	@echo "setting up $(PROFILE_VENV): py-spy, which looks into a running semmem; about 20 MB on disk, this once"
+	$(STEP) "  1/2 an environment for py-spy" $(PYTHON) -m venv $(PROFILE_VENV)
+	$(STEP) "  2/2 py-spy (3 MB)" $(PROFILE_VENV)/bin/python -m pip --disable-pip-version-check install py-spy==0.4.3
+	@touch $@
+
 clean-run: ## remove what run and demo kept: memories, token, logs (DATA_DIR= another folder); not while one is up
 	@$(PYTHON) -m demo.folder $(or $(DATA_DIR),.run .demo)
 
 clean: clean-run ## remove the environments as well
-	rm -rf $(VENV) $(ENVOY_VENV) $(DEPLOY_VENV) $(MEM0_VENV) $(MILVUS_VENV) .venv*.log
+	rm -rf $(VENV) $(ENVOY_VENV) $(DEPLOY_VENV) $(MEM0_VENV) $(MILVUS_VENV) $(PROFILE_VENV) .venv*.log

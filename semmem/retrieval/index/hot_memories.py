@@ -119,6 +119,10 @@ class HotMemories(StoreWrapper):
         if self._ready(user) is None and (load := self._load(user)) is not None:
             load.is_ahead = True
 
+    def at_hand(self, user: str) -> MemoryIndex | None:
+        """The user's index where it is here already."""
+        return self._ready(user)
+
     async def index(self, user: str, *, wait_s: float) -> MemoryIndex | None:
         """The user's index; None when it cannot be had within ``wait_s`` (its load goes on). Raises StoreError."""
         ready = self._ready(user) or self._read_ahead(user)
