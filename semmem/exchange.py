@@ -162,13 +162,14 @@ class Exchange:
             return Recalled(Outcome.ALREADY_INJECTED)
         if turn.id is None:
             return (await self._search(question)).placed(parsed.placed)
-        loop = loop_of(turn.scope, turn.id, question.conversation)
-        if goes_on(question.conversation) and (block := self._blocks.get(loop, now=question.now)) is not None:
+        loop = partial(loop_of, turn.scope, turn.id, question.conversation)
+        if goes_on(question.conversation) and (block := self._blocks.get(loop(), now=question.now)) is not None:
             has_it = turn.opened is None and parsed.keeps(block.injection)
             return Recalled(Outcome.ALREADY_INJECTED) if has_it else Recalled(Outcome.REPEATED, block)
         mark = self._blocks.mark()
         recalled = (await self._search(question)).placed(parsed.placed)
-        self._blocks.put(loop, recalled.block, mark=mark, now=question.now)
+        if recalled.block is not None or self._blocks.has_any(turn.scope.user):
+            self._blocks.put(loop(), recalled.block, mark=mark, now=question.now)
         return recalled
 
     async def _search(self, question: Question) -> Recalled:
