@@ -183,7 +183,7 @@ async def semmem(
     ``model`` instead of the default embedder is for tests.
     """
     settings = patient(settings or Settings())
-    embedder = PrefetchedEmbedder(model or _embedder(settings), cache=cache)
+    embedder = PrefetchedEmbedder(model or own_embedder(settings), cache=cache)
     store, journal = InProcessStore(), SqlJournal(folder / "journal.db")
     tasks = Tasks()
     models = backend_parts.models(settings, Metrics())
@@ -246,7 +246,7 @@ def _recall(settings: Settings, backends: Backends) -> Recall:
     return request.recall(settings, backends)
 
 
-def _embedder(settings: Settings) -> Embedder:
+def own_embedder(settings: Settings) -> Embedder:
     """As configured, with every core."""
     cores, rules = len(os.sched_getaffinity(0)), settings.memory.embedding
     return local_embedder(rules, workers=cores, batch_max=BATCH_MAX, queue_max=QUEUE_MAX)

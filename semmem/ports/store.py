@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 
@@ -82,6 +82,20 @@ class Sweepable(Protocol):
         """Remove rows that no read shows (lower versions and, when asked, expired memories); how many."""
 
 
+class Enumerable(Protocol):
+    """Whose memories a store has: asked by what copies all of them. Raises StoreError."""
+
+    async def users(self) -> set[str]:
+        """Every user with a memory of any status; one that comes or goes meanwhile may be missing, or in it."""
+
+
+class Fillable(Protocol):
+    """An empty store that is filled from a copy. Raises StoreError."""
+
+    async def fill(self, memories: Sequence[Memory]) -> None:
+        """Write memories that are not there yet in any version, and are not written by anybody else."""
+
+
 class Purgeable(Protocol):
     """What was removed also leaves the files."""
 
@@ -93,6 +107,7 @@ class Purgeable(Protocol):
         """
 
 
+@runtime_checkable
 class DiskBound(Protocol):
     """A store that needs room on a disk of this machine."""
 
