@@ -81,12 +81,17 @@ async def test_a_collection_is_made_for_one_user_per_search(qdrant_stand_in: Qdr
             {"quantization": {"rescore": True, "oversampling": 2.0}},
         ),
         (
-            replace(QDRANT, quantisation="binary", rescore=False),
-            {"binary": {"always_ram": True}},
+            replace(QDRANT, quantisation="int8", rescore=False),
+            {"scalar": {"type": "int8", "quantile": 0.99, "always_ram": True}},
             {"quantization": {"rescore": False}},
         ),
+        (
+            replace(QDRANT, quantisation="binary"),
+            {"binary": {"always_ram": True}},
+            {"quantization": {"rescore": True, "oversampling": 3.0}},
+        ),
     ],
-    ids=["flat", "hnsw", "int8", "binary"],
+    ids=["flat", "hnsw", "int8", "int8 alone", "binary"],
 )
 async def test_index_and_quantisation_go_with_the_collection_and_with_each_search(
     qdrant_stand_in: QdrantStandIn, asked: Collection, quantisation: Any, params: dict[str, Any]
