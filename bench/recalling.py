@@ -63,6 +63,9 @@ class KnownVectors:
         except KeyError:
             raise EmbedderError("no vector was made of this text") from None
 
+    def at_hand(self, text: str) -> Vector | None:
+        return self._vectors.get(text)
+
 
 class TimedEmbedder(EmbedderWrapper):
     """``seconds``: how long callers have waited for vectors so far."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
+from msgspec import structs
+
 from quality.vectors import PrefetchedEmbedder
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
@@ -123,7 +125,7 @@ class Semmem:
 
     async def rank(self, conversation: Conversation, user: str, now: float = NOW) -> list[Hit]:
         """``ranked`` for a question with messages before it."""
-        conversation = replace(conversation, controls=Controls(limit=RANKING_LIMIT, threshold=-1.0))
+        conversation = structs.replace(conversation, controls=Controls(limit=RANKING_LIMIT, threshold=-1.0))
         return _hits(await self.ranking.search(Question(conversation, Scope(user), now)))
 
     async def remember(self, user: str, memory_id: str, text: str, *, at: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
 from semmem.backends.models.openai import OpenAIModel
 from semmem.backends.models.rerank import HttpReranker
+from semmem.backends.sql.database import ServerLimits
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.part import JournalLimits
 from semmem.backends.worker_process import WorkerProcess
@@ -28,7 +30,7 @@ from semmem.config.settings import Settings
 from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.marks import Marks
 from semmem.ports.embedder import Embedder
-from semmem.ports.errors import StoreError
+from semmem.ports.errors import JournalUnavailable, StoreError
 from semmem.ports.models import Reranker, ServedModel
 from semmem.ports.store import DiskBound, Purgeable, Store, Sweepable
 from semmem.ports.text_work import Offload, TextWork
@@ -45,6 +47,7 @@ ROWS_PER_MEMORY = 5
 """Room for versions that are being replaced while a user's rows are read."""
 REPLICA_STALENESS_S = 5.0
 """How long what another replica wrote may stay unseen, unless the configuration says otherwise."""
+JOURNAL_RETRY_S = 1.0
 RETRIES = {"memory_rewrite": 0, "memory_extraction": 2}
 """A request has no time for a second try, and another query at hand."""
 FENCE_KEY_FILE = "fence.key"
@@ -97,7 +100,7 @@ async def open_backends(
     pass already. ``listeners`` are told of every write to the store. Raises OSError and SemmemError.
     """
     turns = journal(settings)
-    await turns.open()
+    await open_journal(turns, wait_s=settings.journal.postgres.start_wait_s)
     stack.push_async_callback(turns.close)
     vectors = await asyncio.to_thread(embedding.embedder, settings)
     stack.push_async_callback(vectors.close)
@@ -127,12 +130,35 @@ def disk_of(store_backend: StoreBackend) -> DiskBound | None:
 
 
 def journal(settings: Settings) -> SqlJournal:
-    path = Path(settings.data_dir) / settings.journal.path
+    rules = settings.journal
     return SqlJournal(
-        path,
-        synchronous="FULL" if settings.journal.synchronous == "full" else "NORMAL",
-        limits=JournalLimits(versions_max=settings.journal.versions_max),
+        rules.url or settings.journal_file,
+        password=rules.password.get_secret_value(),
+        server=ServerLimits(
+            connections_max=rules.postgres.connections_max,
+            connect_timeout_s=rules.postgres.connect_timeout_s,
+            statement_timeout_s=rules.postgres.statement_timeout_s,
+            retry_s=rules.postgres.retry_s,
+        ),
+        synchronous="FULL" if rules.synchronous == "full" else "NORMAL",
+        limits=JournalLimits(versions_max=rules.versions_max),
     )
+
+
+async def open_journal(turns: SqlJournal, *, wait_s: float) -> None:
+    """Open it, again and again for ``wait_s``: a server may be started at the same moment. Raises JournalError, at
+    once where waiting does not help."""
+    deadline, told = time.monotonic() + wait_s, False
+    while True:
+        try:
+            return await turns.open()
+        except JournalUnavailable as error:
+            if time.monotonic() >= deadline:
+                raise
+            if not told:
+                log.error("journal unavailable, the start waits for it: %s", error)
+            told = True
+        await asyncio.sleep(JOURNAL_RETRY_S)
 
 
 def store(settings: Settings, signature: str) -> StoreBackend:

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from itertools import islice
 from typing import Any, Literal, TypeVar
 
+from semmem.backends.milvus.answers import rows_of
 from semmem.backends.milvus.connection import MilvusConnection
 from semmem.backends.milvus.indexes import INDEXES
 from semmem.backends.milvus.rows import FOUND_FIELDS, VECTOR_FIELD, VERSION_FIELDS, Row, newest, rows_filter
@@ -67,7 +68,7 @@ class MilvusCollection:
     async def rows(
         self, filter: str, fields: Sequence[str], *, limit: int, timeout_s: float, level: Consistency
     ) -> Sequence[Row]:
-        answer: Sequence[Row] = await self._connection.call(
+        answer = await self._connection.call(
             "query",
             timeout_s=timeout_s,
             filter=filter,
@@ -75,7 +76,7 @@ class MilvusCollection:
             limit=limit,
             consistency_level=level,
         )
-        return answer
+        return rows_of(answer)
 
     async def insert(self, row: Row, *, timeout_s: float) -> None:
         await self._connection.call("insert", timeout_s=timeout_s, data=[row])

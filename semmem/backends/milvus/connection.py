@@ -223,7 +223,8 @@ class MilvusConnection:
         parameters.add_index(
             VECTOR_FIELD, index_type=self._index, metric_type=METRIC, params=INDEXES[self._index].creation
         )
-        client.create_index(self._collection, parameters, timeout=self._open_timeout_s)
+        # Of a collection that has no rows yet there is nothing to wait for; pymilvus would sleep half a second.
+        client.create_index(self._collection, parameters, timeout=self._open_timeout_s, sync=False)
 
     def _check(self, client: MilvusClient) -> None:
         present = self._describe(client)
