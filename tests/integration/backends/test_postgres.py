@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -51,9 +52,11 @@ async def other(url: str, journal: SqlJournal) -> AsyncIterator[SqlJournal]:
 @pytest.fixture
 def own_server() -> Iterator[TestServer]:
     """One that may be stopped."""
-    server = TestServer(Path(tempfile.mkdtemp(prefix="semmem-postgres-")) / "data")
+    folder = Path(tempfile.mkdtemp(prefix="semmem-postgres-"))
+    server = TestServer(folder / "data")
     yield server
     server.close()
+    shutil.rmtree(folder)
 
 
 class Slow:
