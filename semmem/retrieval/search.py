@@ -247,10 +247,12 @@ def best_of(
         places = np.flatnonzero(looked_at)
     shown = verdict.shown[places]
     asks_for_time = during is not None and not by_words and not shown.any()
+    cuts: dict[str, str] = {}
     if not cut_too and not asks_for_time:
         places = places[shown]
+    else:
+        cuts = dict.fromkeys(_ids(index, places[~shown]), BELOW_RELEVANCE)
     hits = _by_score(_hits(index, scores, verdict, order, places))
-    cuts = dict.fromkeys(_ids(index, places[~verdict.shown[places]]), BELOW_RELEVANCE)
     if during is not None and asks_for_time:
         cuts = {memory_id: cuts[memory_id] for memory_id in cuts.keys() - _ids_of(hits, during)}
     standing = frozenset(_ids(index, places[verdict.standing[places]]))
