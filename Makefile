@@ -68,9 +68,17 @@ crashes: setup ## kill semmem at random moments (N=50): nothing accepted may be 
 canary: setup ## N=100000 operations of many users (SEED=): nobody meets another's words, and what was erased stays away
 	$(BIN)/python -m tests.canary --operations $(or $(N),100000) $(if $(SEED),--seed $(SEED))
 
+.PHONY: fleet
+fleet: setup $(MILVUS_VENV)/.ready ## two replicas and their servers, some of which go away (ARGS="--lite --turns 10"): nothing lost or doubled
+	$(BIN)/python -m tests.fleet $(if $(SEED),--seed $(SEED)) $(ARGS)
+
 .PHONY: soak
 soak: setup ## ten minutes of mixed load with faults (SECONDS=): every client is answered, memory and open files stay flat
 	$(BIN)/python -m tests.soak --seconds $(or $(SECONDS),600)
+
+.PHONY: backup-test
+backup-test: setup ## back up a busy semmem, restore it elsewhere, ask both QUESTIONS=200 of PEOPLE=40: the same answers
+	@$(BIN)/python -m tests.backup --people $(or $(PEOPLE),40) --questions $(or $(QUESTIONS),200)
 
 .PHONY: fuzz
 fuzz: setup $(VENV)/.fuzz-ready ## search for input that breaks a promise, coverage-guided: SECONDS=60 in all, ONLY=targets

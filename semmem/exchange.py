@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+
+from msgspec import Struct
 
 from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
 from semmem.dialects.parsing import ParseLimits, TooMany, parse
@@ -38,8 +40,7 @@ REWRITING_S = 0.05
 """A large body that has its memories late, because a model was asked, has at least so long to be rewritten."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestResult:
+class RequestResult(Struct, frozen=True):
     """``body`` None: the request goes on byte for byte as it came. ``ticket`` None: the answer is not wanted."""
 
     outcome: Outcome
@@ -49,8 +50,7 @@ class RequestResult:
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Struct, frozen=True):
     """A request as it was read: ``said`` is its conversation without what semmem added to it somewhere before."""
 
     head: RequestHead
@@ -61,8 +61,7 @@ class _Request:
     deadline: Deadline
 
 
-@dataclass(frozen=True, slots=True)
-class _Decision:
+class _Decision(Struct, frozen=True):
     """How a request goes on: its outcome, the ticket for its answer, and what is put into it."""
 
     outcome: Outcome

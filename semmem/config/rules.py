@@ -272,6 +272,25 @@ def replicas_share_a_store(settings: Settings) -> Iterator[Finding]:
     )
 
 
+def replicas_share_a_journal(settings: Settings) -> Iterator[Finding]:
+    replicas = settings.deployment.replicas
+    if replicas > 1 and not settings.journal.url:
+        yield Finding(
+            ("deployment", "replicas"),
+            replicas,
+            "but the journal is a file of one process: answers would not find their turns, and what is erased by one"
+            " replica would be learnt from the journal of another",
+            "set journal.url to a PostgreSQL server, or keep 1 replica",
+            (("journal", "url"),),
+        )
+
+
+def password_needs_a_server(settings: Settings) -> Iterator[Finding]:
+    if settings.journal.password.get_secret_value() and not settings.journal.url:
+        at: Loc = ("journal", "password")
+        yield Finding(at, NOTHING, "is of no use to a SQLite file", "set journal.url", (("journal", "url"),))
+
+
 def milvus_tls_is_consistent(settings: Settings) -> Iterator[Finding]:
     milvus, at = settings.memory.milvus, ("memory", "milvus", "tls")
     tls, address = milvus.tls, ("memory", "milvus", "address")
@@ -379,6 +398,8 @@ RULES: tuple[Rule, ...] = (
     trusted_callers_are_local,
     listeners_are_apart,
     replicas_share_a_store,
+    replicas_share_a_journal,
+    password_needs_a_server,
     milvus_tls_is_consistent,
     qdrant_tls_is_consistent,
     qdrant_key_needs_a_server,

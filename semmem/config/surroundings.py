@@ -37,7 +37,8 @@ def _folders(settings: Settings) -> Iterator[Finding]:
         wanted.append((("memory", "milvus", "data_dir"), memory.milvus.data_dir, settings.milvus_dir))
     if memory.backend == "qdrant" and not memory.qdrant.address:
         wanted.append((("memory", "qdrant", "data_dir"), memory.qdrant.data_dir, settings.qdrant_dir))
-    wanted.append((("journal", "path"), settings.journal.path, settings.journal_file.parent))
+    if not settings.journal.url:
+        wanted.append((("journal", "path"), settings.journal.path, settings.journal_file.parent))
     if socket := settings.listeners.grpc.unix_socket:
         wanted.append((("listeners", "grpc", "unix_socket"), socket, Path(socket).parent))
     refused: list[Path] = []

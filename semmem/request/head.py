@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 OWN_HEADER_PREFIX = "x-semmem-"
 LENGTH_DIGITS_MAX = 18
 """More digits than any body has; a header may have thousands."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestHead:
+class RequestHead(Struct, frozen=True):
     """What is known of a request before its body. Header names are lower-case; a header sent twice has two values.
 
     ``metadata`` is Envoy's dynamic metadata by namespace.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -19,18 +20,22 @@ from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
 from semmem.backends.models.openai import OpenAIModel
 from semmem.backends.models.rerank import HttpReranker
+from semmem.backends.sql.database import ServerLimits
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.part import JournalLimits
 from semmem.backends.worker_process import WorkerProcess
 from semmem.background import OffloadThreads
+from semmem.backup import BackupError
+from semmem.backup.restoring import is_unfinished
 from semmem.config.milvus_section import MilvusSection
 from semmem.config.settings import Settings
 from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.marks import Marks
+from semmem.lifecycle.write_gate import WriteGate
 from semmem.ports.embedder import Embedder
-from semmem.ports.errors import StoreError
+from semmem.ports.errors import JournalUnavailable, StoreError
 from semmem.ports.models import Reranker, ServedModel
-from semmem.ports.store import DiskBound, Purgeable, Store, Sweepable
+from semmem.ports.store import DiskBound, Enumerable, Purgeable, Store, Sweepable
 from semmem.ports.text_work import Offload, TextWork
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
@@ -45,12 +50,13 @@ ROWS_PER_MEMORY = 5
 """Room for versions that are being replaced while a user's rows are read."""
 REPLICA_STALENESS_S = 5.0
 """How long what another replica wrote may stay unseen, unless the configuration says otherwise."""
+JOURNAL_RETRY_S = 1.0
 RETRIES = {"memory_rewrite": 0, "memory_extraction": 2}
 """A request has no time for a second try, and another query at hand."""
 FENCE_KEY_FILE = "fence.key"
 
 
-class StoreBackend(Store, Sweepable, Purgeable, Protocol):
+class StoreBackend(Store, Sweepable, Purgeable, Enumerable, Protocol):
     """What keeps memories."""
 
 
@@ -83,21 +89,26 @@ def hidden(everything: Store) -> Hidden:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The backends of a running semmem. ``store_backend`` is the store itself, ``hidden`` what erasures need of it."""
+    """The backends of a running semmem. ``store_backend`` is the store itself, ``hidden`` what erasures need of it,
+    ``gate`` what backups do."""
 
     backends: Backends
     store_backend: StoreBackend
     hidden: Hidden
+    gate: WriteGate
 
 
 async def open_backends(
     settings: Settings, metrics: Metrics, stack: AsyncExitStack, *, spawn: Spawn, listeners: Sequence[Listener]
 ) -> Opened:
     """Every backend, to be closed with ``stack``. The journal is open; store and embedder are opened while requests
-    pass already. ``listeners`` are told of every write to the store. Raises OSError and SemmemError.
+    pass already. ``listeners`` are told of every write to the store. Raises OSError, SemmemError
+    and BackupError.
     """
+    if is_unfinished(Path(settings.data_dir)):
+        raise BackupError(f"a restore into {settings.data_dir} was not finished: run `semmem restore` again")
     turns = journal(settings)
-    await turns.open()
+    await open_journal(turns, wait_s=settings.journal.postgres.start_wait_s)
     stack.push_async_callback(turns.close)
     vectors = await asyncio.to_thread(embedding.embedder, settings)
     stack.push_async_callback(vectors.close)
@@ -108,7 +119,8 @@ async def open_backends(
         if part is not None:
             stack.push_async_callback(part.close)
     # Below the hot memories: nothing runs between what listeners are told and what changes there.
-    hiding = hidden(ObservedStore(store_backend, metrics, settings.memory.backend, listeners))
+    gate = WriteGate(ObservedStore(store_backend, metrics, settings.memory.backend, listeners))
+    hiding = hidden(gate)
     backends = Backends(
         store=hot_memories(settings, hiding.shown, spawn, indexing),
         embedder=MeteredEmbedder(vectors, metrics),
@@ -118,7 +130,7 @@ async def open_backends(
         fence=await asyncio.to_thread(fence, settings),
         worker=worker,
     )
-    return Opened(backends, store_backend, hiding)
+    return Opened(backends, store_backend, hiding, gate)
 
 
 def disk_of(store_backend: StoreBackend) -> DiskBound | None:
@@ -127,12 +139,35 @@ def disk_of(store_backend: StoreBackend) -> DiskBound | None:
 
 
 def journal(settings: Settings) -> SqlJournal:
-    path = Path(settings.data_dir) / settings.journal.path
+    rules = settings.journal
     return SqlJournal(
-        path,
-        synchronous="FULL" if settings.journal.synchronous == "full" else "NORMAL",
-        limits=JournalLimits(versions_max=settings.journal.versions_max),
+        rules.url or settings.journal_file,
+        password=rules.password.get_secret_value(),
+        server=ServerLimits(
+            connections_max=rules.postgres.connections_max,
+            connect_timeout_s=rules.postgres.connect_timeout_s,
+            statement_timeout_s=rules.postgres.statement_timeout_s,
+            retry_s=rules.postgres.retry_s,
+        ),
+        synchronous="FULL" if rules.synchronous == "full" else "NORMAL",
+        limits=JournalLimits(versions_max=rules.versions_max),
     )
+
+
+async def open_journal(turns: SqlJournal, *, wait_s: float) -> None:
+    """Open it, again and again for ``wait_s``: a server may be started at the same moment. Raises JournalError, at
+    once where waiting does not help."""
+    deadline, told = time.monotonic() + wait_s, False
+    while True:
+        try:
+            return await turns.open()
+        except JournalUnavailable as error:
+            if time.monotonic() >= deadline:
+                raise
+            if not told:
+                log.error("journal unavailable, the start waits for it: %s", error)
+            told = True
+        await asyncio.sleep(JOURNAL_RETRY_S)
 
 
 def store(settings: Settings, signature: str) -> StoreBackend:

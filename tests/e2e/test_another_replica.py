@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 from typing import Any
 
+from tests.support.endpoints import another_endpoint
 from tests.support.harness import House, StandInModel, eventually, house
 from tests.support.ports import free_port
 
@@ -16,12 +16,8 @@ REQUESTS = 20
 
 def beside_a_dead_replica(config: Json) -> None:
     """One more endpoint, at which nobody listens, and after whose health nobody asks."""
-    semmem = next(each for each in config["static_resources"]["clusters"] if each["name"] == "semmem")
-    endpoints = semmem["load_assignment"]["endpoints"][0]["lb_endpoints"]
-    dead = copy.deepcopy(endpoints[0])
-    dead["endpoint"]["address"]["socket_address"]["port_value"] = free_port()
-    dead["endpoint"]["health_check_config"] = {"disable_active_health_check": True}
-    endpoints.append(dead)
+    dead = another_endpoint(config, free_port())
+    dead["health_check_config"] = {"disable_active_health_check": True}
 
 
 def observed(pair: House) -> int:

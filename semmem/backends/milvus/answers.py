@@ -1,4 +1,4 @@
-"""What pymilvus answers to a query, as rows: JSON and vectors by whole columns.
+"""What pymilvus answers to a query, as rows and memories: JSON and vectors by whole columns.
 
 Left alone, pymilvus decodes both cell by cell when a row is looked at, some 20 microseconds a row: two thirds of the
 processor time of reading a user's memories. The columns lie in the answer as they came. Where another version of
@@ -7,6 +7,7 @@ pymilvus keeps them elsewhere, it decodes them itself: the same rows, later.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
@@ -14,7 +15,11 @@ import msgspec
 import numpy as np
 from pymilvus import DataType
 
-from semmem.backends.milvus.rows import Row
+from semmem.backends.milvus.rows import Row, memories_of
+from semmem.memory import Memory, MemoryType, Scope
+
+INLINE_ROWS_MAX = 300
+"""More rows become memories beside the event loop, which they would hold up for some 6 microseconds each."""
 
 Column = Any
 """A FieldData of Milvus' protocol: one field's values of all rows."""
@@ -31,6 +36,13 @@ def rows_of(answer: Sequence[Row]) -> list[Row]:
         for row, value in zip(rows, _READERS[column.type](column), strict=True):
             row[name] = value
     return cast("list[Row]", rows)
+
+
+async def memories_in(rows: Sequence[Row], scope: Scope, types: Sequence[MemoryType]) -> list[Memory]:
+    """Those of one user's rows that lie in the scope and are of one of the types; many, beside the loop."""
+    if len(rows) <= INLINE_ROWS_MAX:
+        return memories_of(rows, scope, types)
+    return await asyncio.to_thread(memories_of, rows, scope, types)
 
 
 def _is_known(column: Column) -> bool:

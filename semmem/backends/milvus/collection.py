@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from itertools import islice
 from typing import Any, Literal, TypeVar
 
 from semmem.backends.milvus.answers import rows_of
 from semmem.backends.milvus.connection import MilvusConnection
+from semmem.backends.milvus.indexes import INDEXES
 from semmem.backends.milvus.rows import FOUND_FIELDS, VECTOR_FIELD, VERSION_FIELDS, Row, newest, rows_filter
 from semmem.memory import Vector
 
@@ -18,8 +19,6 @@ SPARE_ROWS = 4
 """Milvus refuses more rows than this in one search or query."""
 DELETE_BATCH = 500
 SCAN_BATCH = 1000
-HNSW_EF_MIN = 64
-"""The least breadth of an HNSW search (the usual default of 64 neighbours)."""
 
 Consistency = Literal["Bounded", "Strong"]
 """A Strong read on a server waits for the next time tick, about 200 ms, and then sees every write."""
@@ -32,7 +31,7 @@ class MilvusCollection:
 
     def __init__(self, connection: MilvusConnection, *, index: str) -> None:
         self._connection = connection
-        self._is_hnsw = index == "HNSW"
+        self._index = INDEXES[index]
 
     async def nearest(
         self, query: Vector, filter: str, *, limit: int, timeout_s: float, level: Consistency
@@ -61,7 +60,7 @@ class MilvusCollection:
             filter=filter,
             limit=limit,
             output_fields=FOUND_FIELDS,
-            search_params={"params": {"ef": max(HNSW_EF_MIN, limit)} if self._is_hnsw else {}},
+            search_params={"params": self._index.search(limit)},
             consistency_level=level,
         )
         return answer[0]  # type: ignore[no-any-return]
@@ -79,8 +78,20 @@ class MilvusCollection:
         )
         return rows_of(answer)
 
-    async def insert(self, row: Row, *, timeout_s: float) -> None:
-        await self._connection.call("insert", timeout_s=timeout_s, data=[row])
+    async def insert(self, *rows: Row, timeout_s: float) -> None:
+        await self._connection.call("insert", timeout_s=timeout_s, data=list(rows))
+
+    async def users(self, reading: Callable[[], AbstractAsyncContextManager[None]], *, timeout_s: float) -> set[str]:
+        """Whose rows there are. Each page is read within ``reading``."""
+        found: set[str] = set()
+        scan = self._connection.scan("version > 0", ["user_id"], batch=SCAN_BATCH, timeout_s=timeout_s)
+        async with aclosing(scan):
+            while True:
+                async with reading():
+                    rows = await anext(scan, None)
+                if rows is None:
+                    return found
+                found |= {row["user_id"] for row in rows}
 
     async def delete_rows(self, user: str, row_ids: Iterable[str], *, timeout_s: float) -> None:
         for part in batches(row_ids, DELETE_BATCH):

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, literal, or_, select, update
 
-from semmem.backends.sql import marks
+from semmem.backends.sql import locks, marks
 from semmem.backends.sql.holds import HOLD, end_hold, hold_user
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.provisional import drop_notes
@@ -51,6 +51,7 @@ class SqlErasure(JournalPart):
         turned_away: Sequence[str] = (),
         hold_s: float = 60.0,
     ) -> tuple[str, Counter[str]]:
+        locks.user(conn, what.scope.user)
         if not what.takes_turns:
             _remember(conn, what)
             return "", Counter()
@@ -63,6 +64,7 @@ class SqlErasure(JournalPart):
     @one_write
     def finish_erasure(self, conn: Connection, what: Forgetting, hold_id: str) -> None:
         """As in the port. Nobody needs to know any more whose it was."""
+        locks.user(conn, what.scope.user)
         end_hold(conn, hold_id)
         live = select(batches.c.id).where(LIVE)
         conn.execute(delete(erasures).where(erasures.c.batch_id == hold_id, erasures.c.batch_id.not_in(live)))
@@ -117,7 +119,7 @@ def _erase_turns(conn: Connection, scope: Scope, at: float) -> Counter[str]:
     torn = set(conn.execute(select(turns.c.batch_id).where(mine, IN_BATCH).distinct()).scalars())
     conn.execute(delete(answers).where(answers.c.turn_id.in_(select(turns.c.id).where(mine))))
     drop_notes(conn, mine)
-    conn.execute(update(turns).where(mine).values(_bare_id(at)))
+    conn.execute(update(turns).where(mine).values(bare_id(at)))
     counts["batches"] = _cut_batches(conn, scope, at, torn)
     counts["versions"] = _erase_versions(conn, scope, at)
     if scope.project is None and scope.agent is None:
@@ -127,7 +129,7 @@ def _erase_turns(conn: Connection, scope: Scope, at: float) -> Counter[str]:
     return counts
 
 
-def _bare_id(at: float) -> dict[str, Any]:
+def bare_id(at: float) -> dict[str, Any]:
     """What is left of a turn."""
     blank = dict.fromkeys(("user_id", "project", "agent", "session", "request_id", "user_text", "model"), "")
     names = ("session_key", "opened_at", "seen_at", "batch_id", "closed_at", "answer", "finish_reason")

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pymilvus import DataType
 from pymilvus.client.types import HybridExtraList
 from pymilvus.grpc_gen import schema_pb2
 
+from semmem.backends.milvus import answers
 from semmem.backends.milvus.answers import rows_of
+from semmem.backends.milvus.rows import memories_of, row_of
+from semmem.memory import Memory, Scope
+from tests.support.memories import DIMENSION, memory
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=6,
 )
@@ -77,3 +87,21 @@ def test_an_answer_of_another_form_is_taken_as_it_is() -> None:
 
 def test_rows_without_such_columns_are_rows() -> None:
     assert rows_of(answer([], 2)) == [{"id": "row 0"}, {"id": "row 1"}]
+
+
+async def test_many_rows_become_memories_beside_the_event_loop_and_are_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stored = [memory("alice", f"m{number}", metadata={"n": number} if number else {}) for number in range(4)]
+    rows = [row_of(one, one.embedding, DIMENSION) for one in stored]
+    threads: list[int] = []
+
+    def told(*given: Any) -> list[Memory]:
+        threads.append(get_ident())
+        return memories_of(*given)
+
+    monkeypatch.setattr(answers, "memories_of", told)
+    for limit in (4, 3):
+        monkeypatch.setattr(answers, "INLINE_ROWS_MAX", limit)
+        assert await answers.memories_in(rows, Scope("alice"), ()) == stored
+    assert [thread == get_ident() for thread in threads] == [True, False]

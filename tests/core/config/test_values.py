@@ -287,7 +287,7 @@ def test_every_problem_is_listed_at_once_rules_included(tmp_path: Path) -> None:
         "x",
     }
     lines = str(error.value).splitlines()
-    assert lines[0] == "the configuration has 16 problems:"
+    assert lines[0] == "the configuration has 17 problems:"
     assert lines[1:] == [f"  {problem}" for problem in error.value.problems]
 
 
