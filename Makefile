@@ -68,6 +68,10 @@ crashes: setup ## kill semmem at random moments (N=50): nothing accepted may be 
 canary: setup ## N=100000 operations of many users (SEED=): nobody meets another's words, and what was erased stays away
 	$(BIN)/python -m tests.canary --operations $(or $(N),100000) $(if $(SEED),--seed $(SEED))
 
+.PHONY: fleet
+fleet: setup $(MILVUS_VENV)/.ready ## two replicas and their servers, some of which go away (ARGS="--lite --turns 10"): nothing lost or doubled
+	$(BIN)/python -m tests.fleet $(if $(SEED),--seed $(SEED)) $(ARGS)
+
 .PHONY: soak
 soak: setup ## ten minutes of mixed load with faults (SECONDS=): every client is answered, memory and open files stay flat
 	$(BIN)/python -m tests.soak --seconds $(or $(SECONDS),600)

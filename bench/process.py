@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import compileall
 import itertools
 import time
+from pathlib import Path
 from typing import Any
 
 import uvloop
 
+import semmem
 from bench.blocks import ending, run_block
 from bench.cases import REQUEST_CASES, Case
 from bench.client import connect
@@ -31,6 +34,8 @@ QUIET_S_MAX = 60.0
 
 def measure(plan: Plan, place: Place, say: Say) -> Json:
     """As it is shipped: it learns from every turn. Raises Failed, TimeoutError and OSError."""
+    # As where it is installed: a compiler's work costs time and memory once, at set-up.
+    compileall.compile_dir(Path(semmem.__file__).parent, quiet=2)
     ready_s = _starts(plan, place)
     say(f"process: ready after {', '.join(f'{seconds:.1f}' for seconds in ready_s)} s")
     users = [f"bench{number}" for number in range(plan.users)]
@@ -62,10 +67,10 @@ def _starts(plan: Plan, place: Place) -> list[float]:
     ready_s = []
     for _ in range(plan.starts):
         with processes(folder) as (running, http):
-            semmem = start_semmem(running, folder, http, plan, learns=True)
-            semmem.wait()
-            ready_s.append(semmem.ready_s)
-        drop_collection(semmem.config)
+            started = start_semmem(running, folder, http, plan, learns=True)
+            started.wait()
+            ready_s.append(started.ready_s)
+        drop_collection(started.config)
     return ready_s
 
 
@@ -92,10 +97,9 @@ def _wait_until_quiet(pid: int) -> float:
 
 def _resident(here: Road) -> dict[str, dict[str, float]]:
     """Of semmem, of its Milvus Lite, and of any other child, by what it runs."""
-    semmem = here.semmem
-    lite = semmem.lite()
-    found = {"semmem": resident_mb(semmem.pid)}
-    for pid, argv in children(semmem.pid).items():
+    pid_of_semmem, lite = here.semmem.pid, here.semmem.lite()
+    found = {"semmem": resident_mb(pid_of_semmem)}
+    for pid, argv in children(pid_of_semmem).items():
         is_lite = lite is not None and pid == lite[0]
         found["milvus_lite" if is_lite else f"child {pid} {' '.join(argv[1:3])}"] = resident_mb(pid)
     return found

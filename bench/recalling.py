@@ -63,6 +63,9 @@ class KnownVectors:
         except KeyError:
             raise EmbedderError("no vector was made of this text") from None
 
+    def at_hand(self, text: str) -> Vector | None:
+        return self._vectors.get(text)
+
 
 class TimedEmbedder(EmbedderWrapper):
     """``seconds``: how long callers have waited for vectors so far."""
@@ -143,7 +146,7 @@ async def recalling(
         stack.push_async_callback(asyncio.to_thread, drop, uri, collection)
         await store.open()
         stack.push_async_callback(store.close)
-        await asyncio.to_thread(_fill, uri, collection, memories, embedder.dimension)
+        await asyncio.to_thread(fill, uri, collection, memories, embedder.dimension)
         tasks, indexing = Tasks(), OffloadThreads()
         stack.push_async_callback(indexing.close)
         stack.push_async_callback(tasks.cancel)
@@ -200,7 +203,7 @@ def _backends(memories: HotMemories, embedder: Embedder, folder: Path) -> Backen
     return Backends(memories, embedder, SqlJournal(folder / "journal.db"), {})
 
 
-def _fill(uri: str, collection: str, memories: Iterable[Memory], dimension: int) -> None:
+def fill(uri: str, collection: str, memories: Iterable[Memory], dimension: int) -> None:
     """Many rows in one insert, where semmem's own writes, which look first what is there, would take a quarter of an
     hour for 100,000. Flushed, as semmem does in the background on Milvus Lite."""
     client = MilvusClient(**client_options(uri))

@@ -185,7 +185,7 @@ def envoy_argv(binary: Path, config: str, admin_file: Path) -> list[str]:
 
 
 def wait_for_envoy(child: Child, http: httpx.Client, admin_file: Path, *, timeout_s: float) -> str:
-    """The URL of its listener, as soon as Envoy is live and finds semmem healthy. Raises Failed."""
+    """The URL of its listener, as soon as Envoy is live and finds every replica of semmem healthy. Raises Failed."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         child.check_alive()
@@ -202,8 +202,10 @@ def _read(path: Path) -> str:
 
 
 def _semmem_is_healthy(http: httpx.Client, admin: str) -> bool:
-    name = "cluster.semmem.membership_healthy"
+    gauges = r"^cluster\.semmem\.membership_(healthy|total)$"
     try:
-        return f"{name}: 1" in http.get(f"http://{admin}/stats", params={"filter": name}).text
+        page = http.get(f"http://{admin}/stats", params={"filter": gauges, "format": "json"}).json()
     except httpx.TransportError:
         return False
+    healthy, total = (entry.get("value", 0) for entry in sorted(page["stats"], key=lambda entry: str(entry["name"])))
+    return bool(total and healthy == total)

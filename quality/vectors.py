@@ -58,6 +58,9 @@ class PrefetchedEmbedder:
             self._is_changed = True
         return self._vectors[key]
 
+    def at_hand(self, text: str) -> Vector | None:
+        return self._vectors.get(_key(text))
+
     async def prefetch(self, texts: Iterable[str], on_progress: Callable[[int, int], None]) -> None:
         """Texts of like length share a batch, since a batch costs as much as its longest text in each row."""
         wanted = sorted({text for text in texts if _key(text) not in self._vectors}, key=len)

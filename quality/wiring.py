@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
+from msgspec import structs
+
 from quality.vectors import PrefetchedEmbedder
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
@@ -123,7 +125,7 @@ class Semmem:
 
     async def rank(self, conversation: Conversation, user: str, now: float = NOW) -> list[Hit]:
         """``ranked`` for a question with messages before it."""
-        conversation = replace(conversation, controls=Controls(limit=RANKING_LIMIT, threshold=-1.0))
+        conversation = structs.replace(conversation, controls=Controls(limit=RANKING_LIMIT, threshold=-1.0))
         return _hits(await self.ranking.search(Question(conversation, Scope(user), now)))
 
     async def remember(self, user: str, memory_id: str, text: str, *, at: float) -> None:
@@ -181,7 +183,7 @@ async def semmem(
     ``model`` instead of the default embedder is for tests.
     """
     settings = patient(settings or Settings())
-    embedder = PrefetchedEmbedder(model or _embedder(settings), cache=cache)
+    embedder = PrefetchedEmbedder(model or own_embedder(settings), cache=cache)
     store, journal = InProcessStore(), SqlJournal(folder / "journal.db")
     tasks = Tasks()
     models = backend_parts.models(settings, Metrics())
@@ -244,7 +246,7 @@ def _recall(settings: Settings, backends: Backends) -> Recall:
     return request.recall(settings, backends)
 
 
-def _embedder(settings: Settings) -> Embedder:
+def own_embedder(settings: Settings) -> Embedder:
     """As configured, with every core."""
     cores, rules = len(os.sched_getaffinity(0)), settings.memory.embedding
     return local_embedder(rules, workers=cores, batch_max=BATCH_MAX, queue_max=QUEUE_MAX)

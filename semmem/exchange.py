@@ -1,6 +1,6 @@
 """One HTTP exchange, from top to bottom. The order of the steps lives here, and nothing else.
 
-    request:   read -> who asks, what is allowed -> journal the turns -> decide -> search -> inject
+    request:   read -> who asks, what is allowed -> begin to embed -> journal the turns -> search -> decide -> inject
     response:  read -> journal the answer
 
 Every way out of the request phase is one Outcome word: the metric's label, the access log's field, the test's
@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
+
+from msgspec import Struct
 
 from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
 from semmem.dialects.parsing import ParseLimits, TooMany, parse
@@ -25,6 +27,7 @@ from semmem.request.head import RequestHead
 from semmem.request.limits import ExchangeLimits
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
+from semmem.retrieval.begun import Begun
 from semmem.retrieval.block import Block
 from semmem.retrieval.context import without_blocks
 from semmem.retrieval.injection_cache import InjectionCache, goes_on, loop_of
@@ -37,8 +40,7 @@ REWRITING_S = 0.05
 """A large body that has its memories late, because a model was asked, has at least so long to be rewritten."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestResult:
+class RequestResult(Struct, frozen=True):
     """``body`` None: the request goes on byte for byte as it came. ``ticket`` None: the answer is not wanted."""
 
     outcome: Outcome
@@ -48,8 +50,7 @@ class RequestResult:
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Struct, frozen=True):
     """A request as it was read: ``said`` is its conversation without what semmem added to it somewhere before."""
 
     head: RequestHead
@@ -60,8 +61,7 @@ class _Request:
     deadline: Deadline
 
 
-@dataclass(frozen=True, slots=True)
-class _Decision:
+class _Decision(Struct, frozen=True):
     """How a request goes on: its outcome, the ticket for its answer, and what is put into it."""
 
     outcome: Outcome
@@ -143,43 +143,46 @@ class Exchange:
         if asker.scope is None or refusal is not None:
             await self._turns.decline(asker.scope, request.said, now)
             return _Decision(refusal or Outcome.ANONYMOUS)
-        said_at = self._after(asker.scope.user, now)
-        turn = await self._turns.current(request.said, asker.scope, said_at, asker.request_id)
-        ticket = None
-        if asker.allowed.store:
-            ticket = await self._turns.record(turn, request.said, request.dialect.name)
-        else:
-            await self._turns.decline(asker.scope, request.said, now)
         question = Question(
-            request.parsed.conversation, turn.scope, now, asker.allowed, asker.verdicts, request.deadline
+            request.parsed.conversation, asker.scope, now, asker.allowed, asker.verdicts, request.deadline
         )
-        recalled = await self._recall_once(question, turn, request.parsed)
+        mark = self._blocks.mark()
+        with self._recall.begin(question) as search:
+            await search.under_way()
+            said_at = self._after(asker.scope.user, now)
+            turn = await self._turns.current(request.said, asker.scope, said_at, asker.request_id)
+            ticket = None
+            if asker.allowed.store:
+                ticket = await self._turns.record(turn, request.said, request.dialect.name)
+            else:
+                await self._turns.decline(asker.scope, request.said, now)
+            asked = replace(question, scope=turn.scope)
+            recalled = await self._recall_once(asked, turn, request.parsed, search, mark)
         return _Decision(recalled.outcome, ticket, recalled.block)
 
-    async def _recall_once(self, question: Question, turn: CurrentTurn, parsed: ParsedRequest) -> Recalled:
+    async def _recall_once(
+        self, question: Question, turn: CurrentTurn, parsed: ParsedRequest, search: Begun, mark: int
+    ) -> Recalled:
         """What the prompt is given: nothing twice, and in a tool loop the same again."""
-        if not question.allowed.read:
-            return Recalled(Outcome.WRITE_ONLY)
-        if self._recall.has_shown(question):
-            return Recalled(Outcome.ALREADY_INJECTED)
+        if search.outcome in (Outcome.WRITE_ONLY, Outcome.ALREADY_INJECTED):
+            return Recalled(search.outcome)
         if turn.id is None:
-            return (await self._search(question)).placed(parsed.placed)
+            return (await self._found(question, search)).placed(parsed.placed)
         loop = loop_of(turn.scope, turn.id, question.conversation)
         if goes_on(question.conversation) and (block := self._blocks.get(loop, now=question.now)) is not None:
             has_it = turn.opened is None and parsed.keeps(block.injection)
             return Recalled(Outcome.ALREADY_INJECTED) if has_it else Recalled(Outcome.REPEATED, block)
-        mark = self._blocks.mark()
-        recalled = (await self._search(question)).placed(parsed.placed)
+        recalled = (await self._found(question, search)).placed(parsed.placed)
         self._blocks.put(loop, recalled.block, mark=mark, now=question.now)
         return recalled
 
-    async def _search(self, question: Question) -> Recalled:
+    async def _found(self, question: Question, search: Begun) -> Recalled:
         """What the search finds. Whatever fails costs the memories and not the request."""
-        if (reason := self._recall.skips(question)) is not None:
-            return Recalled(reason)
+        if search.outcome is not None:
+            return Recalled(search.outcome)
         try:
             async with question.deadline.limit():
-                recalled = await self._recall.search(question)
+                recalled = await self._recall.finish(question, search)
         except StoreTimeout:
             return Recalled(Outcome.STORE_TIMEOUT)
         except StoreError:

@@ -1,6 +1,8 @@
 """The nouns of semmem: who, what was said, what was learnt, what was found.
 
-Frozen values without behaviour beyond what follows from their own fields. No I/O, no JSON, no policy.
+Frozen values without behaviour beyond what follows from their own fields. No I/O, no JSON, no policy. Those that every
+request makes are msgspec's structs, which are made in a tenth of the time of a frozen dataclass
+(``msgspec.structs.replace`` makes one with other values).
 All times are seconds since the Unix epoch, UTC, as float.
 """
 
@@ -10,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -81,8 +84,7 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(msgspec.Struct, frozen=True):
     """Whose memories a call may touch. The user is never optional and never a wildcard.
 
     On read an absent project, agent or session means all of the user's; on write it means none.
@@ -103,16 +105,14 @@ class Scope:
         return self.user == other.user and all(wanted in (None, present or "") for wanted, present in narrowed)
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """One message of a conversation, reduced to its text. Images and other parts are not text."""
 
     role: Role
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Controls:
+class Controls(msgspec.Struct, frozen=True):
     """What a request asks of memory in its own body. None means it did not say.
 
     ``limit`` is a count of memories, ``threshold`` a cosine. ``claimed_user`` is unverified: believed only where the
@@ -128,8 +128,7 @@ class Controls:
     claimed_user: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(msgspec.Struct, frozen=True):
     """A request, whatever its dialect: every message in order, oldest first.
 
     ``tool_turn``: the model is asked to go on from a tool's result, or told to call one named tool. The mere presence
@@ -181,8 +180,7 @@ class Answer:
     calls_tool: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(msgspec.Struct, frozen=True):
     """One new user-authored message and what follows until the next one.
 
     ``answer`` is None until it was observed whole, and stays None when it was lost. ``resumed``: the request that

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.examples import use_profile
+from tests.support.journal_samples import Place
+from tests.support.postgres import TestServer, running_server, worker_name
 
 use_profile()
 
@@ -65,3 +69,28 @@ def pytest_collection_finish() -> None:
     """What was imported is no garbage: a full collection through it takes as long as what some tests measure."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[TestServer]:
+    """A PostgreSQL server, the same for all workers of the run."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def database(postgres: TestServer) -> str:
+    """A database of this worker's."""
+    name = f"journal-{worker_name()}"
+    postgres.create(name)
+    return name
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """An empty journal's file or URL. What is opened there twice is one journal."""
+    if request.param == "sqlite":
+        return tmp_path / "journal.db"
+    server, name = request.getfixturevalue("postgres"), request.getfixturevalue("database")
+    server.empty(name)
+    return str(server.url(name))

@@ -21,19 +21,19 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
+from semmem.backends import worker_child
+from semmem.backends.worker_child import LENGTH_BYTES
 from semmem.ports.errors import WorkLost, WorkTooSlow, WorkUnavailable
 
 T = TypeVar("T")
 
-LENGTH_BYTES = 8
 ORPHAN_GRACE_S = 5.0
 """So much longer than its parent allows a child works when nobody stops it."""
 WALL_FACTOR = 10.0
 """A budget is processor time, so that a machine which has other things to do costs nobody's words; so many times as
 long may it take by the clock."""
-READY = b"ready"
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "TMPDIR", "SYSTEMROOT")
 
 
@@ -150,7 +150,7 @@ def _spawn() -> Child:
     """By ``subprocess``, which does not copy the tables of a parent of half a gigabyte, as a fork on the event loop
     does."""
     return subprocess.Popen(
-        (sys.executable, "-m", __name__),
+        (sys.executable, "-m", worker_child.__name__),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # a traceback quotes what users said
@@ -183,31 +183,3 @@ def _reap(process: Child) -> None:
         if pipe is not None:
             with suppress(OSError):  # what could not be written any more
                 pipe.close()
-
-
-# --- in the child ----------------------------------------------------------------------------------------------------
-
-
-def _serve(asked: BinaryIO, answers: BinaryIO) -> None:
-    _answer(answers, READY)
-    while len(length := asked.read(LENGTH_BYTES)) == LENGTH_BYTES:
-        budget_s, alarm_s, work, args = pickle.loads(asked.read(int.from_bytes(length)))
-        # Without handlers: they end the process, and nothing that runs can put them off.
-        signal.setitimer(signal.ITIMER_PROF, budget_s)
-        signal.setitimer(signal.ITIMER_REAL, alarm_s)
-        try:
-            answer = pickle.dumps((True, work(*args)))
-        except Exception as error:
-            answer = pickle.dumps((False, type(error).__name__))
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        _answer(answers, answer)
-
-
-def _answer(answers: BinaryIO, answer: bytes) -> None:
-    answers.write(len(answer).to_bytes(LENGTH_BYTES) + answer)
-    answers.flush()
-
-
-if __name__ == "__main__":
-    _serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -38,6 +38,8 @@ def resolve_secrets(tree: dict[str, Any], environ: Mapping[str, str]) -> tuple[d
     findings: list[Finding] = []
     resolved = dict(tree)
     models, listeners, memory = tree.get("external_models"), tree.get("listeners"), tree.get("memory")
+    if "journal" in tree:
+        resolved["journal"] = _filled(tree["journal"], "password", ("journal",), environ, findings)
     if isinstance(models, list):
         resolved["external_models"] = [
             _filled(model, "api_key", ("external_models", index), environ, findings)

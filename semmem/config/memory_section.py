@@ -8,6 +8,7 @@ from pydantic import Field, SecretStr
 
 from semmem.config.embedding_section import EmbeddingSection
 from semmem.config.milvus_section import MilvusSection
+from semmem.config.qdrant_section import QdrantSection
 from semmem.config.values import (
     Days,
     Fraction,
@@ -239,10 +240,12 @@ class MemorySection(Section):
     enabled: bool = Field(default=True, description="false: neither read nor store, whatever a request asks")
     opt_in: bool = Field(default=False, description="true: only requests that ask for memory have it")
     auto_store: bool = Field(default=True, description="learn from turns; false: read only")
-    backend: Literal["milvus", "in_process"] = Field(
-        default="milvus", description="in_process forgets everything when it stops: tests and demos"
+    backend: Literal["milvus", "qdrant", "in_process"] = Field(
+        default="milvus",
+        description="what keeps the memories; in_process forgets everything when it stops: tests and demos",
     )
     milvus: MilvusSection = MilvusSection()
+    qdrant: QdrantSection = QdrantSection()
     embedding: EmbeddingSection = EmbeddingSection()
     default_retrieval_limit: int = Field(default=5, ge=1, le=50, description="most memories injected per request")
     default_similarity_threshold: float | None = Field(

@@ -41,8 +41,10 @@ class MilvusSection(Section):
     database: Identifier = Field(default="default", description="Milvus database (servers only)")
     token: Secret = Field(default=SecretStr(""), description="Milvus token, or user:password (servers only)")
     tls: MilvusTlsSection = MilvusTlsSection()
-    index: Literal["FLAT", "HNSW"] = Field(
-        default="FLAT", description="FLAT is exact; HNSW is faster beyond about 100,000 memories and may miss some"
+    index: Literal["FLAT", "IVF_SQ8", "HNSW", "HNSW_SQ"] = Field(
+        default="FLAT",
+        description="FLAT is exact; HNSW is faster beyond about 100,000 memories and may miss some; IVF_SQ8 and HNSW_SQ"
+        " (servers from 2.5) the same with vectors of a quarter of the size; fixed when the collection is made",
     )
     num_partitions: int = Field(
         default=16,

@@ -17,6 +17,7 @@ REDACTED = "(secret)"
 _SHOWN_CHARS_MAX = 80
 _SECRET_NAME = re.compile(r"secret|token(?!s)|passw|credential|(?:api|fence)_?-?key|authorization", re.IGNORECASE)
 _USER_INFO = re.compile(r"//[^/@\s]*@")
+_PASSWORD = re.compile(r"(?<=password=)[^&\s'\"]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def shown(value: Any, loc: Loc) -> str:
         return str(value).lower()
     if isinstance(value, int) and value.bit_length() > 64:
         return "(a huge number)"  # Python refuses to print integers beyond 4300 digits.
-    return _shortened(_USER_INFO.sub(f"//{REDACTED}@", repr(value)))
+    return _shortened(_PASSWORD.sub(REDACTED, _USER_INFO.sub(f"//{REDACTED}@", repr(value))))
 
 
 def is_secret(loc: Loc) -> bool:

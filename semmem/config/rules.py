@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from semmem.config.problems import NOTHING, Finding, Loc
+from semmem.config.qdrant_rules import qdrant_key_needs_a_server, qdrant_tls_is_consistent
 from semmem.config.settings import Settings
 from semmem.config.values import is_loopback
 
@@ -110,7 +111,7 @@ def remote_embeddings_are_complete(settings: Settings) -> Iterator[Finding]:
 
 def dimensions_agree(settings: Settings) -> Iterator[Finding]:
     store, model = settings.memory.milvus.dimension, settings.memory.embedding.dimension
-    if store != model:
+    if store != model and settings.memory.backend != "qdrant":
         yield Finding(
             ("memory", "milvus", "dimension"),
             store,
@@ -253,16 +254,41 @@ def listeners_are_apart(settings: Settings) -> Iterator[Finding]:
 
 def replicas_share_a_store(settings: Settings) -> Iterator[Finding]:
     replicas, memory = settings.deployment.replicas, settings.memory
-    if replicas == 1 or (memory.backend == "milvus" and memory.milvus.address):
+    kinds = {
+        "milvus": ("the embedded Milvus Lite keeps", memory.milvus.address),
+        "qdrant": ("Qdrant's local mode keeps", memory.qdrant.address),
+        "in_process": ("in_process keeps", ""),
+    }
+    kind, server = kinds[memory.backend]
+    if replicas == 1 or server:
         return
-    kind = "in_process keeps" if memory.backend == "in_process" else "the embedded Milvus Lite keeps"
+    family, name = ("qdrant", "Qdrant") if memory.backend == "qdrant" else ("milvus", "Milvus")
     yield Finding(
         ("deployment", "replicas"),
         replicas,
         f"but {kind} memories inside one process, where other replicas do not see them",
-        "set memory.milvus.address to a Milvus server, or keep 1 replica",
-        (("memory", "backend"), ("memory", "milvus", "address")),
+        f"set memory.{family}.address to a {name} server, or keep 1 replica",
+        (("memory", "backend"), ("memory", family, "address")),
     )
+
+
+def replicas_share_a_journal(settings: Settings) -> Iterator[Finding]:
+    replicas = settings.deployment.replicas
+    if replicas > 1 and not settings.journal.url:
+        yield Finding(
+            ("deployment", "replicas"),
+            replicas,
+            "but the journal is a file of one process: answers would not find their turns, and what is erased by one"
+            " replica would be learnt from the journal of another",
+            "set journal.url to a PostgreSQL server, or keep 1 replica",
+            (("journal", "url"),),
+        )
+
+
+def password_needs_a_server(settings: Settings) -> Iterator[Finding]:
+    if settings.journal.password.get_secret_value() and not settings.journal.url:
+        at: Loc = ("journal", "password")
+        yield Finding(at, NOTHING, "is of no use to a SQLite file", "set journal.url", (("journal", "url"),))
 
 
 def milvus_tls_is_consistent(settings: Settings) -> Iterator[Finding]:
@@ -372,7 +398,11 @@ RULES: tuple[Rule, ...] = (
     trusted_callers_are_local,
     listeners_are_apart,
     replicas_share_a_store,
+    replicas_share_a_journal,
+    password_needs_a_server,
     milvus_tls_is_consistent,
+    qdrant_tls_is_consistent,
+    qdrant_key_needs_a_server,
     grpc_tls_is_consistent,
     token_needs_a_server,
     api_key_identity_has_a_secret,

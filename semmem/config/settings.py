@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from semmem.config.identity_section import IdentitySection, SignalsSection
+from semmem.config.journal_section import JournalSection
 from semmem.config.listeners_section import ListenersSection
 from semmem.config.memory_section import MemorySection
 from semmem.config.models_section import ExternalModel
@@ -54,24 +55,6 @@ class CaptureSection(Section):
         le=10_000_000,
         description="messages that are known again without asking the journal, about 400 bytes each",
     )
-
-
-class JournalSection(Section):
-    """``journal``: the durable record of turns that are still to be learnt from."""
-
-    path: NonEmptyLine = Field(default="journal.db", description="SQLite file, relative to data_dir")
-    commit_interval_ms: Milliseconds = Field(default=50, description="longest wait before a turn is committed")
-    queue_max: int = Field(
-        default=10_000,
-        ge=1,
-        le=1_000_000,
-        description="halves of turns waiting to be committed; refusals have as much room again",
-    )
-    retention_days: Days = Field(default=7, description="how long turns are kept after they were learnt from")
-    synchronous: Literal["normal", "full"] = Field(
-        default="normal", description="normal survives a crash of semmem; full also a loss of power, slower"
-    )
-    versions_max: int = Field(default=100, ge=1, le=10_000, description="earlier versions kept of each memory")
 
 
 class ErasureSection(Section):
@@ -197,6 +180,11 @@ class Settings(Section):
     def milvus_dir(self) -> Path:
         """Directory of the embedded store."""
         return Path(self.data_dir) / self.memory.milvus.data_dir
+
+    @property
+    def qdrant_dir(self) -> Path:
+        """Directory of Qdrant's local mode."""
+        return Path(self.data_dir) / self.memory.qdrant.data_dir
 
     @property
     def journal_file(self) -> Path:

@@ -25,6 +25,7 @@ HUB_PREFIX = "sentence-transformers/"
 def surroundings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Everything that this machine lacks."""
     yield from _folders(settings)
+    yield from _store_library(settings)
     yield from _model(settings, environ)
 
 
@@ -34,7 +35,10 @@ def _folders(settings: Settings) -> Iterator[Finding]:
     wanted: list[tuple[Loc, str, Path]] = [(("data_dir",), settings.data_dir, data)]
     if memory.backend == "milvus" and not memory.milvus.address:
         wanted.append((("memory", "milvus", "data_dir"), memory.milvus.data_dir, settings.milvus_dir))
-    wanted.append((("journal", "path"), settings.journal.path, settings.journal_file.parent))
+    if memory.backend == "qdrant" and not memory.qdrant.address:
+        wanted.append((("memory", "qdrant", "data_dir"), memory.qdrant.data_dir, settings.qdrant_dir))
+    if not settings.journal.url:
+        wanted.append((("journal", "path"), settings.journal.path, settings.journal_file.parent))
     if socket := settings.listeners.grpc.unix_socket:
         wanted.append((("listeners", "grpc", "unix_socket"), socket, Path(socket).parent))
     refused: list[Path] = []
@@ -44,6 +48,12 @@ def _folders(settings: Settings) -> Iterator[Finding]:
         if reason := unusable(folder):
             refused.append(folder)
             yield Finding(at, value, reason, "name a folder that this user may make and write")
+
+
+def _store_library(settings: Settings) -> Iterator[Finding]:
+    if settings.memory.backend == "qdrant" and find_spec("qdrant_client") is None:
+        remedy = "install it: pip install 'semmem[qdrant]'"
+        yield Finding(("memory", "backend"), "qdrant", "needs the package qdrant-client, which is not here", remedy)
 
 
 def unusable(folder: Path) -> str:

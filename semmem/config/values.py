@@ -25,6 +25,8 @@ _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253}):([0-9]{1
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
 _HOST_NAME = re.compile(r"(\*\.)?[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63}){0,20}|[0-9a-f:]{2,39}")
 _ORIGIN = re.compile(r"https?://([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?")
+_POSTGRES_URL = re.compile(r"postgres(ql)?://[^\s#]+")
+_POSTGRES_PASSWORD = re.compile(r"//[^/@:]*:[^/@]*@|[?&]password=")
 _URL = re.compile(r"https?://[^\s@?#]+")
 
 
@@ -102,16 +104,36 @@ def _address(text: str) -> str:
     return text
 
 
-def _milvus_address(text: str) -> str:
+def _server_address(text: str, remedy: str) -> str:
     if found := _ADDRESS.fullmatch(text):
         _port_in_range(found[2])
     _url_port_in_range(text)
     if text == "" or _ADDRESS.fullmatch(text) or _URL.fullmatch(text):
         return text
-    raise refusal(
-        "is neither host:port nor an http(s) URL without credentials",
-        'write for example milvus:19530, or "" for the embedded store; credentials belong in memory.milvus.token',
-    )
+    raise refusal("is neither host:port nor an http(s) URL without credentials", remedy)
+
+
+def _milvus_address(text: str) -> str:
+    remedy = 'write for example milvus:19530, or "" for the embedded store; credentials belong in memory.milvus.token'
+    return _server_address(text, remedy)
+
+
+def _qdrant_address(text: str) -> str:
+    remedy = 'write for example qdrant:6333, or "" for the local mode; the key belongs in memory.qdrant.api_key'
+    return _server_address(text, remedy)
+
+
+def _journal_url(text: str) -> str:
+    if text == "":
+        return text
+    if not _POSTGRES_URL.fullmatch(text):
+        raise refusal(
+            "is not a postgresql:// URL",
+            'write for example postgresql://semmem@db:5432/semmem, or "" for a SQLite file in data_dir',
+        )
+    if _POSTGRES_PASSWORD.search(text):
+        raise refusal("holds a password", "leave it out, and put it into journal.password or journal.password_env")
+    return text
 
 
 def _http_url(text: str) -> str:
@@ -179,7 +201,7 @@ def _unix_socket(path: str) -> str:
 
 def _identifier(name: str) -> str:
     if not _IDENTIFIER.fullmatch(name):
-        raise refusal("is not a Milvus name", "use letters, digits and _, not starting with a digit, at most 255")
+        raise refusal("is not a plain name", "use letters, digits and _, not starting with a digit, at most 255")
     return name
 
 
@@ -211,6 +233,8 @@ Prose = Annotated[str, Field(max_length=4000)]
 Secret = Annotated[SecretStr, Field(max_length=4096), AfterValidator(_secret_line)]
 Address = Annotated[str, AfterValidator(_address)]
 MilvusAddress = Annotated[str, Field(max_length=1024), AfterValidator(_milvus_address)]
+JournalUrl = Annotated[str, Field(max_length=1024), AfterValidator(_journal_url)]
+QdrantAddress = Annotated[str, Field(max_length=1024), AfterValidator(_qdrant_address)]
 HttpUrl = Annotated[str, Field(max_length=1024), AfterValidator(_http_url)]
 UrlPath = Annotated[str, Field(max_length=1024), AfterValidator(_url_path)]
 Header = Annotated[str, AfterValidator(_header)]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -55,8 +54,7 @@ class Edit(NamedTuple):
     new: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class JsonObject:
+class JsonObject(msgspec.Struct, frozen=True):
     """An object in a body, from ``start`` on, and where its members stand, in order, by their decoded names."""
 
     body: bytes

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from semmem.dialects import Dialect, ParsedRequest
 from semmem.dialects.json_size import holds_more_than

@@ -67,9 +67,9 @@ def server_options(message_bytes_max: int) -> list[tuple[str, int]]:
 
 
 def _handlers(processor: ExternalProcessor) -> Any:
-    method = grpc.stream_stream_rpc_method_handler(
+    method = grpc.stream_unary_rpc_method_handler(  # see the service: the last message is returned
         processor.serve,
         request_deserializer=None,
-        response_serializer=None,  # see _Messages
+        response_serializer=None,  # bytes on both sides
     )
     return grpc.method_handlers_generic_handler(SERVICE, {"Process": method})

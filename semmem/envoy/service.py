@@ -3,7 +3,9 @@
 One servicer, two roles, told apart by ``observability_mode`` in a stream's first message:
 
 - *mutate* answers the request's headers and its buffered body, then returns. A stream that the server closes cleanly
-  lets Envoy go on by itself, so the stream lives for a millisecond and not for the whole answer.
+  lets Envoy go on by itself, so the stream lives for a millisecond and not for the whole answer. The last answer and
+  the end of the stream are one operation of gRPC, which is why the method is registered as one that returns a message:
+  on the wire that is the same, and it saves a tenth of what a stream costs.
 - *observe* only listens to the response; Envoy ignores whatever would be said.
 
 Whatever goes wrong in here, the client's request goes on as it came: a stream is then closed cleanly, which Envoy
@@ -24,10 +26,13 @@ from google.protobuf.message import DecodeError
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.envoy.wire import (
     CONTINUE,
+    NOTHING,
     RESPONSE_WANTED,
     body_reply,
+    going_on,
     header_values,
     headers_reply,
+    more_time,
     read_ticket,
     request_head,
     with_metadata,
@@ -96,9 +101,11 @@ class ExternalProcessor:
         self._limits = {"mutate": limits.mutate_streams_max, "observe": limits.observe_streams_max}
         self._streams = {"mutate": 0, "observe": 0}
 
-    async def serve(self, requests: Any, stream: Any) -> None:
-        """One gRPC stream of messages as bytes."""
-        await self.process(requests, _Messages(stream, self._work))
+    async def serve(self, requests: Any, stream: Any) -> bytes:
+        """One gRPC stream of messages as bytes; the last one is returned, and ends it."""
+        messages = _Messages(stream, self._work)
+        await self.process(requests, messages)
+        return messages.last
 
     async def process(self, _requests: Any, stream: Any) -> None:
         """One gRPC stream. Never raises but for cancellation: a clean close means continue."""
@@ -110,7 +117,7 @@ class ExternalProcessor:
             self._announce(StreamShed(role))
             return
         self._streams[role] += 1
-        self._announce(StreamOpened(role))
+        self._announce(_OPENED[role])
         try:
             await (self._observe(first, stream) if role == "observe" else self._mutate(first, stream))
         except grpc.aio.InternalError:  # reset while we wrote: the client left, or Envoy waited no longer
@@ -120,27 +127,27 @@ class ExternalProcessor:
             log.error("%s stream failed: %s in %s", role, type(error).__name__, _where(error))
         finally:
             self._streams[role] -= 1
-            self._announce(StreamClosed(role))
+            self._announce(_CLOSED[role])
 
     # --- request -----------------------------------------------------------------------------------------------------
 
     async def _mutate(self, first: pb.ProcessingRequest, stream: Any) -> None:
-        if first.WhichOneof("request") != "request_headers":
-            await _continue(first, stream)
+        if not first.HasField("request_headers"):
+            await _end(first, stream)
             return
         started = time.perf_counter()
         head = request_head(first)
         refusal = self._exchange.refuses(head, body_follows=not first.request_headers.end_of_stream)
         if refusal is not None:
             self._count(refusal, started)
-            await stream.write(headers_reply(head.own_headers, refusal))
+            await stream.end(headers_reply(head.own_headers, refusal))
             return
         await stream.write(headers_reply(head.own_headers, None))
         message = await stream.read()
         if message is grpc.aio.EOF:
             return
-        if message.WhichOneof("request") != "request_body" or not message.request_body.end_of_stream:
-            await _continue(message, stream)
+        if not message.HasField("request_body") or not message.request_body.end_of_stream:
+            await _end(message, stream)
             return
         started = time.perf_counter()
         head = with_metadata(head, first, message)
@@ -148,9 +155,15 @@ class ExternalProcessor:
         result = await self._exchange.request(head, message.request_body.body, extend_deadline=extend_deadline)
         del message  # its copy of the body
         self._count(result, started)  # before the last word: Envoy may end the stream with it
-        await stream.write(await self._work.do(len(result.body or b""), partial(body_reply, result)))
-        if self._single_filter and result.ticket is not None:
-            await self._follow(result.ticket, stream)
+        reply = body_reply(result) if result.body is None else await self._replying(result, result.body)
+        if not self._single_filter or result.ticket is None:
+            await stream.end(reply)
+            return
+        await stream.write(reply)
+        await self._follow(result.ticket, stream)
+
+    async def _replying(self, result: RequestResult, body: bytes) -> bytes:
+        return await self._work.do(len(body), partial(body_reply, result))
 
     def _count(self, result: RequestResult, started: float) -> None:
         log.debug("request: %s", result.outcome)
@@ -177,18 +190,19 @@ class ExternalProcessor:
         if first is grpc.aio.EOF:
             return
         if first.WhichOneof("request") != "response_headers":
-            await _continue(first, stream)
+            await _end(first, stream)
             return
         observation = self._begin(ticket, first)
-        wanted = observation.wants_body and not first.response_headers.end_of_stream
-        await stream.write(RESPONSE_WANTED if wanted else CONTINUE["response_headers"])
-        if wanted:
+        if observation.wants_body and not first.response_headers.end_of_stream:
+            await stream.write(RESPONSE_WANTED)
             while not _is_last(message := await stream.read()):
                 await _continue(message, stream)
                 observation.feed(message.response_body.body)
             if message is not grpc.aio.EOF:
-                await _continue(message, stream)
+                await _end(message, stream)
             _feed_last(observation, message)
+        else:
+            await stream.end(CONTINUE["response_headers"])
         self._announce(TurnEnded(observation.end()))
 
     def _begin(self, ticket: Ticket, message: pb.ProcessingRequest) -> Observation:
@@ -206,22 +220,47 @@ class _Messages:
 
     def __init__(self, stream: Any, work: BodyWork) -> None:
         self._stream = stream
-        self._work = work or BodyWork()
+        self._work = work
+        self._asked: pb.ProcessingRequest | None = None
+        self._last: bytes | None = None
 
     async def read(self) -> Any:
         """The next message, or EOF; EOF also for bytes that are no message."""
         data = await self._stream.read()
+        self._asked = None
         if data is grpc.aio.EOF:
             return data
         try:
-            return await self._work.do(len(data), partial(pb.ProcessingRequest.FromString, data))
+            if len(data) <= self._work.inline_bytes_max:
+                message = pb.ProcessingRequest.FromString(data)
+            else:
+                message = await self._work.do(len(data), partial(pb.ProcessingRequest.FromString, data))
         except DecodeError:
             log.warning("a message that is none of ext_proc")
             return grpc.aio.EOF
+        self._asked = message
+        return message
 
-    async def write(self, reply: pb.ProcessingResponse) -> None:
-        size = reply.ByteSize() if reply.HasField("request_body") else 0
-        await self._stream.write(await self._work.do(size, reply.SerializeToString))
+    async def write(self, reply: bytes) -> None:
+        self._asked = None
+        await self._stream.write(reply)
+
+    async def end(self, reply: bytes) -> None:
+        """The last reply: it is written when the stream's handler returns."""
+        self._last = reply
+
+    @property
+    def last(self) -> bytes:
+        """The last word of the stream: what it was ended with, else "go on" to what was not answered. To an observed
+        stream it is nothing, which Envoy does not read."""
+        if self._last is None:
+            asked = self._asked
+            self._last = NOTHING if asked is None or asked.observability_mode else going_on(asked)
+        return self._last
+
+
+_OPENED = {role: StreamOpened(role) for role in ("mutate", "observe")}
+_CLOSED = {role: StreamClosed(role) for role in ("mutate", "observe")}
 
 
 def _status(text: str) -> int:
@@ -248,16 +287,18 @@ async def _ask_for_time(stream: Any, message_timeouts: MessageTimeouts, extra_s:
         or wanted_s > message_timeouts.max_message_timeout_s
     ):
         return
-    reply = pb.ProcessingResponse()
-    reply.override_message_timeout.FromMilliseconds(round(1000 * wanted_s))
-    await stream.write(reply)
+    await stream.write(more_time(wanted_s))
 
 
 async def _continue(message: pb.ProcessingRequest, stream: Any) -> None:
     """The answer of the message's own kind; none to a kind that is not known here."""
-    kind = message.WhichOneof("request")
-    if kind is not None:
-        await stream.write(CONTINUE[kind])
+    if reply := going_on(message):
+        await stream.write(reply)
+
+
+async def _end(message: pb.ProcessingRequest, stream: Any) -> None:
+    """The same as the stream's last word."""
+    await stream.end(going_on(message))
 
 
 def _where(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from google.protobuf import struct_pb2
@@ -10,35 +11,54 @@ from google.protobuf import struct_pb2
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.exchange import RequestResult
 from semmem.request.head import RequestHead, read_headers
+from semmem.request.outcome import Outcome
 from semmem.turns.observation import Ticket
 
 NAMESPACE = "semmem"
 """The dynamic metadata namespace that joins the two filters of one request."""
 
 
-CONTINUE = {
-    "request_headers": pb.ProcessingResponse(request_headers=pb.HeadersResponse()),
-    "response_headers": pb.ProcessingResponse(response_headers=pb.HeadersResponse()),
-    "request_body": pb.ProcessingResponse(request_body=pb.BodyResponse()),
-    "response_body": pb.ProcessingResponse(response_body=pb.BodyResponse()),
-    "request_trailers": pb.ProcessingResponse(request_trailers=pb.TrailersResponse()),
-    "response_trailers": pb.ProcessingResponse(response_trailers=pb.TrailersResponse()),
+NOTHING = b""
+"""A message that says nothing, where one has to be sent and nobody reads it."""
+
+CONTINUE: dict[str | None, bytes] = {
+    "request_headers": pb.ProcessingResponse(request_headers=pb.HeadersResponse()).SerializeToString(),
+    "response_headers": pb.ProcessingResponse(response_headers=pb.HeadersResponse()).SerializeToString(),
+    "request_body": pb.ProcessingResponse(request_body=pb.BodyResponse()).SerializeToString(),
+    "response_body": pb.ProcessingResponse(response_body=pb.BodyResponse()).SerializeToString(),
+    "request_trailers": pb.ProcessingResponse(request_trailers=pb.TrailersResponse()).SerializeToString(),
+    "response_trailers": pb.ProcessingResponse(response_trailers=pb.TrailersResponse()).SerializeToString(),
 }
 
 
-RESPONSE_WANTED = pb.ProcessingResponse(
+RESPONSE_WANTED: bytes = pb.ProcessingResponse(
     response_headers=pb.HeadersResponse(),
     # Both body modes, always: an override has no "unchanged" for them. Never BUFFERED: an answer beyond Envoy's buffer
     # would become an error, and a stream would arrive in one piece.
     mode_override=pb.ProcessingMode(
         request_body_mode=pb.ProcessingMode.BUFFERED, response_body_mode=pb.ProcessingMode.STREAMED
     ),
-)
+).SerializeToString()
+
+_SOME_TURN = "t_" + "0" * 32
+"""As long as the name of any turn."""
+
+
+def going_on(message: pb.ProcessingRequest) -> bytes:
+    """The answer of a message's own kind that changes nothing; NOTHING to a kind that is not known here."""
+    return CONTINUE.get(message.WhichOneof("request"), NOTHING)
+
+
+def more_time(wanted_s: float) -> bytes:
+    """Have Envoy wait so many seconds for the answer to the message at hand."""
+    reply = pb.ProcessingResponse()
+    reply.override_message_timeout.FromMilliseconds(round(1000 * wanted_s))
+    return reply.SerializeToString()
 
 
 def header_values(headers: pb.HeaderMap) -> dict[str, tuple[str, ...]]:
     """Header values by lower-case name, as every door reads them."""
-    return read_headers((header.key, header.raw_value or header.value.encode()) for header in headers.headers)
+    return read_headers([(header.key, header.raw_value or header.value.encode()) for header in headers.headers])
 
 
 def request_head(message: pb.ProcessingRequest) -> RequestHead:
@@ -70,9 +90,11 @@ def plain(struct: struct_pb2.Struct) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in struct.fields.items():
         kind = value.WhichOneof("kind")
-        if kind == "struct_value":
+        if kind == "string_value":
+            values[name] = value.string_value
+        elif kind == "struct_value":
             values[name] = plain(value.struct_value)
-        elif kind in ("string_value", "number_value", "bool_value"):
+        elif kind in ("number_value", "bool_value"):
             values[name] = getattr(value, kind)
     return values
 
@@ -88,21 +110,49 @@ def read_ticket(message: pb.ProcessingRequest) -> Ticket | None:
     return Ticket(turn_id=str(fields["turn"]), dialect=str(fields.get("dialect", "")), earlier=earlier)
 
 
-def headers_reply(own_headers: Sequence[str], refusal: RequestResult | None) -> pb.ProcessingResponse:
+def headers_reply(own_headers: Sequence[str], refusal: RequestResult | None) -> bytes:
     """Remove semmem's own headers; when the body is not wanted, say so and why."""
+    if refusal is None and not own_headers:
+        return CONTINUE["request_headers"]
     reply = pb.ProcessingResponse(request_headers=pb.HeadersResponse())
-    if own_headers:  # without any the reply stays empty
+    if own_headers:
         reply.request_headers.response.header_mutation.remove_headers.extend(own_headers)
     if refusal is not None:
         # both body modes, always: an override has no "unchanged" for them
         reply.mode_override.request_body_mode = pb.ProcessingMode.NONE
         reply.mode_override.response_body_mode = pb.ProcessingMode.NONE
         reply.dynamic_metadata.CopyFrom(metadata(refusal))
-    return reply
+    return reply.SerializeToString()
 
 
-def body_reply(result: RequestResult) -> pb.ProcessingResponse:
+def body_reply(result: RequestResult) -> bytes:
     """The new body with its length (Envoy answers 500 to a stale one), and the metadata for the rest of the chain."""
+    ticket = result.ticket
+    if result.body is not None or result.injected:
+        return _reply(result).SerializeToString()
+    if ticket is None:
+        return _unchanged(result.outcome)
+    if ticket.earlier or len(ticket.turn_id) != len(_SOME_TURN) or not ticket.turn_id.isascii():
+        return _reply(result).SerializeToString()
+    before, after = _around_turn(result.outcome, ticket.dialect)
+    return before + ticket.turn_id.encode() + after
+
+
+@cache
+def _unchanged(outcome: Outcome) -> bytes:
+    return _reply(RequestResult(outcome)).SerializeToString()
+
+
+@cache
+def _around_turn(outcome: Outcome, dialect: str) -> tuple[bytes, bytes]:
+    """What stands before and behind the name of a turn in the reply that says nothing else. Names are of one length,
+    so nothing else in the message depends on them. ``dialect`` is one of a few."""
+    reply = _reply(RequestResult(outcome, ticket=Ticket(_SOME_TURN, dialect))).SerializeToString()
+    before, _, after = reply.partition(_SOME_TURN.encode())
+    return before, after
+
+
+def _reply(result: RequestResult) -> pb.ProcessingResponse:
     reply = pb.ProcessingResponse(request_body=pb.BodyResponse(), dynamic_metadata=metadata(result))
     if result.body is not None:
         common = reply.request_body.response

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from semmem.memory import Turn
 from semmem.ports.learning import Batch
 from semmem.text.grounding import SourceText
@@ -31,7 +33,7 @@ class Reader:
 
     def turns(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
         """Those turns in which the user said something."""
-        read = (replace(turn, user_text=self._shorten(self._strip_block(turn.user_text))) for turn in turns)
+        read = (structs.replace(turn, user_text=self._shorten(self._strip_block(turn.user_text))) for turn in turns)
         return tuple(turn for turn in read if turn.user_text.strip())
 
     def _shorten(self, text: str) -> str:

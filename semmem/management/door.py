@@ -112,7 +112,7 @@ class Door:
 
 def head_of(scope: Scope) -> RequestHead:
     """The head as Envoy's door reads it; the path still has its escapes."""
-    headers = read_headers((name.decode("latin-1"), value) for name, value in scope["headers"])
+    headers = read_headers([(name.decode("latin-1"), value) for name, value in scope["headers"]])
     path = scope.get("raw_path") or scope["path"].encode("utf-8", "replace")
     return RequestHead(scope["method"], path.decode("latin-1"), headers)
 

@@ -36,6 +36,9 @@ class Embedder(Protocol):
         goes away.
         """
 
+    def at_hand(self, text: str) -> Vector | None:
+        """The text's vector where it was made before and is kept; None says nothing."""
+
 
 def unit(row: npt.NDArray[np.float32]) -> Vector:
     """The row at length 1, read-only. In float64, so that large finite values do not overflow. Raises EmbedderError."""

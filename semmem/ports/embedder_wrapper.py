@@ -31,3 +31,6 @@ class EmbedderWrapper:
 
     async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         return await self._embedder.embed(text, within_s=within_s)
+
+    def at_hand(self, text: str) -> Vector | None:
+        return self._embedder.at_hand(text)

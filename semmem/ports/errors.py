@@ -10,6 +10,7 @@
     │   ├── StoreRefused      it will never take this memory: another try will not help
     │   └── Erased            what was to be written was said before its scope was erased
     ├── JournalError          the journal failed (locked, full, unreadable)
+    │   └── JournalUnavailable  its server cannot be reached: worth another try
     ├── EmbedderError         no vector could be made
     │   └── EmbedderBusy      not in time: others' texts come first
     ├── ModelError            a language model, or a reranker, failed
@@ -69,6 +70,10 @@ class StoreRefused(StoreError):
 
 class JournalError(SemmemError):
     """The journal failed."""
+
+
+class JournalUnavailable(JournalError):
+    """The journal's server cannot be reached; the same call may succeed later."""
 
 
 class EmbedderError(SemmemError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 
@@ -107,6 +107,7 @@ class Purgeable(Protocol):
         """
 
 
+@runtime_checkable
 class DiskBound(Protocol):
     """A store that needs room on a disk of this machine."""
 

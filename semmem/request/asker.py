@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from semmem.memory import Controls, Scope
 from semmem.ports.names import usable
 from semmem.request.head import RequestHead
@@ -22,8 +24,7 @@ class AskerRules:
     verdicts: VerdictRules = NO_SOURCES
 
 
-@dataclass(frozen=True, slots=True)
-class Asker:
+class Asker(Struct, frozen=True):
     """``scope`` None: nobody is known to be asking. ``request_id`` is empty where the head has no usable one."""
 
     scope: Scope | None

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
+
+from msgspec import Struct, field
 
 OWN_HEADER_PREFIX = "x-semmem-"
 LENGTH_DIGITS_MAX = 18
 """More digits than any body has; a header may have thousands."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestHead:
+class RequestHead(Struct, frozen=True):
     """What is known of a request before its body. Header names are lower-case; a header sent twice has two values.
 
     ``metadata`` is Envoy's dynamic metadata by namespace.
@@ -61,11 +62,19 @@ class RequestHead:
         return node
 
 
-def read_headers(pairs: Iterable[tuple[str, bytes]]) -> dict[str, tuple[str, ...]]:
+def read_headers(pairs: Sequence[tuple[str, bytes]]) -> dict[str, tuple[str, ...]]:
     """Header values by lower-case name, in the order they came. The same for every door, so that a user is the same.
 
     Bytes that are not UTF-8 are read as Latin-1, as HTTP once had it.
     """
+    with suppress(UnicodeDecodeError):
+        once: dict[str, tuple[str, ...]] = {key.lower(): (raw.decode(),) for key, raw in pairs}
+        if len(once) == len(pairs):  # no header twice, as nearly always
+            return once
+    return _read_headers(pairs)
+
+
+def _read_headers(pairs: Sequence[tuple[str, bytes]]) -> dict[str, tuple[str, ...]]:
     values: dict[str, list[str]] = {}
     for key, raw in pairs:
         try:

@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+
 from semmem.request.head import RequestHead
 
 WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -37,8 +39,7 @@ class VerdictRules:
 NO_SOURCES = VerdictRules()
 
 
-@dataclass(frozen=True, slots=True)
-class Verdicts:
+class Verdicts(Struct, frozen=True):
     """A question of general knowledge; a tool will answer (None: not said). Refused; holding personal data."""
 
     fact: bool | None = None

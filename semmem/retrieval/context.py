@@ -15,7 +15,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from semmem.memory import Conversation, Hit, Memory, Standing
+from msgspec import structs
+
+from semmem.memory import Conversation, Hit, Memory, Message, Standing
 from semmem.retrieval.arrangement import arranged, doubtful
 from semmem.retrieval.days import UNDATED, happened, said
 from semmem.retrieval.once import OncePerMemory
@@ -148,8 +150,8 @@ def without_blocks(conversation: Conversation) -> Conversation:
     said = [(message, strip_block(message.text)) for message in conversation.messages]
     if all(text == message.text for message, text in said):
         return conversation
-    left = (replace(message, text=text) for message, text in said if text or not message.text)
-    return replace(conversation, messages=tuple(left))
+    left = (Message(message.role, text) for message, text in said if text or not message.text)
+    return structs.replace(conversation, messages=tuple(left))
 
 
 def without_tags(text: str) -> str:

@@ -15,12 +15,14 @@ from semmem.ports.errors import EmbedderBusy, EmbedderError
 from semmem.ports.events import Announce, Searched, nobody_listens
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
+from semmem.retrieval.begun import Begun, embed_query
 from semmem.retrieval.block import Block, block_of
 from semmem.retrieval.context import render
 from semmem.retrieval.decide.decision import Decision, RequestVerdict
 from semmem.retrieval.decide.signals import SEARCH, decide
 from semmem.retrieval.fence import Fence
-from semmem.retrieval.index.hot_memories import HotMemories
+from semmem.retrieval.index.hot_memories import HotMemories, Spawn
+from semmem.retrieval.injection_cache import goes_on
 from semmem.retrieval.query.build import build_query
 from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.rank import Ranked, rank
@@ -31,11 +33,11 @@ from semmem.retrieval.search import (
     ResolvedQuery,
     SearchResult,
     Strategy,
-    embed_query,
     find,
     find_by_words,
 )
 from semmem.retrieval.time_filter import time_filter
+from semmem.retrieval.words_read import WordsRead, read_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ class Recall:
 
     ``decision`` says which memories a question shows, None: by nearness alone. Searched is announced for every search.
     ``writer`` and ``reranking`` are optional models; both fall back by themselves. ``fence`` marks blocks and
-    recognises them; None: with a key that only this object knows.
+    recognises them; None: with a key that only this object knows. ``spawn`` starts the task that embeds a question
+    while something else is done; None: nothing is done meanwhile.
     """
 
     def __init__(
@@ -120,6 +123,7 @@ class Recall:
         writer: QueryWriter | None = None,
         reranking: Reranking | None = None,
         fence: Fence | None = None,
+        spawn: Spawn | None = None,
     ) -> None:
         self._memories = memories
         self._embedder = embedder
@@ -128,6 +132,7 @@ class Recall:
         self._announce = announce
         self._writer = writer
         self._reranking = reranking
+        self._spawn = spawn
         self._fence = Fence(secrets.token_bytes(32)) if fence is None else fence
 
     def skips(self, question: Question) -> Outcome | None:
@@ -141,17 +146,39 @@ class Recall:
         """Whether memories of this user's are in the prompt already, where semmem would have put them."""
         return self._fence.stands_in(question.conversation.messages, question.scope.user)
 
+    def begin(self, question: Question) -> Begun:
+        """Begin to search, or the reason not to, as far as it is known before the turn is. Of its scope only the user
+        is asked. To be closed.
+
+        Where a tool loop goes on nothing is embedded before ``finish``: it may have its block already.
+        """
+        reason, text = self._reason(question), ""
+        if reason is None:
+            text = build_query(question.conversation, chars_max=self._rules.query_chars_max)
+            reason = None if text else Outcome.NO_HITS
+        begun = Begun(reason, text, self._embedder, timeout_s=self._rules.embed_timeout_s)
+        if reason is None:
+            self._memories.warm(question.scope.user)  # it is read while the question is embedded
+            if self._spawn is not None and not goes_on(question.conversation):
+                begun.embed(self._spawn)
+        return begun
+
     async def search(self, question: Question) -> Recalled:
+        """The relevant memories: ``begin`` and ``finish``."""
+        with self.begin(question) as begun:
+            return await self.finish(question, begun)
+
+    async def finish(self, question: Question, begun: Begun) -> Recalled:
         """The relevant memories. When the question cannot be embedded, what shares words with it, or the newest.
 
         Raises StoreError. The question's deadline is extended once, before models are called that take longer than a
         search.
         """
-        query = self._query(question, self._rules.strategy)
-        if query.limit == 0 or question.conversation.controls.types == () or not query.text:
-            return Recalled(Outcome.NO_HITS)
+        if begun.outcome is not None:
+            return Recalled(begun.outcome)
+        query = self._query(question, begun.text, self._rules.strategy)
         try:
-            return await self._search_by_meaning(question, query)
+            return await self._search_by_meaning(question, query, begun)
         except EmbedderBusy:
             return await self._by_words(question, query, Outcome.EMBEDDER_BUSY, otherwise=Outcome.EMBEDDER_BUSY)
         except EmbedderError:
@@ -164,7 +191,8 @@ class Recall:
 
         ``said``: texts that no memory needs to repeat; None: those of the conversation. Raises StoreError.
         """
-        query = self._query(question, strategy or self._rules.strategy)
+        text = build_query(question.conversation, chars_max=self._rules.query_chars_max)
+        query = self._query(question, text, strategy or self._rules.strategy)
         reason: str | None = self.skips(question)
         try:
             vector = await embed_query(self._embedder, query.text, timeout_s=self._rules.embed_timeout_s)
@@ -173,7 +201,7 @@ class Recall:
             by_words = replace(query, strategy=Strategy.KEYWORD)
             found = await find_by_words(self._memories, by_words, timeout_s=self._rules.store_timeout_s)
         ranked = self._ranked(question, found, said)
-        text, shown, tokens = self._render(question, _kept(ranked))
+        block, shown, tokens = self._render(question, _kept(ranked))
         fitting = {hit.memory.id for hit in shown}
         verdicts = (
             replace(one, kept=False, reason="budget") if one.kept and one.hit.memory.id not in fitting else one
@@ -185,24 +213,39 @@ class Recall:
             found.query.strategy,
             found.path,
             tuple(verdicts),
-            text or "",
+            block or "",
             tokens,
             found.candidates.request,
         )
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
-    def _query(self, question: Question, strategy: Strategy) -> ResolvedQuery:
+    def _reason(self, question: Question) -> Outcome | None:
+        """Why nothing is searched for, and nothing is embedded."""
+        controls = question.conversation.controls
+        if not question.allowed.read:
+            return Outcome.WRITE_ONLY
+        if self.has_shown(question):
+            return Outcome.ALREADY_INJECTED
+        nothing = self._limit(question) == 0 or controls.types == ()
+        return self.skips(question) or (Outcome.NO_HITS if nothing else None)
+
+    def _limit(self, question: Question) -> int:
+        limit = question.conversation.controls.limit
+        return self._rules.limit if limit is None else limit
+
+    def _query(self, question: Question, text: str, strategy: Strategy) -> ResolvedQuery:
         """The one place where the request's own controls meet the configured rules."""
         rules, controls = self._rules, question.conversation.controls
         return ResolvedQuery(
-            build_query(question.conversation, chars_max=rules.query_chars_max),
+            text,
             self._reading(question.scope),
             question.now,
             strategy,
-            limit=rules.limit if controls.limit is None else controls.limit,
+            limit=self._limit(question),
             types=controls.types or (),
             threshold=rules.threshold if controls.threshold is None else controls.threshold,
+            during=time_filter(question.text, question.now),
             wants=question.verdicts.fact is False,
             fusion=rules.fusion,
         )
@@ -214,21 +257,26 @@ class Recall:
         session = (scope.session or "") if self._rules.scope == "session" else None
         return Scope(scope.user, project=scope.project, session=session)
 
-    async def _search_by_meaning(self, question: Question, query: ResolvedQuery) -> Recalled:
+    async def _search_by_meaning(self, question: Question, query: ResolvedQuery, begun: Begun) -> Recalled:
         """Raises EmbedderError and StoreError."""
-        started = time.perf_counter()
         kept: list[Hit] = []
         status = "error"
         try:
-            self._memories.warm(query.scope.user)  # it is read while the question is embedded
-            vector = await embed_query(self._embedder, query.text, timeout_s=self._rules.embed_timeout_s)
-            found = await self._found(question, query, vector, cut_too=False)
+            read = self._read(query)
+            found = await self._found(question, query, await begun.vector(), cut_too=False, read=read)
             kept = _kept(self._ranked(question, found))
             status = "hit" if kept else "miss"
         finally:
-            self._announce(Searched(status, len(kept), time.perf_counter() - started))
+            self._announce(Searched(status, len(kept), time.perf_counter() - begun.at))
         outcome = Outcome.COLD_DENSE if found.path == COLD_DENSE else Outcome.INJECTED
         return self._recalled(question, kept, outcome, otherwise=Outcome(_refusal(found) or Outcome.NO_HITS))
+
+    def _read(self, query: ResolvedQuery) -> WordsRead | None:
+        """The query's words, where the user's index is here to compare them with."""
+        index = None if query.strategy is Strategy.RECENT else self._memories.at_hand(query.scope.user)
+        if index is None:
+            return None
+        return read_words(index, query.text, self._decision, scope=query.scope, types=query.types, now=query.now)
 
     async def _by_words(
         self, question: Question, query: ResolvedQuery, outcome: Outcome, *, otherwise: Outcome
@@ -238,13 +286,21 @@ class Recall:
         return self._recalled(question, _kept(self._ranked(question, found)), outcome, otherwise=otherwise)
 
     async def _found(
-        self, question: Question, query: ResolvedQuery, vector: Vector, *, cut_too: bool = True
+        self,
+        question: Question,
+        query: ResolvedQuery,
+        vector: Vector,
+        *,
+        cut_too: bool = True,
+        read: WordsRead | None = None,
     ) -> SearchResult:
         """Candidates for the query as a model improves it, in the order that a model gives them."""
         text, vector = await self._improved(question, query, vector)
-        query = replace(query, text=text, during=time_filter(question.text, question.now))
+        query = query if text == query.text else replace(query, text=text)
         timeout_s = self._rules.store_timeout_s
-        found = await find(self._memories, query, vector, self._decision, timeout_s=timeout_s, cut_too=cut_too)
+        found = await find(
+            self._memories, query, vector, self._decision, timeout_s=timeout_s, cut_too=cut_too, read=read
+        )
         return await self._reranked(found)
 
     async def _improved(self, question: Question, query: ResolvedQuery, vector: Vector) -> tuple[str, Vector]:

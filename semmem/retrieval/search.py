@@ -13,14 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from semmem.memory import Hit, MemoryType, Scope, Vector
-from semmem.ports.embedder import Embedder
-from semmem.ports.errors import EmbedderError, StoreTimeout
+from semmem.ports.errors import StoreTimeout
 from semmem.ports.store import Store
 from semmem.retrieval.decide.decision import LOGIT_WEIGHT, Decision, RequestVerdict, Verdict
+from semmem.retrieval.decide.features import RequestWords
 from semmem.retrieval.decide.nearness import COVERAGE_LEAST
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 from semmem.retrieval.time_filter import CLOCK_SLACK_S, TIME_WEIGHT, is_dated, matches, names
+from semmem.retrieval.words_read import WordsRead, read_words
 from semmem.text.times import Interval
 
 Places = npt.NDArray[np.int64]
@@ -84,15 +85,6 @@ class ResolvedQuery:
     fusion: Fusion = Fusion.WEIGHTED
 
 
-async def embed_query(embedder: Embedder, query: str, *, timeout_s: float = 0.2) -> Vector:
-    """The query's vector. Raises EmbedderError, also when it is too late; EmbedderBusy at once when it would be."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            return await embedder.embed(query, within_s=timeout_s)
-    except TimeoutError as late:
-        raise EmbedderError(f"no vector within {timeout_s} s") from late
-
-
 async def nearest(
     store: Store,
     scope: Scope,
@@ -153,10 +145,11 @@ async def find(
     *,
     timeout_s: float,
     cut_too: bool = True,
+    read: WordsRead | None = None,
 ) -> SearchResult:
     """By the user's index where it is there in time, else by the store's own search. Raises StoreError.
 
-    ``cut_too``: as for ``best_of``.
+    ``cut_too`` and ``read``: as for ``best_of``.
     """
     started = time.perf_counter()
     index = await memories.index(query.scope.user, wait_s=LOADING_SHARE * timeout_s)
@@ -175,6 +168,7 @@ async def find(
         wants=query.wants,
         fusion=query.fusion,
         cut_too=cut_too or query.threshold is not None,
+        read=read,
     )
     if query.strategy is Strategy.RECENT:
         return SearchResult(query, best, HOT)  # no cosine was asked for, so there is none to compare
@@ -220,6 +214,7 @@ def best_of(
     wants: bool = False,
     fusion: Fusion = Fusion.WEIGHTED,
     cut_too: bool = True,
+    read: WordsRead | None = None,
 ) -> Candidates:
     """The scope's best memories, at most CANDIDATES_MAX, by ``strategy``; ties by id. ``cut_too`` False: without those
     that the decision does not show, which are most of them and take most of the time.
@@ -227,16 +222,20 @@ def best_of(
     ``vector`` None: nothing could be embedded, and words alone decide. By words alone, memories without any of them
     are left out. ``during``: memories of that time get TIME_WEIGHT (not by words alone); where nothing has to do with
     the question otherwise ("What did I do last May?"), its time is what it asks for, and those of it are not cut.
+    ``read``: what was read already of this scope, these types and this time; of another query or index it says nothing.
     """
-    members = index.members(scope, types, now)
-    if not members.any():
-        told = None if vector is None or decision is None else decision.request_alone(query, vector, wants=wants)
-        return Candidates([], request=None if strategy is Strategy.RECENT else told)
     if strategy is Strategy.RECENT:
-        return Candidates(_newest(index, members))
-    scores = index.scores(query, vector, members)
+        return newest(index, scope=scope, types=types, now=now)
+    decision = decision or Decision()
+    if read is None or read.index is not index or read.text != query:
+        read = read_words(index, query, decision, scope=scope, types=types, now=now)
+    members = read.heard.members
+    if not members.any():
+        told = None if vector is None else decision.request_alone(query, vector, wants=wants, said=read.said)
+        return Candidates([], request=told)
+    scores = index.scored(read.heard, vector)
     by_words = vector is None or strategy is Strategy.KEYWORD
-    verdict = _judged(query, vector, decision or Decision(), index, scores, members, wants=wants)
+    verdict = _judged(query, vector, decision, index, scores, members, wants=wants, said=read.said)
     order = _order(strategy, fusion, scores, verdict, by_words=by_words)
     if during is not None and not by_words:
         order = order + _dated(index, during)
@@ -267,11 +266,12 @@ def _judged(
     members: npt.NDArray[np.bool_],
     *,
     wants: bool,
+    said: RequestWords | None,
 ) -> Verdict:
     """The decision; without a vector, what shares enough words."""
     if vector is None:
         return Verdict(scores.coverage >= COVERAGE_LEAST, np.zeros(len(members), dtype=np.bool_))
-    return decision.verdict(query, vector, index, scores, members, wants=wants)
+    return decision.verdict(query, vector, index, scores, members, wants=wants, said=said)
 
 
 def _order(
@@ -324,7 +324,9 @@ def _ids_of(hits: Sequence[Hit], during: Interval) -> set[str]:
 
 def newest(index: MemoryIndex, *, scope: Scope, types: Sequence[MemoryType] = (), now: float) -> Candidates:
     """The scope's memories that were updated last, newest first, at most CANDIDATES_MAX, without scores."""
-    return Candidates(_newest(index, index.members(scope, types, now)))
+    memories = [index.memories[i] for i in np.flatnonzero(index.members(scope, types, now))]
+    memories.sort(key=lambda memory: (-memory.updated_at, memory.id))
+    return Candidates([Hit(memory, 0.0, 0.0) for memory in memories[:CANDIDATES_MAX]])
 
 
 def _ids(index: MemoryIndex, places: Places) -> list[str]:
@@ -337,9 +339,3 @@ def _hits(
     logits = repeat(None) if verdict.logits is None else verdict.logits[places].tolist()
     numbers = (scores.cosine[places].tolist(), order[places].tolist(), scores.keyword[places].tolist(), logits)
     return map(Hit, map(index.memories.__getitem__, places.tolist()), *numbers)
-
-
-def _newest(index: MemoryIndex, members: npt.NDArray[np.bool_]) -> list[Hit]:
-    memories = [index.memories[i] for i in np.flatnonzero(members)]
-    memories.sort(key=lambda memory: (-memory.updated_at, memory.id))
-    return [Hit(memory, 0.0, 0.0) for memory in memories[:CANDIDATES_MAX]]

@@ -19,7 +19,10 @@ _NO_TERMS_UNSPACED = re.compile("|".join(map(re.escape, stop_words.CHINESE)))
 def terms(said: list[str]) -> list[str]:
     """What is compared of a text's words, in their order, repeated as they repeat."""
     telling = [word for word in said if word not in NO_TERMS]
-    return [term for word in stems(telling) for term in (_parts(word) if is_unspaced(word) else (word,))]
+    found = stems(telling)
+    if all(map(str.isascii, found)):
+        return found
+    return [term for word in found for term in (_parts(word) if is_unspaced(word) else (word,))]
 
 
 def _parts(stretch: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ import re
 from semmem.memory import Conversation, Role, Scope
 from semmem.text.digest import digest
 
+_USER, _SYSTEM = Role.USER, Role.SYSTEM  # looked up once: each look costs more than comparing
 _DERIVED_SESSION = re.compile(r"(s_[0-9a-f]{32})\.[0-9]+")
 
 
@@ -19,8 +20,9 @@ def session_key(scope: Scope, conversation: Conversation) -> str:
 
     The same words at another time are another session: see Sessions.
     """
-    system = next((m.text.strip() for m in conversation.messages if m.role is Role.SYSTEM and m.text.strip()), "")
-    first = next((m.text for m in conversation.messages if m.role is Role.USER), "")
+    messages = conversation.messages
+    system = next((text for m in messages if m.role is _SYSTEM and (text := m.text.strip())), "")
+    first = next((m.text for m in messages if m.role is _USER), "")
     return "s_" + digest(scope.user, scope.project or "", system, first)
 
 
@@ -31,6 +33,8 @@ def derived_session(key: str, start: float) -> str:
 
 def session_without_start(session: str) -> str:
     """The key of a session whose name is derived; the name of any other."""
+    if not session.startswith("s_"):
+        return session
     derived = _DERIVED_SESSION.fullmatch(session)
     return derived[1] if derived else session
 

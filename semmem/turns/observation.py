@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from semmem.dialects import AnswerReader
 from semmem.memory import Answer, TurnEnding
 from semmem.turns.encodings import Decoder, Undecodable
 
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
+class Ticket(Struct, frozen=True):
     """What the request phase hands to the response phase of the same exchange, through Envoy's dynamic metadata.
 
     ``earlier`` are turns of the same request that stand before this one without an answer: they end as it does.

@@ -9,9 +9,11 @@ that answer will not be observed any more.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from semmem.memory import Answer, Conversation, Role, Scope, Turn, TurnEnding
 from semmem.ports.names import bounded, usable
@@ -35,8 +37,7 @@ class TurnJournal(Protocol):
     def offer(self, half: Turn | TurnClosed) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
-class CurrentTurn:
+class CurrentTurn(Struct, frozen=True):
     """The turn that a request belongs to; ``scope`` has its session, where that is known.
 
     ``opened``: the request brings words of the user's own, which begin this turn or are resent. Without them (a tool's
@@ -47,7 +48,7 @@ class CurrentTurn:
     scope: Scope
     id: str | None = None
     opened: Turn | None = None
-    messages: UserMessages | None = field(default=None, repr=False, compare=False)
+    messages: UserMessages | None = None
 
 
 class TurnRecorder:
@@ -79,7 +80,7 @@ class TurnRecorder:
         if not messages.speak:
             return await self._continued(conversation, scope)
         session = await self._sessions.name(scope, conversation, now)
-        scope, messages = Scope(scope.user, scope.project, scope.agent, session), messages.of(scope.user, session)
+        scope, messages = Scope(scope.user, scope.project, scope.agent, session), messages.named(scope.user, session)
         said, after = next(messages.current_backwards()), self._after(conversation, scope)
         model = usable(conversation.model) or ""
         turn = self._turn(said, scope, after, now, request_id, resumed=messages.tool_spoke, model=model)

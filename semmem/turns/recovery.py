@@ -14,6 +14,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from msgspec import Struct
+
 from semmem.ports.events import Announce, HistoryRead, nobody_listens
 from semmem.turns.ids import session_start
 from semmem.turns.seen import UNSEEN, Known, SeenMessages, Unread
@@ -48,8 +50,7 @@ class RecoveryRules:
     kept_s: float = 7 * 86_400.0
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """What of a request becomes turns, oldest first.
 
     ``again``: places of current messages that are journalled already, or may be. ``complete``: no later request needs

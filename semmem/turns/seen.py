@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from cachetools import LRUCache
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from semmem.ports.errors import JournalError
 from semmem.ports.recording import MessageRecords
@@ -31,8 +32,7 @@ class Unread(Exception):
     """The journal does not say."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """What is known of some words in a conversation: at which ordinals they were journalled or declined, and when.
 
     ``passed``: they stood in a history and were left alone there.

@@ -8,18 +8,20 @@ at which it began: the same history after a pause belongs to another session, bu
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from copy import copy
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from semmem.memory import Conversation, Role
+import msgspec
+
+from semmem.memory import Conversation, Message, Role
 from semmem.text.digest import digest
 from semmem.turns.ids import message_id, session_without_start
 
+_USER, _ASSISTANT, _TOOL = Role.USER, Role.ASSISTANT, Role.TOOL
+"""Looked up once: each look costs more than comparing."""
 
-@dataclass(frozen=True, slots=True)
-class UserMessage:
+
+class UserMessage(msgspec.Struct, frozen=True):
     """One user message that has text. ``ordinal`` counts the request's user messages, those without text too, from 1.
 
     ``id`` is the same wherever in the conversation the words stand. ``text`` is stripped, else as it came.
@@ -43,24 +45,25 @@ class UserMessages:
     """
 
     def __init__(self, conversation: Conversation, *, user: str, session: str, chars_max: int) -> None:
-        self._messages = conversation.messages
-        self._places = [i for i, message in enumerate(conversation.messages) if message.role is Role.USER]
-        self._first_current = self._first_of_run(len(self._places) - 1)
+        self._messages = messages = conversation.messages
+        self._places = places = [i for i, message in enumerate(messages) if message.role is _USER]
+        self._first_current = self._first_of_run(len(places) - 1)
         self._name = (user, session_without_start(session))
         self._read = dict[int, UserMessage]()
         self.chars_max = chars_max
-        self.current_count = len(self._places) - self._first_current
-        after = {message.role for message in self._messages[self._places[-1] + 1 :]} if self._places else set()
-        self.tool_spoke = Role.TOOL in after
+        self.current_count = len(places) - self._first_current
+        after = _speakers(messages, places[-1] + 1) if places else set[Role]()
+        self.tool_spoke = _TOOL in after
         """Whether a tool speaks behind the user's words: an earlier request has brought them."""
-        self.answered = self.tool_spoke or Role.ASSISTANT in after
+        self.answered = self.tool_spoke or _ASSISTANT in after
         """Whether anybody speaks behind them."""
 
-    def of(self, user: str, session: str) -> UserMessages:
-        """The same messages, as this user's in this session."""
-        named = copy(self)
-        named._name, named._read = (user, session_without_start(session)), {}
-        return named
+    def named(self, user: str, session: str) -> UserMessages:
+        """Itself, from here on as this user's messages in this session."""
+        self._name = (user, session_without_start(session))
+        self._read.clear()
+        self.__dict__.pop("key", None)
+        return self
 
     @cached_property
     def key(self) -> str:
@@ -93,14 +96,14 @@ class UserMessages:
         """What assistants said from there to the next user message."""
         end = self._places[said.ordinal] if said.ordinal < len(self._places) else len(self._messages)
         spoken = self._messages[self._places[said.ordinal - 1] : end]
-        return "\n".join(message.text for message in spoken if message.role is Role.ASSISTANT and message.text)
+        return "\n".join(message.text for message in spoken if message.role is _ASSISTANT and message.text)
 
     def _first_of_run(self, last: int) -> int:
         """The number of the first user message behind the assistant's last words before message number ``last``."""
         if last < 0:
             return 0
         before = range(self._places[last] - 1, -1, -1)
-        answer = next((place for place in before if self._messages[place].role is Role.ASSISTANT), -1)
+        answer = next((place for place in before if self._messages[place].role is _ASSISTANT), -1)
         return bisect_right(self._places, answer)
 
     def _with_text(self, numbers: Iterable[int]) -> Iterator[UserMessage]:
@@ -111,3 +114,7 @@ class UserMessages:
                 self._read[number] = said
             if said is not None:
                 yield said
+
+
+def _speakers(messages: Sequence[Message], start: int) -> set[Role]:
+    return {messages[place].role for place in range(start, len(messages))}

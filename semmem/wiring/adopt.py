@@ -13,7 +13,7 @@ from semmem.backup import BackupError
 from semmem.backup.adopting import Adoption
 from semmem.backup.restoring import Progress
 from semmem.config.settings import Settings
-from semmem.wiring.backends import journal, journal_path
+from semmem.wiring.backends import journal
 
 
 def adopt(settings: Settings, left: Path, progress: Progress) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def adopt(settings: Settings, left: Path, progress: Progress) -> dict[str, Any]:
     path = left / settings.journal.path if left.is_dir() else left
     if not path.is_file():
         raise BackupError(f"there is no journal at {path}")
-    own = journal_path(settings)
+    own = settings.journal_file
     if own.exists() and own.samefile(path):
         raise BackupError(f"{path} is the configured journal itself")
     return asyncio.run(_adopt(SqlJournal(path), journal(settings), progress))

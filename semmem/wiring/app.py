@@ -148,6 +148,7 @@ class App:
             after=after,
             note_uses=parts.uses.note,
             work=work,
+            spawn=self._tasks.spawn,
         )
         server = doors.envoy_door(settings, exchange, self._announce, work=work)
         grpc = await server.start()

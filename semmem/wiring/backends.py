@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from semmem.backends import key_file
 from semmem.backends.in_process import InProcessStore
@@ -19,6 +20,7 @@ from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
 from semmem.backends.models.openai import OpenAIModel
 from semmem.backends.models.rerank import HttpReranker
+from semmem.backends.sql.database import ServerLimits
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.part import JournalLimits
 from semmem.backends.worker_process import WorkerProcess
@@ -31,8 +33,9 @@ from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.marks import Marks
 from semmem.lifecycle.write_gate import WriteGate
 from semmem.ports.embedder import Embedder
+from semmem.ports.errors import JournalUnavailable, StoreError
 from semmem.ports.models import Reranker, ServedModel
-from semmem.ports.store import DiskBound, Store
+from semmem.ports.store import DiskBound, Enumerable, Purgeable, Store, Sweepable
 from semmem.ports.text_work import Offload, TextWork
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
@@ -47,12 +50,14 @@ ROWS_PER_MEMORY = 5
 """Room for versions that are being replaced while a user's rows are read."""
 REPLICA_STALENESS_S = 5.0
 """How long what another replica wrote may stay unseen, unless the configuration says otherwise."""
+JOURNAL_RETRY_S = 1.0
 RETRIES = {"memory_rewrite": 0, "memory_extraction": 2}
 """A request has no time for a second try, and another query at hand."""
 FENCE_KEY_FILE = "fence.key"
 
-StoreBackend = InProcessStore | MilvusStore
-"""What keeps memories. Both can also be swept and purged."""
+
+class StoreBackend(Store, Sweepable, Purgeable, Enumerable, Protocol):
+    """What keeps memories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,7 @@ async def open_backends(
     if is_unfinished(Path(settings.data_dir)):
         raise BackupError(f"a restore into {settings.data_dir} was not finished: run `semmem restore` again")
     turns = journal(settings)
-    await turns.open()
+    await open_journal(turns, wait_s=settings.journal.postgres.start_wait_s)
     stack.push_async_callback(turns.close)
     vectors = await asyncio.to_thread(embedding.embedder, settings)
     stack.push_async_callback(vectors.close)
@@ -130,24 +135,55 @@ async def open_backends(
 
 def disk_of(store_backend: StoreBackend) -> DiskBound | None:
     """The store, when it writes to a disk of this machine."""
-    return store_backend if isinstance(store_backend, EmbeddedMilvus) else None
-
-
-def journal_path(settings: Settings) -> Path:
-    return Path(settings.data_dir) / settings.journal.path
+    return store_backend if isinstance(store_backend, DiskBound) else None
 
 
 def journal(settings: Settings) -> SqlJournal:
+    rules = settings.journal
     return SqlJournal(
-        journal_path(settings),
-        synchronous="FULL" if settings.journal.synchronous == "full" else "NORMAL",
-        limits=JournalLimits(versions_max=settings.journal.versions_max),
+        rules.url or settings.journal_file,
+        password=rules.password.get_secret_value(),
+        server=ServerLimits(
+            connections_max=rules.postgres.connections_max,
+            connect_timeout_s=rules.postgres.connect_timeout_s,
+            statement_timeout_s=rules.postgres.statement_timeout_s,
+            retry_s=rules.postgres.retry_s,
+        ),
+        synchronous="FULL" if rules.synchronous == "full" else "NORMAL",
+        limits=JournalLimits(versions_max=rules.versions_max),
     )
+
+
+async def open_journal(turns: SqlJournal, *, wait_s: float) -> None:
+    """Open it, again and again for ``wait_s``: a server may be started at the same moment. Raises JournalError, at
+    once where waiting does not help."""
+    deadline, told = time.monotonic() + wait_s, False
+    while True:
+        try:
+            return await turns.open()
+        except JournalUnavailable as error:
+            if time.monotonic() >= deadline:
+                raise
+            if not told:
+                log.error("journal unavailable, the start waits for it: %s", error)
+            told = True
+        await asyncio.sleep(JOURNAL_RETRY_S)
 
 
 def store(settings: Settings, signature: str) -> StoreBackend:
     """The configured store, for vectors of this model."""
-    return InProcessStore() if settings.memory.backend == "in_process" else milvus(settings, signature)
+    if settings.memory.backend == "in_process":
+        return InProcessStore()
+    return qdrant(settings, signature) if settings.memory.backend == "qdrant" else milvus(settings, signature)
+
+
+def qdrant(settings: Settings, signature: str) -> StoreBackend:
+    """Raises StoreError when its package is not installed."""
+    try:
+        from semmem.wiring.qdrant import qdrant_store  # an optional package, which takes half a second to import
+    except ModuleNotFoundError:
+        raise StoreError("memory.backend qdrant needs a package: pip install 'semmem[qdrant]'") from None
+    return qdrant_store(settings, signature, rows_per_user_max=_rows_per_user_max(settings))
 
 
 def milvus(settings: Settings, signature: str) -> MilvusStore:
@@ -181,8 +217,12 @@ def _milvus_options(settings: Settings, rules: MilvusSection, signature: str) ->
         "search_timeout_s": settings.deadlines.store_ms / 1000,
         "read_timeout_s": rules.call_timeout_s,
         "write_timeout_s": rules.call_timeout_s,
-        "rows_per_user_max": min(WINDOW_MAX - 1, ROWS_PER_MEMORY * settings.memory.max_memories_per_user),
+        "rows_per_user_max": min(WINDOW_MAX - 1, _rows_per_user_max(settings)),
     }
+
+
+def _rows_per_user_max(settings: Settings) -> int:
+    return ROWS_PER_MEMORY * settings.memory.max_memories_per_user
 
 
 def _uri(address: str, rules: MilvusSection) -> str:
@@ -194,7 +234,8 @@ def _uri(address: str, rules: MilvusSection) -> str:
 def hot_memories(settings: Settings, store: Store, spawn: Spawn, offload: Offload) -> HotMemories:
     """The store with active users' memories in front of it. ``offload`` builds their indexes, best one at a time:
     each thread that computes delays the event loop by some milliseconds."""
-    rules, milvus = settings.memory.hot_cache, settings.memory.milvus
+    rules, memory = settings.memory.hot_cache, settings.memory
+    server = memory.qdrant if memory.backend == "qdrant" else memory.milvus
     staleness_s = rules.staleness_s
     if staleness_s is None:
         staleness_s = REPLICA_STALENESS_S if settings.deployment.replicas > 1 else math.inf
@@ -207,7 +248,7 @@ def hot_memories(settings: Settings, store: Store, spawn: Spawn, offload: Offloa
         rows_max=ROWS_PER_MEMORY * settings.memory.max_memories_per_user,
         staleness_s=staleness_s,
         loads_max=rules.loads_max,
-        load_timeout_s=milvus.call_timeout_s,
+        load_timeout_s=server.call_timeout_s,
     )
 
 

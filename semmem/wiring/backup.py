@@ -19,7 +19,7 @@ from semmem.config.settings import Settings
 from semmem.management.api import May
 from semmem.management.backup_api import backup_routes
 from semmem.ports.events import Announce
-from semmem.wiring.backends import FENCE_KEY_FILE, Opened, journal_path
+from semmem.wiring.backends import FENCE_KEY_FILE, Opened
 from semmem.wiring.erasure import holds
 from semmem.wiring.maintenance import quota
 
@@ -51,7 +51,7 @@ def snapshots(settings: Settings, opened: Opened) -> Snapshots:
         opened.hidden.shown,
         Everybody(opened.store_backend, opened.backends.journal),
         opened.gate,
-        Journal(partial(copies.copy, journal_path(settings)), copies.census),
+        Journal(partial(copies.copy, settings.journal_file), copies.census),
         about,
         spool=Path(settings.data_dir) / SPOOL,
         clock=time.time,

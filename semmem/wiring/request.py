@@ -22,6 +22,7 @@ from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.decide.trained import SHIPPED, Trained, UnusableWeights
+from semmem.retrieval.index.hot_memories import Spawn
 from semmem.retrieval.injection_cache import InjectionCache
 from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.recall import Recall, RecallRules
@@ -48,9 +49,10 @@ def exchange(
     after: Callable[[str, float], float],
     note_uses: Callable[[str, Sequence[str], float], None],
     work: BodyWork,
+    spawn: Spawn,
 ) -> Exchange:
     """``after`` gives a time after a user's last erasure; ``note_uses`` is told whose memories were put into a prompt,
-    which, and when."""
+    which, and when; ``spawn`` starts what embeds questions while their turns are recorded."""
     memory, limits = settings.memory, settings.limits
     return Exchange(
         askers=AskerRules(
@@ -65,7 +67,7 @@ def exchange(
             capture=settings.capture.mode,
             answer_bytes_max=limits.answer_bytes_max,
         ),
-        recall=recall(settings, backends, announce),
+        recall=recall(settings, backends, announce, spawn),
         limits=ExchangeLimits(
             request_body_bytes_max=limits.request_body_bytes_max,
             answer_bytes_max=limits.answer_bytes_max,
@@ -148,7 +150,9 @@ def recovery_rules(settings: Settings) -> RecoveryRules:
     )
 
 
-def recall(settings: Settings, backends: Backends, announce: Announce = nobody_listens) -> Recall:
+def recall(
+    settings: Settings, backends: Backends, announce: Announce = nobody_listens, spawn: Spawn | None = None
+) -> Recall:
     return Recall(
         backends.store,
         backends.embedder,
@@ -158,6 +162,7 @@ def recall(settings: Settings, backends: Backends, announce: Announce = nobody_l
         writer=query_writer(settings, backends, announce),
         reranking=reranking(settings, backends, announce),
         fence=backends.fence,
+        spawn=spawn,
     )
 
 

@@ -58,17 +58,17 @@ def summary(report: Report) -> str:
     return "\n".join(
         [
             *(_door(tally, name) for name in DOORS),
-            f"outcomes   {_counted(tally.outcomes)}",
-            f"asked for again later  {_counted(tally.later) or 'nothing'}; interrupted by restarts {tally.interrupted}",
+            f"outcomes   {counted(tally.outcomes)}",
+            f"asked for again later  {counted(tally.later) or 'nothing'}; interrupted by restarts {tally.interrupted}",
             f"facts      {report.told} told, {report.erased} erased, {report.free} either way",
-            f"own model  {_counted(report.asked) or 'not asked'}",
+            f"own model  {counted(report.asked) or 'not asked'}",
             f"after it   {memories} memories, {rows} rows of the journal, {lines} lines of logs looked through",
             f"time       {report.seconds:.0f} s, {rate:.0f} operations a second, {report.restarts} restarts",
-            *_shown("WRONG", tally.wrong),
-            *_shown("RARE", report.rare),
-            *_shown("LEAK", found.leaks.values()),
-            *_shown("RETURN", found.returns.values()),
-            *_shown("LOST", found.lost.values()),
+            *shown("WRONG", tally.wrong),
+            *shown("RARE", report.rare),
+            *shown("LEAK", found.leaks.values()),
+            *shown("RETURN", found.returns.values()),
+            *shown("LOST", found.lost.values()),
             f"{found.sightings} sightings of leaks and returns, {len(found.lost)} lost",
             f"canary: {tally.operations} operations, {len(found.leaks)} leaks, {len(found.returns)} returns",
         ]
@@ -81,13 +81,13 @@ def _door(tally: Tally, name: str) -> str:
     return f"{name:18}{number:8}{number / max(1, tally.operations):8.1%}{mean_ms:9.1f} ms"
 
 
-def _shown(title: str, lines: Iterable[str]) -> list[str]:
+def shown(title: str, lines: Iterable[str]) -> list[str]:
     found = [f"{title}: {line}" for line in lines]
     more = len(found) - SHOWN_MAX
     return [*found[:SHOWN_MAX], *([f"{title}: and {more} more"] if more > 0 else [])]
 
 
-def _counted(counts: Counter[str]) -> str:
+def counted(counts: Counter[str]) -> str:
     return ", ".join(f"{name} {number}" for name, number in counts.most_common())
 
 

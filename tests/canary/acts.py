@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.canary.doors import TOOK, Doors
 from tests.canary.ledger import CONVERSATION, Fact, Ledger
+from tests.canary.model import Asked
 from tests.canary.people import Person, Talk
 from tests.canary.sentences import FACTS, MOVES, NOTED, STORED
 from tests.soak.load import DIALECTS
@@ -18,7 +19,7 @@ MOVES_SHARE = 0.08
 
 async def say(
     doors: Doors, person: Person, talk: Talk, text: str, dice: random.Random, fact: Fact | None = None
-) -> None:
+) -> Asked:
     """One turn of a conversation, in any API, streamed or not.
 
     A turn that semmem may not have had ends its conversation: resent in a history it would be news, also after an
@@ -26,9 +27,10 @@ async def say(
     """
     asked = [*talk.said, {"role": "user", "content": text}]
     api, stream = dice.choice(list(DIALECTS)), dice.random() < 0.5
-    outcome = await doors.ask(person.user, asked, api=api, stream=stream, headers=talk.headers(), fact=fact)
+    turn = await doors.ask(person.user, asked, api=api, stream=stream, headers=talk.headers(), fact=fact)
     talk.said = [*asked, {"role": "assistant", "content": NOTED}]
-    talk.over = talk.over or outcome not in TOOK
+    talk.over = talk.over or turn.outcome not in TOOK
+    return turn
 
 
 async def tell(doors: Doors, ledger: Ledger, person: Person, talk: Talk, dice: random.Random) -> Fact:

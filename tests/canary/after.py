@@ -52,7 +52,7 @@ def look_at_users(stack: Stack, ledger: Ledger, users: int) -> int:
     semmem, listed = stack.sidecar.semmem, 0
     for user in range(users):
         found: set[int] = set()
-        for memory in _memories(semmem, ledger.words.word(user, 0)):
+        for memory in memories(semmem, ledger.words.word(user, 0)):
             listed += 1
             found |= ledger.saw(user, str(memory), began=time.monotonic(), where="the list after the load")
             if memory["version"] > 1:
@@ -61,7 +61,7 @@ def look_at_users(stack: Stack, ledger: Ledger, users: int) -> int:
     return listed
 
 
-def _memories(semmem: SemmemProcess, name: str) -> Iterator[Json]:
+def memories(semmem: SemmemProcess, name: str) -> Iterator[Json]:
     """Of every status, each asked for by its name."""
     for status in MemoryStatus:
         offset, total = 0, 1

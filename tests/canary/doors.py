@@ -8,15 +8,14 @@ import secrets
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 
 from tests.canary.ledger import NOBODY, Fact, Ledger
 from tests.canary.model import Asked, Prompts
-from tests.canary.stack import Stack
 from tests.soak.load import DIALECTS
-from tests.support.harness import ADMIN_TOKEN
+from tests.support.harness import ADMIN_TOKEN, EnvoyProcess
 
 Json = dict[str, Any]
 
@@ -46,15 +45,34 @@ DOORS = (
 )  # fmt: skip
 
 
+class Place(Protocol):
+    """Where the doors are. ``up`` is set while semmem may be asked; ``changes`` counts its goings and comings."""
+
+    @property
+    def up(self) -> asyncio.Event: ...
+    @property
+    def changes(self) -> int: ...
+    @property
+    def envoy(self) -> EnvoyProcess: ...
+    @property
+    def api_url(self) -> str: ...
+    @property
+    def health_url(self) -> str: ...
+
+
 @dataclass(slots=True)
 class Tally:
-    """How often each door was used, how the requests to the model went, and what was answered as it should not be."""
+    """How often each door was used, how the requests to the model went, and what was answered as it should not be.
+
+    ``failures`` of requests to the model are among the ``wrong``.
+    """
 
     doors: Counter[str] = field(default_factory=Counter)
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     outcomes: Counter[str] = field(default_factory=Counter)
     later: Counter[str] = field(default_factory=Counter)
     interrupted: int = 0
+    failures: int = 0
     wrong: list[str] = field(default_factory=list)
 
     def took(self, door: str, since: float) -> None:
@@ -91,7 +109,7 @@ class Answer:
 class Doors:
     """Everything a user or an operator may do, against one stack."""
 
-    def __init__(self, http: httpx.AsyncClient, stack: Stack, ledger: Ledger, prompts: Prompts, tally: Tally) -> None:
+    def __init__(self, http: httpx.AsyncClient, stack: Place, ledger: Ledger, prompts: Prompts, tally: Tally) -> None:
         self.tally = tally
         self._http = http
         self._stack = stack
@@ -102,8 +120,8 @@ class Doors:
 
     async def ask(
         self, user: int, said: list[Json], *, api: str, stream: bool, headers: dict[str, str], fact: Fact | None = None
-    ) -> str | None:
-        """One request to the model; its outcome word, None when semmem did not have it."""
+    ) -> Asked:
+        """One request to the model, which must be answered with the model's own bytes."""
         await self._stack.up.wait()
         changes, request_id = self._stack.changes, secrets.token_hex(8)
         asked = self._prompts.under_way[request_id] = Asked(user, time.monotonic(), fact)
@@ -115,8 +133,8 @@ class Doors:
         try:
             answer = await self._http.post(self._stack.envoy.url + dialect.path, json=body, headers=named | headers)
         except httpx.HTTPError as error:
-            self.tally.say(f"{api}: {type(error).__name__} {error}")
-            return None
+            self._failed(asked, api, f"{type(error).__name__} {error}")
+            return asked
         finally:
             self.tally.took(api, asked.began)
             del self._prompts.under_way[request_id]
@@ -124,10 +142,17 @@ class Doors:
             user, f"{answer.headers}\n{answer.text}", own="", began=asked.began, where=f"an answer of {api}"
         )
         if answer.status_code != 200 or (dialect.last_event if stream else dialect.whole) not in answer.content:
-            self.tally.say(f"{api}: status {answer.status_code}, {len(answer.content)} bytes: no whole answer")
-        outcome: str | None = answer.headers.get("x-semmem-outcome")
-        self.tally.outcomes[outcome or ("none" if changes == self._stack.changes else "none, restarting")] += 1
-        return outcome
+            self._failed(asked, api, f"status {answer.status_code}, {len(answer.content)} bytes: no whole answer")
+        elif asked.received is None or asked.received.answer != answer.content:
+            self._failed(asked, api, "other bytes than the model's")
+        asked.outcome = answer.headers.get("x-semmem-outcome")
+        self.tally.outcomes[asked.outcome or ("none" if changes == self._stack.changes else "none, restarting")] += 1
+        return asked
+
+    def _failed(self, asked: Asked, api: str, failure: str) -> None:
+        asked.failure = failure
+        self.tally.failures += 1
+        self.tally.say(f"{api}: {failure}")
 
     # --- the API -----------------------------------------------------------------------------------------------------
 

@@ -102,11 +102,11 @@ async def under_way(doors: Doors, ledger: Ledger, person: Person, dice: random.R
     before = len(ledger.facts(person.user))
     async with asyncio.TaskGroup() as group:
         group.create_task(tell(doors, ledger, person, person.talk(dice), dice))
-        await _reached(ledger, person, before)
+        await reached(ledger, person, before)
         await delete_user(doors, ledger, person, "DELETE while the model answered")
 
 
-async def _reached(ledger: Ledger, person: Person, before: int) -> None:
+async def reached(ledger: Ledger, person: Person, before: int) -> None:
     """Wait until the model has the newest fact, or it is clear that it will not have it soon."""
     deadline = asyncio.get_running_loop().time() + UNDER_WAY_S
     while asyncio.get_running_loop().time() < deadline:

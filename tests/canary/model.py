@@ -35,11 +35,17 @@ def whole(received: Received) -> str:
 
 @dataclass(slots=True)
 class Asked:
-    """A request that is on its way to the model, and the fact that it tells."""
+    """A request to the model, and the fact that it tells. ``received``: what the model got of it, None when it was not
+    asked; ``shown``: numbers of the user's facts that semmem added; ``outcome``: semmem's word in the answer;
+    ``failure``: what is wrong with the answer."""
 
     user: int
     began: float
     fact: Fact | None
+    received: Received | None = None
+    shown: frozenset[int] = frozenset()
+    outcome: str | None = None
+    failure: str = ""
 
 
 class Prompts:
@@ -58,7 +64,8 @@ class Prompts:
             asked.fact.settled = min(asked.fact.settled, time.monotonic())
         own = memory_in(received.body.decode("utf-8", "replace"))
         where = f"a prompt to {received.path}"
-        self._ledger.saw(asked.user, whole(received), began=asked.began, where=where, own=own)
+        asked.received = received
+        asked.shown = frozenset(self._ledger.saw(asked.user, whole(received), began=asked.began, where=where, own=own))
 
 
 class Overheard(StandIn):

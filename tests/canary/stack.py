@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -41,21 +41,24 @@ def config(extractor: str) -> dict[str, Any]:
 
 
 class ShippedSidecar(Sidecar):
-    """``semmem serve``, where Sidecar has parts that break; another engine with each start.
+    """``semmem serve``, where Sidecar has parts that break; the next one of ``engines`` with each start.
 
     ``program``: SHIPPED_EMBEDDER or BAG_OF_WORDS.
     """
 
-    def __init__(self, folder: Path, override: Mapping[str, Any], program: str) -> None:
+    def __init__(
+        self, folder: Path, override: Mapping[str, Any], program: str, engines: Sequence[str] = ENGINES
+    ) -> None:
         super().__init__(folder, override)
         self._program = program
+        self._engines = engines
 
     def launch(self, override: Mapping[str, Any] | None = None, *extra: str) -> Child:
         self.starts += 1
         ports = {"grpc": self.grpc_port, "api": self._api_port, "health": self._health_port}
         listeners = {name: {"address": f"127.0.0.1:{port}"} for name, port in ports.items()}
         file = self.folder / "config.yaml"
-        engine = {"memory": {"extraction": {"engine": ENGINES[(self.starts - 1) % len(ENGINES)]}}}
+        engine = {"memory": {"extraction": {"engine": self._engines[(self.starts - 1) % len(self._engines)]}}}
         whole = merged(merged(merged(self._override, engine), override or {}), {"listeners": listeners})
         file.write_text(yaml.safe_dump(semmem_config(self.data_dir, whole)))
         argv = [sys.executable, "-m", self._program, "serve", "--config", str(file), *extra]

@@ -14,6 +14,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
+from semmem.background import Tasks
 from semmem.exchange import Exchange, RequestResult
 from semmem.memory import Answer, Hit, Memory, MemoryType, Message, Scope, Turn, TurnEnding, Vector
 from semmem.ports.errors import EmbedderBusy, EmbedderError, StoreTimeout, StoreUnavailable
@@ -138,26 +139,30 @@ class World:
         offload: Offload = asyncio.to_thread,
         offload_large: Offload | None = None,
         inline_body_bytes_max: int = 64 * 1024,
+        embedder: HashEmbedder | None = None,
+        journal: Halves | None = None,
         **limits: Any,
     ) -> None:
         self.store = Failing()
         self.embedder = FailingEmbedder()
-        self.journal = Halves()
+        self.journal = Halves() if journal is None else journal
         self.rules = rules
         self.now = NOW
         self.decision = Decided()
         self.noted: list[tuple[str, Sequence[str], float]] = []
+        self.tasks = Tasks()
 
         self.exchange = Exchange(
             askers=AskerRules(IdentityRules(trusted_headers=("x-user-id",)), permissions, upstream),
             turns=TurnRecorder(Sessions(NoSessions()), self.journal, capture=capture),
             recall=Recall(
                 hot(self.store),
-                self.embedder,
+                self.embedder if embedder is None else embedder,
                 self.rules,
                 decision=self.decision,
                 writer=writer,
                 fence=fence,
+                spawn=self.tasks.spawn,
             ),
             limits=ExchangeLimits(**{"phase_s": 20.0} | limits),
             clock=lambda: self.now,

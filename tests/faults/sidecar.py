@@ -40,6 +40,10 @@ class Sidecar:
         return self._running
 
     @property
+    def is_running(self) -> bool:
+        return self._running is not None
+
+    @property
     def pid(self) -> int:
         return self.semmem.child.pid
 

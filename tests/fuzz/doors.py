@@ -115,8 +115,11 @@ class _Stream:
     async def read(self) -> Any:
         return next(self._messages, grpc.aio.EOF)
 
-    async def write(self, reply: pb.ProcessingResponse) -> None:
-        self.replies.append(reply)
+    async def write(self, reply: bytes) -> None:
+        self.replies.append(pb.ProcessingResponse.FromString(reply))
+
+    async def end(self, reply: bytes) -> None:
+        await self.write(reply)
 
 
 class _LastWords(logging.Handler):

@@ -10,6 +10,7 @@ import numpy as np
 from semmem.memory import Vector
 from semmem.retrieval.decide import request_words
 from semmem.retrieval.decide.decision import Decision, Mask, RequestVerdict, Verdict
+from semmem.retrieval.decide.features import RequestWords
 from semmem.retrieval.decide.trained import CLASSES, KINDS, MEMORY_SIZE, REQUEST_SIZE, TOP_SIZE, Trained
 from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 
@@ -26,13 +27,23 @@ class Decided(Decision):
         self.word = word
         self.asked: list[str] = []
 
-    def request_alone(self, text: str, vector: Vector, *, wants: bool = False) -> RequestVerdict:
+    def request_alone(
+        self, text: str, vector: Vector, *, wants: bool = False, said: RequestWords | None = None
+    ) -> RequestVerdict:
         purpose = REFUSALS.get(self.word, "recall")
         is_general = not wants and purpose != "recall"
         return RequestVerdict(-math.inf, False, purpose, is_general, lists_profile=False)
 
     def verdict(
-        self, text: str, vector: Vector, index: MemoryIndex, scores: Scores, members: Mask, *, wants: bool = False
+        self,
+        text: str,
+        vector: Vector,
+        index: MemoryIndex,
+        scores: Scores,
+        members: Mask,
+        *,
+        wants: bool = False,
+        said: RequestWords | None = None,
     ) -> Verdict:
         self.asked.append(text)
         purpose = REFUSALS.get(self.word, "recall")

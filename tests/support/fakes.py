@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 
@@ -44,6 +45,36 @@ class HashEmbedder:
 
     async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         return bag_of_words(text, self._dimension)
+
+    def at_hand(self, text: str) -> Vector | None:
+        return None
+
+
+class HeldEmbedder(HashEmbedder):
+    """Counts: ``asked``, every text; ``made``, vectors; ``waiting``, who waits for one now. None is made before
+    ``gate`` is set; ``kept`` are at hand."""
+
+    def __init__(self, *, held: bool = True) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+        self.kept: dict[str, Vector] = {}
+        self.made = self.waiting = 0
+        self.gate = asyncio.Event()
+        if not held:
+            self.gate.set()
+
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
+        self.asked.append(text)
+        self.waiting += 1
+        try:
+            await self.gate.wait()
+        finally:
+            self.waiting -= 1
+        self.made += 1
+        return await super().embed(text, within_s=within_s)
+
+    def at_hand(self, text: str) -> Vector | None:
+        return self.kept.get(text)
 
 
 def bag_of_words(text: str, dimension: int = 384) -> Vector:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
+
+from sqlalchemy import Connection, inspect
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, Scope, Turn, TurnEnding
@@ -34,7 +36,8 @@ class Journal(
     async def finish_erasure(self, what: Forgetting, hold_id: str) -> None: ...
 
 
-JOURNALS: dict[str, Callable[[Path], Journal]] = {"sqlite": lambda folder: SqlJournal(folder / "journal.db")}
+Place = Path | str
+"""A SQLite file, or the URL of a server's database."""
 
 EAGER = BatchRules(size=1, answer_wait_s=0.0, idle_s=0.0, lease_s=10.0)
 ADA = Scope("ada", session="s1")
@@ -92,3 +95,18 @@ async def learn_all(journal: Journal, *, now: float = 1000.0) -> list[Batch]:
 async def learnt(journal: Journal) -> dict[str, str | None]:
     """The answers of all turns that can be learnt from, by turn id."""
     return {each.id: each.answer for batch in await learn_all(journal) for each in batch.turns}
+
+
+async def change(journal: SqlJournal, statement: str) -> None:
+    """Behind the journal's back."""
+    await journal._database.write(lambda conn: conn.exec_driver_sql(statement))
+
+
+async def rows_of(journal: SqlJournal) -> dict[str, list[tuple[object, ...]]]:
+    """Everything that the journal's database holds, by table."""
+
+    def read(conn: Connection) -> dict[str, list[tuple[object, ...]]]:
+        names = inspect(conn).get_table_names()
+        return {name: [tuple(row) for row in conn.exec_driver_sql(f"SELECT * FROM {name}")] for name in names}
+
+    return await journal._database.read(read)

@@ -59,6 +59,7 @@ from semmem.retrieval.injection_cache import goes_on, loop_of
 from semmem.retrieval.query import build as query
 from semmem.retrieval.query import rewrite
 from semmem.retrieval.search import Strategy, best_of, in_time
+from semmem.retrieval.words_read import read_words
 from semmem.text import disguise, grounding, orders, quoting, stems, terms, words
 from semmem.text.digest import digest
 from semmem.text.screening import is_instruction, readable, redact
@@ -436,13 +437,19 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.decide.features.request_features": lambda t: decide_features.request_features(
         heads_of(WEIGHTS), t, VECTOR
     ),
+    "retrieval.decide.decision.Decision.heard": Decision(WEIGHTS).heard,
+    "retrieval.decide.features.request_words_of": lambda t: decide_features.request_words_of(heads_of(WEIGHTS), t),
     "retrieval.decide.fitting.store": lambda t: fitting.store([t], lambda texts: np.stack([VECTOR] * len(texts))),
     "retrieval.decide.greetings.is_social": greetings.is_social,
     "retrieval.decide.nearness.near": _near,
     "retrieval.decide.pronouns.flags": pronouns.flags,
     "retrieval.decide.pronouns.speaks_of_user": pronouns.speaks_of_user,
     "retrieval.decide.request_words.places": request_words.places,
+    "retrieval.index.memory_index.MemoryIndex.heard": lambda t: MemoryIndex([_memory("likes tea")]).heard(t),
     "retrieval.index.memory_index.MemoryIndex.scores": _scores,
+    "retrieval.words_read.read_words": lambda t: read_words(
+        MemoryIndex([_memory(t)]), t, Decision(WEIGHTS), scope=Scope("ada"), now=NOW
+    ),
     "retrieval.query.build.build_query": lambda t: query.build_query(_said(t), chars_max=WHOLE),
     "retrieval.query.build.is_vague": query.is_vague,
     "retrieval.query.build.key_words": query.key_words,
@@ -621,6 +628,7 @@ NEEDLESS: Mapping[str, str] = {
     "request.identity.user_in_header": _NAMES,
     "request.identity.user_of_key": "one HMAC of a key, which is as long as a header may be",
     "retrieval.injection_cache.InjectionCache.changed": _NAMES,
+    "retrieval.index.hot_memories.HotMemories.at_hand": _NAMES,
     "retrieval.index.hot_memories.HotMemories.forget": _NAMES,
     "retrieval.index.hot_memories.HotMemories.forget_user": _NAMES,
     "retrieval.index.hot_memories.HotMemories.index": _NAMES,
@@ -636,7 +644,7 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.query.rewrite.QueryWriter.improved": _WAITS,
     "retrieval.query.rewrite.QueryWriter.wants": "is_vague, which is in the table above",
     "retrieval.query.rewrite.QueryWriter.write": _WAITS,
-    "retrieval.search.embed_query": _WAITS,
+    "retrieval.begun.embed_query": _WAITS,
     "text.times.calendar.back": _NAMES,
     "text.times.calendar.season": _NAMES,
     "text.times.calendar.whole": _NAMES,

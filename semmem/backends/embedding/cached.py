@@ -48,7 +48,7 @@ class CachedEmbedder(EmbedderWrapper):
 
         Who has time may follow a request, but no request follows who has time.
         """
-        key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        key = _key(text)
         while True:
             if (vector := self._entries.get(key)) is not None:
                 return vector
@@ -67,6 +67,9 @@ class CachedEmbedder(EmbedderWrapper):
                 return outcome
             # The leader was cancelled before it had a vector: go round, somebody else leads.
 
+    def at_hand(self, text: str) -> Vector | None:
+        return self._entries.get(_key(text))
+
     async def _lead(self, key: bytes, text: str, within_s: float | None) -> Vector:
         at = (key, within_s is not None)
         flight = self._flights[at] = asyncio.get_running_loop().create_future()
@@ -82,3 +85,7 @@ class CachedEmbedder(EmbedderWrapper):
         finally:
             del self._flights[at]
             flight.set_result(outcome)
+
+
+def _key(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

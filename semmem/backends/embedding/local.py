@@ -60,6 +60,9 @@ class LocalEmbedder(ABC):
             raise EmbedderError("the embedder is not open")
         return await self._batcher.embed(_encodable(text[: self._text_chars_max]), within_s=within_s)
 
+    def at_hand(self, text: str) -> Vector | None:
+        return None
+
     def vectors(self, texts: list[str]) -> npt.NDArray[np.float32]:
         """One batch at once, as the model makes it: shape (len(texts), dimension), not of length 1. Blocking, in the
         caller's thread; loads the model if need be. For measuring, and for comparing one library with another.

@@ -55,9 +55,11 @@ def _packaged(name: str) -> Path | None:
 
 def _cached(model: str) -> Path | None:
     """A complete snapshot in the local Hugging Face cache. Asking for it needs no network."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
-
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+    except ImportError:  # as in the image, which serves exported models only
+        return None
     repo = model if "/" in model else HUB_PREFIX + model
     try:
         directory = Path(snapshot_download(repo, local_files_only=True))

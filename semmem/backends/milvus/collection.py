@@ -8,7 +8,9 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from itertools import islice
 from typing import Any, Literal, TypeVar
 
+from semmem.backends.milvus.answers import rows_of
 from semmem.backends.milvus.connection import MilvusConnection
+from semmem.backends.milvus.indexes import INDEXES
 from semmem.backends.milvus.rows import FOUND_FIELDS, VECTOR_FIELD, VERSION_FIELDS, Row, newest, rows_filter
 from semmem.memory import Vector
 
@@ -17,8 +19,6 @@ SPARE_ROWS = 4
 """Milvus refuses more rows than this in one search or query."""
 DELETE_BATCH = 500
 SCAN_BATCH = 1000
-HNSW_EF_MIN = 64
-"""The least breadth of an HNSW search (the usual default of 64 neighbours)."""
 
 Consistency = Literal["Bounded", "Strong"]
 """A Strong read on a server waits for the next time tick, about 200 ms, and then sees every write."""
@@ -31,7 +31,7 @@ class MilvusCollection:
 
     def __init__(self, connection: MilvusConnection, *, index: str) -> None:
         self._connection = connection
-        self._is_hnsw = index == "HNSW"
+        self._index = INDEXES[index]
 
     async def nearest(
         self, query: Vector, filter: str, *, limit: int, timeout_s: float, level: Consistency
@@ -60,7 +60,7 @@ class MilvusCollection:
             filter=filter,
             limit=limit,
             output_fields=FOUND_FIELDS,
-            search_params={"params": {"ef": max(HNSW_EF_MIN, limit)} if self._is_hnsw else {}},
+            search_params={"params": self._index.search(limit)},
             consistency_level=level,
         )
         return answer[0]  # type: ignore[no-any-return]
@@ -68,7 +68,7 @@ class MilvusCollection:
     async def rows(
         self, filter: str, fields: Sequence[str], *, limit: int, timeout_s: float, level: Consistency
     ) -> Sequence[Row]:
-        answer: Sequence[Row] = await self._connection.call(
+        answer = await self._connection.call(
             "query",
             timeout_s=timeout_s,
             filter=filter,
@@ -76,7 +76,7 @@ class MilvusCollection:
             limit=limit,
             consistency_level=level,
         )
-        return answer
+        return rows_of(answer)
 
     async def insert(self, *rows: Row, timeout_s: float) -> None:
         await self._connection.call("insert", timeout_s=timeout_s, data=list(rows))

@@ -17,13 +17,13 @@ from typing import Any, TypedDict
 import grpc
 from pymilvus import AsyncMilvusClient, MilvusClient, MilvusException
 
+from semmem.backends.milvus.indexes import INDEXES, check_server_has
 from semmem.backends.milvus.owned_tasks import OwnedTasks
 from semmem.backends.milvus.rows import VECTOR_FIELD, schema
 from semmem.ports.errors import StoreError, StoreFull, StoreMismatch, StoreTimeout, StoreUnavailable
 
 SCHEMA_VERSION = 1
 METRIC = "COSINE"
-INDEX_PARAMETERS: dict[str, dict[str, int]] = {"FLAT": {}, "HNSW": {"M": 16, "efConstruction": 200}}
 CONNECT_FAILED = 2
 NOT_LOADED = 101
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
@@ -84,8 +84,8 @@ class MilvusConnection:
     ) -> None:
         if not client_options["uri"].startswith(("http://", "https://")) or client_options["uri"].endswith(".db"):
             raise ValueError("a Milvus uri is http://host:port or https://host:port")
-        if index not in INDEX_PARAMETERS:
-            raise ValueError(f"index must be one of {', '.join(INDEX_PARAMETERS)}")
+        if index not in INDEXES:
+            raise ValueError(f"index must be one of {', '.join(INDEXES)}")
         self._options = {**client_options, "dedicated": True, "grpc_options": _GRPC_OPTIONS, "timeout": open_timeout_s}
         self._collection = collection
         self._dimension = dimension
@@ -94,6 +94,7 @@ class MilvusConnection:
             "embedding signature": signature,
             "dimension": str(dimension),
             "metric": METRIC,
+            "index": index,
         }
         self._index = index
         self._num_partitions = num_partitions
@@ -193,11 +194,13 @@ class MilvusConnection:
         client = MilvusClient(**self._options)
         name, timeout_s = self._collection, self._open_timeout_s
         try:
+            version = str(client.get_server_version(timeout=timeout_s))
+            check_server_has(self._index, version)
             ensure(lambda: client.has_collection(name, timeout=timeout_s), lambda: self._create_collection(client))
             ensure(lambda: bool(client.list_indexes(name, timeout=timeout_s)), lambda: self._create_index(client))
             self._check(client)
             self._load_at_open(client)
-            return str(client.get_server_version(timeout=timeout_s))
+            return version
         finally:
             client.close()
 
@@ -218,9 +221,10 @@ class MilvusConnection:
     def _create_index(self, client: MilvusClient) -> None:
         parameters = client.prepare_index_params()
         parameters.add_index(
-            VECTOR_FIELD, index_type=self._index, metric_type=METRIC, params=INDEX_PARAMETERS[self._index]
+            VECTOR_FIELD, index_type=self._index, metric_type=METRIC, params=INDEXES[self._index].creation
         )
-        client.create_index(self._collection, parameters, timeout=self._open_timeout_s)
+        # Of a collection that has no rows yet there is nothing to wait for; pymilvus would sleep half a second.
+        client.create_index(self._collection, parameters, timeout=self._open_timeout_s, sync=False)
 
     def _check(self, client: MilvusClient) -> None:
         present = self._describe(client)
@@ -244,6 +248,7 @@ class MilvusConnection:
             "embedding signature": collection["properties"].get("semmem.signature", ""),
             "dimension": str(vectors[0]["params"]["dim"]) if vectors else "",
             "metric": index.get("metric_type", ""),
+            "index": index.get("index_type", ""),
         }
 
     def _load_at_open(self, client: MilvusClient) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from semmem.backends.milvus.disk_room import check_room
+from semmem.backends.disk_room import check_room
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
 from semmem.ports.errors import StoreError, StoreFull, StoreMismatch, StoreUnavailable

@@ -31,7 +31,7 @@ from milvus_lite.index.factory import build_index_from_spec
 from milvus_lite.storage.segment import Segment
 from milvus_lite.storage.wal import WAL
 
-from semmem.backends.milvus.disk_room import check_room
+from semmem.backends.disk_room import check_room
 
 ROOM_SPARE_BYTES = 4 * 1024 * 1024
 """What a flush may need beyond its rows: footers of some 30 small files, and the manifest."""

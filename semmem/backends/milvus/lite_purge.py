@@ -24,7 +24,7 @@ from milvus_lite.engine.recovery import _cleanup_orphan_files
 from milvus_lite.storage.data_file import parse_seq_range, read_data_file, write_data_file
 from pymilvus.grpc_gen import common_pb2, milvus_pb2
 
-from semmem.backends.milvus.disk_room import check_room
+from semmem.backends.disk_room import check_room
 from semmem.backends.milvus.lite_engine import ROOM_SPARE_BYTES
 
 

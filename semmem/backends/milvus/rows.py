@@ -20,6 +20,7 @@ from semmem.ports.names import NAME_BYTES_MAX
 from semmem.ports.storable import CONTENT_BYTES_MAX, metadata_text, shallow
 
 VECTOR_FIELD = "embedding"
+NO_METADATA = "{}"
 VERSION_FIELDS = ["user_id", "memory_id", "version"]
 SCOPE_FIELDS = ["id", *VERSION_FIELDS, "type", "project", "agent", "session"]
 FOUND_FIELDS = [*SCOPE_FIELDS, "status", "content", "created_at", "updated_at", "expires_at", "meta"]
@@ -138,7 +139,7 @@ def memory_of(row: Row) -> Memory:
         session=row["session"] or None,
         source=Source(**meta["source"]),
         key=meta["key"],
-        metadata=shallow(json.loads(meta["metadata"])),
+        metadata=shallow(json.loads(meta["metadata"])) if meta["metadata"] != NO_METADATA else {},
         importance=meta["importance"],
         created_at=row["created_at"] / 1000,
         updated_at=row["updated_at"] / 1000,
@@ -167,6 +168,11 @@ def row_in_scope(row: Row, scope: Scope, types: Sequence[MemoryType]) -> bool:
         and all(wanted is None or wanted == row[name] for wanted, name in narrowed)
         and (not types or row["type"] in [kind.value for kind in types])
     )
+
+
+def memories_of(rows: Iterable[Row], scope: Scope, types: Sequence[MemoryType]) -> list[Memory]:
+    """Those of one user's rows that lie in the scope and are of one of the types."""
+    return [memory_of(row) for row in newest(rows) if row_in_scope(row, scope, types)]
 
 
 def was_said_until(row: Row, at: float) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Unpack
 
+from semmem.backends.milvus.answers import memories_in
 from semmem.backends.milvus.collection import WINDOW_MAX, Consistency, MilvusCollection, batches
 from semmem.backends.milvus.connection import MilvusConnection, TlsOptions, tls_options
 from semmem.backends.milvus.flush import BackgroundFlush
@@ -162,9 +163,8 @@ class MilvusStore:
         self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
     ) -> list[Memory]:
         """As the port says. Milvus cannot sort, so the user's rows are all read, whatever the page."""
-        rows = newest(await self._read("list", scope, user_filter(scope.user), ALL_FIELDS))
-        memories = (memory_of(row) for row in rows if row_in_scope(row, scope, types))
-        return page(memories, limit=limit, offset=offset)
+        rows = await self._read("list", scope, user_filter(scope.user), ALL_FIELDS)
+        return page(await memories_in(rows, scope, types), limit=limit, offset=offset)
 
     async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
         rows = newest(await self._read("count", scope, user_filter(scope.user), SCOPE_FIELDS))

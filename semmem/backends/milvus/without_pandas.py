@@ -3,11 +3,15 @@
 Its client takes data frames, so it imports pandas, and that pyarrow: 70 MB of every process and 0.3 s of its start.
 semmem writes lists of rows. While pymilvus is imported, an empty stand-in is there in place of pandas; what it cannot
 do fails loudly, and whoever imports pandas later gets pandas. Where pymilvus comes to want more, pandas is imported.
+
+It also wants requests, for what one vendor's clusters need: that is loaded when it is used. And with the first row it
+looks for sparse matrices of scipy, which is 15 MB more in the middle of a write: it is told that there are none.
 """
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -29,6 +33,15 @@ def import_pymilvus() -> None:
     finally:
         for name in stand_in:
             del sys.modules[name]
+    _without_sparse_matrices()
+
+
+def _without_sparse_matrices() -> None:
+    """Does nothing where pymilvus has no such switch (any more)."""
+    utils = sys.modules.get("pymilvus.client.utils")
+    helper = getattr(utils, "SciPyHelper", None)
+    if helper is not None:
+        helper._checked = True
 
 
 def _stand_in() -> dict[str, ModuleType]:
@@ -36,7 +49,17 @@ def _stand_in() -> dict[str, ModuleType]:
     vars(pandas).update(api=api, DataFrame=type("DataFrame", (), {}), Series=type("Series", (), {}))
     vars(api).update(types=types)
     vars(types).update(dict.fromkeys(USED, _absent))
-    return {module.__name__: module for module in (pandas, api, types)}
+    later = [] if "requests" in sys.modules else [_Later("requests")]
+    return {module.__name__: module for module in (pandas, api, types, *later)}
+
+
+class _Later(ModuleType):
+    """The module of this name, imported when something of it is wanted."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # the import machinery asks for these
+            raise AttributeError(name)
+        return getattr(import_module(self.__name__), name)
 
 
 def _absent(*_: Any) -> NoReturn:

@@ -150,6 +150,9 @@ class HttpEmbedder:
                 return outcome
             caller.answer = asyncio.get_running_loop().create_future()
 
+    def at_hand(self, text: str) -> Vector | None:
+        return None
+
     def _expected_s(self) -> float:
         """How long one more request would take; none is refused where none waits."""
         if not self._requests:

@@ -12,8 +12,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, case, delete, insert, literal, select, tuple_, update
 
+from semmem.backends.sql import locks
 from semmem.backends.sql.due import Due, due_session
-from semmem.backends.sql.part import JournalPart, one_read, one_write
+from semmem.backends.sql.part import JournalPart, one_look, one_read, one_write
 from semmem.backends.sql.rows import facts_json, json_facts, row_scope, row_turn, upsert_into
 from semmem.backends.sql.tables import (
     IN_BATCH,
@@ -33,6 +34,9 @@ from semmem.ports.learning import Batch, BatchRules
 EMPTY = "empty"
 """Status of a batch whose turns were all refused before anything could be learnt from them."""
 
+_FIRST = 20
+"""How many batches without a holder are looked at in one claim: others are at work on the first of them, perhaps."""
+
 _ORDER = (turns.c.opened_at, turns.c.ordinal, turns.c.id)
 
 
@@ -45,21 +49,21 @@ class SqlBatches(JournalPart):
     stays, and a finished or erased batch takes no more.
     """
 
-    @one_write
+    @one_look
     def claim(self, conn: Connection, rules: BatchRules, *, now: float) -> Batch | None:
         """As in the port. Trigger words: ``end``, ``drift``, ``size``, ``idle``; the first that holds.
 
         A turn that was refused meanwhile is left out when a batch is claimed again, with the facts it grounds; a batch
         of which nothing is left is finished as ``empty``. A batch's turns are all of one scope.
         """
-        while (row := _claimable(conn, now)) is not None:
-            _lease_again(conn, row.id, now + rules.lease_s)
-            batch = _load(conn, row.id, rules.context_turns)
+        while (free := _claimable(conn, now)) is not None:
+            _lease_again(conn, free, now + rules.lease_s)
+            batch = _load(conn, free, rules.context_turns)
             if batch.turns:
                 return batch
-            _finish(conn, row.id, EMPTY, now)
+            _finish(conn, free, EMPTY, now)
         turns_max = self._limits.batch_sizes_max * rules.size
-        due = due_session(conn, rules, now, turns_max)
+        due = _due_alone(conn, rules, now, turns_max)
         if due is None:
             return None
         return _load(conn, _make(conn, due, rules.lease_s, now, turns_max), rules.context_turns)
@@ -67,6 +71,7 @@ class SqlBatches(JournalPart):
     @one_write
     def save_facts(self, conn: Connection, batch_id: str, facts: Sequence[Fact]) -> None:
         """As in the port. The first facts that are saved stay."""
+        locks.user_of_batch(conn, batch_id)
         unsaved = and_(batches.c.id == batch_id, LIVE, batches.c.facts.is_(None))
         conn.execute(update(batches).where(unsaved).values(facts=facts_json(facts)))
 
@@ -79,11 +84,13 @@ class SqlBatches(JournalPart):
     @one_write
     def finish(self, conn: Connection, batch_id: str, status: str, *, now: float) -> None:
         """As in the port. The first status stays."""
+        locks.user_of_batch(conn, batch_id)
         _finish(conn, batch_id, status, now)
 
     @one_write
     def postpone(self, conn: Connection, batch_id: str, *, until: float) -> None:
         """As in the port. Its user's other turns wait with it; holds do not."""
+        locks.user_of_batch(conn, batch_id)
         statement = upsert_into(conn.dialect.name, resting).values(batch_id=batch_id, until=until)
         this = update(batches).where(batches.c.id == batch_id, LIVE)
         if conn.execute(this.values(claimable_at=until)).rowcount:
@@ -111,9 +118,26 @@ def _finish(conn: Connection, batch_id: str, status: str, now: float) -> None:
     conn.execute(update(turns).where(mine).values(done_at=now, batch_id=learnt))
 
 
-def _claimable(conn: Connection, now: float) -> Row[Any] | None:
-    free = select(batches.c.id).where(LIVE, batches.c.claimable_at <= now)
-    return conn.execute(free.order_by(batches.c.claimable_at).limit(1)).first()
+def _claimable(conn: Connection, now: float) -> str | None:
+    """A batch that nobody holds any more, with the lock of its user; what others are at is passed over."""
+    free = and_(LIVE, batches.c.claimable_at <= now)
+    oldest = select(batches.c.id, batches.c.user_id).where(free).order_by(batches.c.claimable_at).limit(_FIRST)
+    for row in conn.execute(oldest).all():
+        if locks.try_user(conn, row.user_id):
+            still = select(batches.c.id).where(batches.c.id == row.id, free).with_for_update(skip_locked=True)
+            if conn.execute(still).first() is not None:
+                return str(row.id)
+    return None
+
+
+def _due_alone(conn: Connection, rules: BatchRules, now: float, turns_max: int) -> Due | None:
+    """The due session, with the lock of its user. What is found before the lock is had may be another's by then."""
+    mine, others = set[str](), set[str]()
+    while (due := due_session(conn, rules, now, turns_max, others)) is not None:
+        if not locks.needed(conn) or due.user in mine:
+            return due
+        (mine if locks.try_user(conn, due.user) else others).add(due.user)
+    return None
 
 
 def _lease_again(conn: Connection, batch_id: str, until: float) -> None:

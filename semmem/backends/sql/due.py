@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Subquery, and_, case, func, or_, select, true, tuple_
+from sqlalchemy import ColumnElement, Connection, Row, Select, Subquery, and_, case, func, or_, select, tuple_
 
 from semmem.backends.sql.tables import LIVE, WAITING, batches, session_drifts, session_ends, turns
 from semmem.ports.learning import BatchRules
@@ -30,10 +31,14 @@ def _ready(rules: BatchRules, now: float) -> ColumnElement[bool]:
     return or_(turns.c.closed_at.is_not(None), turns.c.opened_at <= now - rules.answer_wait_s)
 
 
-def due_session(conn: Connection, rules: BatchRules, now: float, turns_max: int) -> Due | None:
-    """Among the sessions of the oldest waiting turns first: one that is due there waits longer than any elsewhere."""
-    oldest = select(turns.c.user_id, turns.c.session).where(WAITING, _FREE).order_by(turns.c.opened_at).limit(_FIRST)
-    for among in (tuple_(turns.c.user_id, turns.c.session).in_(oldest), true()):
+def due_session(
+    conn: Connection, rules: BatchRules, now: float, turns_max: int, others: Collection[str] = ()
+) -> Due | None:
+    """Among the sessions of the oldest waiting turns first: one that is due there waits longer than any elsewhere.
+    None of the users ``others``."""
+    free = and_(_FREE, turns.c.user_id.not_in(others)) if others else _FREE
+    oldest = select(turns.c.user_id, turns.c.session).where(WAITING, free).order_by(turns.c.opened_at).limit(_FIRST)
+    for among in (tuple_(turns.c.user_id, turns.c.session).in_(oldest), free):
         row = conn.execute(_due(rules, now, among)).first()
         if row is None:
             continue

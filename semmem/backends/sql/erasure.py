@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, literal, or_, select, update
 
-from semmem.backends.sql import marks
+from semmem.backends.sql import locks, marks
 from semmem.backends.sql.holds import HOLD, end_hold, hold_user
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.provisional import drop_notes
@@ -51,6 +51,7 @@ class SqlErasure(JournalPart):
         turned_away: Sequence[str] = (),
         hold_s: float = 60.0,
     ) -> tuple[str, Counter[str]]:
+        locks.user(conn, what.scope.user)
         if not what.takes_turns:
             _remember(conn, what)
             return "", Counter()
@@ -63,6 +64,7 @@ class SqlErasure(JournalPart):
     @one_write
     def finish_erasure(self, conn: Connection, what: Forgetting, hold_id: str) -> None:
         """As in the port. Nobody needs to know any more whose it was."""
+        locks.user(conn, what.scope.user)
         end_hold(conn, hold_id)
         live = select(batches.c.id).where(LIVE)
         conn.execute(delete(erasures).where(erasures.c.batch_id == hold_id, erasures.c.batch_id.not_in(live)))

@@ -10,17 +10,16 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select, update
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
-from sqlalchemy.schema import CreateColumn
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
 
-from semmem.backends.sql.tables import SCHEMA_VERSION, journal_schema, metadata, turns, users, versions
+from semmem.backends.sql.database import journal_errors
+from semmem.backends.sql.schema import bring_up_to_date
 from semmem.ports.errors import JournalError
 
 T = TypeVar("T")
@@ -29,19 +28,6 @@ Synchronous = Literal["NORMAL", "FULL", "EXTRA"]
 _LOOK_S = 0.005
 _BEGIN = "semmem_begin"
 """Execution option: the statement that begins a transaction, or empty for none."""
-
-
-@contextmanager
-def journal_errors() -> Iterator[None]:
-    """Everything a database can raise, as JournalError. Messages name the failure, never a value."""
-    try:
-        yield
-    except DBAPIError as error:
-        raise JournalError(f"{type(error.orig).__name__}: {error.orig}") from None
-    except SQLAlchemyError as error:
-        raise JournalError(type(error).__name__) from None
-    except OSError as error:
-        raise JournalError(f"{type(error).__name__}: {error.strerror}") from None
 
 
 def sqlite_path(url_or_path: str | Path) -> Path:
@@ -55,7 +41,9 @@ def sqlite_path(url_or_path: str | Path) -> Path:
         url = URL.create("unreadable")
     if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
         # The text itself may hold a password.
-        raise ValueError("the journal needs a path or a URL like sqlite:////var/lib/semmem/journal.db")
+        raise ValueError(
+            "the journal needs a path, or a URL like sqlite:////var/lib/journal.db or postgresql://host/db"
+        )
     return Path(str(url.database))
 
 
@@ -82,7 +70,7 @@ class SqliteFile:
         self._lanes = _Lanes(self._engine())
         try:
             await self._lanes.write(self._create_file)
-            await self.write(_create_tables)
+            await self.write(bring_up_to_date)
         except BaseException:
             await self.close()
             raise
@@ -103,6 +91,13 @@ class SqliteFile:
         lanes = self._opened()
         return await lanes.write(lambda: _transact(lanes.writes, work))
 
+    async def look(self, work: Callable[[Connection], T]) -> T:
+        """As ``write``: what changes nothing in the file does not change its log either."""
+        return await self.write(work)
+
+    def tell(self, conn: Connection, *, at_once: bool = True) -> None:
+        """Nothing to do: others see it by the log."""
+
     def last_write(self) -> tuple[int, int] | None:
         """Another value after every commit of any process, but for one within milliseconds of another. Asks the file
         system and no thread: some microseconds."""
@@ -112,10 +107,11 @@ class SqliteFile:
             return None
         return log.st_mtime_ns, log.st_size
 
-    async def purge(self) -> None:
+    async def purge(self) -> bool:
         """Empty the write-ahead log, which otherwise keeps what was overwritten in the file itself."""
         lanes = self._opened()
         await lanes.write(lambda: _transact(lanes.plain, _truncate_log))
+        return True
 
     def _opened(self) -> _Lanes:
         if self._lanes is None:
@@ -214,39 +210,3 @@ def _truncate_log(conn: Connection) -> None:
     busy: Any = conn.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
     if busy:
         raise JournalError("the write-ahead log is in use and was not emptied")
-
-
-def _create_tables(conn: Connection) -> None:
-    tables = inspect(conn).get_table_names()
-    if journal_schema.name not in tables:
-        if tables:
-            raise JournalError("the file is a database, but not a journal of semmem")
-        journal_schema.create(conn)
-        conn.execute(insert(journal_schema).values(version=SCHEMA_VERSION))
-    found = conn.execute(select(journal_schema.c.version)).scalar_one()
-    if found == 1:
-        found = _extend(conn)
-    if found != SCHEMA_VERSION:
-        raise JournalError(f"the journal has schema version {found}; this build knows version {SCHEMA_VERSION}")
-    metadata.create_all(conn)  # also those that came after the file was made
-    _add_columns(conn)
-
-
-def _extend(conn: Connection) -> int:
-    """Version 1 lacks whole tables only. Who is known is taken from what is there."""
-    metadata.create_all(conn)
-    for table in (turns, versions):
-        named = select(table.c.user_id).where(table.c.user_id != "").distinct()
-        missing = named.where(table.c.user_id.not_in(select(users.c.user_id)))
-        conn.execute(insert(users).from_select(["user_id"], missing))
-    conn.execute(update(journal_schema).values(version=SCHEMA_VERSION))
-    return SCHEMA_VERSION
-
-
-def _add_columns(conn: Connection) -> None:
-    """Columns that came after the file was made. They have a default, so an older build may go on with the file."""
-    for table in metadata.sorted_tables:
-        held = {column["name"] for column in inspect(conn).get_columns(table.name)}
-        for column in table.columns:
-            if column.name not in held:
-                conn.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {CreateColumn(column).compile(conn)}")

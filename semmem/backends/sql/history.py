@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, and_, case, delete, select
 
-from semmem.backends.sql import holds, marks
+from semmem.backends.sql import holds, locks, marks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.provisional import mark_forgotten
 from semmem.backends.sql.rows import json_memory, memory_json, scope_row, upsert_into, within
@@ -26,6 +26,7 @@ class SqlHistory(JournalPart):
     @one_write
     def keep_version(self, conn: Connection, memory: Memory) -> None:
         """As in the port. Beyond ``versions_max`` the oldest go. What is erased is not kept."""
+        locks.users_shared(conn, [memory.user])
         scope = Scope(memory.user, memory.project, memory.agent, memory.session)
         if marks.is_forgotten(conn, scope, memory.said_at) or holds.is_forgotten(conn, scope, memory.id):
             return
@@ -47,6 +48,7 @@ class SqlHistory(JournalPart):
     def note_dropped(
         self, conn: Connection, scope: Scope, memory_id: str, reason: str, *, now: float, batch: str | None = None
     ) -> None:
+        locks.users_shared(conn, [scope.user])
         if batch is not None and not holds.may_write(conn, batch, memory_id, written=False):
             return
         row = {"user_id": scope.user, "memory_id": memory_id, "reason": reason, "times": 1, "last_at": now}
@@ -63,11 +65,13 @@ class SqlHistory(JournalPart):
     @one_write
     def forget_versions(self, conn: Connection, scope: Scope, memory_id: str) -> int:
         """As in the port. Bound to the scope like versions."""
+        locks.user(conn, scope.user)
         return _forget_memories(conn, scope, [memory_id])
 
     @one_write
     def forget_memories(self, conn: Connection, scope: Scope, memory_ids: Sequence[str]) -> int:
         """``forget_versions`` for many, in one transaction. A turn that one of them was made of is told."""
+        locks.user(conn, scope.user)
         for start in range(0, len(memory_ids), IDS_MAX):
             mark_forgotten(conn, scope.user, memory_ids[start : start + IDS_MAX])
         return _forget_memories(conn, scope, memory_ids)
@@ -75,13 +79,20 @@ class SqlHistory(JournalPart):
     @one_write
     def record_uses(self, conn: Connection, uses: Sequence[tuple[str, str, Uses]]) -> None:
         """As in the port. The uses of what is erased are not kept."""
-        erased = marks.users_forgotten_at(conn, {user for user, _, _ in uses})
-        _add_uses(conn, [use for use in uses if use[2].last_at > erased.get(use[0], -math.inf)])
+        named = {user for user, _, _ in uses}
+        locks.users_shared(conn, named)
+        erased = marks.users_forgotten_at(conn, named)
+        _add_uses(conn, [use for use in sorted(uses, key=_names) if use[2].last_at > erased.get(use[0], -math.inf)])
 
     @one_read
     def uses(self, conn: Connection, user: str) -> dict[str, Uses]:
         rows = conn.execute(select(accesses).where(accesses.c.user_id == user))
         return {row.memory_id: Uses(row.used, row.last_at) for row in rows}
+
+
+def _names(use: tuple[str, str, Uses]) -> tuple[str, str]:
+    """One order for everybody, so that two who count the same at the same time do not wait in a circle."""
+    return use[0], use[1]
 
 
 def _forget_memories(conn: Connection, scope: Scope, memory_ids: Sequence[str]) -> int:

@@ -10,6 +10,7 @@ import uuid
 
 from sqlalchemy import Connection, and_, delete, select, true, update
 
+from semmem.backends.sql import locks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.rows import scope_row, upsert_into
 from semmem.backends.sql.tables import LIVE, batches, erasures, resting
@@ -24,10 +25,12 @@ class SqlHolds(JournalPart):
 
     @one_write
     def hold(self, conn: Connection, user: str, *, now: float, lease_s: float) -> str | None:
+        locks.user(conn, user)
         return hold_user(conn, user, now, lease_s)
 
     @one_write
     def release(self, conn: Connection, hold_id: str) -> None:
+        locks.user_of_batch(conn, hold_id)
         end_hold(conn, hold_id)
 
     @one_read
@@ -50,7 +53,7 @@ class SqlHolds(JournalPart):
 def hold_user(conn: Connection, user: str, now: float, lease_s: float) -> str | None:
     row = {**scope_row(Scope(user)), "id": f"hold_{uuid.uuid4().hex}", "trigger_word": HOLD, "attempt": 1}
     statement = upsert_into(conn.dialect.name, batches).values(**row, claimable_at=now + lease_s)
-    taken = conn.execute(statement.on_conflict_do_nothing()).rowcount
+    taken = conn.execute(statement.on_conflict_do_nothing().returning(batches.c.id)).first()
     return str(row["id"]) if taken else _take_the_place_of_a_resting_batch(conn, user, now + lease_s)
 
 

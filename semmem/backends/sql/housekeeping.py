@@ -39,7 +39,7 @@ class SqlHousekeeping(JournalPart):
     async def _prune(self, rows: Callable[[Connection], int]) -> int:
         number = 0
         while True:
-            pruned = await self._file.write(rows)
+            pruned = await self._database.write(rows)
             number += pruned
             if pruned < self._limits.prune_rows_max:
                 return number
@@ -68,9 +68,8 @@ class SqlHousekeeping(JournalPart):
         marks.prune(conn, forgotten_before)
 
     async def purge(self) -> bool:
-        """As Purgeable says; True. JournalError while another process is reading the files."""
-        await self._file.purge()
-        return True
+        """As Purgeable says. JournalError while another process is reading the files."""
+        return await self._database.purge()
 
     @one_read
     def counts(self, conn: Connection) -> dict[str, int]:

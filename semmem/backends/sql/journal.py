@@ -1,10 +1,10 @@
-"""The journal and the history of memories in an SQL database: SQLite now, with statements PostgreSQL takes as well.
+"""The journal and the history of memories in an SQL database: a SQLite file, or a PostgreSQL server for many replicas.
 
 Accepted means committed. With ``synchronous="NORMAL"`` a commit survives the death of the process, kill -9 included;
 when the machine loses power the last commits before it may be missing, though the file stays whole. ``"FULL"`` waits
 for the disk at every commit and survives that too.
 
-What is erased is overwritten in the file; ``purge`` empties the write-ahead log as well. Of a turn whose answer may
+What is erased is overwritten in a file, and ``purge`` empties the write-ahead log as well. Of a turn whose answer may
 still be under way the bare id stays until it is pruned, so that the answer is turned away. An answer whose question
 never arrived belongs to nobody who could be named; it goes when it is pruned.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from semmem.backends.sql.adoption import SqlAdoption
 from semmem.backends.sql.batches import SqlBatches
+from semmem.backends.sql.database import Database, ServerLimits
 from semmem.backends.sql.erasure import SqlErasure
 from semmem.backends.sql.file import SqliteFile, Synchronous, sqlite_path
 from semmem.backends.sql.history import SqlHistory
@@ -27,6 +28,11 @@ from semmem.backends.sql.recording import SqlRecording
 from semmem.backends.sql.rewording import SqlRewording
 from semmem.backends.sql.sessions import SqlSessions
 from semmem.backends.sql.users import SqlUsers
+
+
+def is_server(url_or_path: str | Path) -> bool:
+    """Whether this names a PostgreSQL server."""
+    return str(url_or_path).startswith(("postgresql://", "postgres://"))
 
 
 class SqlJournal(
@@ -43,9 +49,10 @@ class SqlJournal(
     SqlRewording,
     SqlHousekeeping,
 ):
-    """All parts of the journal on one SQLite file. Several processes and several objects may share the file.
+    """All parts of the journal on one database. Several processes and several objects may share it.
 
-    ``url_or_path``: a path, or ``sqlite:///path``; ValueError for anything else. ``busy_timeout_s``: how long a write
+    ``url_or_path``: a path, ``sqlite:///path`` or ``postgresql://...``; ValueError for anything else. ``password`` and
+    ``server`` are for PostgreSQL, what follows for SQLite. ``busy_timeout_s``: how long a write
     waits for another process before it is a JournalError. ``synchronous``: see above. ``size_bytes_max``: limit of the
     file's size, None for the disk's, beyond which writes fail until something is erased.
     """
@@ -54,27 +61,35 @@ class SqlJournal(
         self,
         url_or_path: str | Path,
         *,
+        password: str = "",
+        server: ServerLimits | None = None,
         busy_timeout_s: float = 5.0,
         synchronous: Synchronous = "NORMAL",
         size_bytes_max: int | None = None,
         limits: JournalLimits | None = None,
     ) -> None:
-        file = SqliteFile(
-            sqlite_path(url_or_path),
-            busy_timeout_s=busy_timeout_s,
-            synchronous=synchronous,
-            size_bytes_max=size_bytes_max,
-        )
-        super().__init__(file, limits or JournalLimits())
+        database: Database
+        if is_server(url_or_path):
+            from semmem.backends.sql.server import PostgresServer  # imports a driver that one process alone never needs
+
+            database = PostgresServer(str(url_or_path), password=password, limits=server or ServerLimits())
+        else:
+            database = SqliteFile(
+                sqlite_path(url_or_path),
+                busy_timeout_s=busy_timeout_s,
+                synchronous=synchronous,
+                size_bytes_max=size_bytes_max,
+            )
+        super().__init__(database, limits or JournalLimits())
 
     async def open(self) -> None:
-        """Create the file, or check that it is a journal this build can read. Idempotent."""
-        await self._file.open()
+        """Make the tables, or check that they are a journal this build can read. Idempotent."""
+        await self._database.open()
 
     async def close(self) -> None:
-        """Finish what was begun and release the file. Idempotent."""
-        await self._file.close()
+        """Finish what was begun and let the database go. Idempotent."""
+        await self._database.close()
 
-    def last_write(self) -> tuple[int, int] | None:
-        """Another value after every commit, but for one within milliseconds of another."""
-        return self._file.last_write()
+    def last_write(self) -> object:
+        """Another value after a commit by which a batch may have become due, as far as that is known here."""
+        return self._database.last_write()

@@ -1,4 +1,4 @@
-"""Parts of the journal: each call is one transaction on a file that all parts share."""
+"""Parts of the journal: each call is one transaction on a database that all parts share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
-from semmem.backends.sql.file import SqliteFile
+from semmem.backends.sql.database import Database
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,19 +32,19 @@ class JournalLimits:
 class JournalPart:
     """The calls of one consumer. Every call may raise JournalError. A cancelled call may still be committed."""
 
-    def __init__(self, file: SqliteFile, limits: JournalLimits) -> None:
-        self._file = file
+    def __init__(self, database: Database, limits: JournalLimits) -> None:
+        self._database = database
         self._limits = limits
 
 
 def one_read(
     work: Callable[Concatenate[Part, Connection, P], T],
 ) -> Callable[Concatenate[Part, P], Coroutine[Any, Any, T]]:
-    """A call that sees one consistent state of the file. ``work`` runs in the file's thread."""
+    """A call that sees one consistent state of the database. ``work`` runs in one of its threads."""
 
     @wraps(work)
     async def call(part: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await part._file.read(lambda conn: work(part, conn, *args, **kwargs))
+        return await part._database.read(lambda conn: work(part, conn, *args, **kwargs))
 
     return call
 
@@ -52,10 +52,22 @@ def one_read(
 def one_write(
     work: Callable[Concatenate[Part, Connection, P], T],
 ) -> Callable[Concatenate[Part, P], Coroutine[Any, Any, T]]:
-    """A call of which all is committed, or nothing. ``work`` runs in the file's thread."""
+    """A call of which all is committed, or nothing. ``work`` runs in one of the database's threads."""
 
     @wraps(work)
     async def call(part: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await part._file.write(lambda conn: work(part, conn, *args, **kwargs))
+        return await part._database.write(lambda conn: work(part, conn, *args, **kwargs))
+
+    return call
+
+
+def one_look(
+    work: Callable[Concatenate[Part, Connection, P], T],
+) -> Callable[Concatenate[Part, P], Coroutine[Any, Any, T]]:
+    """``one_write`` that most often finds nothing to do, and after which nobody needs to look again."""
+
+    @wraps(work)
+    async def call(part: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await part._database.look(lambda conn: work(part, conn, *args, **kwargs))
 
     return call

@@ -32,8 +32,8 @@ class Prepared:
 
     def _compile(self, dialect: Dialect) -> _Compiled:
         compiled: Any = self._make(dialect.name).compile(dialect=dialect, column_keys=sorted(self._names))
-        places = tuple(compiled.positiontup)
-        types = {name: compiled.binds[name].type.dialect_impl(dialect) for name in places}
+        places = tuple(compiled.positiontup) if compiled.positional else None
+        types = {name: bind.type.dialect_impl(dialect) for name, bind in compiled.binds.items()}
         converts = {name: convert for name in types if (convert := types[name].bind_processor(dialect)) is not None}
         constants = {name: value for name, value in compiled.params.items() if name not in self._names}
         return _Compiled(str(compiled), places, converts, constants)
@@ -68,16 +68,16 @@ def _nth(place: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """``places``: the name behind each question mark."""
+    """``places``: the name behind each question mark; None where the driver takes values by their names."""
 
     sql: str
-    places: tuple[str, ...]
+    places: tuple[str, ...] | None
     converts: Mapping[str, Callable[[Any], Any]]
     constants: Mapping[str, Any]
 
-    def bound(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
+    def bound(self, row: Mapping[str, Any]) -> Any:
         """A row's values as the driver takes them."""
         values = {**self.constants, **row}
         for name, convert in self.converts.items():
             values[name] = convert(values[name])
-        return tuple([values[name] for name in self.places])
+        return values if self.places is None else tuple([values[name] for name in self.places])

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, or_, select, tuple_, update
 
+from semmem.backends.sql import locks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.rows import row_turn, upsert_into
 from semmem.backends.sql.tables import ERASED, OPEN, REFUSED, WAITING, provisional, turns, versions
@@ -34,6 +35,7 @@ class SqlProvisional(JournalPart):
 
     @one_write
     def note_provisional(self, conn: Connection, turn_id: str, memory_ids: Sequence[str]) -> bool:
+        locks.user_of_turn(conn, turn_id)
         row = conn.execute(select(turns).where(turns.c.id == turn_id)).first()
         if row is None or row.opened_at is None:
             return False
@@ -44,6 +46,7 @@ class SqlProvisional(JournalPart):
 
     @one_write
     def note_read(self, conn: Connection, turn_id: str) -> None:
+        locks.user_of_turn(conn, turn_id)
         row = conn.execute(select(turns).where(turns.c.id == turn_id, turns.c.done_at.is_(None))).first()
         if row is not None and row.opened_at is not None:
             _note(conn, row, [READ])

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Insert, and_, case, func, or_, tuple_
 
-from semmem.backends.sql import marks, messages
-from semmem.backends.sql.file import SqliteFile
+from semmem.backends.sql import locks, marks, messages
+from semmem.backends.sql.database import Database
 from semmem.backends.sql.part import JournalLimits, JournalPart, one_read, one_write
 from semmem.backends.sql.prepared import Prepared
 from semmem.backends.sql.rows import answer_row, closed_row, opened_row, upsert_into
@@ -21,8 +21,8 @@ class SqlRecording(JournalPart):
     """TurnRecords and MessageRecords. ``turned_away`` counts the turns that were not recorded since they had been said
     before their scope was erased."""
 
-    def __init__(self, file: SqliteFile, limits: JournalLimits) -> None:
-        super().__init__(file, limits)
+    def __init__(self, database: Database, limits: JournalLimits) -> None:
+        super().__init__(database, limits)
         self.turned_away = 0
 
     async def record(self, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
@@ -36,12 +36,16 @@ class SqlRecording(JournalPart):
     @one_write
     def _record(self, conn: Connection, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> int:
         """How many were turned away."""
+        if locks.needed(conn):
+            opened, closed = sorted(opened, key=_turn_of_opened), sorted(closed, key=_turn_of_closed)
+            locks.users_shared(conn, {turn.scope.user for turn in opened})
         admitted = marks.admitted(conn, opened) if opened else []
         if admitted:
             record_opened(conn, admitted)
         if closed:
             record_closed(conn, closed)
         messages.record_said(conn, opened, closed)
+        self._database.tell(conn, at_once=False)
         return len(opened) - len(admitted)
 
     @one_read
@@ -51,6 +55,15 @@ class SqlRecording(JournalPart):
     @one_read
     def forgotten_at(self, conn: Connection, user: str) -> float | None:
         return marks.forgotten_at(conn, user)
+
+
+def _turn_of_opened(turn: Turn) -> str:
+    """One order for everybody, so that two commits of the same turns do not wait in a circle."""
+    return turn.id
+
+
+def _turn_of_closed(half: TurnClosed) -> str:
+    return half.turn_id
 
 
 def record_opened(conn: Connection, opened: Sequence[Turn]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, and_, delete, or_, select, update
 
+from semmem.backends.sql import locks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.rows import row_turn, upsert_into
 from semmem.backends.sql.tables import IN_BATCH, LIVE, WAITING, batches, erasures, turns
@@ -26,6 +27,7 @@ class SqlRewording(JournalPart):
         self, conn: Connection, user: str, edits: Mapping[str, tuple[str, str]], memory_ids: Sequence[str]
     ) -> int:
         """As in the port. With a batch goes what an earlier try of it has extracted."""
+        locks.user(conn, user)
         torn: set[str] = set()
         for turn_id, (old, new) in edits.items():
             this = and_(turns.c.id == turn_id, turns.c.user_id == user)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Column, Connection, Table, and_, bindparam, func, or_, select
 
-from semmem.backends.sql import marks
+from semmem.backends.sql import locks, marks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.rows import row_turn, upsert_into
 from semmem.backends.sql.tables import WAITING, answers, session_drifts, session_ends, session_pasts, turns
@@ -37,6 +37,7 @@ class SqlSessions(JournalPart):
         """As in the port. Turns opened after ``now`` are not affected, those that arrive late are: the mark outlives
         this call."""
         _mark(conn, session_ends, user, session, session_ends.c.ended_at, now)
+        self._database.tell(conn)
         waiting = and_(WAITING, turns.c.user_id == user, turns.c.session == session, turns.c.opened_at <= now)
         return conn.execute(select(func.count()).select_from(turns).where(waiting)).scalar_one()
 
@@ -44,8 +45,10 @@ class SqlSessions(JournalPart):
     def cut_session(self, conn: Connection, user: str, session: str, *, before: float) -> None:
         """As in the port. A cut that lies before an earlier one changes nothing, and neither does one among turns that
         are erased."""
+        locks.users_shared(conn, [user])
         if not marks.is_forgotten(conn, Scope(user, session=session), before):
             _mark(conn, session_drifts, user, session, session_drifts.c.drifted_at, before)
+            self._database.tell(conn)
 
     async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None:
         """As in the port. Without a session nothing is written."""

@@ -30,6 +30,8 @@ from sqlalchemy import (
     TypeDecorator,
     and_,
 )
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.types import TypeEngine
 
 SCHEMA_VERSION = 2
 """1: turns, batches, answers, ends of sessions, versions. 2: users, accesses, erasures; a file of 1 is extended."""
@@ -46,6 +48,9 @@ _UNSTORABLE = re.compile("[\\\\\x00\ud800-\udfff]")
 _ESCAPED = re.compile(r"\\([0-9a-f]{4})")
 
 
+_BYTEWISE = postgresql.TEXT(collation="C")
+
+
 class AnyText(TypeDecorator[str]):
     """Any Python string, also where the database takes less (NUL in PostgreSQL, lone surrogates anywhere).
 
@@ -55,6 +60,10 @@ class AnyText(TypeDecorator[str]):
 
     impl = Text
     cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Names are compared by their bytes everywhere, whatever the language of a server is."""
+        return _BYTEWISE if dialect.name == "postgresql" else dialect.type_descriptor(Text())
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         # Plain English is by far the most common and does not need the slower search.

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from semmem.memory import Memory, Vector
 from semmem.retrieval.decide import features
-from semmem.retrieval.decide.features import Heads
+from semmem.retrieval.decide.features import Heads, RequestWords
 from semmem.retrieval.decide.nearness import held, near
 from semmem.retrieval.decide.trained import CLASSES, KINDS, Floats, Trained
 from semmem.retrieval.index.memory_index import MemoryIndex, Scores
@@ -81,6 +81,7 @@ class Decision:
 
     def __init__(self, trained: Trained | None = None) -> None:
         self._trained = trained
+        self._heads = None if trained is None else heads_of(trained)
         self._kinds: WeakKeyDictionary[MemoryIndex, Floats] = WeakKeyDictionary()
 
     @property
@@ -88,22 +89,36 @@ class Decision:
         """Whether anything was learnt of this embedding model's vectors."""
         return self._trained is not None
 
+    def heard(self, text: str) -> RequestWords | None:
+        """What a request's words say for themselves, so that it can be worked out while its vector is made; None where
+        nothing was learnt of words."""
+        return None if self._heads is None else features.request_words_of(self._heads, text)
+
     def verdict(
-        self, text: str, vector: Vector, index: MemoryIndex, scores: Scores, members: Mask, *, wants: bool = False
+        self,
+        text: str,
+        vector: Vector,
+        index: MemoryIndex,
+        scores: Scores,
+        members: Mask,
+        *,
+        wants: bool = False,
+        said: RequestWords | None = None,
     ) -> Verdict:
         """Which of the index's memories, as far as they are ``members`` (n,), this request shows.
 
-        ``wants``: somebody else has said that the request is not one of general knowledge.
+        ``wants``: somebody else has said that the request is not one of general knowledge. ``said``: what ``heard``
+        says of the text, where that is known.
         """
-        trained, places = self._trained, np.flatnonzero(members)
-        if trained is None or not len(places) or not _is_for(trained, vector):
+        trained, heads, places = self._trained, self._heads, np.flatnonzero(members)
+        if trained is None or heads is None or not len(places) or not _is_for(trained, vector):
             told = np.array([memory.standing is not None for memory in index.memories], dtype=np.bool_)
             return Verdict(members & near(text, scores), members & told)
-        heads = heads_of(trained)
-        kinds = self._kinds_of(index, heads)[places]
-        here = scores.at(places)
+        about = features.request_features(heads, text, vector, said)
+        kinds, here = self._kinds_of(index, heads), scores
+        if len(places) < len(members):
+            kinds, here = kinds[places], scores.at(places)
         found = features.evidence(here)
-        about = features.request_features(heads, text, vector)
         logits = features.memory_logits(trained.memory_weights, about, found, kinds)
         request = _request_verdict(trained, about, features.top_features(about, found, logits), wants=wants)
         cut = _cuts(trained, about, kinds, lists_profile=request.lists_profile)
@@ -119,15 +134,17 @@ class Decision:
             request,
         )
 
-    def request_alone(self, text: str, vector: Vector, *, wants: bool = False) -> RequestVerdict | None:
+    def request_alone(
+        self, text: str, vector: Vector, *, wants: bool = False, said: RequestWords | None = None
+    ) -> RequestVerdict | None:
         """What can be said of a request where there is no memory to show: what it is for, by its class alone.
 
         None where the decision is uncalibrated.
         """
-        trained = self._trained
-        if trained is None or not _is_for(trained, vector):
+        trained, heads = self._trained, self._heads
+        if trained is None or heads is None or not _is_for(trained, vector):
             return None
-        about = features.request_features(heads_of(trained), text, vector)
+        about = features.request_features(heads, text, vector, said)
         return RequestVerdict(
             -math.inf,
             is_served=False,

@@ -9,7 +9,7 @@ import numpy as np
 
 from semmem.memory import Vector
 from semmem.retrieval.decide import pronouns, request_words
-from semmem.retrieval.decide.trained import CLASSES, EVIDENCE, KINDS, Floats
+from semmem.retrieval.decide.trained import CLASSES, EVIDENCE, KINDS, REQUEST_SIZE, Floats
 from semmem.retrieval.index.memory_index import Scores
 
 ASKS_SCALE = 0.25
@@ -34,13 +34,30 @@ class Evidence:
     nearest: float
 
 
-def request_features(heads: Heads, text: str, vector: Vector) -> Floats:
-    """(REQUEST_SIZE,): the probabilities of CLASSES, whether anything is asked of memory, whom it speaks of."""
-    classes = softmax(heads.class_weights[:, :-1] @ vector + heads.class_weights[:, -1])
+@dataclass(frozen=True, slots=True)
+class RequestWords:
+    """What the words of a request say for themselves: ``asks``, log-odds; ``flags``, 1.0 or 0.0, of pronouns.py."""
+
+    asks: float
+    flags: tuple[float, ...]
+
+
+def request_words_of(heads: Heads, text: str) -> RequestWords:
+    """What ``request_features`` needs of a text but for its vector."""
     places = request_words.places(text)
-    of_words = heads.word_weights[places].sum() / max(len(places), 1) ** 0.5
-    asks = ASKS_SCALE * float(heads.asks_weights[:-1] @ vector + heads.asks_weights[-1] + of_words)
-    return np.concatenate([classes, np.array([asks, *pronouns.flags(text)], dtype=np.float32)])
+    return RequestWords(heads.word_weights[places].sum() / max(len(places), 1) ** 0.5, pronouns.flags(text))
+
+
+def request_features(heads: Heads, text: str, vector: Vector, said: RequestWords | None = None) -> Floats:
+    """(REQUEST_SIZE,): the probabilities of CLASSES, whether anything is asked of memory, whom it speaks of.
+
+    ``said``: the text's words, where they were read already."""
+    said = request_words_of(heads, text) if said is None else said
+    features = np.empty(REQUEST_SIZE, dtype=np.float32)
+    features[: len(CLASSES)] = softmax(heads.class_weights[:, :-1] @ vector + heads.class_weights[:, -1])
+    asks = ASKS_SCALE * float(heads.asks_weights[:-1] @ vector + heads.asks_weights[-1] + said.asks)
+    features[len(CLASSES) :] = (asks, *said.flags)
+    return features
 
 
 def kinds(heads: Heads, vectors: Floats) -> Floats:

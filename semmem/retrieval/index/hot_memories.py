@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from cachetools import LRUCache
+from cachetools import LRUCache, TTLCache
 
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.errors import StoreError, StoreTimeout
@@ -36,6 +36,8 @@ that was deleted meanwhile."""
 LATE_S = 30.0
 """How long after it failed here (a deadline, a cancelled caller) a write may still be done in the store. What was read
 before that is read again after it: a memory whose deletion came late must not stay here until the process ends."""
+AHEAD_S = 1.0
+"""So long what was read ahead waits for the search that it was read for, where it is not kept anyway."""
 
 
 @dataclass(slots=True)
@@ -49,8 +51,11 @@ class _Kept:
 
 @dataclass(slots=True)
 class _Load:
+    """``is_ahead``: somebody will ask for it who does not wait yet."""
+
     task: asyncio.Task[MemoryIndex | StoreError | None]
     overtaken: bool = False
+    is_ahead: bool = False
 
 
 class HotMemories(StoreWrapper):
@@ -59,7 +64,8 @@ class HotMemories(StoreWrapper):
     At most ``users_max`` users and ``memories_max`` memories in all are kept, the least recently used go first. A user
     has at most ``rows_max`` memories of any status. At most ``loads_max`` users are loaded at a time while no more than
     ``loads_waiting_max`` wait for it; a place among them and each reading have ``load_timeout_s``.
-    ``staleness_s`` 0 keeps nothing: every search loads. ``offload`` builds the indexes.
+    ``staleness_s`` 0 keeps nothing: every search loads. ``offload`` builds the indexes. What ``warm`` has loaded and
+    nothing keeps serves one search within AHEAD_S: at most as many memories again, or those of one user.
     """
 
     def __init__(
@@ -88,6 +94,9 @@ class HotMemories(StoreWrapper):
         self._load_timeout_s = load_timeout_s
         self._clock = clock
         self._kept: LRUCache[str, _Kept] = LRUCache(memories_max, getsizeof=lambda kept: len(kept.memories))
+        self._ahead: TTLCache[str, _Kept, float] = TTLCache(
+            max(memories_max, rows_max), AHEAD_S, timer=clock, getsizeof=lambda kept: len(kept.memories)
+        )
         self._loading: dict[str, _Load] = {}
         self._slots = asyncio.Semaphore(loads_max)
         self._offload = offload
@@ -107,17 +116,22 @@ class HotMemories(StoreWrapper):
 
     def warm(self, user: str) -> None:
         """Begin to load what a search by this user will need, if it is not here."""
-        if self._ready(user) is None:
-            self._load(user)
+        if self._ready(user) is None and (load := self._load(user)) is not None:
+            load.is_ahead = True
+
+    def at_hand(self, user: str) -> MemoryIndex | None:
+        """The user's index where it is here already."""
+        return self._ready(user)
 
     async def index(self, user: str, *, wait_s: float) -> MemoryIndex | None:
         """The user's index; None when it cannot be had within ``wait_s`` (its load goes on). Raises StoreError."""
-        ready = self._ready(user)
+        ready = self._ready(user) or self._read_ahead(user)
         if ready is not None:
             return ready
         load = self._load(user)
         if load is None:
             return None
+        load.is_ahead = False
         await asyncio.wait({load.task}, timeout=wait_s)  # neither late nor cancelled does this end the load
         if not load.task.done() or load.task.cancelled():
             return None
@@ -137,9 +151,16 @@ class HotMemories(StoreWrapper):
             self._load(user)
         return kept.index
 
+    def _read_ahead(self, user: str) -> MemoryIndex | None:
+        """What was loaded for this search before it came here, once."""
+        kept = self._ahead.pop(user, None)
+        return None if kept is None or self._missed_a_late_write(user, kept, self._clock()) else kept.index
+
     def _is_current(self, user: str, kept: _Kept, now: float) -> bool:
-        missed_a_late_write = kept.read_at < self._late_until.get(user, -math.inf) <= now
-        return now - kept.read_at < self._staleness_s and not missed_a_late_write
+        return now - kept.read_at < self._staleness_s and not self._missed_a_late_write(user, kept, now)
+
+    def _missed_a_late_write(self, user: str, kept: _Kept, now: float) -> bool:
+        return kept.read_at < self._late_until.get(user, -math.inf) <= now
 
     def _load(self, user: str) -> _Load | None:
         """The load that is under way for the user, or a new one; None when too many users wait for theirs."""
@@ -161,7 +182,7 @@ class HotMemories(StoreWrapper):
                     limit.reschedule(None)  # a thread cannot be stopped: what it has begun is better used
                     index = await self._build(memories.values())
                     if not load.overtaken:
-                        self._keep(user, _Kept(memories, index, read_at))
+                        self._keep(user, _Kept(memories, index, read_at), is_ahead=load.is_ahead)
                         return index
                 return None
         except StoreError as error:
@@ -181,12 +202,14 @@ class HotMemories(StoreWrapper):
         found = await self._store.list(Scope(user), limit=self._rows_max)
         return now, {memory.id: _slim(memory) for memory in found}
 
-    def _keep(self, user: str, kept: _Kept) -> None:
+    def _keep(self, user: str, kept: _Kept, *, is_ahead: bool) -> None:
         self._drop(user)
         if kept.read_at >= self._late_until.get(user, math.inf):
             del self._late_until[user]
         if self._staleness_s > 0:
             self._put(user, kept)
+        if is_ahead and user not in self._kept and len(kept.memories) <= self._ahead.maxsize:
+            self._ahead[user] = kept
 
     def _put(self, user: str, kept: _Kept) -> None:
         """Of two bounds the cache keeps that of all memories. A user with more than these is not kept at all."""
@@ -246,6 +269,7 @@ class HotMemories(StoreWrapper):
         self._late_until[user] = now + LATE_S
 
     def _overtake(self, user: str) -> None:
+        self._ahead.pop(user, None)
         load = self._loading.get(user)
         if load is not None:
             load.overtaken = True

@@ -62,6 +62,23 @@ class Scores:
         return Scores(self.cosine[places], self.keyword[places], self.coverage[places], self.fused[places])
 
 
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What the words of a question alone say of each memory, one row per memory as in ``Scores``.
+
+    ``members`` (n,) are those to rank, all of them where ``is_all``. ``keyword`` and ``coverage`` as in ``Scores``;
+    ``of_pairs`` and ``of_words``, in units of cosine, are added to the cosine, ``agreement`` to what comes of that.
+    """
+
+    members: Mask
+    is_all: bool
+    keyword: Floats
+    coverage: Floats
+    of_pairs: Floats
+    of_words: Floats
+    agreement: Floats
+
+
 class MemoryIndex:
     """One user's memories, ready to be ranked. Immutable; ``memories`` are in the order of their ids."""
 
@@ -103,15 +120,31 @@ class MemoryIndex:
 
         ``vector`` None: by words alone. The same memories have the same scores in whatever order they were given.
         """
+        return self.scored(self.heard(query, members), vector)
+
+    def heard(self, query: str, members: Mask | None = None) -> Heard:
+        """What ``scores`` needs of a question but for its vector, so that it can be worked out while that is made."""
         chosen = np.ones(len(self.memories), dtype=np.bool_) if members is None else members
-        cosine = self._cosine(vector)
         match = self._words.match(terms(words(query)))
         keyword = match.keyword + self._brevity * match.related
         best = float(keyword.max(initial=0.0, where=chosen))
-        similar = cosine + PAIR_WEIGHT * match.pairs + np.float32(KEYWORD_WEIGHT / best if best > 0 else 0.0) * keyword
-        fused = similar + self._brevity * self._succession.lent(similar, chosen) + self._agreement(query)
-        rows = (cosine, match.keyword, match.coverage, fused)
-        return Scores(*rows) if chosen.all() else Scores(*(np.where(chosen, row, np.float32(0)) for row in rows))
+        return Heard(
+            chosen,
+            bool(chosen.all()),
+            match.keyword,
+            match.coverage,
+            PAIR_WEIGHT * match.pairs,
+            np.float32(KEYWORD_WEIGHT / best if best > 0 else 0.0) * keyword,
+            self._agreement(query),
+        )
+
+    def scored(self, heard: Heard, vector: Vector | None) -> Scores:
+        """``heard`` of this index, with the question's vector."""
+        cosine = self._cosine(vector)
+        similar = cosine + heard.of_pairs + heard.of_words
+        fused = similar + self._brevity * self._succession.lent(similar, heard.members) + heard.agreement
+        rows = (cosine, heard.keyword, heard.coverage, fused)
+        return Scores(*rows) if heard.is_all else Scores(*(np.where(heard.members, row, np.float32(0)) for row in rows))
 
     def _cosine(self, vector: Vector | None) -> Floats:
         if vector is None or self._vectors.shape[1:] != vector.shape or not np.isfinite(vector).all():

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from semmem.retrieval.index.bm25 import BM25
+from semmem.retrieval.index.bm25 import bm25
 from semmem.text.terms import RELATED
 
 SATURATION = 0.9
@@ -44,16 +44,19 @@ class WordIndex:
     def __init__(self, documents: Sequence[list[str]]) -> None:
         self._count = len(documents)
         self._columns: dict[str, int] = {}
-        numbered = [[self._columns.setdefault(term, len(self._columns)) for term in some] for some in documents]
+        number_of = self._columns.setdefault
+        stream = np.array([number_of(term, len(self._columns)) for some in documents for term in some], dtype=np.int64)
+        lengths = np.array([len(some) for some in documents], dtype=np.int64)
+        document = np.repeat(np.arange(self._count), lengths)
         holders = np.arange(self._count + 1)
         self._rarity: list[float] = np.log1p((self._count - holders + 0.5) / (holders + 0.5)).tolist()
         self._starts, self._rows, self._weights = [0], _NO_ROWS, _NO_WEIGHTS
         if self._columns:
-            bm25 = BM25(k1=SATURATION, b=LENGTH_PENALTY, method="lucene", csc_backend="numpy")
-            bm25.index((numbered, self._columns), create_empty_token=False, show_progress=False)
-            self._starts = bm25.scores["indptr"].tolist()
-            self._rows, self._weights = bm25.scores["indices"].astype(np.int64), bm25.scores["data"]
-        self._pairs = _pairs(numbered, len(self._columns))
+            starts, self._rows, self._weights = bm25(
+                stream, document, lengths, len(self._columns), k1=SATURATION, b=LENGTH_PENALTY
+            )
+            self._starts = starts.tolist()
+        self._pairs = _pairs(stream, document, len(self._columns), self._count)
 
     def match(self, query: list[str]) -> Match:
         """``query``: the question's terms in order; a repeated term counts once."""
@@ -116,16 +119,13 @@ _NO_ROWS: Rows = np.empty(0, dtype=np.int64)
 _NO_WEIGHTS: Floats = np.empty(0, dtype=np.float32)
 
 
-def _pairs(documents: Sequence[list[int]], terms_count: int) -> Rows:
+def _pairs(stream: Rows, document: Rows, terms_count: int, documents_count: int) -> Rows:
     """Every (pair of neighbouring terms, document) once, as one number each, in order: a search finds a pair's
     documents, and nothing has to be kept for each of thousands of pairs.
 
     A sort lets others run meanwhile, which ``np.unique`` does not, and takes a tenth of its time."""
-    lengths = [len(document) for document in documents]
-    stream = np.concatenate([_NO_ROWS, *(np.array(document, dtype=np.int64) for document in documents)])
-    document = np.repeat(np.arange(len(documents), dtype=np.int64), lengths)
     low, high = np.minimum(stream[:-1], stream[1:]), np.maximum(stream[:-1], stream[1:])
-    codes = (low * terms_count + high) * len(documents) + document[:-1]
+    codes = (low * terms_count + high) * documents_count + document[:-1]
     found: Rows = codes[document[:-1] == document[1:]]
     found.sort()
     distinct: Rows = found[np.diff(found, prepend=-1) > 0]

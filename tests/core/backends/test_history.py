@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.part import JournalLimits
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Source
 from semmem.ports.errors import JournalError
-from tests.support.journal_samples import HOSTILE, erase
+from tests.support.journal_samples import HOSTILE, Place, change, erase
 
 TEA = Memory(
     id="mem_1",
@@ -40,8 +38,8 @@ ADA = Scope("ada")
 
 
 @pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    made = SqlJournal(tmp_path / "journal.db", limits=JournalLimits(versions_max=3))
+async def journal(place: Place) -> AsyncIterator[SqlJournal]:
+    made = SqlJournal(place, limits=JournalLimits(versions_max=3))
     await made.open()
     yield made
     await made.close()
@@ -123,10 +121,8 @@ async def test_forgetting_a_scope_erases_its_history(journal: SqlJournal) -> Non
 
 
 @pytest.mark.parametrize("body", ["", "[]", "{", '{"type": "semantic"}', '{"type": "unheard of"}'])
-async def test_a_damaged_version_is_a_journal_error(journal: SqlJournal, tmp_path: Path, body: str) -> None:
+async def test_a_damaged_version_is_a_journal_error(journal: SqlJournal, body: str) -> None:
     await journal.keep_version(TEA)
-    with sqlite3.connect(tmp_path / "journal.db") as connection:
-        connection.execute("UPDATE versions SET body = ?", [body])
-    connection.close()
+    await change(journal, f"UPDATE versions SET body = '{body}'")
     with pytest.raises(JournalError, match="cannot be read"):
         await journal.versions(ADA, "mem_1")

@@ -1,6 +1,6 @@
 """What every Journal must do with turns: take them in any order, look sessions up, erase, prune, count.
 
-Batches have their own file, test_journal_batches.py. Another journal joins by a row in JOURNALS.
+Batches have their own file, test_journal_batches.py.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from tests.support.examples import examples
 from tests.support.journal_samples import (
     EAGER,
     HOSTILE,
-    JOURNALS,
-    Journal,
+    Place,
     answered,
     erase,
     learn_all,
@@ -38,9 +37,9 @@ from tests.support.journal_samples import (
 )
 
 
-@pytest.fixture(params=JOURNALS)
-async def journal(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Journal]:
-    made = JOURNALS[request.param](tmp_path)
+@pytest.fixture
+async def journal(place: Place) -> AsyncIterator[SqlJournal]:
+    made = SqlJournal(place)
     await made.open()
     yield made
     await made.close()
@@ -49,7 +48,7 @@ async def journal(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 # --- record ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_turn_comes_back_as_it_was_recorded(journal: Journal) -> None:
+async def test_a_turn_comes_back_as_it_was_recorded(journal: SqlJournal) -> None:
     scope = Scope("ada", project="p", agent="a", session="s1")
     opened = Turn(id="t", scope=scope, ordinal=7, user_text="I like tea", opened_at=100.25, request_id="r1")
     await journal.record([opened], [answered("t", "Noted.")])
@@ -60,7 +59,7 @@ async def test_a_turn_comes_back_as_it_was_recorded(journal: Journal) -> None:
 
 
 @pytest.mark.parametrize("order", ["open then close", "close then open", "together"])
-async def test_the_halves_of_a_turn_join_in_any_order(journal: Journal, order: str) -> None:
+async def test_the_halves_of_a_turn_join_in_any_order(journal: SqlJournal, order: str) -> None:
     if order == "close then open":
         await journal.record([], [answered("t")])
         assert await learnt(journal) == {}
@@ -73,28 +72,28 @@ async def test_the_halves_of_a_turn_join_in_any_order(journal: Journal, order: s
     assert await learnt(journal) == {"t": "Noted."}
 
 
-async def test_the_same_halves_twice_change_nothing(journal: Journal) -> None:
+async def test_the_same_halves_twice_change_nothing(journal: SqlJournal) -> None:
     for _ in range(2):
         await journal.record([turn("t"), turn("t")], [answered("t"), answered("t")])
         assert (await journal.counts())["ready"] == 1
     assert await learnt(journal) == {"t": "Noted."}
 
 
-async def test_a_turn_that_was_learnt_from_is_not_learnt_from_again(journal: Journal) -> None:
+async def test_a_turn_that_was_learnt_from_is_not_learnt_from_again(journal: SqlJournal) -> None:
     await journal.record([turn("t")], [answered("t")])
     await learn_all(journal)
     await journal.record([turn("t", opened_at=500.0)], [answered("t", at=501.0)])
     assert await learnt(journal) == {}
 
 
-async def test_the_first_opened_half_wins(journal: Journal) -> None:
+async def test_the_first_opened_half_wins(journal: SqlJournal) -> None:
     await journal.record([turn("t", opened_at=100.0, request_id="first")], [])
     await journal.record([turn("t", opened_at=150.0, request_id="retry")], [answered("t")])
     [batch] = await learn_all(journal)
     assert (batch.turns[0].opened_at, batch.turns[0].request_id) == (100.0, "first")
 
 
-async def test_nobody_takes_a_turn_over_by_its_id(journal: Journal) -> None:
+async def test_nobody_takes_a_turn_over_by_its_id(journal: SqlJournal) -> None:
     await journal.record([turn("t", opened_at=100.0)], [answered("t")])
     await journal.record([turn("t", Scope("eve", session="s1"), opened_at=50.0, text="I like lies")], [])
     [batch] = await learn_all(journal)
@@ -110,7 +109,7 @@ async def test_nobody_takes_a_turn_over_by_its_id(journal: Journal) -> None:
         ([lost("t")], None),
     ],
 )
-async def test_the_first_answered_close_wins(journal: Journal, closes: list[TurnClosed], answer: str | None) -> None:
+async def test_the_first_answered_close_wins(journal: SqlJournal, closes: list[TurnClosed], answer: str | None) -> None:
     await journal.record([turn("t")], [])
     for close in closes:
         await journal.record([], [close])
@@ -128,7 +127,7 @@ async def test_the_first_answered_close_wins(journal: Journal, closes: list[Turn
     ],
 )
 async def test_a_refusal_wins_until_the_same_turn_is_answered(
-    journal: Journal, when: str, closes: list[TurnClosed], expected: dict[str, str | None]
+    journal: SqlJournal, when: str, closes: list[TurnClosed], expected: dict[str, str | None]
 ) -> None:
     if when == "before it was opened":
         await journal.record([], closes)
@@ -138,18 +137,18 @@ async def test_a_refusal_wins_until_the_same_turn_is_answered(
     assert await learnt(journal) == expected
 
 
-async def test_an_answer_without_status_answered_is_not_kept(journal: Journal) -> None:
+async def test_an_answer_without_status_answered_is_not_kept(journal: SqlJournal) -> None:
     await journal.record([turn("t")], [TurnClosed("t", TurnEnding.ANSWER_LOST, 101.0, answer="half of an ans")])
     assert await learnt(journal) == {"t": None}
 
 
-async def test_nothing_to_record_is_fine(journal: Journal) -> None:
+async def test_nothing_to_record_is_fine(journal: SqlJournal) -> None:
     await journal.record([], [])
     assert sum((await journal.counts()).values()) == 0
 
 
 @pytest.mark.parametrize("text", ["\ud83d", "a\x00b", "c:\\0041", "猫😀", "", "x" * 200_000])
-async def test_any_text_comes_back(journal: Journal, text: str) -> None:
+async def test_any_text_comes_back(journal: SqlJournal, text: str) -> None:
     await journal.record([turn("t", text=text)], [answered("t", text)])
     [batch] = await learn_all(journal)
     assert (batch.turns[0].user_text, batch.turns[0].answer) == (text, text)
@@ -194,7 +193,7 @@ def rows_after(halves: list[Turn | TurnClosed], group: int) -> list[tuple[Any, .
 # --- sessions --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_derived_session_is_found_by_its_key(journal: Journal) -> None:
+async def test_a_derived_session_is_found_by_its_key(journal: SqlJournal) -> None:
     await journal.record([turn("t", Scope("ada", session="k.1700000000"), opened_at=100.0)], [])
     assert await journal.session_start("ada", "k", seen_since=100.0) == 1700000000.0
     assert await journal.session_start("ada", "k", seen_since=100.5) is None
@@ -202,20 +201,20 @@ async def test_a_derived_session_is_found_by_its_key(journal: Journal) -> None:
     assert await journal.session_start("ada", "k.1700000000", seen_since=0.0) is None
 
 
-async def test_the_newest_of_several_sessions_is_found(journal: Journal) -> None:
+async def test_the_newest_of_several_sessions_is_found(journal: SqlJournal) -> None:
     monday = turn("a", Scope("ada", session="k.1000"), opened_at=1000.0)
     tuesday = turn("b", Scope("ada", session="k.2000"), opened_at=2000.0)
     await journal.record([tuesday, monday], [])
     assert await journal.session_start("ada", "k", seen_since=0.0) == 2000.0
 
 
-async def test_a_learnt_turn_still_shows_when_its_session_began(journal: Journal) -> None:
+async def test_a_learnt_turn_still_shows_when_its_session_began(journal: SqlJournal) -> None:
     await journal.record([turn("t", Scope("ada", session="k.90"))], [answered("t")])
     await learn_all(journal)
     assert await journal.session_start("ada", "k", seen_since=0.0) == 90.0
 
 
-async def test_a_retry_keeps_its_session_alive(journal: Journal) -> None:
+async def test_a_retry_keeps_its_session_alive(journal: SqlJournal) -> None:
     scope = Scope("ada", session="k.90")
     await journal.record([turn("t", scope, opened_at=100.0)], [])
     await journal.record([turn("t", scope, opened_at=900.0)], [])
@@ -223,20 +222,20 @@ async def test_a_retry_keeps_its_session_alive(journal: Journal) -> None:
 
 
 @pytest.mark.parametrize("session", ["k", "k.", "k.x", ".5", "k.1e5", "k.-5", "k.٣", "k.99999999999999999999"])
-async def test_a_session_named_otherwise_is_not_a_derived_one(journal: Journal, session: str) -> None:
+async def test_a_session_named_otherwise_is_not_a_derived_one(journal: SqlJournal, session: str) -> None:
     await journal.record([turn("t", Scope("ada", session=session))], [])
     for key in (session, session.rpartition(".")[0], ""):
         assert await journal.session_start("ada", key, seen_since=0.0) is None
 
 
-async def test_session_keys_are_not_patterns(journal: Journal) -> None:
+async def test_session_keys_are_not_patterns(journal: SqlJournal) -> None:
     keys = [*HOSTILE, "k%", "k_", "k", "kk"]
     await journal.record([turn(str(n), Scope("ada", session=f"{key}.{n}")) for n, key in enumerate(keys)], [])
     assert [await journal.session_start("ada", key, seen_since=0.0) for key in keys] == list(range(len(keys)))
     assert await journal.session_start("ada", "%", seen_since=0.0) is None
 
 
-async def test_a_session_up_to_a_turn_is_read_oldest_first_without_refused_turns(journal: Journal) -> None:
+async def test_a_session_up_to_a_turn_is_read_oldest_first_without_refused_turns(journal: SqlJournal) -> None:
     opened = [turn(f"t{n}", opened_at=100.0 + n, text=f"I like tea {n}") for n in range(6)]
     other = turn("other", Scope("ada", session="s2"), opened_at=100.0)
     await journal.record([*opened, other], [answered("t1"), refused("t2")])
@@ -255,7 +254,7 @@ def named(turn_id: str, answer_id: str, status: TurnEnding = TurnEnding.ANSWERED
 
 
 @pytest.mark.parametrize("opened_first", [True, False])
-async def test_a_turn_is_found_by_the_name_of_its_answer(journal: Journal, opened_first: bool) -> None:
+async def test_a_turn_is_found_by_the_name_of_its_answer(journal: SqlJournal, opened_first: bool) -> None:
     mine, end = turn("t", Scope("ada", session="s1")), named("t", "resp_1")
     for halves in [([mine], []), ([], [end])] if opened_first else [([], [end]), ([mine], [])]:
         await journal.record(*halves)
@@ -264,14 +263,14 @@ async def test_a_turn_is_found_by_the_name_of_its_answer(journal: Journal, opene
     assert await journal.turn_of_answer("ada", "resp_") is None
 
 
-async def test_two_users_may_have_answers_of_one_name(journal: Journal) -> None:
+async def test_two_users_may_have_answers_of_one_name(journal: SqlJournal) -> None:
     await journal.record([turn("a", Scope("ada", session="s1")), turn("e", Scope("eve", session="s2"))], [])
     await journal.record([], [named("a", "resp_1"), named("e", "resp_1")])
     assert await journal.turn_of_answer("ada", "resp_1") == ("a", "s1")
     assert await journal.turn_of_answer("eve", "resp_1") == ("e", "s2")
 
 
-async def test_an_answer_that_calls_a_tool_names_its_turn_and_leaves_it_open(journal: Journal) -> None:
+async def test_an_answer_that_calls_a_tool_names_its_turn_and_leaves_it_open(journal: SqlJournal) -> None:
     await journal.record([turn("t", Scope("ada", session="s1"))], [named("t", "resp_1", TurnEnding.CONTINUES)])
     assert (await journal.counts())["open"] == 1
     assert await journal.turn_of_answer("ada", "resp_1") == ("t", "s1")
@@ -280,7 +279,7 @@ async def test_an_answer_that_calls_a_tool_names_its_turn_and_leaves_it_open(jou
     assert await learnt(journal) == {"t": "Noted."}
 
 
-async def test_names_of_answers_go_with_their_turns(journal: Journal) -> None:
+async def test_names_of_answers_go_with_their_turns(journal: SqlJournal) -> None:
     await journal.record([turn("t", Scope("ada", session="s1"))], [named("t", "resp_1")])
     await journal.record([turn("e", Scope("eve", session="s2"))], [named("e", "resp_2")])
     await erase(journal, Scope("ada"))
@@ -294,7 +293,7 @@ async def test_names_of_answers_go_with_their_turns(journal: Journal) -> None:
 # --- who is who ------------------------------------------------------------------------------------------------------
 
 
-async def test_hostile_names_stay_apart(journal: Journal) -> None:
+async def test_hostile_names_stay_apart(journal: SqlJournal) -> None:
     scopes = [Scope(user, session=session) for user in HOSTILE for session in HOSTILE]
     await journal.record([turn(str(n), scope) for n, scope in enumerate(scopes)], [])
     assert await journal.end_session(HOSTILE[2], HOSTILE[3], now=200.0) == 1
@@ -306,7 +305,7 @@ async def test_hostile_names_stay_apart(journal: Journal) -> None:
 # --- erasing ---------------------------------------------------------------------------------------------------------
 
 
-async def test_forgetting_a_user_erases_their_turns_and_nobody_elses(journal: Journal) -> None:
+async def test_forgetting_a_user_erases_their_turns_and_nobody_elses(journal: SqlJournal) -> None:
     await journal.record([turn("a"), turn("b", Scope("ada", session="s2")), turn("c", Scope("eve"))], [answered("a")])
     assert await erase(journal, Scope("ada")) == 2
     assert await erase(journal, Scope("ada")) == 0
@@ -314,13 +313,13 @@ async def test_forgetting_a_user_erases_their_turns_and_nobody_elses(journal: Jo
 
 
 @pytest.mark.parametrize("narrow", [{"project": "p"}, {"agent": "a"}, {"session": "s"}, {"project": "p", "agent": "a"}])
-async def test_forgetting_can_be_narrowed(journal: Journal, narrow: dict[str, str]) -> None:
+async def test_forgetting_can_be_narrowed(journal: SqlJournal, narrow: dict[str, str]) -> None:
     await journal.record([turn("in", Scope("ada", **narrow)), turn("out", Scope("ada")), turn("eve", Scope("eve"))], [])
     assert await erase(journal, Scope("ada", **narrow)) == 1
     assert await learnt(journal) == {"out": None, "eve": None}
 
 
-async def test_forgetting_takes_a_leased_batch_away(journal: Journal) -> None:
+async def test_forgetting_takes_a_leased_batch_away(journal: SqlJournal) -> None:
     await journal.record([turn("t")], [answered("t")])
     batch = await journal.claim(EAGER, now=1000.0)
     assert batch is not None
@@ -335,7 +334,7 @@ async def test_forgetting_takes_a_leased_batch_away(journal: Journal) -> None:
 
 
 @pytest.mark.parametrize("leased", [True, False])
-async def test_an_answer_that_comes_after_forgetting_is_turned_away(journal: Journal, leased: bool) -> None:
+async def test_an_answer_that_comes_after_forgetting_is_turned_away(journal: SqlJournal, leased: bool) -> None:
     await journal.record([turn("t")], [])
     if leased:
         assert await journal.claim(EAGER, now=1000.0) is not None
@@ -346,7 +345,7 @@ async def test_an_answer_that_comes_after_forgetting_is_turned_away(journal: Jou
     assert await journal.prune(done_before=5000.0) == 1
 
 
-async def test_only_turns_done_before_then_are_pruned(journal: Journal) -> None:
+async def test_only_turns_done_before_then_are_pruned(journal: SqlJournal) -> None:
     await journal.record([turn("early")], [answered("early")])
     await learn_all(journal, now=1000.0)
     await journal.record([turn("late"), turn("never", Scope("eve"))], [answered("late"), refused("never", at=1500.0)])
@@ -361,15 +360,15 @@ async def test_only_turns_done_before_then_are_pruned(journal: Journal) -> None:
     assert await learnt(journal) == {"waiting": None}
 
 
-async def test_a_half_that_stayed_alone_is_pruned(journal: Journal) -> None:
+async def test_a_half_that_stayed_alone_is_pruned(journal: SqlJournal) -> None:
     await journal.record([], [answered("young", at=900.0), answered("old", at=100.0)])
     assert await journal.prune(done_before=500.0) == 1
     await journal.record([turn("young"), turn("old")], [])
     assert await learnt(journal) == {"young": "Noted.", "old": None}
 
 
-async def test_pruning_goes_on_until_nothing_is_left(tmp_path: Path) -> None:
-    journal = SqlJournal(tmp_path / "journal.db", limits=JournalLimits(prune_rows_max=2))
+async def test_pruning_goes_on_until_nothing_is_left(place: Place) -> None:
+    journal = SqlJournal(place, limits=JournalLimits(prune_rows_max=2))
     await journal.open()
     await journal.record([], [refused(str(n)) for n in range(5)] + [answered(f"lonely{n}") for n in range(4)])
     assert await journal.prune(done_before=200.0) == 9
@@ -380,7 +379,7 @@ async def test_pruning_goes_on_until_nothing_is_left(tmp_path: Path) -> None:
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
 
-async def test_counts_say_where_every_turn_stands(journal: Journal) -> None:
+async def test_counts_say_where_every_turn_stands(journal: SqlJournal) -> None:
     bob, eve = Scope("bob", session="s"), Scope("eve", session="s")
     await journal.record([turn("leased", bob)], [answered("leased")])
     await journal.record([turn("done", eve, opened_at=101.0)], [lost("done")])
@@ -394,7 +393,7 @@ async def test_counts_say_where_every_turn_stands(journal: Journal) -> None:
 # --- open and close --------------------------------------------------------------------------------------------------
 
 
-async def test_a_closed_journal_says_so_and_can_be_opened_again(journal: Journal) -> None:
+async def test_a_closed_journal_says_so_and_can_be_opened_again(journal: SqlJournal) -> None:
     await journal.record([turn("t")], [])
     await journal.close()
     await journal.close()
@@ -407,7 +406,7 @@ async def test_a_closed_journal_says_so_and_can_be_opened_again(journal: Journal
     assert await learnt(journal) == {"t": None}
 
 
-async def test_what_was_begun_before_closing_is_committed(journal: Journal) -> None:
+async def test_what_was_begun_before_closing_is_committed(journal: SqlJournal) -> None:
     writes = [asyncio.Task(journal.record([turn(str(n))], [])) for n in range(20)]
     await asyncio.sleep(0)
     await journal.close()

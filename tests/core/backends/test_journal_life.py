@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports.history import Uses
-from tests.support.journal_samples import EAGER, HOSTILE, answered, erase, turn
+from tests.support.journal_samples import EAGER, HOSTILE, Place, answered, erase, turn
 
 BOB = Scope("bob", session="s")
 
 
 @pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    made = SqlJournal(tmp_path / "journal.db")
+async def journal(place: Place) -> AsyncIterator[SqlJournal]:
+    made = SqlJournal(place)
     await made.open()
     yield made
     await made.close()
 
 
 @pytest.fixture
-async def other(journal: SqlJournal, tmp_path: Path) -> AsyncIterator[SqlJournal]:
+async def other(journal: SqlJournal, place: Place) -> AsyncIterator[SqlJournal]:
     """Another replica on the same file."""
-    made = SqlJournal(tmp_path / "journal.db")
+    made = SqlJournal(place)
     await made.open()
     yield made
     await made.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +14,7 @@ from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source, Turn, T
 from semmem.ports.history import Uses
 from semmem.ports.recording import TurnClosed
 from tests.support.examples import examples
-from tests.support.journal_samples import EAGER, HOSTILE, answered, learnt, turn
+from tests.support.journal_samples import EAGER, HOSTILE, Place, answered, change, learnt, rows_of, turn
 
 USER = Scope("ada")
 
@@ -24,23 +23,23 @@ def erased(scope: Scope = USER, at: float = 200.0) -> Forgetting:
     return Forgetting(scope, at)
 
 
-async def opened(path: Path) -> SqlJournal:
-    made = SqlJournal(path)
+async def opened(place: Place) -> SqlJournal:
+    made = SqlJournal(place)
     await made.open()
     return made
 
 
 @pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    made = await opened(tmp_path / "journal.db")
+async def journal(place: Place) -> AsyncIterator[SqlJournal]:
+    made = await opened(place)
     yield made
     await made.close()
 
 
 @pytest.fixture
-async def other(journal: SqlJournal, tmp_path: Path) -> AsyncIterator[SqlJournal]:
+async def other(journal: SqlJournal, place: Place) -> AsyncIterator[SqlJournal]:
     """Another process's view of the same file."""
-    made = await opened(tmp_path / "journal.db")
+    made = await opened(place)
     yield made
     await made.close()
 
@@ -202,9 +201,9 @@ async def test_no_version_of_what_is_erased_is_kept_and_those_of_later_words_are
     assert [memory.version for memory in await journal.versions(USER, "m")] == [2]
 
 
-async def test_a_version_that_cannot_be_read_is_erased_too(journal: SqlJournal, tmp_path: Path) -> None:
+async def test_a_version_that_cannot_be_read_is_erased_too(journal: SqlJournal) -> None:
     await journal.keep_version(remembered(100.0))
-    await journal._file.write(lambda conn: conn.exec_driver_sql("update versions set body = '{'"))
+    await change(journal, "UPDATE versions SET body = '{'")
     _, counts = await journal.begin_erasure(erased(), now=200.0)
     assert counts["versions"] == 1
 
@@ -215,7 +214,7 @@ async def test_uses_that_are_written_late_are_not_kept(journal: SqlJournal) -> N
     assert (set(await journal.uses("ada")), set(await journal.uses("eve"))) == ({"n"}, {"m"})
 
 
-async def test_a_cut_among_erased_turns_leaves_no_name(journal: SqlJournal, tmp_path: Path) -> None:
+async def test_a_cut_among_erased_turns_leaves_no_name(journal: SqlJournal) -> None:
     await erase(journal, erased())
     await journal.cut_session("ada", "the session", before=150.0)
     assert names_in_clear(await rows_of(journal), "ada", "the session") == set()
@@ -223,15 +222,6 @@ async def test_a_cut_among_erased_turns_leaves_no_name(journal: SqlJournal, tmp_
 
 def names_in_clear(rows: dict[str, list[tuple[object, ...]]], *names: str) -> set[str]:
     return {table for table, found in rows.items() for row in found for value in row for n in names if n in str(value)}
-
-
-async def rows_of(journal: SqlJournal) -> dict[str, list[tuple[object, ...]]]:
-    def read(conn):  # type: ignore[no-untyped-def]
-        tables = conn.exec_driver_sql("select name from sqlite_master where type = 'table'").scalars().all()
-        return {name: [tuple(row) for row in conn.exec_driver_sql(f"select * from {name}")] for name in tables}
-
-    found: dict[str, list[tuple[object, ...]]] = await journal._file.read(read)
-    return found
 
 
 async def test_after_a_user_is_erased_no_table_names_them_or_their_sessions(journal: SqlJournal) -> None:

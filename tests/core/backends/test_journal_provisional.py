@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -12,14 +11,15 @@ from semmem.memory import Forgetting, Memory, MemoryType, Scope, Turn, TurnEndin
 from semmem.ports.learning import BatchRules
 from semmem.ports.provisional import Noted, TurnState
 from semmem.ports.recording import TurnClosed
+from tests.support.journal_samples import Place
 
 ALICE = Scope("alice", session="s-1")
 RULES = BatchRules(size=1, answer_wait_s=0.0)
 
 
 @pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    opened = SqlJournal(tmp_path / "journal.db")
+async def journal(place: Place) -> AsyncIterator[SqlJournal]:
+    opened = SqlJournal(place)
     await opened.open()
     yield opened
     await opened.close()

@@ -11,12 +11,12 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.part import JournalLimits
 from semmem.memory import Scope, TurnEnding
 from semmem.ports.recording import SaidBefore, TurnClosed
-from tests.support.journal_samples import ADA, HOSTILE, erase, turn
+from tests.support.journal_samples import ADA, HOSTILE, Place, erase, turn
 
 
 @pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    made = SqlJournal(tmp_path / "journal.db", limits=JournalLimits(prune_rows_max=3))
+async def journal(place: Place) -> AsyncIterator[SqlJournal]:
+    made = SqlJournal(place, limits=JournalLimits(prune_rows_max=3))
     await made.open()
     yield made
     await made.close()
@@ -77,6 +77,7 @@ async def test_an_older_journal_learns_to_remember_messages(tmp_path: Path) -> N
         pass
     with closing(sqlite3.connect(path)) as old:
         old.execute("drop table said_messages")
+        old.execute("drop table journal_revision")
     async with _opened(path) as journal:
         await journal.record([turn("t1", message_id="m_1")], [])
         assert len(await journal.said_before(["m_1"])) == 1

@@ -35,3 +35,15 @@ def test_a_pymilvus_that_wants_more_of_pandas_gets_pandas() -> None:
     program += "module.import_pymilvus(); assert 'pymilvus' not in sys.modules and 'pandas' not in sys.modules\n"
     program += "import pymilvus; print('pandas' in sys.modules)"
     assert printed(program) == "True"
+
+
+def test_what_pymilvus_needs_seldom_is_imported_when_it_is_needed() -> None:
+    program = "import sys, semmem.backends.milvus.store; from pymilvus.client import global_topology\n"
+    program += "print('requests' in sys.modules, issubclass(global_topology.requests.exceptions.Timeout, OSError))"
+    assert printed(program) == "False True"
+
+
+def test_a_row_of_numbers_is_written_without_scipy() -> None:
+    program = "import sys, semmem.backends.milvus.store; from pymilvus.client import entity_helper\n"
+    program += "print(entity_helper.entity_is_sparse_matrix([0.5, 0.25]), 'scipy' in sys.modules)"
+    assert printed(program) == "False False"

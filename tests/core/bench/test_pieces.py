@@ -225,6 +225,9 @@ class _Embedder:
         await asyncio.sleep(0.001)
         return np.ones(3, dtype=np.float32)
 
+    def at_hand(self, text: str) -> Vector | None:
+        return None
+
 
 async def test_bare_forwards_are_asked_for_as_requests_are_not_as_background_work() -> None:
     embedder = _Embedder()

@@ -128,13 +128,26 @@ def test_no_secret_is_ever_shown(tmp_path: Path) -> None:
       injection: {{fence_key: {LONG_SECRET}, fence_key_former: {LONG_SECRET}}}
     identity: {{api_key: {{enabled: true, hmac_secret: {LONG_SECRET}}}}}
     listeners: {{api: {{admin_token: {LONG_SECRET}}}}}
+    journal: {{url: 'postgresql://db/semmem', password: {LONG_SECRET}}}
     external_models: [{MODEL[:-1]}, api_key: {LONG_SECRET}}}]
     """
     settings = loaded(tmp_path, text)
     assert settings.external_models[0].api_key.get_secret_value() == LONG_SECRET
     shown = json.dumps(effective(settings))
     assert LONG_SECRET not in repr(settings) + str(settings) + shown
-    assert shown.count("(secret)") == 6
+    assert shown.count("(secret)") == 7
+
+
+@pytest.mark.parametrize("url", ["postgresql://ada:PASS@db/x", "postgres://db/x?sslmode=require&password=PASS"])
+def test_a_password_in_the_journals_url_is_refused_and_not_shown(tmp_path: Path, url: str) -> None:
+    problem = str(only(problems(tmp_path, f"journal: {{url: '{url.replace('PASS', LONG_SECRET)}'}}")))
+    assert "holds a password; leave it out, and put it into journal.password" in problem
+    assert LONG_SECRET not in problem
+
+
+def test_the_journals_password_may_stand_in_the_environment(tmp_path: Path) -> None:
+    text = "journal: {url: 'postgresql://db/semmem', password_env: DATABASE_PASSWORD}"
+    assert loaded(tmp_path, text, {"DATABASE_PASSWORD": LONG_SECRET}).journal.password.get_secret_value() == LONG_SECRET
 
 
 def test_not_even_the_schemas_own_error_shows_a_secret() -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.support.configuration import LONG_SECRET, MODEL, only, problems
 
 REWRITE = MODEL.replace("memory_extraction", "memory_rewrite")
+SHARED_JOURNAL = "journal: {url: 'postgresql://db/semmem'}"
 CONFLICTS = [
     (
         "deadlines: {phase_ms: 500}",
@@ -147,16 +148,54 @@ CONFLICTS = [
         "is the address of listeners.api already; give each listener its own port",
     ),
     (
-        "deployment: {replicas: 2}",
+        f"deployment: {{replicas: 2}}\n{SHARED_JOURNAL}",
         "deployment.replicas = 2",
         "but the embedded Milvus Lite keeps memories inside one process, where other replicas do not see them; "
         "set memory.milvus.address to a Milvus server, or keep 1 replica",
     ),
     (
-        "deployment: {replicas: 2}\nmemory: {backend: in_process, milvus: {address: 'milvus:19530'}}",
+        f"deployment: {{replicas: 2}}\n{SHARED_JOURNAL}\nmemory: {{backend: in_process, milvus: {{address: 'm:1'}}}}",
         "deployment.replicas = 2",
         "but in_process keeps memories inside one process, where other replicas do not see them; "
         "set memory.milvus.address to a Milvus server, or keep 1 replica",
+    ),
+    (
+        "deployment: {replicas: 2}\nmemory: {milvus: {address: 'milvus:19530'}}",
+        "deployment.replicas = 2",
+        "but the journal is a file of one process: answers would not find their turns, and what is erased by one "
+        "replica would be learnt from the journal of another; "
+        "set journal.url to a PostgreSQL server, or keep 1 replica",
+    ),
+    (
+        f"journal: {{password: {LONG_SECRET}}}",
+        "journal.password",
+        "is of no use to a SQLite file; set journal.url",
+    ),
+    (
+        f"deployment: {{replicas: 2}}\n{SHARED_JOURNAL}\nmemory: {{backend: qdrant, milvus: {{address: 'm:1'}}}}",
+        "deployment.replicas = 2",
+        "but Qdrant's local mode keeps memories inside one process, where other replicas do not see them; "
+        "set memory.qdrant.address to a Qdrant server, or keep 1 replica",
+    ),
+    (
+        "memory: {qdrant: {tls: {enabled: true}}}",
+        "memory.qdrant.tls.enabled = true",
+        "has no server to talk to; set memory.qdrant.address",
+    ),
+    (
+        "memory: {qdrant: {address: 'http://qdrant:6333', tls: {enabled: true}}}",
+        "memory.qdrant.tls.enabled = true",
+        "contradicts the http:// in memory.qdrant.address; write https://",
+    ),
+    (
+        "memory: {qdrant: {address: 'qdrant:6333', tls: {enabled: true, cert_file: c.pem}}}",
+        "memory.qdrant.tls.cert_file = 'c.pem'",
+        "and key_file are only useful together; give both, or neither",
+    ),
+    (
+        "memory: {qdrant: {api_key: a-key}}",
+        "memory.qdrant.api_key",
+        "is of no use to the local mode; set memory.qdrant.address",
     ),
     (
         "memory: {milvus: {tls: {enabled: true}}}",
@@ -233,13 +272,17 @@ def test_values_that_do_not_go_together_are_refused(tmp_path: Path, text: str, n
     "text",
     [
         "memory: {milvus: {dimension: 768}, embedding: {model: all-mpnet-base-v2, dimension: 768}}",
+        "memory: {backend: qdrant, embedding: {model: all-mpnet-base-v2, dimension: 768}}",
+        f"deployment: {{replicas: 2}}\n{SHARED_JOURNAL}\n"
+        "memory: {backend: qdrant, qdrant: {address: 'q:1', api_key: a-key}}",
         "memory: {default_similarity_threshold: 0.95}",
         f"memory: {{extraction: {{engine: llm}}}}\nexternal_models: [{MODEL}]",
         f"listeners: {{api: {{address: '0.0.0.0:8080', admin_token: {LONG_SECRET}}}}}",
         "listeners: {api: {address: 'localhost:8080'}}",
         "listeners: {grpc: {unix_socket: /run/s.sock, address: '127.0.0.1:8080'}}",
         f"listeners: {{grpc: {{unix_socket: /{'s' * 106}}}}}",
-        "deployment: {replicas: 2}\nmemory: {milvus: {address: 'https://milvus:19530', token: root:Milvus}}",
+        f"deployment: {{replicas: 2}}\n{SHARED_JOURNAL}\nmemory: {{milvus: {{address: 'http://m:1', token: a:b}}}}",
+        f"journal: {{url: 'postgres://db,other/semmem?sslmode=require', password: {LONG_SECRET}}}",
         f"identity: {{api_key: {{enabled: true, hmac_secret: {LONG_SECRET}}}}}",
         "identity: {metadata_claim: [], metadata_namespace: ''}",
         f"memory: {{query: {{mode: rewrite}}}}\nexternal_models: [{REWRITE}]\ndeadlines: {{rewrite_ms: 100}}",

@@ -22,6 +22,10 @@ def found(directory: Path, text: str, environ: dict[str, str] | None = None) -> 
         ("data_dir: /dev/null/nope", "data_dir"),
         ("data_dir: {tmp}/file", "data_dir"),
         ("data_dir: {tmp}/d\nmemory: {{milvus: {{data_dir: /proc/nope}}}}", "memory.milvus.data_dir"),
+        (
+            "data_dir: {tmp}/d\nmemory: {{backend: qdrant, qdrant: {{data_dir: /proc/nope}}}}",
+            "memory.qdrant.data_dir",
+        ),
         ("data_dir: {tmp}/d\njournal: {{path: /proc/nope/journal.db}}", "journal.path"),
         ("data_dir: {tmp}/d\nlisteners: {{grpc: {{unix_socket: /proc/nope/s.sock}}}}", "listeners.grpc.unix_socket"),
     ],

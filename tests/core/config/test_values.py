@@ -51,7 +51,7 @@ REFUSED = [
     (
         "memory: {backend: pinecone}",
         "memory.backend = 'pinecone'",
-        "is not one of milvus, in_process; the default is 'milvus'",
+        "is not one of milvus, qdrant, in_process; the default is 'milvus'",
     ),
     ("memory: 7", "memory = 7", "is not a section; give a section"),
     ("memory: {milvus: {data_dir: 5}}", "memory.milvus.data_dir = 5", "is not text; put it in quotes"),
@@ -142,7 +142,7 @@ REFUSED = [
     (
         "memory: {milvus: {collection: my-memory}}",
         "memory.milvus.collection = 'my-memory'",
-        "is not a Milvus name; use letters, digits and _, not starting with a digit, at most 255",
+        "is not a plain name; use letters, digits and _, not starting with a digit, at most 255",
     ),
     (
         "identity: {trusted_headers: [X-User-Id]}",
@@ -287,7 +287,7 @@ def test_every_problem_is_listed_at_once_rules_included(tmp_path: Path) -> None:
         "x",
     }
     lines = str(error.value).splitlines()
-    assert lines[0] == "the configuration has 16 problems:"
+    assert lines[0] == "the configuration has 17 problems:"
     assert lines[1:] == [f"  {problem}" for problem in error.value.problems]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -50,7 +49,7 @@ def written(roles: str) -> list[dict[str, Any]]:
 )
 def test_a_whole_body_reads_and_rewrites_as_written_down(name: str, injection: Injection | None) -> None:
     request = ChatCompletions().parse((GOLDEN / f"{name}.json").read_bytes())
-    said = {name: value for name, value in dataclasses.asdict(request.conversation).items() if value is not None}
+    said = {name: value for name, value in msgspec.to_builtins(request.conversation).items() if value is not None}
     said["messages"] = [[message.role.value, message.text] for message in request.conversation.messages]
     assert json.loads(json.dumps(said)) == json.loads((GOLDEN / f"{name}.conversation.json").read_text("utf-8"))
     assert request.rewrite(injection) == (GOLDEN / f"{name}.rewritten.json").read_bytes()

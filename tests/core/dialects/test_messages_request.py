@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -68,7 +67,7 @@ def rewritten(role: str, position: str, **members: Any) -> dict[str, Any]:
 )
 def test_a_whole_body_reads_and_rewrites_as_written_down(name: str, injection: Injection) -> None:
     request = AnthropicMessages().parse((GOLDEN / f"{name}.json").read_bytes())
-    conversation = dataclasses.asdict(request.conversation)
+    conversation = msgspec.to_builtins(request.conversation)
     conversation["messages"] = [[message.role.value, message.text] for message in request.conversation.messages]
     expected = json.loads((GOLDEN / f"{name}.conversation.json").read_text("utf-8"))
     assert json.loads(json.dumps(conversation)) == expected

@@ -53,7 +53,7 @@ class Door:
                 break
             answers.append(answer)
         await call.done_writing()
-        assert await call.code() == grpc.StatusCode.OK
+        await ended(call)
         return answers
 
     async def observe(self, *messages: pb.ProcessingRequest) -> None:
@@ -63,7 +63,7 @@ class Door:
             if not await written(call, message):
                 break
         await call.done_writing()
-        assert await call.code() == grpc.StatusCode.OK
+        await ended(call)
 
     def metric(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(name, labels) or 0.0
@@ -76,6 +76,13 @@ async def written(call: Any, message: pb.ProcessingRequest) -> bool:
     except (asyncio.InvalidStateError, grpc.aio.AioRpcError):
         return False
     return True
+
+
+async def ended(call: Any) -> None:
+    """Read what nobody asked for, up to the stream's end, which must be a clean one."""
+    while await call.read() is not grpc.aio.EOF:
+        pass
+    assert await call.code() == grpc.StatusCode.OK
 
 
 @asynccontextmanager
@@ -253,22 +260,24 @@ async def test_a_body_that_is_not_whole_is_left_alone() -> None:
         assert answer == pb.ProcessingResponse(request_body=pb.BodyResponse())
 
 
-async def test_a_stream_that_says_nothing_is_closed_cleanly() -> None:
+async def test_a_stream_that_says_nothing_is_told_nothing_and_closed_cleanly() -> None:
     async with door() as d:
         assert await d.send() == []
-        assert await d.send(pb.ProcessingRequest()) == []
+        assert await d.send(pb.ProcessingRequest()) == [pb.ProcessingResponse()]
         assert d.metric("semmem_extproc_errors_total", role="mutate") == 0
 
 
-async def test_an_exception_of_ours_closes_the_stream_cleanly_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+async def test_after_an_exception_of_ours_the_request_goes_on_and_it_is_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with door() as d:
 
         async def broken(*_: Any, **__: Any) -> RequestResult:
             raise RuntimeError("what the user said")
 
         d.world.exchange.request = broken  # type: ignore[method-assign]
-        answers = await d.send(headers(), body(as_body(QUESTION)))
-        assert len(answers) == 1
+        _, answer = await d.send(headers(), body(as_body(QUESTION)))
+        assert answer == pb.ProcessingResponse(request_body=pb.BodyResponse())
         assert d.metric("semmem_extproc_errors_total", role="mutate") == 1
         assert d.metric("semmem_extproc_streams", role="mutate") == 0
     assert "RuntimeError" in caplog.text
@@ -284,7 +293,7 @@ class ResetStream:
     async def read(self) -> pb.ProcessingRequest:
         return self._messages.pop(0)
 
-    async def write(self, _message: pb.ProcessingResponse) -> None:
+    async def write(self, _reply: bytes) -> None:
         raise grpc.aio.InternalError('Failed "execute_batch"')
 
 
@@ -296,6 +305,16 @@ async def test_a_stream_that_is_reset_while_it_is_answered_is_no_failure(caplog:
     assert not metrics.registry.get_sample_value("semmem_extproc_errors_total", {"role": "mutate"})
     assert metrics.registry.get_sample_value("semmem_extproc_streams", {"role": "mutate"}) == 0
     assert "failed" not in caplog.text
+
+
+async def test_a_stream_beyond_the_limit_goes_on_without_memory() -> None:
+    async with door(mutate_streams_max=1) as d:
+        waiting = d.call()
+        await waiting.write(headers())
+        await waiting.read()
+        assert await d.send(headers()) == [pb.ProcessingResponse(request_headers=pb.HeadersResponse())]
+        assert d.metric("semmem_extproc_streams_shed_total", role="mutate") == 1
+        waiting.cancel()
 
 
 async def test_streams_beyond_the_limit_are_closed_cleanly_and_observing_never_starves_mutating() -> None:

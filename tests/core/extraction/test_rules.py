@@ -64,6 +64,9 @@ class Counting:
             raise EmbedderError("no vector")
         return np.zeros(384, dtype=np.float32)
 
+    def at_hand(self, text: str) -> Vector | None:
+        return None
+
 
 # --- the wording -----------------------------------------------------------------------------------------------------
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.extraction.rules import RulesExtractor
@@ -277,7 +277,7 @@ async def test_two_erasures_at_once_are_both_done(world: ErasedWorld) -> None:
 async def test_a_project_is_erased_while_another_is_learnt(tmp_path: Path) -> None:
     slow = SlowExtractor()
     async with erased_world(tmp_path, extractor=slow) as world:
-        kept, gone = replace(ALICE, project="kept"), replace(ALICE, project="gone")
+        kept, gone = structs.replace(ALICE, project="kept"), structs.replace(ALICE, project="gone")
         world.say("I live in Porto", scope=kept)
         await slow.begun.wait()
         world.say("I work as a nurse", scope=gone)

@@ -18,7 +18,7 @@ from semmem.background import OffloadThreads, Tasks
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.errors import StoreError, StoreTimeout, StoreUnavailable
 from semmem.retrieval.index import hot_memories
-from semmem.retrieval.index.hot_memories import LATE_S, READS_MAX, HotMemories
+from semmem.retrieval.index.hot_memories import AHEAD_S, LATE_S, READS_MAX, HotMemories
 from semmem.retrieval.index.memory_index import MemoryIndex
 from tests.support.examples import examples
 from tests.support.fakes import HashEmbedder
@@ -303,6 +303,67 @@ async def test_warming_begins_to_read_before_anybody_waits() -> None:
     assert (shelf.store.readings, shelf.hot.users) == (1, 1)
     shelf.hot.warm("ada")
     assert len(shelf.tasks) == 0
+
+
+@pytest.mark.parametrize("options", [{"staleness_s": 0.0}, {"memories_max": 1, "rows_max": 2}])
+async def test_what_was_read_ahead_serves_the_search_it_was_read_for_and_no_other(options: dict[str, Any]) -> None:
+    shelf = Shelf(**options)
+    for number in range(2):
+        await shelf.knows(number, f"tea {number}")
+    shelf.hot.warm("ada")
+    assert await shelf.tasks.wait(5)
+    assert await shelf.contents() == ["tea 0", "tea 1"]
+    assert (shelf.store.readings, shelf.hot.users) == (1, 0)
+    await shelf.contents()
+    assert shelf.store.readings == 2
+
+
+async def test_a_search_that_waits_for_its_reading_leaves_nothing_behind() -> None:
+    shelf = Shelf(staleness_s=0.0)
+    shelf.hot.warm("ada")
+    await shelf.contents()
+    await shelf.contents()
+    assert shelf.store.readings == 2
+
+
+async def test_what_was_read_ahead_is_too_old_after_a_while() -> None:
+    shelf = Shelf(staleness_s=0.0)
+    shelf.hot.warm("ada")
+    assert await shelf.tasks.wait(5)
+    shelf.clock.now += AHEAD_S
+    await shelf.contents()
+    assert shelf.store.readings == 2
+
+
+@pytest.mark.parametrize("change", ["put", "forget", "erase"])
+async def test_nothing_that_was_read_ahead_outlives_a_change(change: str) -> None:
+    shelf = Shelf(staleness_s=0.0)
+    await shelf.knows(1, "tea")
+    shelf.hot.warm("ada")
+    assert await shelf.tasks.wait(5)
+    if change == "put":
+        await shelf.knows(2, "milk")
+    elif change == "forget":
+        await shelf.hot.forget(ADA, "mem_1")
+    else:
+        await shelf.store.forget_scope(ADA)  # elsewhere, as erasure does
+        shelf.hot.forget_user("ada")
+    assert await shelf.contents() == (["milk", "tea"] if change == "put" else [])
+    assert shelf.store.readings == 2
+
+
+async def test_a_deletion_that_comes_late_is_not_hidden_by_what_was_read_ahead() -> None:
+    shelf = Shelf(staleness_s=0.0)
+    await shelf.knows(1, "tea")
+    shelf.store.fails_after_writing = True
+    with pytest.raises(StoreTimeout):
+        await shelf.hot.forget(ADA, "mem_1")
+    shelf.clock.now += LATE_S - AHEAD_S / 2
+    shelf.hot.warm("ada")
+    assert await shelf.tasks.wait(5)
+    await InProcessStore.forget(shelf.store, ADA, "mem_1")
+    shelf.clock.now += AHEAD_S * 0.75
+    assert await shelf.contents() == []
 
 
 @settings(max_examples=examples(60))

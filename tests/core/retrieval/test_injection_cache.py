@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from semmem.memory import Controls, Conversation, Hit, Injection, Memory, MemoryType, Message, Role, Scope
 from semmem.retrieval.block import Block, block_of
@@ -134,16 +135,16 @@ def test_whatever_happens_it_stays_within_its_size_and_shows_nothing_that_change
 def test_a_loop_is_told_apart_by_all_its_block_depends_on() -> None:
     scope, said = Scope("ada", project="p"), Conversation((), model="m")
     loop = loop_of(scope, "t", said)
-    assert loop == loop_of(scope, "t", replace(said, stream=True, messages=(Message(Role.TOOL, "x"),)))
+    assert loop == loop_of(scope, "t", structs.replace(said, stream=True, messages=(Message(Role.TOOL, "x"),)))
     others = [
-        loop_of(replace(scope, user="bob"), "t", said),
-        loop_of(replace(scope, project=None), "t", said),
+        loop_of(structs.replace(scope, user="bob"), "t", said),
+        loop_of(structs.replace(scope, project=None), "t", said),
         loop_of(scope, "u", said),
-        loop_of(scope, "t", replace(said, model="n")),
-        loop_of(scope, "t", replace(said, controls=Controls(limit=1))),
+        loop_of(scope, "t", structs.replace(said, model="n")),
+        loop_of(scope, "t", structs.replace(said, controls=Controls(limit=1))),
     ]
     assert len({loop, *others}) == 6
-    assert len(loop_of(scope, "t", replace(said, model="m" * 10_000)).name) == 32
+    assert len(loop_of(scope, "t", structs.replace(said, model="m" * 10_000)).name) == 32
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from semmem.request.outcome import Outcome
 from semmem.request.question import Question
 from semmem.request.verdicts import Verdicts
 from semmem.retrieval.decide.decision import Decision, Mask, RequestVerdict, Verdict
+from semmem.retrieval.decide.features import RequestWords
 from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 from semmem.retrieval.query.rewrite import Mode, QueryWriter
 from semmem.retrieval.recall import Recall, RecallRules
@@ -268,7 +269,15 @@ class Standing(Decided):
     """Shows everything; memories with "must" in them stand, and a question with "who am I" lists the profile."""
 
     def verdict(
-        self, text: str, vector: Vector, index: MemoryIndex, scores: Scores, members: Mask, *, wants: bool = False
+        self,
+        text: str,
+        vector: Vector,
+        index: MemoryIndex,
+        scores: Scores,
+        members: Mask,
+        *,
+        wants: bool = False,
+        said: RequestWords | None = None,
     ) -> Verdict:
         standing = np.array(["must" in memory.content for memory in index.memories], dtype=np.bool_)
         logits = np.arange(len(members), dtype=np.float32)

@@ -15,7 +15,9 @@ from semmem.backends.in_process import InProcessStore
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import EmbedderError, StoreError, StoreTimeout
 from semmem.retrieval import search
+from semmem.retrieval.begun import embed_query
 from semmem.retrieval.decide.decision import LOGIT_WEIGHT, Mask, Verdict
+from semmem.retrieval.decide.features import RequestWords
 from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 from semmem.retrieval.search import (
     CANDIDATES_MAX,
@@ -26,7 +28,6 @@ from semmem.retrieval.search import (
     Fusion,
     Strategy,
     best_of,
-    embed_query,
     nearest,
     newest,
 )
@@ -192,7 +193,15 @@ class Guessed(Decided):
     lists_profile = False
 
     def verdict(
-        self, text: str, vector: Vector, index: MemoryIndex, scores: Scores, members: Mask, *, wants: bool = False
+        self,
+        text: str,
+        vector: Vector,
+        index: MemoryIndex,
+        scores: Scores,
+        members: Mask,
+        *,
+        wants: bool = False,
+        said: RequestWords | None = None,
     ) -> Verdict:
         found = super().verdict(text, vector, index, scores, members, wants=wants)
         assert found.request is not None

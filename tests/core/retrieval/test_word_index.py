@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+import numpy as np
 import pytest
+from bm25s import BM25
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +26,21 @@ def test_keyword_scores_are_bm25_as_it_is_written_down() -> None:
         return idf * frequency / (frequency + SATURATION * (1 - LENGTH_PENALTY + LENGTH_PENALTY * length / mean))
 
     assert match.keyword == pytest.approx([bm25(2, 1, 3) + bm25(1, 2, 3), bm25(1, 2, 2), 0, 0])
+
+
+@settings(deadline=None)
+@given(st.lists(TERMS, min_size=1, max_size=8).filter(any))
+def test_keyword_scores_are_those_of_bm25s_to_the_last_digit(documents: list[list[str]]) -> None:
+    columns: dict[str, int] = {}
+    numbered = [[columns.setdefault(term, len(columns)) for term in document] for document in documents]
+    library = BM25(k1=SATURATION, b=LENGTH_PENALTY, method="lucene", csc_backend="numpy")
+    library.index((numbered, columns), create_empty_token=False, show_progress=False)
+    index = WordIndex(documents)
+    for term, column in columns.items():
+        span = slice(*library.scores["indptr"][column : column + 2])
+        expected = np.zeros(len(documents), dtype=np.float32)
+        expected[library.scores["indices"][span]] = library.scores["data"][span]
+        assert index.match([term]).keyword.tobytes() == expected.tobytes()
 
 
 def test_coverage_is_the_share_of_the_rarity_that_is_held() -> None:

@@ -429,7 +429,7 @@ async def test_what_was_said_not_to_be_kept_is_not_learnt_from_a_later_history(
 
 
 def _file_of(journal: ReticentJournal) -> bytes:
-    path = journal._file._path
+    path = Path(journal._database._path)  # type: ignore[attr-defined]
     return b"".join(each.read_bytes() for each in path.parent.iterdir())
 
 

@@ -56,7 +56,7 @@ def test_a_turned_key_makes_new_marks_and_the_former_one_is_kept(tmp_path: Path)
 
 
 def test_replicas_without_a_key_in_common_are_told_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    more = "deployment: {replicas: 2}"
+    more = "deployment: {replicas: 2}\njournal: {url: 'postgresql://db/semmem'}"
     milvus = "milvus: {address: 'milvus:19530'}"
     folder = tmp_path / "a"
     folder.mkdir()

@@ -41,6 +41,8 @@ VIOLATIONS = {
     # backends
     "one family of backends knows another": ("semmem/backends/sql/journal.py", "semmem.backends.milvus.store"),
     "a backend of one file knows a family": ("semmem/backends/in_process.py", "semmem.backends.milvus.rows"),
+    "one store knows another": ("semmem/backends/qdrant/store.py", "semmem.backends.milvus.rows"),
+    "Qdrant outside its family": ("semmem/wiring/backends.py", "qdrant_client"),
     "a backend screens": ("semmem/backends/milvus/rows.py", "semmem.text.screening"),
     "a backend reads times": ("semmem/backends/sql/tables.py", "semmem.text.times"),
     "a backend extracts": ("semmem/backends/models/openai.py", "semmem.extraction.llm"),

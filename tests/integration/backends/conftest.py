@@ -1,4 +1,5 @@
-"""Exported models, and stores for the contract suite: in process, Milvus Lite as a child process, and a Milvus server.
+"""Exported models, and stores for the contract suite: in process, Milvus Lite as a child process, a Milvus server, and
+Qdrant: the client's local mode, once in this process and once behind Qdrant's REST interface.
 
 ``MILVUS_TEST_URI=http://127.0.0.1:19530`` names the server; its collections are dropped afterwards.
 """
@@ -18,12 +19,19 @@ from pymilvus import MilvusClient
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
+from semmem.backends.qdrant.collection import Collection
+from semmem.backends.qdrant.local import LocalQdrant
+from semmem.backends.qdrant.server import QdrantServer
+from semmem.backends.qdrant.store import LocalQdrantStore, QdrantStore
 from semmem.config.embedding_section import EmbeddingSection
 from semmem.ports.store import Store
 from tests.support.memories import DIMENSION
+from tests.support.qdrant_server import QdrantStandIn
 
 SERVER_URI = os.environ.get("MILVUS_TEST_URI", "")
-STORES = ["in_process", "milvus_lite"] + (["milvus_server"] if SERVER_URI else [])
+QDRANT = Collection("memories", DIMENSION, "test/16")
+QDRANT_LIMITS: dict[str, Any] = {"search_timeout_s": 5.0, "read_timeout_s": 5.0}
+STORES = ["in_process", "milvus_lite", "qdrant_local", "qdrant_rest"] + (["milvus_server"] if SERVER_URI else [])
 
 
 @pytest.fixture(scope="session")
@@ -71,13 +79,43 @@ def milvus_store(uri: str, collection: str, **options: Any) -> MilvusStore:
     return MilvusStore(uri, collection=collection, **{**generous, **named, **options})
 
 
+@pytest_asyncio.fixture
+async def qdrant_stand_in() -> AsyncIterator[QdrantStandIn]:
+    server = QdrantStandIn()
+    await server.start()
+    yield server
+    await server.stop()
+
+
+def local_qdrant(folder: Path, **options: Any) -> LocalQdrantStore:
+    return LocalQdrantStore(LocalQdrant(folder, QDRANT), QDRANT, **{**QDRANT_LIMITS, **options})
+
+
+def qdrant_by_rest(server: QdrantStandIn, collection: Collection = QDRANT, **options: Any) -> QdrantStore:
+    engine = QdrantServer(f"http://127.0.0.1:{server.port}", collection)
+    return QdrantStore(engine, collection, **{**QDRANT_LIMITS, **options})
+
+
 @pytest_asyncio.fixture(params=STORES)
 async def store(
-    request: pytest.FixtureRequest, lite: MilvusLiteProcess, shared_collection: str
+    request: pytest.FixtureRequest,
+    lite: MilvusLiteProcess,
+    qdrant_stand_in: QdrantStandIn,
+    shared_collection: str,
+    tmp_path: Path,
 ) -> AsyncIterator[Store]:
-    opened: Store = InProcessStore(dimension=DIMENSION)
-    if request.param != "in_process":
-        opened = milvus_store(SERVER_URI if request.param == "milvus_server" else lite.uri, shared_collection)
+    opened: Store
+    match request.param:
+        case "in_process":
+            opened = InProcessStore(dimension=DIMENSION)
+        case "qdrant_local":
+            opened = local_qdrant(tmp_path / "qdrant")
+        case "qdrant_rest":
+            opened = qdrant_by_rest(qdrant_stand_in)
+        case "milvus_server":
+            opened = milvus_store(SERVER_URI, shared_collection)
+        case _:
+            opened = milvus_store(lite.uri, shared_collection)
     await opened.open()
     yield opened
     await opened.close()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.backends.milvus.disk_room import check_room
+from semmem.backends.disk_room import check_room
 from semmem.backends.milvus.embedded import EmbeddedMilvus
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.memory import Scope

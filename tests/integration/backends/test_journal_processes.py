@@ -18,18 +18,20 @@ import pytest
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Scope
 from semmem.ports.learning import BatchRules
-from tests.support.journal_samples import answered, learnt, turn
+from tests.support.journal_samples import Place, answered, learnt, turn
+from tests.support.postgres import TestServer, worker_name
 
 SPAWN = multiprocessing.get_context("spawn")
+EMPTY = f"empty-{worker_name()}"
 SESSIONS, USERS, WORKERS = 200, 40, 4
 RULES = BatchRules(size=2, idle_s=0.0, answer_wait_s=0.0, lease_s=1e6)
 
 
 @contextmanager
-def child(work: Callable[..., None], path: Path, *arguments: object) -> Iterator[tuple[BaseProcess, Connection]]:
-    """A process that runs ``work(path, connection, *arguments)``; gone at the end, whatever happens."""
+def child(work: Callable[..., None], place: Place, *arguments: object) -> Iterator[tuple[BaseProcess, Connection]]:
+    """A process that runs ``work(place, connection, *arguments)``; gone at the end, whatever happens."""
     mine, theirs = SPAWN.Pipe()
-    process = SPAWN.Process(target=work, args=(path, theirs, *arguments))
+    process = SPAWN.Process(target=work, args=(place, theirs, *arguments))
     process.start()
     theirs.close()
     try:
@@ -41,8 +43,8 @@ def child(work: Callable[..., None], path: Path, *arguments: object) -> Iterator
         mine.close()
 
 
-async def opened_journal(path: Path) -> SqlJournal:
-    journal = SqlJournal(path)
+async def opened_journal(place: Place) -> SqlJournal:
+    journal = SqlJournal(place)
     await journal.open()
     return journal
 
@@ -50,9 +52,9 @@ async def opened_journal(path: Path) -> SqlJournal:
 # --- two halves, two processes ---------------------------------------------------------------------------------------
 
 
-def record_one_half(path: Path, parent: Connection, half: str) -> None:
+def record_one_half(place: Place, parent: Connection, half: str) -> None:
     async def run() -> None:
-        journal = await opened_journal(path)
+        journal = await opened_journal(place)
         if half == "open":
             await journal.record([turn("t")], [])
         else:
@@ -64,10 +66,10 @@ def record_one_half(path: Path, parent: Connection, half: str) -> None:
 
 
 @pytest.mark.parametrize("order", [("open", "close"), ("close", "open")])
-async def test_a_turn_may_be_opened_here_and_closed_there(tmp_path: Path, order: tuple[str, str]) -> None:
-    journal = await opened_journal(tmp_path / "journal.db")
+async def test_a_turn_may_be_opened_here_and_closed_there(place: Place, order: tuple[str, str]) -> None:
+    journal = await opened_journal(place)
     for half in order:
-        with child(record_one_half, tmp_path / "journal.db", half) as (_process, connection):
+        with child(record_one_half, place, half) as (_process, connection):
             assert await asyncio.to_thread(connection.recv) == "recorded"
     assert await learnt(journal) == {"t": "From over there."}
     await journal.close()
@@ -76,11 +78,11 @@ async def test_a_turn_may_be_opened_here_and_closed_there(tmp_path: Path, order:
 # --- many workers ----------------------------------------------------------------------------------------------------
 
 
-def learn_until_nothing_is_left(path: Path, parent: Connection) -> None:
+def learn_until_nothing_is_left(place: Place, parent: Connection) -> None:
     """Sends (start, end, user, batch id, turn ids, attempt) of each batch; times are those of the whole machine."""
 
     async def run() -> list[tuple[float, float, str, str, list[str], int]]:
-        journal = await opened_journal(path)
+        journal = await opened_journal(place)
         parent.send("ready")
         parent.recv()
         held = []
@@ -100,12 +102,12 @@ def learn_until_nothing_is_left(path: Path, parent: Connection) -> None:
     parent.send(asyncio.run(run()))
 
 
-async def test_no_batch_is_leased_twice_and_no_user_has_two(tmp_path: Path) -> None:
-    journal = await opened_journal(tmp_path / "journal.db")
+async def test_no_batch_is_leased_twice_and_no_user_has_two(place: Place) -> None:
+    journal = await opened_journal(place)
     scopes = [Scope(f"user{n % USERS}", session=f"s{n}") for n in range(SESSIONS)]
     turns = [turn(f"{n}-{k}", scope, opened_at=100.0 + k) for n, scope in enumerate(scopes) for k in range(2)]
     await journal.record(turns, [answered(each.id) for each in turns])
-    results = await asyncio.to_thread(run_workers, tmp_path / "journal.db")
+    results = await asyncio.to_thread(run_workers, place)
     held = [batch for result in results for batch in result]
     assert Counter(turn_id for batch in held for turn_id in batch[4]) == Counter(each.id for each in turns)
     assert len({batch[3] for batch in held}) == len(held) == SESSIONS
@@ -118,9 +120,9 @@ async def test_no_batch_is_leased_twice_and_no_user_has_two(tmp_path: Path) -> N
     await journal.close()
 
 
-def run_workers(path: Path) -> list[list[tuple[float, float, str, str, list[str], int]]]:
+def run_workers(place: Place) -> list[list[tuple[float, float, str, str, list[str], int]]]:
     with ExitStack() as stack:
-        workers = [stack.enter_context(child(learn_until_nothing_is_left, path))[1] for _ in range(WORKERS)]
+        workers = [stack.enter_context(child(learn_until_nothing_is_left, place))[1] for _ in range(WORKERS)]
         for worker in workers:
             assert worker.recv() == "ready"
         for worker in workers:
@@ -131,11 +133,11 @@ def run_workers(path: Path) -> list[list[tuple[float, float, str, str, list[str]
 # --- a new file, many hands ------------------------------------------------------------------------------------------
 
 
-def open_and_record(path: Path, parent: Connection, name: str) -> None:
+def open_and_record(place: Place, parent: Connection, name: str) -> None:
     async def run() -> None:
         parent.send("ready")
         parent.recv()
-        journal = await opened_journal(path)
+        journal = await opened_journal(place)
         await journal.record([turn(name, Scope(name, session="s"))], [])
         await journal.close()
 
@@ -143,12 +145,12 @@ def open_and_record(path: Path, parent: Connection, name: str) -> None:
     parent.send("recorded")
 
 
-async def test_several_processes_may_create_the_journal_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "journal.db"
+async def test_several_processes_may_create_the_journal_at_once(place: Place, postgres: TestServer) -> None:
+    new: Place = place.parent / "new" / "journal.db" if isinstance(place, Path) else postgres.create(EMPTY)
     with (
-        child(open_and_record, path, "a") as (_, a),
-        child(open_and_record, path, "b") as (_, b),
-        child(open_and_record, path, "c") as (_, c),
+        child(open_and_record, new, "a") as (_, a),
+        child(open_and_record, new, "b") as (_, b),
+        child(open_and_record, new, "c") as (_, c),
     ):
         for connection in (a, b, c):
             assert await asyncio.to_thread(connection.recv) == "ready"
@@ -156,7 +158,7 @@ async def test_several_processes_may_create_the_journal_at_once(tmp_path: Path) 
             connection.send("go")
         for connection in (a, b, c):
             assert await asyncio.to_thread(connection.recv) == "recorded"
-    journal = await opened_journal(path)
+    journal = await opened_journal(new)
     assert set(await learnt(journal)) == {"a", "b", "c"}
     await journal.close()
 
@@ -164,9 +166,9 @@ async def test_several_processes_may_create_the_journal_at_once(tmp_path: Path) 
 # --- death -----------------------------------------------------------------------------------------------------------
 
 
-def commit_for_ever(path: Path, parent: Connection) -> None:
+def commit_for_ever(place: Place, parent: Connection) -> None:
     async def run() -> None:
-        journal = await opened_journal(path)
+        journal = await opened_journal(place)
         number = 0
         while True:
             ids = [f"{number}-{n}" for n in range(5)]
@@ -178,12 +180,11 @@ def commit_for_ever(path: Path, parent: Connection) -> None:
     asyncio.run(run())
 
 
-async def test_nothing_that_was_accepted_is_lost_when_a_process_is_killed(tmp_path: Path) -> None:
-    path = tmp_path / "journal.db"
-    with child(commit_for_ever, path) as (process, connection):
+async def test_nothing_that_was_accepted_is_lost_when_a_process_is_killed(place: Place) -> None:
+    with child(commit_for_ever, place) as (process, connection):
         accepted = await asyncio.to_thread(accepted_until_killed, process, connection)
     assert len(accepted) >= 100
-    journal = await opened_journal(path)
+    journal = await opened_journal(place)
     found = await learnt(journal)
     assert {each: found.get(each) for each in accepted} == {each: f"answer {each}" for each in accepted}
     await journal.close()
@@ -200,9 +201,9 @@ def accepted_until_killed(process: BaseProcess, connection: Connection) -> list[
         return accepted
 
 
-def claim_and_wait(path: Path, parent: Connection) -> None:
+def claim_and_wait(place: Place, parent: Connection) -> None:
     async def run() -> None:
-        journal = await opened_journal(path)
+        journal = await opened_journal(place)
         batch = await journal.claim(RULES, now=1000.0)
         assert batch is not None
         await journal.save_facts(batch.id, [])
@@ -212,10 +213,10 @@ def claim_and_wait(path: Path, parent: Connection) -> None:
     asyncio.run(run())
 
 
-async def test_a_batch_of_a_killed_worker_goes_to_another(tmp_path: Path) -> None:
-    journal = await opened_journal(tmp_path / "journal.db")
+async def test_a_batch_of_a_killed_worker_goes_to_another(place: Place) -> None:
+    journal = await opened_journal(place)
     await journal.record([turn("t")], [answered("t")])
-    with child(claim_and_wait, tmp_path / "journal.db") as (_process, connection):
+    with child(claim_and_wait, place) as (_process, connection):
         batch_id = await asyncio.to_thread(connection.recv)
     assert await journal.claim(RULES, now=1001.0) is None
     again = await journal.claim(RULES, now=1000.0 + RULES.lease_s)

@@ -21,6 +21,7 @@ from pymilvus import DataType, MilvusClient, MilvusException
 
 from semmem.backends.milvus.connection import MilvusConnection, ensure
 from semmem.backends.milvus.flush import BackgroundFlush
+from semmem.backends.milvus.indexes import INDEXES, check_server_has
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.reads import Reads, RecentWrites
 from semmem.backends.milvus.rows import quote, row_id, row_of
@@ -176,11 +177,36 @@ async def test_opening_does_not_block_the_event_loop(lite: MilvusLiteProcess, co
     assert max(gaps) < 0.25
 
 
-async def test_hnsw_finds_what_was_put(lite: MilvusLiteProcess, collection: str, user: str) -> None:
-    async with opened(lite.uri, collection, index="HNSW") as store:
+@pytest.mark.parametrize("index", list(INDEXES))
+async def test_each_index_finds_what_was_put(lite: MilvusLiteProcess, collection: str, user: str, index: str) -> None:
+    async with opened(lite.uri, collection, index=index, flush_rows=4, flush_interval_s=0.05) as store:
         await put(store, *(memory(user, f"mem_{at}", embedding=towards(at)) for at in range(10)))
+        await store._flush()
         assert (await found_ids(store, Scope(user), towards(7), limit=1)) == ["mem_7"]
         assert len(await found_ids(store, Scope(user))) == 10
+        (hit,) = await found(store, Scope(user), towards(7), limit=1)
+        assert hit.cosine == pytest.approx(1.0, abs=0.01)
+
+
+async def test_a_collection_with_another_index_is_refused(lite: MilvusLiteProcess, collection: str) -> None:
+    async with opened(lite.uri, collection, index="HNSW"):
+        pass
+    with pytest.raises(StoreMismatch, match=r"index HNSW \(configured: IVF_SQ8\)"):
+        await milvus_store(lite.uri, collection, index="IVF_SQ8").open()
+
+
+@pytest.mark.parametrize("version", ["v2.3.5-lite", "2.4.17", "v2.3.0"])
+def test_an_index_that_the_server_is_too_old_for_is_refused(version: str) -> None:
+    with pytest.raises(StoreError, match=r"no index HNSW_SQ: use 2\.5 or later"):
+        check_server_has("HNSW_SQ", version)
+    for other in INDEXES.keys() - {"HNSW_SQ"}:
+        check_server_has(other, version)
+
+
+@pytest.mark.parametrize("version", ["v2.5.0", "2.6.17", "v3.0.1", "milvus_lite-3.2.2", "a build of our own"])
+def test_an_index_that_the_server_may_have_is_tried(version: str) -> None:
+    for index in INDEXES:
+        check_server_has(index, version)
 
 
 # --- what an interrupted write leaves behind -------------------------------------------------------------------------

@@ -148,9 +148,22 @@ def _target(fd: str) -> str:
         return ""
 
 
+def _mapped(pid: int) -> str:
+    return Path(f"/proc/{pid}/maps").read_text()
+
+
 def _resident_mb() -> float:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+async def test_the_child_reads_by_rules_without_openssl_and_whoever_wants_it_gets_it(worker: WorkerProcess) -> None:
+    from semmem.extraction.rules import facts_in
+
+    await worker.run(facts_in, "I live in Rome.", budget_s=PATIENT_S)
+    assert worker.pid is not None
+    assert "libcrypto" not in _mapped(worker.pid)
+    assert "ssl" in await worker.run(_modules, budget_s=PATIENT_S)  # this module's own imports want it
 
 
 async def test_the_child_has_no_model_library_and_few_megabytes_when_it_reads_by_rules(worker: WorkerProcess) -> None:

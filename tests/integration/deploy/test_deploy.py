@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tomllib
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from semmem import __version__
 from tests.integration.deploy.manifests import DEPLOY, ENVOY, HOME, LAYOUTS, TOOLS, Json, Layout, layout, run
 
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
+NOT_SERVING = {"sentence-transformers", "huggingface-hub", "pandas"}
+"""As deploy/serving.txt explains."""
 KUBERNETES = ("1.30", "1.37")
 ENVOY_SECONDS = 1
 """What Envoy itself takes to leave on SIGTERM, at most."""
@@ -273,3 +279,38 @@ def test_the_image_has_what_the_tests_ran_with(requirement: str) -> None:
     pin = re.compile(rf"{requirement}==[\w.]+")
     (in_image,) = set(pin.findall(DOCKERFILE))
     assert in_image in pin.findall((HOME / "Makefile").read_text())
+
+
+def test_the_image_installs_what_serving_needs_and_no_more() -> None:
+    """Each in the version that the tests ran with; semmem's requirements and theirs, without what is left out."""
+    assert _listed("deploy/serving.txt") == _needed() | {_named("python-dateutil")}
+
+
+def _listed(name: str) -> set[str]:
+    lines = (HOME / name).read_text().splitlines()
+    return {line for line in lines if line and not line.startswith("#")}
+
+
+def _named(name: str) -> str:
+    canonical = canonicalize_name(name)
+    versions = {canonicalize_name(line.partition("==")[0]): line for line in _listed("constraints.txt")}
+    return f"{canonical}=={versions[canonical].partition('==')[2]}"
+
+
+def _needed() -> set[str]:
+    """Followed from pyproject.toml through the metadata of what is installed here."""
+    wanted = tomllib.loads((HOME / "pyproject.toml").read_text())["project"]["dependencies"]
+    found: set[str] = set()
+    waiting = [(Requirement(each), "") for each in wanted]
+    while waiting:
+        requirement, extra = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        if name in found | NOT_SERVING or not (
+            requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+        ):
+            continue
+        found.add(name)
+        waiting += [
+            (Requirement(each), of) for each in requires(requirement.name) or () for of in ("", *requirement.extras)
+        ]
+    return {_named(name) for name in found}

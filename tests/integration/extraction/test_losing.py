@@ -85,6 +85,9 @@ class Known:
     async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         return self.vectors[text]
 
+    def at_hand(self, text: str) -> Vector | None:
+        return None
+
 
 class World:
     """One store, and the deduplication as it is assembled; each pair has a user of its own unless told otherwise."""

@@ -1,0 +1,157 @@
+"""The client's local mode, in one thread of its own: it is synchronous Python, and SQLite belongs to a thread.
+
+A folder belongs to one process. Its files are Python pickles: whoever may write there may run code here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from fcntl import LOCK_EX, LOCK_NB, flock
+from pathlib import Path
+from threading import BoundedSemaphore
+from typing import Any, TypeVar
+
+from qdrant_client import QdrantClient
+
+from semmem.backends.disk_room import check_room
+from semmem.backends.qdrant.collection import Collection, ensure
+from semmem.backends.qdrant.errors import our_errors, within
+from semmem.ports.errors import StoreDamaged, StoreError, StoreFull, StoreTimeout, StoreUnavailable
+
+ROOM_BYTES = 256 * 1024
+"""A batch's worth of memories; more than any one of them needs."""
+LOCK_NAME = ".lock"
+REMEDY = "put it back from a backup, or move it away to begin empty"
+
+Result = TypeVar("Result")
+
+
+class LocalQdrant:
+    """An Engine in ``folder`` (made with mode 0700). At most ``waiting_max`` calls wait for the thread."""
+
+    is_server = False
+
+    def __init__(
+        self, folder: Path, collection: Collection, *, open_timeout_s: float = 30.0, waiting_max: int = 256
+    ) -> None:
+        self._folder = folder
+        self._collection = collection
+        self._open_timeout_s = open_timeout_s
+        self._waiting_max = waiting_max
+        self._places = BoundedSemaphore(waiting_max)
+        self._thread: ThreadPoolExecutor | None = None
+        self._client: QdrantClient | None = None
+        self._opened = False
+
+    async def open(self) -> None:
+        """As Engine says. Raises StoreUnavailable while another process has the folder, StoreDamaged when a file in it
+        cannot be read."""
+        if self._opened:
+            return
+        self._thread = self._thread or ThreadPoolExecutor(1, "qdrant-local")
+        try:
+            async with within("open", self._open_timeout_s):
+                await ensure(self._in_thread, self._collection, on_server=False)
+        except BaseException as error:
+            await self.close()
+            if isinstance(error, StoreTimeout):
+                raise StoreUnavailable(str(error)) from None
+            raise
+        self._opened = True
+
+    async def close(self) -> None:
+        self._opened = False
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            await asyncio.wrap_future(thread.submit(self._disconnect))
+            await asyncio.to_thread(thread.shutdown)
+
+    async def ask(self, operation: str, **arguments: Any) -> Any:
+        if not self._opened:
+            raise StoreUnavailable("the Qdrant store is closed")
+        return await self._in_thread(operation, **arguments)
+
+    async def purge(self) -> None:
+        """Rewrite the collection's file without what was removed, and forget it in memory too. Calls wait meanwhile."""
+        if not self._opened:
+            raise StoreUnavailable("the Qdrant store is closed")
+        await self._submit(self._purge)
+
+    async def check_room(self) -> None:
+        """Raises StoreFull when nothing can be written to the folder now."""
+        try:
+            await asyncio.to_thread(check_room, self._folder, ROOM_BYTES)
+        except OSError as error:
+            raise StoreFull(f"nothing can be written to {self._folder}: {error.strerror}") from None
+
+    async def _in_thread(self, operation: str, **arguments: Any) -> Any:
+        return await self._submit(lambda: getattr(self._connected(), operation)(**arguments))
+
+    async def _submit(self, work: Callable[[], Result]) -> Result:
+        """A caller whose deadline passes leaves; what has begun goes on to its end."""
+        if self._thread is None:
+            raise StoreUnavailable("the Qdrant store is closed")
+        if not self._places.acquire(blocking=False):
+            raise StoreUnavailable(f"qdrant: {self._waiting_max} calls wait for the local mode already")
+        future = self._thread.submit(work)
+        future.add_done_callback(self._leave)
+        return await asyncio.wrap_future(future)
+
+    def _leave(self, future: Future[Any]) -> None:
+        self._places.release()
+
+    # --- in the thread -----------------------------------------------------------------------------------------------
+
+    def _connected(self) -> QdrantClient:
+        """Also opens again what a purge could not."""
+        if self._client is None:
+            self._client = self._connect()
+        return self._client
+
+    def _connect(self) -> QdrantClient:
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _check_free(self._folder / LOCK_NAME)
+            return QdrantClient(path=str(self._folder))
+        except (BlockingIOError, RuntimeError):
+            raise StoreUnavailable(f"{self._folder} is in use by another process") from None
+        except OSError as error:
+            raise StoreUnavailable(f"{self._folder} cannot be opened: {error.strerror}") from None
+        except Exception as error:  # damaged JSON, SQLite and pickles raise anything
+            raise StoreDamaged(f"{self._folder} cannot be read ({type(error).__name__}): {REMEDY}") from None
+
+    def _disconnect(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def _purge(self) -> None:
+        file = self._folder / "collection" / self._collection.name / "storage.sqlite"
+        self._disconnect()
+        try:
+            with our_errors("purge"):
+                _rewrite(file)
+        finally:
+            self._connected()
+
+
+def _check_free(lock: Path) -> None:
+    """Raises BlockingIOError when another process holds it. The client asks too, but only after it has read the whole
+    collection, and leaves the file open."""
+    if lock.exists():
+        with lock.open("r+") as file:
+            flock(file, LOCK_EX | LOCK_NB)
+
+
+def _rewrite(file: Path) -> None:
+    """Killed at any moment the file is as it was, or as it shall be. The copy is made in memory, in no other file."""
+    if not file.exists():
+        raise StoreError(f"{file} is missing")
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("PRAGMA secure_delete = ON")
+        database.execute("PRAGMA temp_store = MEMORY")
+        database.execute("VACUUM")

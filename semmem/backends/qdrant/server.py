@@ -1,0 +1,130 @@
+"""A Qdrant server or cluster, over its REST interface."""
+
+from __future__ import annotations
+
+import math
+import re
+import ssl
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from qdrant_client import AsyncQdrantClient
+from qdrant_client.http.exceptions import ResponseHandlingException
+
+from semmem.backends.qdrant.collection import Collection, ensure
+from semmem.backends.qdrant.errors import our_errors, within
+from semmem.ports.errors import StoreError, StoreTimeout, StoreUnavailable
+
+VERSION_MIN = (1, 16)
+"""The first one that writes under a condition. An older one would not say that it does not, and lose versions."""
+CONNECTIONS_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Paths of PEM files; empty: the system's authorities, no certificate of our own."""
+
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+
+
+class QdrantServer:
+    """An Engine at ``url`` (http(s)://host:port). Proxies of the environment are not used.
+
+    ``open_timeout_s`` bounds opening as a whole. A call that lost its connection is made once more: all are such that
+    doing them twice changes nothing.
+    """
+
+    is_server = True
+
+    def __init__(
+        self,
+        url: str,
+        collection: Collection,
+        *,
+        api_key: str = "",
+        tls: Tls | None = None,
+        open_timeout_s: float = 30.0,
+    ) -> None:
+        self._url = url
+        self._collection = collection
+        self._api_key = api_key
+        self._tls = tls or Tls()
+        self._open_timeout_s = open_timeout_s
+        self._client: AsyncQdrantClient | None = None
+        self._opened = False
+
+    async def open(self) -> None:
+        if self._opened:
+            return
+        with our_errors("open (a TLS file?)"):
+            self._client = self._connected()
+        try:
+            async with within("open", self._open_timeout_s):
+                _check_version((await self._ask("info")).version)
+                await ensure(self._ask_checked, self._collection, on_server=True)
+        except BaseException as error:
+            await self.close()
+            if isinstance(error, StoreTimeout):
+                raise StoreUnavailable(str(error)) from None
+            raise
+        self._opened = True
+
+    async def close(self) -> None:
+        self._opened = False
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def ask(self, operation: str, **arguments: Any) -> Any:
+        if not self._opened:
+            raise StoreUnavailable("the Qdrant store is closed")
+        return await self._ask(operation, **arguments)
+
+    async def _ask(self, operation: str, **arguments: Any) -> Any:
+        for last in (False, True):
+            if self._client is None:
+                raise StoreUnavailable("the Qdrant store is closed")
+            try:
+                return await getattr(self._client, operation)(**arguments)
+            except ResponseHandlingException as error:
+                if last or not isinstance(error.source, httpx.NetworkError | httpx.RemoteProtocolError):
+                    raise
+        raise AssertionError("unreachable")
+
+    async def _ask_checked(self, operation: str, **arguments: Any) -> Any:
+        with our_errors(operation):
+            return await self._ask(operation, **arguments)
+
+    def _connected(self) -> AsyncQdrantClient:
+        options: dict[str, Any] = {"verify": _context(self._tls)} if self._url.startswith("https://") else {}
+        with warnings.catch_warnings():  # a key over plain text: whoever configured it says so
+            warnings.simplefilter("ignore")
+            return AsyncQdrantClient(
+                url=self._url,
+                port=None,
+                api_key=self._api_key or None,
+                timeout=math.ceil(self._open_timeout_s),
+                check_compatibility=False,  # it would ask in a thread of its own; open() asks
+                limits=httpx.Limits(max_connections=CONNECTIONS_MAX, max_keepalive_connections=CONNECTIONS_MAX),
+                trust_env=False,
+                follow_redirects=False,
+                **options,
+            )
+
+
+def _context(tls: Tls) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=tls.ca_file or None)
+    if tls.cert_file:
+        context.load_cert_chain(tls.cert_file, tls.key_file or None)
+    return context
+
+
+def _check_version(version: str) -> None:
+    found = re.match(r"v?(\d+)\.(\d+)", version)
+    if found is None or (int(found[1]), int(found[2])) < VERSION_MIN:
+        wanted = ".".join(map(str, VERSION_MIN))
+        raise StoreError(f"the Qdrant server has version {version[:20]}; semmem needs {wanted} or later")

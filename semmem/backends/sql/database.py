@@ -1,0 +1,94 @@
+"""What the journal's parts ask of a database, and its errors made ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from semmem.ports.errors import JournalError, JournalUnavailable
+
+T = TypeVar("T")
+
+_TELLING = ("08", "28", "3D", "53", "57")
+"""Classes of SQLSTATE that speak of the server and of no row: connection, authentication, no such database, no room,
+an operator's doing. Other messages of a server may hold values."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """``connections_max`` (two at least) are open at a time, half of them for reads. ``connect_timeout_s``: for each
+    address of the server. ``statement_timeout_s``: of one statement, waiting for locks included; also how long a silent
+    connection is believed to be alive. ``retry_s``: a server that could not be reached is asked again after that."""
+
+    connections_max: int = 8
+    connect_timeout_s: float = 3.0
+    statement_timeout_s: float = 10.0
+    retry_s: float = 0.5
+
+
+_AWAY = ("08", "53", "57")
+"""Of these, what passes by itself."""
+
+
+class Database(Protocol):
+    """Runs functions in transactions, off the event loop. Every call may raise JournalError."""
+
+    async def open(self) -> None:
+        """Make the tables, or check that they are a journal this build can read. Idempotent."""
+
+    async def close(self) -> None:
+        """Let what was begun end, then let go. Idempotent."""
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """One consistent view; never waits for a writer."""
+
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        """One transaction: all of it is committed, or nothing. ``work`` may be called again after it was undone."""
+
+    async def look(self, work: Callable[[Connection], T]) -> T:
+        """``write`` that ``last_write`` does not count."""
+
+    def tell(self, conn: Connection, *, at_once: bool = True) -> None:
+        """Other processes shall look for a batch when this transaction is committed; without ``at_once`` soon after
+        it."""
+
+    def last_write(self) -> object:
+        """Another value after a commit by which a batch may have become due, as far as that is known here."""
+
+    async def purge(self) -> bool:
+        """As Purgeable says."""
+
+
+@contextmanager
+def journal_errors() -> Iterator[None]:
+    """Everything a database can raise, as JournalError. Messages name the failure, never a value."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise _of_driver(error) from None
+    except SQLAlchemyError as error:
+        raise JournalError(type(error).__name__) from None
+    except OSError as error:
+        raise JournalError(f"{type(error).__name__}: {error.strerror}") from None
+
+
+def _of_driver(error: DBAPIError) -> JournalError:
+    state = getattr(error.orig, "sqlstate", "")  # SQLite knows none
+    away = error.connection_invalidated or state is None or state[:2] in _AWAY
+    return (JournalUnavailable if away else JournalError)(_told(error.orig))
+
+
+def _told(error: Any) -> str:
+    name, diagnostics = type(error).__name__, getattr(error, "diag", None)
+    if diagnostics is None:  # SQLite names tables and columns at most
+        return f"{name}: {error}"
+    if error.sqlstate is None:  # there was no server to say anything
+        return f"{name}: {' '.join(str(error).split())}"
+    if error.sqlstate[:2] in _TELLING:
+        return f"{name}: {diagnostics.message_primary}"
+    return f"{name}: SQLSTATE {error.sqlstate}"

@@ -1,0 +1,75 @@
+"""Who waits for whom, inside the caller's transaction.
+
+On SQLite nobody needs to ask: a transaction that writes has the whole file to itself from its beginning. On a server
+transactions run side by side, and these locks put those of one user one after another, from here to their end. Names
+share a bounded number of locks: two that meet in one wait for each other in vain, which is harmless, while a lock for
+each of the users of a commit could be more than a server has room for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, Integer, Select, column, func, select, values
+
+from semmem.backends.sql.tables import batches, turns
+
+LOCKS = 1024
+_SPACE = 0x5E33E3
+"""Sets these locks apart from others in the same database."""
+
+
+def user(conn: Connection, name: str) -> None:
+    """Alone with the user's turns, batches and memories."""
+    if needed(conn):
+        conn.execute(select(func.pg_advisory_xact_lock(_SPACE, _number(name))))
+
+
+def users_shared(conn: Connection, names: Iterable[str]) -> None:
+    """With others who only add to what these users have; not with whoever is alone with one of them."""
+    if not needed(conn):
+        return
+    numbers = sorted({_number(name) for name in names})  # in one order, so that nobody waits in a circle
+    if numbers:
+        rows = values(column("number", Integer), name="wanted").data([(number,) for number in numbers])
+        conn.execute(select(func.pg_advisory_xact_lock_shared(_SPACE, rows.c.number)))
+
+
+def try_user(conn: Connection, name: str) -> bool:
+    """``user``, if that can be had at once."""
+    if not needed(conn):
+        return True
+    return bool(conn.execute(select(func.pg_try_advisory_xact_lock(_SPACE, _number(name)))).scalar())
+
+
+def _user_of(conn: Connection, whose: Select[str]) -> None:
+    """``user``, for whom this statement finds, if anybody."""
+    if needed(conn) and (name := conn.execute(whose).scalar()) is not None:
+        user(conn, name)
+
+
+def user_of_batch(conn: Connection, batch_id: str) -> None:
+    """``user``, for whose batch or hold this is."""
+    _user_of(conn, select(batches.c.user_id).where(batches.c.id == batch_id))
+
+
+def user_of_turn(conn: Connection, turn_id: str) -> None:
+    """``user``, for who said this."""
+    _user_of(conn, select(turns.c.user_id).where(turns.c.id == turn_id))
+
+
+def schema(conn: Connection) -> None:
+    """Alone with the tables themselves."""
+    if needed(conn):
+        conn.execute(select(func.pg_advisory_xact_lock(_SPACE, -1)))
+
+
+def needed(conn: Connection) -> bool:
+    """Whether others may be at work beside this transaction."""
+    return conn.dialect.name != "sqlite"
+
+
+def _number(name: str) -> int:
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).digest()
+    return int.from_bytes(digest) % LOCKS

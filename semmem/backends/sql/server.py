@@ -1,0 +1,199 @@
+"""A PostgreSQL server: connections, their limits, and what happens while it is away.
+
+Statements run in threads, each with a connection of its own: what they cost in Python stays off the event loop, and
+they are the same as SQLite's. Reads and writes have threads apart, so that a lookup on the request path does not stand
+behind those who learn. A server that cannot be reached is asked again after ``retry_s`` and not sooner: until then
+every call fails at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import conninfo
+from sqlalchemy import Connection, Engine, create_engine, event, func, select
+from sqlalchemy.exc import DBAPIError
+
+from semmem.backends.sql.database import ServerLimits, journal_errors
+from semmem.backends.sql.schema import bring_up_to_date
+from semmem.ports.errors import JournalError, JournalUnavailable
+
+T = TypeVar("T")
+
+TRIES_MAX = 5
+"""So often a transaction is tried that the server ended in favour of another one, or that lost its connection."""
+CHANNEL, DUE = "semmem_journal", "due"
+TELL_EVERY_S = 1.0
+"""What the learner waits between two looks by default: to be told more often is of no use to it."""
+_UNDONE = ("40001", "40P01")
+"""serialization_failure, deadlock_detected."""
+
+
+class PostgresServer:
+    """Runs functions in transactions on a server.
+
+    ``url``: as libpq takes it, with one address or several (``postgresql://a,b/semmem``): whichever of them takes
+    writes. ``password``: beside the url, which is shown where settings are.
+    """
+
+    def __init__(self, url: str, *, password: str = "", limits: ServerLimits) -> None:
+        self._dsn = _dsn(url, password, limits)
+        self._limits = limits
+        self._threads: _Threads | None = None
+        self._away_until = 0.0
+        self._written = 0
+        self._told_at = -math.inf
+
+    @property
+    def dsn(self) -> str:
+        """For a connection of one's own. Holds the password."""
+        return self._dsn
+
+    async def open(self) -> None:
+        if self._threads is not None:
+            return
+        self._threads = _Threads(self._engine(), self._limits.connections_max)
+        try:
+            await self.write(bring_up_to_date)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            await threads.close()
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        threads = self._reachable()
+        return await _run(threads.reader, lambda: self._transact(threads.reads, work))
+
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        result = await self.look(work)
+        self._written += 1
+        return result
+
+    async def look(self, work: Callable[[Connection], T]) -> T:
+        threads = self._reachable()
+        return await _run(threads.writer, lambda: self._transact(threads.writes, work))
+
+    def tell(self, conn: Connection, *, at_once: bool = True) -> None:
+        """Commits that tell wait for one another in the whole server, so that ordinary ones do so seldom."""
+        now = time.monotonic()
+        if at_once or now - self._told_at >= TELL_EVERY_S:
+            self._told_at = now
+            conn.execute(select(func.pg_notify(CHANNEL, DUE)))
+
+    def last_write(self) -> int:
+        return self._written
+
+    def heard(self) -> None:
+        """Somebody else wrote something by which a batch may be due."""
+        self._written += 1
+
+    async def purge(self) -> bool:
+        """False: a server overwrites what was removed when it vacuums, and its log and its backups when it pleases."""
+        return False
+
+    def _reachable(self) -> _Threads:
+        if self._threads is None:
+            raise JournalError("the journal is not open")
+        if time.monotonic() < self._away_until:
+            raise JournalUnavailable("the journal's server was away a moment ago")
+        return self._threads
+
+    def _engine(self) -> Engine:
+        engine = create_engine(
+            "postgresql+psycopg://",
+            creator=self._connect,
+            pool_size=self._limits.connections_max,
+            max_overflow=0,
+            pool_timeout=self._limits.connect_timeout_s,
+            hide_parameters=True,
+        )
+        event.listen(engine, "connect", lambda connection, _record: self._on_connect(connection))
+        return engine
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        try:
+            return psycopg.connect(self._dsn)
+        except psycopg.OperationalError:
+            self._away_until = time.monotonic() + self._limits.retry_s
+            raise
+
+    def _on_connect(self, connection: psycopg.Connection[Any]) -> None:
+        # Not as options of the connection: poolers in between refuse those they do not know.
+        timeout_ms = str(int(self._limits.statement_timeout_s * 1000))
+        for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
+            connection.execute("SELECT set_config(%s, %s, false)", (name, timeout_ms))
+        connection.commit()
+
+    def _transact(self, engine: Engine, work: Callable[[Connection], T]) -> T:
+        with journal_errors():
+            for _ in range(TRIES_MAX - 1):
+                ended = False
+                try:
+                    with engine.begin() as conn:
+                        result = work(conn)
+                        ended = True  # what fails from here on may be committed all the same
+                    return result
+                except DBAPIError as error:
+                    if ended or not _may_be_tried_again(error):
+                        raise
+            with engine.begin() as conn:
+                return work(conn)
+
+
+class _Threads:
+    """The engine with its two ways to begin, and the threads for each."""
+
+    def __init__(self, engine: Engine, connections_max: int) -> None:
+        self.reads = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        self.writes = engine.execution_options(isolation_level="READ COMMITTED")
+        readers = max(1, connections_max // 2)
+        self.reader = ThreadPoolExecutor(readers, "semmem-journal-read")
+        self.writer = ThreadPoolExecutor(max(1, connections_max - readers), "semmem-journal-write")
+        self._engine = engine
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self.reader.shutdown()
+        self.writer.shutdown()
+        self._engine.dispose()
+
+
+async def _run(threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+    return await asyncio.get_running_loop().run_in_executor(threads, work)
+
+
+def _may_be_tried_again(error: DBAPIError) -> bool:
+    """A connection that was lost before the commit: the server restarted, and the pool did not know."""
+    return error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _UNDONE
+
+
+def _dsn(url: str, password: str, limits: ServerLimits) -> str:
+    """Raises ValueError, which does not show the url: it may hold a password."""
+    given: dict[str, Any] | None = None
+    with suppress(psycopg.ProgrammingError):  # whose message may show a part of it
+        given = conninfo.conninfo_to_dict(url)
+    if given is None:
+        raise ValueError("the journal's URL is not one that PostgreSQL takes")
+    silent_ms = int(limits.statement_timeout_s * 1000)
+    ours: dict[str, Any] = {
+        "connect_timeout": max(2, round(limits.connect_timeout_s)),  # libpq takes whole seconds, two at least
+        "target_session_attrs": "read-write",  # of several servers the one that takes writes
+        "tcp_user_timeout": silent_ms,
+        "keepalives_idle": max(1, silent_ms // 2000),
+        "keepalives_interval": max(1, silent_ms // 4000),
+        "application_name": "semmem",
+    }
+    return conninfo.make_conninfo(**{**ours, **given}, **({"password": password} if password else {}))

@@ -1,0 +1,78 @@
+"""A search that has begun: its question is being embedded while the turn is recorded and the words are read."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from types import TracebackType
+
+from semmem.memory import Vector
+from semmem.ports.embedder import Embedder
+from semmem.ports.errors import EmbedderError
+from semmem.request.outcome import Outcome
+from semmem.retrieval.index.hot_memories import Spawn
+
+UNDER_WAY_S = 0.001
+"""So long the thread that embeds is left alone at first: it needs the interpreter to begin, which whatever is done
+meanwhile would keep from it, and then some milliseconds without it."""
+
+
+async def embed_query(embedder: Embedder, query: str, *, timeout_s: float = 0.2) -> Vector:
+    """The query's vector. Raises EmbedderError, also when it is too late; EmbedderBusy at once when it would be."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await embedder.embed(query, within_s=timeout_s)
+    except TimeoutError as late:
+        raise EmbedderError(f"no vector within {timeout_s} s") from late
+
+
+class Begun:
+    """For ``with``: at its end nobody waits for the vector any more. ``outcome``: why nothing is searched for; None:
+    it is, with ``text``. ``at``: when it began, by ``time.perf_counter``."""
+
+    __slots__ = ("_embedder", "_task", "_timeout_s", "_vector", "at", "outcome", "text")
+
+    def __init__(self, outcome: Outcome | None, text: str, embedder: Embedder, *, timeout_s: float) -> None:
+        self.outcome = outcome
+        self.text = text
+        self.at = time.perf_counter()
+        self._embedder = embedder
+        self._timeout_s = timeout_s
+        self._vector: Vector | None = None
+        self._task: asyncio.Task[Vector | EmbedderError] | None = None
+
+    def embed(self, spawn: Spawn) -> None:
+        """Begin to embed, unless the vector is at hand."""
+        self._vector = self._embedder.at_hand(self.text)
+        if self._vector is None:
+            self._task = spawn("embed a question", self._embedded())
+
+    async def under_way(self) -> None:
+        """Wait until the embedding, if there is any, needs nobody any more, or ends."""
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=UNDER_WAY_S)
+
+    async def vector(self) -> Vector:
+        """The text's vector. Raises EmbedderError, EmbedderBusy."""
+        if self._vector is not None:
+            return self._vector
+        outcome = await (self._embedded() if self._task is None else self._task)
+        if isinstance(outcome, EmbedderError):
+            raise outcome
+        return outcome
+
+    async def _embedded(self) -> Vector | EmbedderError:
+        """An error is an answer: perhaps nobody waits for it."""
+        try:
+            return await embed_query(self._embedder, self.text, timeout_s=self._timeout_s)
+        except EmbedderError as error:
+            return error
+
+    def __enter__(self) -> Begun:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if self._task is not None:
+            self._task.cancel()

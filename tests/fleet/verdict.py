@@ -1,0 +1,137 @@
+"""What is made of what was told, what semmem has in the end, and when replicas were killed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tests.canary.ledger import SETTLED_S, Fact
+from tests.fleet.journals import Turn
+
+VERSIONS_MAX = 2
+"""What was learnt at once, and the same confirmed by its batch. Any other version was learnt twice."""
+
+Held = Mapping[tuple[int, int], Sequence[tuple[str, int]]]
+"""Id and version of each memory that holds a fact, by user and number of the fact."""
+
+
+@dataclass(slots=True)
+class Sent:
+    """One turn of a conversation as its client saw it. ``took``: semmem said that it keeps it. Times are monotonic."""
+
+    text: str
+    began: float
+    ended: float
+    took: bool
+    fact: Fact | None = None
+
+
+@dataclass(slots=True)
+class Spoken:
+    """One conversation: ``whole`` unless its user erased something, so that the journal may not have all of it."""
+
+    user: str
+    session: str
+    turns: list[Sent] = field(default_factory=list)
+    whole: bool = True
+
+
+@dataclass(slots=True)
+class Verdict:
+    """One line for each thing that is wrong, and what is right and counted."""
+
+    lost: list[str] = field(default_factory=list)
+    doubled: list[str] = field(default_factory=list)
+    turns: int = 0
+    accepted: int = 0
+    facts: int = 0
+    answers_in_flight: int = 0
+    answers_unseen: int = 0
+    """Of turns that failed open: nobody was to observe them."""
+
+
+def near(one: Sent, kills: Sequence[float]) -> bool:
+    """Whether a replica was killed while something of this turn may have been on its way."""
+    return any(one.began <= kill <= one.ended + SETTLED_S for kill in kills)
+
+
+def accepted(spoken: Spoken, kills: Sequence[float]) -> list[bool]:
+    """Which turns semmem must have: those that it took, and those before them, which the later request brought."""
+    found, since = [], False
+    for one in reversed(spoken.turns):
+        since = since or (one.took and not near(one, kills))
+        found.append(since)
+    return found[::-1]
+
+
+def expect(conversations: Iterable[Spoken], kills: Sequence[float]) -> None:
+    """Facts of accepted turns may not be missing; the others may be there or not."""
+    for spoken in conversations:
+        for one, must in zip(spoken.turns, accepted(spoken, kills), strict=True):
+            if one.fact is not None:
+                one.fact.expected = must
+                one.fact.free = one.fact.free or not must
+
+
+def judge_facts(verdict: Verdict, facts: Iterable[Fact], held: Held) -> None:
+    """Each expected fact is in exactly one memory, once."""
+    for fact in facts:
+        memories = held.get((fact.user, fact.number), ())
+        must = fact.expected and not fact.free and not fact.gone
+        verdict.facts += must
+        if must and not memories:
+            verdict.lost.append(f"{fact}: {'was there and vanished' if fact.seen else 'never seen as a memory'}")
+        if len(memories) > 1:
+            verdict.doubled.append(f"{fact}: in {len(memories)} memories")
+        elif memories and memories[0][1] > VERSIONS_MAX:
+            verdict.doubled.append(f"{fact}: version {memories[0][1]}")
+
+
+def judge_turns(
+    verdict: Verdict,
+    conversations: Iterable[Spoken],
+    journal: Iterable[Turn],
+    kills: Sequence[float],
+    when: Callable[[float], str] = str,
+) -> None:
+    """Each accepted turn is in the journal once, with its answer unless that was under way at a kill.
+
+    ``when`` puts a moment into words.
+    """
+    rows: dict[tuple[str, str, str], list[Turn]] = {}
+    for turn in journal:
+        rows.setdefault((turn.user, turn.session, turn.text), []).append(turn)
+    for spoken in conversations:
+        verdict.turns += len(spoken.turns)
+        if spoken.whole:
+            _judge_spoken(verdict, spoken, rows, kills, when)
+
+
+def _judge_spoken(
+    verdict: Verdict,
+    spoken: Spoken,
+    rows: Mapping[tuple[str, str, str], Sequence[Turn]],
+    kills: Sequence[float],
+    when: Callable[[float], str],
+) -> None:
+    times = Counter(one.text for one in spoken.turns)
+    for number, (one, must) in enumerate(zip(spoken.turns, accepted(spoken, kills), strict=True)):
+        found = rows.get((spoken.user, spoken.session, one.text), ())
+        where = f"turn {number} of {spoken.session}, {when(one.began)}"
+        verdict.accepted += must
+        if must and len(found) < times[one.text]:
+            verdict.lost.append(f"{where}: {len(found)} times in the journal, not {times[one.text]}")
+        if len(found) > times[one.text]:
+            verdict.doubled.append(f"{where}: {len(found)} times in the journal, not {times[one.text]}")
+        if found and all(turn.answer is None for turn in found):
+            _without_answer(verdict, one, where, kills)
+
+
+def _without_answer(verdict: Verdict, one: Sent, where: str, kills: Sequence[float]) -> None:
+    if near(one, kills):
+        verdict.answers_in_flight += 1
+    elif not one.took:
+        verdict.answers_unseen += 1
+    else:
+        verdict.lost.append(f"{where}: its answer is missing, though it was not in flight")
