@@ -11,7 +11,7 @@ import pytest
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source
 from semmem.ports.history import Uses
-from tests.support.journal_samples import EAGER, HOSTILE, answered, learnt, turn
+from tests.support.journal_samples import EAGER, HOSTILE, Place, answered, learnt, turn
 
 ADA = Scope("ada")
 
@@ -22,9 +22,9 @@ def memory(id: str = "m", user: str = "ada", *, at: float = 100.0, turn: str = "
 
 
 @pytest.fixture
-async def journals(tmp_path: Path) -> AsyncIterator[tuple[SqlJournal, SqlJournal]]:
+async def journals(place: Place, tmp_path: Path) -> AsyncIterator[tuple[SqlJournal, SqlJournal]]:
     """One that knows of erasures, and an older copy."""
-    pair = SqlJournal(tmp_path / "newer.db"), SqlJournal(tmp_path / "older.db")
+    pair = SqlJournal(tmp_path / "newer.db"), SqlJournal(place)
     for journal in pair:
         await journal.open()
     yield pair

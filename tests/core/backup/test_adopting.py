@@ -11,15 +11,15 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.backup import BackupError
 from semmem.backup.adopting import Adopted, Adoption
 from semmem.memory import Forgetting, Memory, MemoryType, Scope
-from tests.support.journal_samples import EAGER, answered, erase, learnt, lost, refused, turn
+from tests.support.journal_samples import EAGER, Place, answered, erase, learnt, lost, refused, turn
 
 ADA, EVE = Scope("ada", session="s1"), Scope("eve", session="s2")
 
 
 @pytest.fixture
-async def journals(tmp_path: Path) -> AsyncIterator[tuple[SqlJournal, SqlJournal]]:
+async def journals(place: Place, tmp_path: Path) -> AsyncIterator[tuple[SqlJournal, SqlJournal]]:
     """The one that is left, and the one that goes on."""
-    pair = SqlJournal(tmp_path / "left.db"), SqlJournal(tmp_path / "going_on.db")
+    pair = SqlJournal(tmp_path / "left.db"), SqlJournal(place)
     for journal in pair:
         await journal.open()
     yield pair
