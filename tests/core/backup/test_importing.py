@@ -87,6 +87,20 @@ async def test_a_provisional_memory_is_imported_as_one_that_stays(world: World) 
     assert await world.take(replace(told, version=2)) == {"unchanged": 1}
 
 
+async def test_an_older_version_changes_nothing_and_other_words_in_the_same_one_are_a_conflict(
+    world: World,
+) -> None:
+    here = memory("ada", version=2, content="newer")
+    await world.store.put(ADA, here)
+    assert await world.take(memory("ada", content="older")) == {"unchanged": 1}
+    assert await world.take(memory("eve"), replace(here, content="other")) == {"imported": 1, "conflicts": [1]}
+    assert await world.take(replace(here, version=3, content="newest")) == {"updated": 1}
+    found = await world.store.get(ADA, "mem_1")
+    assert found is not None
+    assert found.content == "newest"
+    assert [each.content for each in await world.journal.versions(ADA, "mem_1")] == ["newer"]
+
+
 async def test_a_file_holds_more_than_a_user_may_have(world: World) -> None:
     told = [memory("ada", f"m{number}", updated_at=NOW + number) for number in range(5)]
     assert await world.take(*told) == {"imported": 5, "over_quota": 2}

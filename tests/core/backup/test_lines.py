@@ -57,16 +57,11 @@ WHOLE = lines.memory_line(
 )
 
 
-@given(st.integers(0, len(WHOLE) - 2), st.integers(1, 255))
-def test_no_changed_byte_goes_unnoticed(place: int, by: int) -> None:
-    changed = WHOLE[:place] + bytes([WHOLE[place] ^ by]) + WHOLE[place + 1 :]
-    try:
-        line = lines.read_line(changed)
-        found = lines.memory_of(line) if isinstance(line, lines.MemoryLine) else None
-    except lines.Unreadable:
-        return
-    assert place < WHOLE.index(b",")  # only what holds the digest itself can be another member's name
-    assert found is not None
+@pytest.mark.parametrize("by", [1, 2, 32])
+def test_no_changed_byte_goes_unnoticed(by: int) -> None:
+    for place in range(len(WHOLE) - 1):
+        with pytest.raises(lines.Unreadable):
+            memory_in(WHOLE[:place] + bytes([WHOLE[place] ^ by]) + WHOLE[place + 1 :])
 
 
 def line(**changed: object) -> bytes:
