@@ -96,6 +96,7 @@ def _lines(report: Report) -> Iterable[str]:
     yield from shown("RETURN", report.findings.returns.values())
     yield from shown("LOST", report.verdict.lost)
     yield from shown("DOUBLED", report.verdict.doubled)
+    yield from shown("HISTORY", report.histories)
 
 
 if __name__ == "__main__":

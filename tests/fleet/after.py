@@ -15,6 +15,7 @@ from tests.canary.ledger import Ledger
 from tests.canary.people import Person, Talk
 from tests.fleet.journals import waiting
 from tests.fleet.stack import Fleet
+from tests.fleet.verdict import VERSIONS_MAX
 from tests.support.harness import SemmemProcess
 
 AT_REST_S = 240.0
@@ -41,6 +42,18 @@ def held(semmem: SemmemProcess, ledger: Ledger, users: int) -> Memories:
                 if owner == user and number:
                     found[user, number].append((memory["id"], memory["version"]))
     return found
+
+
+def histories(semmem: SemmemProcess, ledger: Ledger, found: Memories) -> list[str]:
+    """The versions of each memory that has more than it should. Blocking."""
+    shown = []
+    for (user, number), holding in found.items():
+        for memory_id, version in holding:
+            if version > VERSIONS_MAX:
+                query = {"user_id": ledger.words.word(user, 0)}
+                told = semmem.api("GET", f"/v1/memory/{memory_id}/history", params=query)
+                shown.append(f"fact {number} of user {user}: {told}")
+    return shown
 
 
 def unlike(lists: list[Memories]) -> list[str]:

@@ -18,8 +18,9 @@ from tests.fleet.plan import TALKS, Deed, Kind
 from tests.fleet.stack import LEASE_S, Troubles
 from tests.fleet.verdict import Sent, Spoken, near
 
-VISIBLE_S = 5.0
-"""What was told so long ago must be in a prompt: the staleness of a replica that nobody tells of changes."""
+VISIBLE_S = 8.0
+"""What was told so long ago must be in a prompt: the staleness of a replica that nobody tells of changes, and some
+seconds in which a busy machine learns it."""
 INTERRUPTED_S = 2 * LEASE_S + VISIBLE_S
 """After a kill, what the killed replica was about to learn is learnt by another one within this time."""
 WHOLE = TOOK - {"degraded", "embedder_busy"}
