@@ -76,6 +76,10 @@ fleet: setup $(MILVUS_VENV)/.ready ## two replicas and their servers, some of wh
 soak: setup ## ten minutes of mixed load with faults (SECONDS=): every client is answered, memory and open files stay flat
 	$(BIN)/python -m tests.soak --seconds $(or $(SECONDS),600)
 
+.PHONY: backup-test
+backup-test: setup ## back up a busy semmem, restore it elsewhere, ask both QUESTIONS=200 of PEOPLE=40: the same answers
+	@$(BIN)/python -m tests.backup --people $(or $(PEOPLE),40) --questions $(or $(QUESTIONS),200)
+
 .PHONY: fuzz
 fuzz: setup $(VENV)/.fuzz-ready ## search for input that breaks a promise, coverage-guided: SECONDS=60 in all, ONLY=targets
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(ONLY),--only "$(ONLY)")

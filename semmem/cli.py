@@ -1,4 +1,4 @@
-"""The ``semmem`` command: serve, check, calibrate, model, memories, preview, forget."""
+"""The ``semmem`` command: serve, check, calibrate, model, memories, preview, forget, and copies (cli_copies)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from semmem import __version__
+from semmem import __version__, cli_copies
 from semmem.config import ConfigError, Problem, Settings, examine, load
 from semmem.request.identity import user_of_key
 from semmem.retrieval.decide.trained import Trained, UnusableWeights
@@ -43,6 +43,8 @@ def main(argv: list[str] | None = None) -> int:
         return _calibrate(arguments.config, arguments.out)
     if command == "model":
         return _export(arguments)
+    if command in cli_copies.COMMANDS:
+        return cli_copies.run(arguments)
     return _ask(arguments, {"memories": _memories, "preview": _preview, "forget": _forget}[command])
 
 
@@ -83,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_whose(forget)
     forget.add_argument("--project", default=None, help="only those of this project")
     forget.add_argument("--purge", action="store_true", help="and rewrite the files, so that the disk forgets too")
+    cli_copies.add_commands(commands)
     return parser
 
 

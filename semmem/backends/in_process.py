@@ -110,6 +110,16 @@ class InProcessStore:
             self._remove(user, [memory_id])
         return len(over)
 
+    async def users(self) -> set[str]:
+        """As Enumerable says."""
+        self._check_open()
+        return set(self._users)
+
+    async def fill(self, memories: Sequence[Memory]) -> None:
+        """As Fillable says."""
+        for memory in memories:
+            await self.put(Scope(memory.user), memory)
+
     async def purge(self) -> bool:
         """As Purgeable says; there are no files."""
         return True

@@ -256,7 +256,7 @@ class Erasure:
             if not progress.unsaid:
                 progress.counts.update(await self._unsay(what))
                 progress.unsaid = True
-            await self._forget_past(found)
+            await self._forget_past(found, what.at)
         self._here.forget_memories(scope.user, None if what.takes_user else ids)
         if not what.takes_user:  # the others' statistics were counted with their marks
             progress.counts["statistics"] += len((await self._records.uses(scope.user)).keys() & set(ids))
@@ -300,10 +300,11 @@ class Erasure:
         memories = await everything.list(scope, types=what.types, limit=number) if number else []
         return [memory for memory in memories if what.covers(memory)]
 
-    async def _forget_past(self, found: Sequence[Memory]) -> None:
-        """What was said in their sessions until now is in no summary any more."""
+    async def _forget_past(self, found: Sequence[Memory], at: float) -> None:
+        """What was said in their sessions until now is in no summary any more, and no older copy brings them back."""
         for memory in found:
             told = [memory, *await self._records.versions(Scope(memory.user), memory.id)]
+            await self._records.mark_memories(told, at=at)
             sessions = (each.session or "" for each in told)
             await self._records.forget_past(memory.user, sessions, now=self._clock())
 

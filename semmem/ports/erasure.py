@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from semmem.memory import Forgetting, Scope, Turn
+from semmem.memory import Forgetting, Memory, Scope, Turn
 from semmem.ports.history import UseStatistics, VersionHistory
 
 
@@ -37,6 +38,9 @@ class ErasureRecords(VersionHistory, UseStatistics, Protocol):
 
         A turn that one of them was made of at once, and that waits for its batch, is learnt from no more.
         """
+
+    async def mark_memories(self, memories: Sequence[Memory], *, at: float) -> None:
+        """It stays known, as digests of ids, that these were erased then, so that no older copy brings them back."""
 
     async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None:
         """Sessions of which a memory was forgotten: what was said in them before ``now`` is in no summary any more."""
@@ -72,3 +76,37 @@ class UnlearntTurns(Protocol):
         their hands end, and may write no more, nor keep versions of these memories; their turns wait for another.
         Returns how many those were.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is kept of an erasure when it is done: digests of names, and the empty text for what it left open.
+
+    ``scope``: user, project, agent, session. Without ``memory`` everything in the scope is erased that was said at
+    ``at`` or before (seconds); with it that one memory, and ``turn`` is what it was learnt from.
+    """
+
+    scope: tuple[str, str, str, str]
+    at: float
+    memory: str = ""
+    turn: str = ""
+
+
+class KnownErasures(Protocol):
+    """What this journal knows of erasures that are done, for what comes from a copy of earlier. Raises JournalError."""
+
+    async def marks(self) -> list[Mark]:
+        """All of them, for another journal."""
+
+    async def add_marks(self, marks: Sequence[Mark]) -> None:
+        """Take over what another journal knows. Nothing is erased yet. Idempotent; of two times the later stays."""
+
+    async def erased_among(self, memories: Sequence[Memory]) -> set[str]:
+        """The ids of those memories (all of one user) that are erased."""
+
+    async def erased_scopes(self) -> list[Forgetting]:
+        """The marks of scopes that are named in this journal, with their names."""
+
+    async def erase_marked(self) -> Counter[str]:
+        """Erase what this journal holds of single memories that are marked: their versions and statistics, and whole
+        turns that they were learnt from, where those wait to be learnt from again; how many of each."""

@@ -82,6 +82,20 @@ class Sweepable(Protocol):
         """Remove rows that no read shows (lower versions and, when asked, expired memories); how many."""
 
 
+class Enumerable(Protocol):
+    """Whose memories a store has: asked by what copies all of them. Raises StoreError."""
+
+    async def users(self) -> set[str]:
+        """Every user with a memory of any status; one that comes or goes meanwhile may be missing, or in it."""
+
+
+class Fillable(Protocol):
+    """An empty store that is filled from a copy. Raises StoreError."""
+
+    async def fill(self, memories: Sequence[Memory]) -> None:
+        """Write memories that are not there yet in any version, and are not written by anybody else."""
+
+
 class Purgeable(Protocol):
     """What was removed also leaves the files."""
 

@@ -29,7 +29,7 @@ from semmem.telemetry.loop_lag import watch_loop
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
 from semmem.turns.sessions import Sessions
-from semmem.wiring import doors, learning, maintenance, replicas, request
+from semmem.wiring import backup, doors, learning, maintenance, replicas, request
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, disk_of, open_backends
 from semmem.wiring.replicas import Replicas
@@ -163,7 +163,13 @@ class App:
         grpc = await server.start()
         stack.push_async_callback(server.stop, 0.0)
         api = doors.api(
-            settings, backends, self._announce, erasure=parts.erasure, after=after, purgeable=parts.opened.store_backend
+            settings,
+            backends,
+            self._announce,
+            erasure=parts.erasure,
+            after=after,
+            purgeable=parts.opened.store_backend,
+            more=[backup.routes(settings, parts.opened, self._announce)],
         )
         health = create_health(lambda: self._ready(parts), self._metrics_page(parts))
         listeners, serve = settings.listeners, partial(doors.serve, spawn=self._tasks.spawn, stack=stack)

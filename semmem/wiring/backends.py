@@ -25,14 +25,17 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.part import JournalLimits
 from semmem.backends.worker_process import WorkerProcess
 from semmem.background import OffloadThreads
+from semmem.backup import BackupError
+from semmem.backup.restoring import is_unfinished
 from semmem.config.milvus_section import MilvusSection
 from semmem.config.settings import Settings
 from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.marks import Marks
+from semmem.lifecycle.write_gate import WriteGate
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import JournalUnavailable, StoreError
 from semmem.ports.models import Reranker, ServedModel
-from semmem.ports.store import DiskBound, Purgeable, Store, Sweepable
+from semmem.ports.store import DiskBound, Enumerable, Purgeable, Store, Sweepable
 from semmem.ports.text_work import Offload, TextWork
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
@@ -53,7 +56,7 @@ RETRIES = {"memory_rewrite": 0, "memory_extraction": 2}
 FENCE_KEY_FILE = "fence.key"
 
 
-class StoreBackend(Store, Sweepable, Purgeable, Protocol):
+class StoreBackend(Store, Sweepable, Purgeable, Enumerable, Protocol):
     """What keeps memories."""
 
 
@@ -86,19 +89,24 @@ def hidden(everything: Store) -> Hidden:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The backends of a running semmem. ``store_backend`` is the store itself, ``hidden`` what erasures need of it."""
+    """The backends of a running semmem. ``store_backend`` is the store itself, ``hidden`` what erasures need of it,
+    ``gate`` what backups do."""
 
     backends: Backends
     store_backend: StoreBackend
     hidden: Hidden
+    gate: WriteGate
 
 
 async def open_backends(
     settings: Settings, metrics: Metrics, stack: AsyncExitStack, *, spawn: Spawn, listeners: Sequence[Listener]
 ) -> Opened:
     """Every backend, to be closed with ``stack``. The journal is open; store and embedder are opened while requests
-    pass already. ``listeners`` are told of every write to the store. Raises OSError and SemmemError.
+    pass already. ``listeners`` are told of every write to the store. Raises OSError, SemmemError
+    and BackupError.
     """
+    if is_unfinished(Path(settings.data_dir)):
+        raise BackupError(f"a restore into {settings.data_dir} was not finished: run `semmem restore` again")
     turns = journal(settings)
     await open_journal(turns, wait_s=settings.journal.postgres.start_wait_s)
     stack.push_async_callback(turns.close)
@@ -111,7 +119,8 @@ async def open_backends(
         if part is not None:
             stack.push_async_callback(part.close)
     # Below the hot memories: nothing runs between what listeners are told and what changes there.
-    hiding = hidden(ObservedStore(store_backend, metrics, settings.memory.backend, listeners))
+    gate = WriteGate(ObservedStore(store_backend, metrics, settings.memory.backend, listeners))
+    hiding = hidden(gate)
     backends = Backends(
         store=hot_memories(settings, hiding.shown, spawn, indexing),
         embedder=MeteredEmbedder(vectors, metrics),
@@ -121,7 +130,7 @@ async def open_backends(
         fence=await asyncio.to_thread(fence, settings),
         worker=worker,
     )
-    return Opened(backends, store_backend, hiding)
+    return Opened(backends, store_backend, hiding, gate)
 
 
 def disk_of(store_backend: StoreBackend) -> DiskBound | None:

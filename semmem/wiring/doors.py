@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
 from semmem.background import JournalWriter
 from semmem.config.listeners_section import HttpListenerSection
@@ -23,7 +23,7 @@ from semmem.extraction.screen import Ruling, screen_text
 from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import AccessRules
-from semmem.management.api import create_api
+from semmem.management.api import May, create_api
 from semmem.management.curation import Curation
 from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
@@ -111,8 +111,9 @@ def api(
     erasure: Erasure,
     after: Callable[[str, float], float],
     purgeable: Purgeable,
+    more: Sequence[Callable[[May], APIRouter]] = (),
 ) -> FastAPI:
-    """The management API. ``after`` gives a time after a user's last erasure."""
+    """The management API. ``after`` gives a time after a user's last erasure. ``more``: as create_api takes it."""
     one_line = holds(settings, backends)
     return create_api(
         memories(settings, backends, announce, erasure=erasure, holds=one_line, after=after),
@@ -121,7 +122,7 @@ def api(
         door=door(settings),
         metadata=metadata_limits(settings),
         screening=write_screen(settings, announce),
-        more=[partial(curation_routes, curation(settings, backends, announce, holds=one_line))],
+        more=[partial(curation_routes, curation(settings, backends, announce, holds=one_line)), *more],
         purging=Purging([backends.journal, purgeable]),
     )
 

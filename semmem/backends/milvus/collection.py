@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from itertools import islice
 from typing import Any, Literal, TypeVar
 
@@ -78,8 +78,20 @@ class MilvusCollection:
         )
         return rows_of(answer)
 
-    async def insert(self, row: Row, *, timeout_s: float) -> None:
-        await self._connection.call("insert", timeout_s=timeout_s, data=[row])
+    async def insert(self, *rows: Row, timeout_s: float) -> None:
+        await self._connection.call("insert", timeout_s=timeout_s, data=list(rows))
+
+    async def users(self, reading: Callable[[], AbstractAsyncContextManager[None]], *, timeout_s: float) -> set[str]:
+        """Whose rows there are. Each page is read within ``reading``."""
+        found: set[str] = set()
+        scan = self._connection.scan("version > 0", ["user_id"], batch=SCAN_BATCH, timeout_s=timeout_s)
+        async with aclosing(scan):
+            while True:
+                async with reading():
+                    rows = await anext(scan, None)
+                if rows is None:
+                    return found
+                found |= {row["user_id"] for row in rows}
 
     async def delete_rows(self, user: str, row_ids: Iterable[str], *, timeout_s: float) -> None:
         for part in batches(row_ids, DELETE_BATCH):

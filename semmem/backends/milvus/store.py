@@ -43,6 +43,8 @@ from semmem.ports.store_rules import best, check_memory, contains, page, usable_
 
 BOUNDED_STALENESS_S = 5.0
 """How far behind a Bounded read of a server may be at most, by Milvus' default (``gracefulTime``)."""
+FILL_BATCH = 200
+"""Rows in one insert; some 2 KB each."""
 SWEEP_BATCH = 50
 """Memories in one delete of a sweep; each adds a clause to the filter."""
 
@@ -178,8 +180,7 @@ class MilvusStore:
     async def put(self, scope: Scope, memory: Memory) -> None:
         """As the port says. Raises StoreError too for content above 8,192 bytes and names above 1,024 (UTF-8)."""
         check_memory(scope, memory)
-        vector = None if memory.embedding is None else usable_vector(memory.embedding, self._dimension)
-        row = row_of(memory, vector, self._dimension)
+        row = row_of(memory, self._vector(memory), self._dimension)
         async with self._write("put"):
             self._recent.add(memory.user)
             present = await self._own_rows(memory_filter(memory.user, memory.id))
@@ -229,11 +230,26 @@ class MilvusStore:
             )
         return list(dict.fromkeys((row["user_id"], row["memory_id"]) for row in rows))
 
+    async def users(self) -> set[str]:
+        """As Enumerable says."""
+        return await self._collection.users(self._reads.reading, timeout_s=self._read_timeout_s)
+
+    async def fill(self, memories: Sequence[Memory]) -> None:
+        """As Fillable says, some hundred rows at a time."""
+        for part in batches(memories, FILL_BATCH):
+            rows = [row_of(memory, self._vector(memory), self._dimension) for memory in part]
+            async with self._write("fill"):
+                await self._collection.insert(*rows, timeout_s=self._write_timeout_s)
+            self._flushing.wrote(len(rows))
+
     async def purge(self) -> bool:
         """As Purgeable says. False: a Milvus server keeps removed rows until it compacts, when it likes."""
         return False
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _vector(self, memory: Memory) -> Vector | None:
+        return None if memory.embedding is None else usable_vector(memory.embedding, self._dimension)
 
     async def _read(self, operation: str, scope: Scope, filter: str, fields: Sequence[str]) -> Sequence[Row]:
         timeout_s = self._read_timeout_s

@@ -119,6 +119,11 @@ def expired(now: float) -> models.Filter:
     return models.Filter(must=[_expired(now)])
 
 
+def everything() -> models.Filter:
+    """Of every user."""
+    return models.Filter()
+
+
 def older_than(memory: Memory) -> models.Filter:
     """What this version of the memory may replace."""
     lower = models.FieldCondition(key="version", range=models.Range(lt=memory.version))

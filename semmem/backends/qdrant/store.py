@@ -15,7 +15,7 @@ from qdrant_client import models
 from semmem.backends.qdrant import points
 from semmem.backends.qdrant.collection import Collection, search_params
 from semmem.backends.qdrant.engine import Engine
-from semmem.backends.qdrant.errors import within
+from semmem.backends.qdrant.errors import our_errors, within
 from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.requests import Requests
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
@@ -137,6 +137,21 @@ class QdrantStore:
     async def sweep(self, now: float, *, expired: bool = True) -> int:
         """As Sweepable says; of lower versions there are none."""
         return await self._remove_all(points.expired(now), "sweep") if expired else 0
+
+    async def users(self) -> set[str]:
+        """As Enumerable says; each page of points has the deadline of one write."""
+        timeout_s, found = self._write_timeout_s, set[str]()
+        with our_errors("users"):
+            async for point in self._requests.each(
+                points.everything(), timeout_s=timeout_s, fields=points.OWNER_FIELDS
+            ):
+                found.add(points.owner_of(point)[0])
+        return found
+
+    async def fill(self, memories: Sequence[Memory]) -> None:
+        """As Fillable says."""
+        for memory in memories:
+            await self.put(Scope(memory.user), memory)
 
     async def purge(self) -> bool:
         """As Purgeable says. False: a server takes removed points out of its files when it optimises, as it likes."""

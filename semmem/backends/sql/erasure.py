@@ -122,7 +122,7 @@ def _erase_turns(conn: Connection, scope: Scope, at: float) -> Counter[str]:
     torn = set(conn.execute(select(turns.c.batch_id).where(mine, IN_BATCH).distinct()).scalars())
     conn.execute(delete(answers).where(answers.c.turn_id.in_(select(turns.c.id).where(mine))))
     drop_notes(conn, mine)
-    conn.execute(update(turns).where(mine).values(_bare_id(at)))
+    conn.execute(update(turns).where(mine).values(bare_id(at)))
     counts["batches"] = _cut_batches(conn, scope, at, torn)
     counts["versions"] = _erase_versions(conn, scope, at)
     if scope.project is None and scope.agent is None:
@@ -132,7 +132,7 @@ def _erase_turns(conn: Connection, scope: Scope, at: float) -> Counter[str]:
     return counts
 
 
-def _bare_id(at: float) -> dict[str, Any]:
+def bare_id(at: float) -> dict[str, Any]:
     """What is left of a turn."""
     blank = dict.fromkeys(("user_id", "project", "agent", "session", "request_id", "user_text", "model"), "")
     names = ("session_key", "opened_at", "seen_at", "batch_id", "closed_at", "answer", "finish_reason")

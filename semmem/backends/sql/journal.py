@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from semmem.backends.sql.adoption import SqlAdoption
 from semmem.backends.sql.batches import SqlBatches
 from semmem.backends.sql.database import Database, ServerLimits
 from semmem.backends.sql.erasure import SqlErasure
@@ -20,6 +21,7 @@ from semmem.backends.sql.file import SqliteFile, Synchronous, sqlite_path
 from semmem.backends.sql.history import SqlHistory
 from semmem.backends.sql.holds import SqlHolds
 from semmem.backends.sql.housekeeping import SqlHousekeeping
+from semmem.backends.sql.known_erasures import SqlKnownErasures
 from semmem.backends.sql.part import JournalLimits
 from semmem.backends.sql.provisional import SqlProvisional
 from semmem.backends.sql.recording import SqlRecording
@@ -44,6 +46,8 @@ class SqlJournal(
     SqlUsers,
     SqlErasure,
     SqlReplicas,
+    SqlKnownErasures,
+    SqlAdoption,
     SqlRewording,
     SqlHousekeeping,
 ):

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, and_, bindparam, delete, func, or_, sele
 
 from semmem.backends.sql.prepared import Prepared, PreparedForMany
 from semmem.backends.sql.rows import NARROWING, upsert_into
-from semmem.backends.sql.tables import ERASED, forgotten, turns
+from semmem.backends.sql.tables import ERASED, forgotten, forgotten_memories, turns
 from semmem.memory import Scope, Turn
 
 _Marks = Mapping[str, Sequence[Row[Any]]]
@@ -95,7 +95,8 @@ def shut(conn: Connection, ids: Sequence[tuple[str, float]]) -> None:
 
 
 def prune(conn: Connection, forgotten_before: float) -> None:
-    conn.execute(delete(forgotten).where(forgotten.c.forgotten_at < forgotten_before))
+    for table in (forgotten, forgotten_memories):
+        conn.execute(delete(table).where(table.c.forgotten_at < forgotten_before))
 
 
 def digest(name: str) -> str:

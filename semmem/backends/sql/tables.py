@@ -248,6 +248,17 @@ forgotten = Table(
 )
 """Until when what was said in a scope is erased. Digests, and the empty text for a name that the scope leaves open."""
 
+forgotten_memories = Table(
+    "forgotten_memories",
+    metadata,
+    Column("user_digest", Text, primary_key=True),
+    Column("memory_digest", Text, primary_key=True),
+    Column("turn_digest", Text, primary_key=True),
+    Column("forgotten_at", Double, nullable=False),
+)
+"""Single memories that somebody had erased, and the turns they were learnt from, as digests of their ids: an older copy
+of either, out of a backup, is known by them."""
+
 pending_erasures = Table(
     "pending_erasures",
     metadata,

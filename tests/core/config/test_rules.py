@@ -273,7 +273,8 @@ def test_values_that_do_not_go_together_are_refused(tmp_path: Path, text: str, n
     [
         "memory: {milvus: {dimension: 768}, embedding: {model: all-mpnet-base-v2, dimension: 768}}",
         "memory: {backend: qdrant, embedding: {model: all-mpnet-base-v2, dimension: 768}}",
-        f"deployment: {{replicas: 2}}\n{SHARED_JOURNAL}\nmemory: {{backend: qdrant, qdrant: {{address: 'q:1'}}}}",
+        f"deployment: {{replicas: 2}}\n{SHARED_JOURNAL}\n"
+        "memory: {backend: qdrant, qdrant: {address: 'q:1', api_key: a-key}}",
         "memory: {default_similarity_threshold: 0.95}",
         f"memory: {{extraction: {{engine: llm}}}}\nexternal_models: [{MODEL}]",
         f"listeners: {{api: {{address: '0.0.0.0:8080', admin_token: {LONG_SECRET}}}}}",

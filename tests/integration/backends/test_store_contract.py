@@ -7,7 +7,7 @@ import math
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Source
 from semmem.ports.errors import StoreError, StoreRefused, StoreUnavailable
 from semmem.ports.storable import CONTENT_BYTES_MAX, METADATA_DEPTH_MAX, depth_exceeds
-from semmem.ports.store import Store
+from semmem.ports.store import Enumerable, Fillable, Store
 from tests.support.examples import examples
 from tests.support.memories import DIMENSION, NOW, found, found_ids, memory, put, towards
 
@@ -517,6 +517,24 @@ async def test_forget_scope_counts_memories_not_versions(store: Store, user: str
 
 
 # --- open and closed -------------------------------------------------------------------------------------------------
+
+
+class CopiedStore(Store, Enumerable, Fillable, Protocol):
+    """A store as copies of everything see it."""
+
+
+async def test_everybody_with_a_memory_of_any_status_is_named(store: CopiedStore, user: str) -> None:
+    retired = replace(memory(user + "x"), status=MemoryStatus.SUPERSEDED)
+    await put(store, memory(user), memory(user, "mem_2"), retired)
+    assert {user, user + "x"} <= await store.users()
+    await store.forget_scope(Scope(user))
+    assert user not in await store.users()
+
+
+async def test_what_fills_a_store_is_there_as_it_was(store: CopiedStore, user: str) -> None:
+    copied = [memory(user, f"mem_{number}", version=number + 1) for number in range(5)]
+    await store.fill(copied)
+    assert sorted(await store.list(Scope(user)), key=lambda one: one.id) == copied
 
 
 async def test_health_is_silent_when_all_is_well(store: Store) -> None:

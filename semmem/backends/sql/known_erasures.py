@@ -1,0 +1,155 @@
+"""What is known of erasures that are done, and applied to what comes from a copy of earlier: a backup, an export,
+another replica's journal. Marks hold digests, so a copy's own names are looked up in them, and never the other way
+round."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, Table, and_, delete, or_, select, update
+
+from semmem.backends.sql import marks
+from semmem.backends.sql.erasure import bare_id
+from semmem.backends.sql.part import JournalPart, one_read, one_write
+from semmem.backends.sql.rewording import end_batches
+from semmem.backends.sql.rows import NARROWING, row_scope, upsert_into
+from semmem.backends.sql.tables import (
+    IN_BATCH,
+    WAITING,
+    accesses,
+    answers,
+    dropped,
+    forgotten,
+    forgotten_memories,
+    provisional,
+    turns,
+    users,
+    versions,
+)
+from semmem.memory import Forgetting, Memory, Scope
+from semmem.ports.erasure import Mark
+
+ROWS_MAX = 500
+"""Rows in one statement: SQLite takes some thousands of parameters."""
+_SCOPE = ("user_digest", "project_digest", "agent_digest", "session_digest")
+_MEMORY = ("user_digest", "memory_digest", "turn_digest")
+
+
+class SqlKnownErasures(JournalPart):
+    """KnownErasures, and what writes them for single memories."""
+
+    @one_write
+    def mark_memories(self, conn: Connection, memories: Sequence[Memory], *, at: float) -> None:
+        rows = [(memory.user, memory.id, memory.source.turn) for memory in memories]
+        _raise(conn, forgotten_memories, _MEMORY, [(*map(_digest, row), at) for row in rows])
+
+    @one_read
+    def marks(self, conn: Connection) -> list[Mark]:
+        scopes = conn.execute(select(forgotten).order_by(*(forgotten.c[name] for name in _SCOPE)))
+        single = conn.execute(select(forgotten_memories).order_by(*(forgotten_memories.c[name] for name in _MEMORY)))
+        found = [Mark((row[0], row[1], row[2], row[3]), row.forgotten_at) for row in scopes]
+        return found + [
+            Mark((row.user_digest, "", "", ""), row.forgotten_at, row.memory_digest, row.turn_digest) for row in single
+        ]
+
+    @one_write
+    def add_marks(self, conn: Connection, marks: Sequence[Mark]) -> None:
+        _raise(conn, forgotten, _SCOPE, [(*mark.scope, mark.at) for mark in marks if not mark.memory])
+        single = [(mark.scope[0], mark.memory, mark.turn, mark.at) for mark in marks if mark.memory]
+        _raise(conn, forgotten_memories, _MEMORY, single)
+
+    @one_read
+    def erased_among(self, conn: Connection, memories: Sequence[Memory]) -> set[str]:
+        single = _marked_until(conn, {memory.user for memory in memories})
+        return {memory.id for memory in memories if _is_erased(conn, memory, single)}
+
+    @one_read
+    def erased_scopes(self, conn: Connection) -> list[Forgetting]:
+        found = {what for scope in _named(conn) for what in _marks_over(conn, scope)}
+        return sorted(found, key=lambda what: (what.at, repr(what.scope)))
+
+    @one_write
+    def erase_marked(self, conn: Connection) -> Counter[str]:
+        single = list(conn.execute(select(forgotten_memories)))
+        counts = Counter(turns=_erase_turns(conn, {row.turn_digest: row.forgotten_at for row in single}))
+        counts.update(_erase_beside(conn, {(row.user_digest, row.memory_digest) for row in single}))
+        return counts
+
+
+def _digest(name: str) -> str:
+    return marks.digest(name) if name else ""
+
+
+def _raise(conn: Connection, table: Table, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+    """Marks move on to a later time, never back."""
+    statement = upsert_into(conn.dialect.name, table)
+    later = statement.excluded.forgotten_at
+    rising = statement.on_conflict_do_update(
+        index_elements=list(names), set_={"forgotten_at": later}, where=table.c.forgotten_at < later
+    )
+    if rows:
+        conn.execute(rising, [dict(zip((*names, "forgotten_at"), row, strict=True)) for row in rows])
+
+
+def _marked_until(conn: Connection, names: set[str]) -> dict[tuple[str, str], float]:
+    """By digests of user and memory: until when its versions are erased."""
+    mine = forgotten_memories.c.user_digest.in_([marks.digest(name) for name in names])
+    found: dict[tuple[str, str], float] = {}
+    for row in conn.execute(select(forgotten_memories).where(mine)):
+        key = row.user_digest, row.memory_digest
+        found[key] = max(row.forgotten_at, found.get(key, row.forgotten_at))
+    return found
+
+
+def _is_erased(conn: Connection, memory: Memory, single: dict[tuple[str, str], float]) -> bool:
+    until = single.get((marks.digest(memory.user), marks.digest(memory.id)))
+    if until is not None and memory.updated_at <= until:
+        return True
+    scope = Scope(memory.user, memory.project, memory.agent, memory.session)
+    return marks.is_forgotten(conn, scope, memory.said_at)
+
+
+def _named(conn: Connection) -> Iterator[Scope]:
+    """Every scope of which this journal has anything."""
+    for table in (turns, versions):
+        columns = [table.c.user_id, *(table.c[name] for name in NARROWING)]
+        yield from (row_scope(row) for row in conn.execute(select(*columns).where(table.c.user_id != "").distinct()))
+    yield from (Scope(name) for name in conn.execute(select(users.c.user_id)).scalars())
+
+
+def _marks_over(conn: Connection, scope: Scope) -> Iterator[Forgetting]:
+    """The marks that cover what was said in exactly this scope, with its names in place of their digests."""
+    for row in conn.execute(select(forgotten).where(forgotten.c.user_digest == marks.digest(scope.user))):
+        given = {name: getattr(scope, name) or "" for name in NARROWING if getattr(row, f"{name}_digest")}
+        if all(getattr(row, f"{name}_digest") == marks.digest(value) for name, value in given.items()):
+            yield Forgetting(Scope(scope.user, **given), row.forgotten_at)
+
+
+def _erase_turns(conn: Connection, until: dict[str, float]) -> int:
+    """Turns from which a marked memory was learnt, and that would be learnt from again; only their ids stay."""
+    doomed = [row for row in conn.execute(select(turns).where(or_(WAITING, IN_BATCH))) if _is_marked(row, until)]
+    end_batches(conn, sorted({row.batch_id for row in doomed if row.batch_id}))
+    for row in doomed:
+        conn.execute(delete(answers).where(answers.c.turn_id == row.id))
+        conn.execute(delete(provisional).where(provisional.c.turn_id == row.id))
+        conn.execute(update(turns).where(turns.c.id == row.id).values(bare_id(until[marks.digest(row.id)])))
+    return len(doomed)
+
+
+def _is_marked(row: Row[Any], until: dict[str, float]) -> bool:
+    at = until.get(marks.digest(row.id))
+    return at is not None and row.opened_at <= at
+
+
+def _erase_beside(conn: Connection, single: set[tuple[str, str]]) -> Counter[str]:
+    """Versions and statistics of marked memories."""
+    counts: Counter[str] = Counter()
+    for table, word in ((versions, "versions"), (accesses, "statistics"), (dropped, "statistics")):
+        ids = conn.execute(select(table.c.user_id, table.c.memory_id).distinct())
+        for user, memory_id in [(row.user_id, row.memory_id) for row in ids]:
+            if (marks.digest(user), marks.digest(memory_id)) in single:
+                this = and_(table.c.user_id == user, table.c.memory_id == memory_id)
+                counts[word] += conn.execute(delete(table).where(this)).rowcount
+    return counts

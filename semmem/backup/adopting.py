@@ -1,0 +1,108 @@
+"""A journal that was left behind into one that goes on: what waits in it is learnt from once, by whoever goes on.
+
+Written here first and marked there then. Cut off between the two, the next try writes the same turns again, which
+changes nothing: a turn is known by its id. What was erased on either side is erased on both first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from semmem.backup import BackupError
+from semmem.memory import Scope
+from semmem.ports.adoption import AdoptedJournal, AdoptingJournal
+
+TURNS_IN_SLICE = 500
+VERSIONS_IN_SLICE = 500
+PENDING_MAX = 100_000
+
+
+@dataclass(slots=True)
+class Adopted:
+    """How many turns and answers were written (again, if they were before), of how many nothing may be learnt any more
+    since they are erased, earlier versions, and what was learnt of erasures."""
+
+    turns: int = 0
+    answers: int = 0
+    versions: int = 0
+    marks: int = 0
+    pending_erasures: int = 0
+
+
+class Adoption:
+    """From ``left`` into ``going_on``. ``progress`` is told lines for a person."""
+
+    def __init__(
+        self,
+        left: AdoptedJournal,
+        going_on: AdoptingJournal,
+        *,
+        clock: Callable[[], float],
+        progress: Callable[[str], None],
+    ) -> None:
+        self._left = left
+        self._going_on = going_on
+        self._clock = clock
+        self._progress = progress
+        self._done = Adopted()
+
+    async def run(self) -> Adopted:
+        """Raises BackupError while somebody may be at work on ``left``, and JournalError; run it again then."""
+        wait_s = await self._left.leased_until() - self._clock()
+        if wait_s > 0:
+            raise BackupError(
+                f"a batch in that journal is leased for {wait_s:.0f} more seconds: its semmem may be running."
+                " Stop it, or wait until the lease is over"
+            )
+        await self._take_erasures()
+        await self._take_versions()
+        after = ""
+        while (last := await self._take_turns(after)) is not None:
+            after = last
+        return self._done
+
+    async def _take_erasures(self) -> None:
+        known = set(await self._going_on.marks())
+        new = [mark for mark in await self._left.marks() if mark not in known]
+        await self._going_on.add_marks(new)
+        times = {mark.at for mark in new}
+        for what in await self._going_on.erased_scopes() if new else ():
+            if what.at in times:
+                hold_id, _ = await self._going_on.begin_erasure(what, now=self._clock())
+                await self._going_on.finish_erasure(what, hold_id)
+        await self._going_on.erase_marked()
+        for what in await self._left.pending_erasures(limit=PENDING_MAX):  # who serves finishes them
+            hold_id, _ = await self._going_on.begin_erasure(what, now=self._clock())
+            await self._going_on.release(hold_id)
+            self._done.pending_erasures += 1
+        self._done.marks = len(new)
+
+    async def _take_versions(self) -> None:
+        for user in await self._left.named_users():
+            await self._going_on.register_user(user)
+        offset = 0
+        while page := await self._left.kept_versions(offset=offset, limit=VERSIONS_IN_SLICE):
+            for version in page:
+                if not await self._going_on.erased_among([version]):
+                    await self._going_on.keep_version(version)
+                    self._done.versions += 1
+            offset += len(page)
+
+    async def _take_turns(self, after: str) -> str | None:
+        opened, closed, last = await self._left.unlearnt_halves(after=after, limit=TURNS_IN_SLICE)
+        if last is None:
+            return None
+        await self._going_on.record(opened, closed)
+        ids = sorted({turn.id for turn in opened} | {half.turn_id for half in closed})
+        users = {turn.id: turn.scope.user for turn in opened}
+        for noted in await self._left.provisional(ids):
+            await self._going_on.note_provisional(noted.turn_id, [noted.memory_id])
+            if noted.forgotten and noted.turn_id in users:
+                await self._going_on.forget_memories(Scope(users[noted.turn_id]), [noted.memory_id])
+        await self._going_on.erase_marked()
+        await self._left.mark_adopted(ids, now=self._clock())
+        self._done.turns += len(opened)
+        self._done.answers += len(closed)
+        self._progress(f"took over {self._done.turns} turns")
+        return last

@@ -1,0 +1,161 @@
+"""Lines of an export into a running semmem: what is there is not doubled, and what was erased does not come back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
+from typing import Any, Protocol
+
+from semmem.backup import lines
+from semmem.lifecycle.holds import Holds
+from semmem.lifecycle.quota import Quota
+from semmem.lifecycle.writes import Writes
+from semmem.memory import Memory, Scope
+from semmem.ports.embedder import Embedder
+from semmem.ports.erasure import KnownErasures
+from semmem.ports.history import UseRecords
+from semmem.ports.store import Store
+from semmem.ports.writes import ManagementRecords
+from semmem.text.quoting import unquoted
+
+
+class ImportRecords(ManagementRecords, KnownErasures, UseRecords, Protocol):
+    """What is kept beside memories, and what was erased of them. Raises JournalError."""
+
+
+class WrongLine(Exception):
+    """The line at ``place`` (from 0) cannot be imported; nothing of its call was."""
+
+    def __init__(self, place: int, reason: str) -> None:
+        super().__init__(reason)
+        self.place = place
+
+
+@dataclass(slots=True)
+class Imported:
+    """What became of lines: memories that are new here, that got a newer version, that were here already, that are
+    erased here; earlier versions; ``conflicts``: places (from 0) of memories that say something else here in the same
+    version, which stays; ``over_quota``: memories that went for want of room."""
+
+    imported: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    erased: int = 0
+    versions: int = 0
+    over_quota: int = 0
+    conflicts: list[int] = field(default_factory=list)
+
+    def shown(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+_Placed = tuple[int, lines.MemoryLine | lines.VersionLine, Memory]
+
+
+class Imports:
+    """``signature`` and ``dimension``: of the store's vectors; other ones are computed again. ``wait_s``: how long a
+    user's lines wait while others change the same user's memories."""
+
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder,
+        records: ImportRecords,
+        holds: Holds,
+        quota: Quota,
+        *,
+        dimension: int,
+        wait_s: float = 30.0,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._records = records
+        self._holds = holds
+        self._quota = quota
+        self._dimension = dimension
+        self._wait_s = wait_s
+
+    async def take(self, signature: str, texts: Sequence[str]) -> Imported:
+        """Import lines of a file whose vectors have this signature.
+
+        Raises WrongLine before anything is changed; Busy, StoreError, JournalError and EmbedderError when some of the
+        lines may be imported and others not: the same call again does the rest.
+        """
+        done = Imported()
+        placed = await asyncio.to_thread(_read, texts)
+        for user, group in groupby(placed, key=lambda each: each[2].user):
+            await self._take_user(user, list(group), signature, done)
+        return done
+
+    async def _take_user(self, user: str, placed: Sequence[_Placed], signature: str, done: Imported) -> None:
+        async with self._holds.held(user, wait_s=self._wait_s) as hold_id:
+            writes = Writes(self._store, self._records, hold_id)
+            erased = await self._erased([memory for _, _, memory in placed])
+            await self._records.register_user(user)
+            for place, line, memory in placed:
+                if (memory.id, memory.version) in erased:
+                    done.erased += 1
+                elif isinstance(line, lines.VersionLine):
+                    await self._records.keep_version(memory)
+                    done.versions += 1
+                else:
+                    await self._take(place, line, memory, writes, signature, done)
+            done.over_quota += await self._quota.make_room(user)
+
+    async def _erased(self, memories: Sequence[Memory]) -> set[tuple[str, int]]:
+        """Asked of each version apart: a memory may have been erased before it was said anew."""
+        found = set()
+        for memory in memories:
+            if await self._records.erased_among([memory]):
+                found.add((memory.id, memory.version))
+        return found
+
+    async def _take(
+        self, place: int, line: lines.MemoryLine, memory: Memory, writes: Writes, signature: str, done: Imported
+    ) -> None:
+        present = await self._store.get(Scope(memory.user), memory.id)
+        if present is None:
+            if await writes.put(await self._embedded(memory, signature)):
+                done.imported += 1
+                if line.uses:
+                    await self._records.record_uses([(memory.user, memory.id, lines.uses_of(line))])
+            else:
+                done.erased += 1
+        elif present.version < memory.version:
+            done.updated += await writes.replace(present, await self._embedded(memory, signature))
+        elif present.version > memory.version or _comparable(present) == _comparable(memory):
+            done.unchanged += 1
+        else:
+            done.conflicts.append(place)
+
+    async def _embedded(self, memory: Memory, signature: str) -> Memory:
+        fits = memory.embedding is not None and memory.embedding.shape == (self._dimension,)
+        if fits and signature == self._embedder.signature:
+            return memory
+        return replace(memory, embedding=await self._embedder.embed(unquoted(memory.content)))
+
+
+def _read(texts: Sequence[str]) -> list[_Placed]:
+    placed: list[_Placed] = []
+    for place, text in enumerate(texts):
+        try:
+            line = lines.read_line(text.encode("utf-8", "surrogatepass"))
+            if not isinstance(line, lines.MemoryLine | lines.VersionLine):
+                raise lines.Unreadable("not a line of a memory")
+            placed.append((place, line, lines.memory_of(line)))
+        except lines.Unreadable as error:
+            raise WrongLine(place, str(error)) from None
+    return placed
+
+
+def _comparable(memory: Memory) -> Memory:
+    """Times as every store keeps them: in whole milliseconds."""
+    expires_at = None if memory.expires_at is None else round(memory.expires_at, 3)
+    return replace(
+        memory,
+        created_at=round(memory.created_at, 3),
+        updated_at=round(memory.updated_at, 3),
+        expires_at=expires_at,
+    )

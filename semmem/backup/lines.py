@@ -1,0 +1,193 @@
+"""Memories as JSON Lines: what backups and exports hold.
+
+A first line says what the file is, a last one how much it holds; between them a line for each version of each memory,
+earlier versions before the one that is current. Every line begins with a digest of the bytes behind it, so that one
+changed byte is found with its line; a line that a person wrote may go without. Times are seconds, vectors base64 of
+32-bit floats, little-endian.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+import re
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from semmem.backup import BackupError
+from semmem.memory import Memory, MemoryStatus, MemoryType, Source, Vector
+from semmem.ports.errors import StoreRefused
+from semmem.ports.history import Uses
+from semmem.ports.storable import check_storable
+
+FORMAT = 1
+LINE_BYTES_MAX = 512 * 1024
+"""More than any memory has that a store takes: 8 KB of text, 60 KB of metadata, a vector of 16,384 numbers."""
+DIGEST_BYTES = 8
+_DIGESTED = re.compile(rb'\{"digest":"([0-9a-f]{16})",')
+
+
+class Unreadable(BackupError):
+    """A line is not what it should be. The message says why, and shows no content."""
+
+
+class _Struct(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    pass
+
+
+class _SourceLine(_Struct):
+    role: str = "user"
+    session: str = ""
+    turn: str = ""
+    request_id: str = ""
+    time: float = 0.0
+
+
+class _MemoryFields(_Struct):
+    id: str
+    version: int
+    type: MemoryType
+    content: str
+    user: str
+    project: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    source: _SourceLine = msgspec.field(default_factory=_SourceLine)
+    key: str | None = None
+    metadata: dict[str, Any] = {}
+    importance: float = 0.5
+    created_at: float = 0.0
+    updated_at: float = 0.0
+    occurred_at: float | None = None
+    expires_at: float | None = None
+    status: MemoryStatus = MemoryStatus.ACTIVE
+    embedding: str | None = None
+
+
+class Header(_Struct, tag_field="kind", tag="semmem memories"):
+    """``signature`` and ``dimension`` of the vectors; ``users`` is how many are coming, as far as that is known."""
+
+    format: int
+    taken_at: float
+    signature: str
+    dimension: int
+    users: int = 0
+
+
+class MemoryLine(_Struct, tag_field="kind", tag="memory"):
+    """The current version. ``uses``: how often it was put into a prompt, and when last."""
+
+    memory: _MemoryFields
+    uses: tuple[int, float] | None = None
+
+
+class VersionLine(_Struct, tag_field="kind", tag="version"):
+    """An earlier one."""
+
+    memory: _MemoryFields
+
+
+class End(_Struct, tag_field="kind", tag="end"):
+    """How much stands before it."""
+
+    users: int
+    memories: int
+    versions: int
+
+
+Line = Header | MemoryLine | VersionLine | End
+_DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
+
+
+# --- out -------------------------------------------------------------------------------------------------------------
+
+
+def memory_line(memory: Memory, uses: Uses | None = None) -> bytes:
+    counted = None if uses is None or not uses.count else (uses.count, uses.last_at)
+    return digested(MemoryLine(_fields(memory), counted))
+
+
+def version_line(memory: Memory) -> bytes:
+    return digested(VersionLine(_fields(memory)))
+
+
+def digested(line: Line) -> bytes:
+    """One line, ended, with its digest in front."""
+    rest = msgspec.json.encode(line)[1:]
+    return b'{"digest":"%b",%b\n' % (_digest(rest), rest)
+
+
+def _digest(rest: bytes) -> bytes:
+    return blake2b(rest, digest_size=DIGEST_BYTES).hexdigest().encode()
+
+
+def _fields(memory: Memory) -> _MemoryFields:
+    fields = {field.name: getattr(memory, field.name) for field in dataclasses.fields(memory)}
+    fields["source"] = _SourceLine(**dataclasses.asdict(memory.source))
+    if memory.embedding is not None:
+        fields["embedding"] = base64.b64encode(memory.embedding.astype("<f4").tobytes()).decode()
+    return _MemoryFields(**fields)
+
+
+# --- in --------------------------------------------------------------------------------------------------------------
+
+
+def read_line(line: bytes) -> Line:
+    """Raises Unreadable."""
+    line = line.rstrip(b"\r\n")
+    if len(line) > LINE_BYTES_MAX:
+        raise Unreadable(f"the line has {len(line)} bytes, at most {LINE_BYTES_MAX} are read")
+    if match := _DIGESTED.match(line):
+        rest = line[match.end() :]
+        if _digest(rest) != match[1]:
+            raise Unreadable("the line was changed: its digest is of other bytes")
+        line = b"{" + rest
+    try:
+        return _DECODER.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Unreadable(f"not a line of this format: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, msgspec.MsgspecError) else type(error).__name__
+
+
+def memory_of(line: MemoryLine | VersionLine) -> Memory:
+    """The memory of a line, one that every store takes. Raises Unreadable naming the field."""
+    fields = {name: getattr(line.memory, name) for name in line.memory.__struct_fields__}
+    source = line.memory.source
+    fields["source"] = Source(source.role, source.session, source.turn, source.request_id, source.time)
+    fields["embedding"] = _vector(line.memory.embedding)
+    if not line.memory.user or not line.memory.id:
+        raise Unreadable("user and id must not be empty")
+    if line.memory.version < 1:
+        raise Unreadable("version counts from 1")
+    memory = Memory(**fields)
+    try:
+        check_storable(memory)
+    except (StoreRefused, RecursionError) as error:
+        raise Unreadable(str(error) or type(error).__name__) from None
+    return memory
+
+
+def _vector(text: str | None) -> Vector | None:
+    if text is None:
+        return None
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise Unreadable("embedding is not base64") from None
+    if not raw or len(raw) % 4:
+        raise Unreadable("embedding is not a row of 32-bit floats")
+    vector = np.frombuffer(raw, dtype="<f4").astype(np.float32)
+    if not np.isfinite(vector).all() or not vector.any():
+        raise Unreadable("embedding is not a finite vector, or zero")
+    return vector
+
+
+def uses_of(line: MemoryLine) -> Uses:
+    return Uses(*line.uses) if line.uses else Uses()

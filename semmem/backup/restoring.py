@@ -1,0 +1,154 @@
+"""A backup into an empty folder of data: verified first, put together aside, and moved into place at the end.
+
+What is not finished lies in one folder, ``restoring``. While that is there nothing may be served from the data around
+it, and another restore begins anew.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Protocol
+
+from semmem.backup import BackupError, folder, lines
+from semmem.memory import Forgetting, Memory, Scope
+from semmem.ports.erasure import ErasureRecords, KnownErasures, Mark
+from semmem.ports.store import Fillable, Store
+
+STAGING = "restoring"
+IGNORED = frozenset({"lost+found"})
+"""What a new volume holds."""
+PROGRESS_USERS = 100
+
+Progress = Callable[[str], None]
+
+
+class RestoredRecords(ErasureRecords, KnownErasures, Protocol):
+    """The restored journal. Raises JournalError."""
+
+
+class RestoredStore(Store, Fillable, Protocol):
+    """The empty store that is filled. Raises StoreError."""
+
+
+@dataclass(slots=True)
+class Restored:
+    """What was put back; what was left out, and taken out of the journal, as it was erased since."""
+
+    users: int = 0
+    memories: int = 0
+    erased_memories: int = 0
+    erased_turns: int = 0
+    erased_versions: int = 0
+    journal: dict[str, int] = field(default_factory=dict)
+
+
+# --- the folder ------------------------------------------------------------------------------------------------------
+
+
+def is_unfinished(data_dir: Path) -> bool:
+    """Whether a restore into it was begun and not finished."""
+    return (data_dir / STAGING).is_dir()
+
+
+def prepare(data_dir: Path, places: Iterable[str]) -> Path:
+    """An empty folder to put things together in. ``places``: what a restore moves into ``data_dir``, which goes when
+    an earlier one was interrupted. Blocking. Raises BackupError when there is anything else."""
+    if is_unfinished(data_dir):
+        for name in (STAGING, *places):
+            _remove(data_dir / name)
+    held = sorted(path.name for path in data_dir.iterdir() if path.name not in IGNORED) if data_dir.exists() else []
+    if held:
+        shown = ", ".join(held[:5]) + (", ..." if len(held) > 5 else "")
+        raise BackupError(f"{data_dir} is not empty ({shown}): a backup is restored into an empty data_dir only")
+    staging = data_dir / STAGING
+    staging.mkdir(mode=0o700, parents=True)
+    return staging
+
+
+def finish(data_dir: Path, places: Sequence[str]) -> None:
+    """Everything into its place, the journal last; from then on it is served. Blocking."""
+    for name in places:
+        if (data_dir / STAGING / name).exists():
+            (data_dir / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (data_dir / STAGING / name).rename(data_dir / name)
+    shutil.rmtree(data_dir / STAGING)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+# --- what is in it ---------------------------------------------------------------------------------------------------
+
+
+async def apply_erasures(
+    journal: RestoredRecords, marks: Sequence[Mark], pending: Sequence[Forgetting], *, now: float, restored: Restored
+) -> None:
+    """Erase in the restored journal what was erased since; what it holds itself was applied when it was taken."""
+    await journal.add_marks(marks)
+    for what in await journal.erased_scopes() if marks else ():
+        hold_id, counts = await journal.begin_erasure(what, now=now)
+        await journal.finish_erasure(what, hold_id)
+        restored.erased_turns += counts["turns"]
+        restored.erased_versions += counts["versions"]
+    counts = await journal.erase_marked()
+    restored.erased_turns += counts["turns"]
+    restored.erased_versions += counts["versions"]
+    for what in pending:  # who serves finishes them, and shows nothing of it until then
+        hold_id, _ = await journal.begin_erasure(what, now=now)
+        await journal.release(hold_id)
+
+
+async def fill(
+    store: RestoredStore, journal: RestoredRecords, source: Path, restored: Restored, progress: Progress
+) -> None:
+    """Write the memories that are not erased, then read all of them again. Raises BackupError when they differ."""
+    erased: set[tuple[str, str]] = set()
+    for number, (user, memories) in enumerate(_by_user(source)):
+        gone = await journal.erased_among(memories)
+        erased |= {(user, memory_id) for memory_id in gone}
+        kept = [memory for memory in memories if memory.id not in gone]
+        if kept:
+            await store.fill(kept)
+            await journal.register_user(user)
+            restored.users += 1
+        restored.memories += len(kept)
+        if number % PROGRESS_USERS == 0:
+            progress(f"restored {restored.memories} memories of {restored.users} users")
+    restored.erased_memories = len(erased)
+    progress("reading them again")
+    for user, memories in _by_user(source):
+        await _compare(store, user, [memory for memory in memories if (user, memory.id) not in erased])
+
+
+async def _compare(store: Store, user: str, memories: Sequence[Memory]) -> None:
+    scope = Scope(user)
+    number = await store.count(scope)
+    found = await store.list(scope, limit=number) if number else []
+    if {lines.memory_line(memory) for memory in found} != {lines.memory_line(memory) for memory in memories}:
+        raise BackupError(
+            f"the store does not hold what was written into it: {len(found)} memories of a user who has {len(memories)}"
+        )
+
+
+def _by_user(source: Path) -> Iterator[tuple[str, list[Memory]]]:
+    for user, group in groupby(_memories(source / folder.MEMORIES), key=lambda memory: memory.user):
+        yield user, list(group)
+
+
+def _memories(path: Path) -> Iterator[Memory]:
+    with path.open("rb") as file:
+        for number, text in enumerate(file, 1):
+            try:
+                line = lines.read_line(text)
+                if isinstance(line, lines.MemoryLine):
+                    yield lines.memory_of(line)
+            except lines.Unreadable as error:
+                raise folder.Damaged(f"{path} line {number}: {error}") from None

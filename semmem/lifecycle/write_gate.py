@@ -1,0 +1,71 @@
+"""A store whose writes can be held off for a moment, and that tells whose memories were changed: for a copy of all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+
+from semmem.memory import Memory, MemoryType, Scope
+from semmem.ports.store import Store
+from semmem.ports.store_wrapper import StoreWrapper
+
+
+class WriteGate(StoreWrapper):
+    """A Store around ``store``. Reads never wait. All of a process's writes must come this way."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._open = asyncio.Event()
+        self._open.set()
+        self._under_way: set[asyncio.Future[None]] = set()
+        self._noting: list[set[str]] = []
+
+    @contextmanager
+    def noting(self) -> Iterator[set[str]]:
+        """Within, the set takes up the user of every write that ends; the caller may take them out."""
+        changed: set[str] = set()
+        self._noting.append(changed)
+        try:
+            yield changed
+        finally:
+            self._noting = [each for each in self._noting if each is not changed]
+
+    @asynccontextmanager
+    async def closed(self) -> AsyncIterator[None]:
+        """Within, no write is under way, and new ones wait. One caller at a time."""
+        self._open.clear()
+        try:
+            if self._under_way:
+                await asyncio.wait(tuple(self._under_way))
+            yield
+        finally:
+            self._open.set()
+
+    async def put(self, scope: Scope, memory: Memory) -> None:
+        async with self._write(scope.user):
+            await super().put(scope, memory)
+
+    async def forget(self, scope: Scope, memory_id: str) -> bool:
+        async with self._write(scope.user):
+            return await super().forget(scope, memory_id)
+
+    async def forget_scope(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
+    ) -> int:
+        async with self._write(scope.user):
+            return await super().forget_scope(scope, types=types, said_until=said_until)
+
+    @asynccontextmanager
+    async def _write(self, user: str) -> AsyncIterator[None]:
+        while not self._open.is_set():
+            await self._open.wait()
+        ended = asyncio.get_running_loop().create_future()
+        self._under_way.add(ended)
+        try:
+            yield
+        finally:  # a write that failed may have been done all the same
+            for changed in self._noting:
+                changed.add(user)
+            self._under_way.discard(ended)
+            ended.set_result(None)

@@ -1,0 +1,82 @@
+"""Settings -> copies of a running semmem: backups, exports, imports, and the routes they are asked for by."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from fastapi import APIRouter
+
+from semmem import __version__
+from semmem.backends.sql import copies
+from semmem.backup.everybody import Everybody
+from semmem.backup.exporting import Exports
+from semmem.backup.importing import Imports
+from semmem.backup.snapshot import About, Journal, Snapshots
+from semmem.config.settings import Settings
+from semmem.management.api import May
+from semmem.management.backup_api import backup_routes
+from semmem.ports.events import Announce
+from semmem.wiring.backends import FENCE_KEY_FILE, Opened
+from semmem.wiring.erasure import holds
+from semmem.wiring.maintenance import quota
+
+SPOOL = "backup.tmp"
+"""Below data_dir: copies while a backup is being taken."""
+
+
+def routes(settings: Settings, opened: Opened, announce: Announce) -> Callable[[May], APIRouter]:
+    """What an administrator asks for copies by. Removes what a backup left that was cut off by a kill."""
+    return partial(
+        backup_routes,
+        snapshots(settings, opened),
+        exports(settings, opened),
+        imports(settings, opened, announce),
+        opened.backends.journal,
+        time.time,
+    )
+
+
+def snapshots(settings: Settings, opened: Opened) -> Snapshots:
+    """Of what the store shows, without what is being erased."""
+    about = About(
+        version=__version__,
+        signature=opened.backends.embedder.signature,
+        dimension=settings.memory.milvus.dimension,
+        fence=Path(settings.data_dir) / FENCE_KEY_FILE,
+    )
+    return Snapshots(
+        opened.hidden.shown,
+        Everybody(opened.store_backend, opened.backends.journal),
+        opened.gate,
+        Journal(partial(copies.copy, settings.journal_file), copies.census),
+        about,
+        spool=Path(settings.data_dir) / SPOOL,
+        clock=time.time,
+    )
+
+
+def exports(settings: Settings, opened: Opened) -> Exports:
+    return Exports(
+        opened.hidden.shown,
+        Everybody(opened.store_backend, opened.backends.journal),
+        opened.backends.journal,
+        signature=opened.backends.embedder.signature,
+        dimension=settings.memory.milvus.dimension,
+        clock=time.time,
+    )
+
+
+def imports(settings: Settings, opened: Opened, announce: Announce) -> Imports:
+    backends = opened.backends
+    return Imports(
+        backends.store,
+        backends.embedder,
+        backends.journal,
+        holds(settings, backends),
+        quota(settings, backends, announce),
+        dimension=settings.memory.milvus.dimension,
+        wait_s=settings.memory.create_wait_s,
+    )
