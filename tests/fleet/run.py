@@ -126,6 +126,9 @@ class Run:
         judge_turns(report.verdict, self._notes.spoken, turns, kills, self._fleet.troubles.when)
         lists = [await asyncio.to_thread(held, replica.semmem, self._ledger, users) for replica in self._fleet.replicas]
         report.unlike = unlike(lists)
+        report.recall.superseded = {
+            place for place, holding in lists[0].items() if any(memory.superseded for memory in holding)
+        }
         judge_facts(report.verdict, [fact for user in range(users) for fact in self._ledger.facts(user)], lists[0])
         first = self._fleet.replicas[0].semmem
         report.histories = await asyncio.to_thread(histories, first, self._ledger, lists[0])
