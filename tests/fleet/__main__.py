@@ -72,9 +72,10 @@ def summary(report: Report) -> str:
             f"turns      {verdict.accepted} accepted of users who erased nothing;"
             f" {report.seconds:.0f} s, {rate:.0f} a second",
             f"answers    {verdict.answers_in_flight} lost in flight at the kill,"
-            f" {verdict.answers_unnoticed} in the second after it, {verdict.answers_unseen} failed open; {report.unlearnt} turns not learnt from",
-            f"facts      {verdict.facts} that must be there, {len(verdict.superseded)} superseded; {report.erased} erased,"
-            f" asked for {report.asked_for_erased} times in the end",
+            f" {verdict.answers_unnoticed} in the second after it, {verdict.answers_unseen} failed open;"
+            f" {report.unlearnt} turns not learnt from",
+            f"facts      {verdict.facts} that must be there, {len(verdict.superseded)} superseded;"
+            f" {report.erased} erased, asked for {report.asked_for_erased} times in the end",
             f"recall     {recall.right} of {recall.asked} right, {recall.failed_open} failed open"
             f" ({recall.failed_open / max(1, recall.asked):.1%}), {recall.early} asked too early,"
             f" {len(recall.missed) - len(recall.wrong)} superseded, {len(recall.wrong)} wrong;"
