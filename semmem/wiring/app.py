@@ -239,8 +239,11 @@ class App:
     # --- state -------------------------------------------------------------------------------------------------------
 
     def _ready(self, parts: _Parts) -> dict[str, bool]:
-        """Memory is optional, so a store that is down does not make semmem unready."""
-        return {"journal": parts.housekeeping.journal_answers, "embedder": self._embedder_tried.is_set()}
+        """Memory is optional, so a store that is down does not make semmem unready; nor does a journal's server, which
+        is away for all replicas at once, while the queue takes turns."""
+        journal = self._settings.journal
+        waits = bool(journal.url) and len(parts.writer) < journal.queue_max
+        return {"journal": parts.housekeeping.journal_answers or waits, "embedder": self._embedder_tried.is_set()}
 
     def _metrics_page(self, parts: _Parts) -> MetricsPage:
         return doors.metrics_page(
