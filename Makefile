@@ -8,6 +8,7 @@ ENVOY_VENV := .venv-envoy
 DEPLOY_VENV := .venv-deploy
 MEM0_VENV := .venv-mem0
 MILVUS_VENV := .venv-milvus
+PROFILE_VENV := .venv-profile
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # shows a slow step; what it printed is in .venv.log, .venv-envoy.log, ...
@@ -95,6 +96,10 @@ bench: setup ## what a request pays for memory, beside its floors: OUT=file.json
 bench-quick: setup ## the same in under five minutes: requests, streams and the process alone
 	$(BENCH) --quick
 
+.PHONY: flame
+flame: setup $(PROFILE_VENV)/.ready ## flame graphs of a live semmem in docs/: rule skip, known and new question, idle (SECONDS=15 each)
+	@$(BIN)/python -m bench.flame --py-spy $(PROFILE_VENV)/bin/py-spy $(if $(SECONDS),--seconds $(SECONDS))
+
 .PHONY: quality
 quality: setup ## whether memories are right, on a folder of labelled data: DATA=folder, OUT=file.json, FIFTH=without (docs/quality.md)
 	@test -n "$(DATA)" || { echo "make quality needs the folder to measure: make quality DATA=folder OUT=file.json" >&2; exit 2; }
@@ -152,8 +157,14 @@ $(MILVUS_VENV)/.ready:
 		--no-deps milvus==2.3.5
 	@touch $@
 
+$(PROFILE_VENV)/.ready:
+	@echo "setting up $(PROFILE_VENV): py-spy, which looks into a running semmem; about 20 MB on disk, this once"
+	$(STEP) "  1/2 an environment for py-spy" $(PYTHON) -m venv $(PROFILE_VENV)
+	$(STEP) "  2/2 py-spy (3 MB)" $(PROFILE_VENV)/bin/python -m pip --disable-pip-version-check install py-spy==0.4.3
+	@touch $@
+
 clean-run: ## remove what run and demo kept: memories, token, logs (DATA_DIR= another folder); not while one is up
 	@$(PYTHON) -m demo.folder $(or $(DATA_DIR),.run .demo)
 
 clean: clean-run ## remove the environments as well
-	rm -rf $(VENV) $(ENVOY_VENV) $(DEPLOY_VENV) $(MEM0_VENV) $(MILVUS_VENV) .venv*.log
+	rm -rf $(VENV) $(ENVOY_VENV) $(DEPLOY_VENV) $(MEM0_VENV) $(MILVUS_VENV) $(PROFILE_VENV) .venv*.log

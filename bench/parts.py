@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bench import learning, mem0_part, process, requests, saturation, scale, streams
+from bench import cores, learning, mem0_part, process, requests, saturation, scale, streams
 from bench.plan import Place, Plan, Say
 
 Json = dict[str, Any]
@@ -29,6 +29,7 @@ PARTS = (
     Part("streams", streams.measure, streams.table),
     Part("process", process.measure, process.table),
     Part("saturation", saturation.measure, saturation.table, quick=False),
+    Part("cores", cores.measure, cores.table, quick=False),
     Part("scale", scale.measure, scale.table, quick=False),
     Part("mem0", mem0_part.measure, mem0_part.table, quick=False),
     Part("learning", learning.measure, learning.table, quick=False),

@@ -31,6 +31,8 @@ class Plan:
     Saturation: ``step_s`` seconds at each rate, from ``share_first`` of what bare forwards reach, ``rate_growth`` times
     as many in the next step, at most ``steps``.
 
+    Cores: ``cores_s`` seconds of each layout and case in ``cores_rounds`` rounds.
+
     Scale: ``scale_memories`` of as many users as ``scale_users`` says, size by size; ``scale_calls`` searches of each
     kind and size in ``scale_rounds`` rounds, none of which begins after ``scale_seconds_max``.
 
@@ -67,6 +69,9 @@ class Plan:
     share_first: float = 0.2
     rate_growth: float = 1.15
     steps: int = 20
+
+    cores_s: float = 4.0
+    cores_rounds: int = 3
 
     scale_memories: tuple[int, ...] = (1_000, 10_000, 100_000, 100_000)
     scale_users: tuple[int, ...] = (10, 1_000, 1_000, 10_000)

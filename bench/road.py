@@ -88,14 +88,15 @@ def road(
 ) -> Iterator[Road]:
     """Start what the cases need, give each of ``users`` so many memories, and end everything. Raises Failed.
 
-    ``learns``: as shipped, from every turn. ``bare``: with the process that embeds, and asks the Milvus of the cold
+    ``learns``: as shipped, from every turn. The semmems ``cold`` and ``second`` are there where a case asks them.
+    ``bare``: with the process that embeds, and asks the Milvus of the cold
     semmem, or else of the hot one.
     """
     asked = {case.sidecar for case in cases}
     with processes(place.folder) as (children, http):
         stream = ("--tokens", str(plan.tokens), "--interval-ms", str(plan.token_interval_ms))
         others = {"upstream": start_python(children, "upstream", "bench.upstream", *stream)}
-        names = ["semmem", "cold"] if "cold" in asked else ["semmem"]
+        names = ["semmem", *(name for name in ("second", "cold") if name in asked)]
         start = partial(start_semmem, children, place.folder, http, plan, learns=learns)
         semmems = {name: start(name=name, hot=name != "cold") for name in names}
         try:
