@@ -40,7 +40,7 @@ def held(semmem: SemmemProcess, ledger: Ledger, users: int) -> Memories:
         contents = {memory["id"]: memory["content"] for memory in listed}
         for memory in listed:
             ledger.saw(user, str(memory), began=time.monotonic(), where="the list after the load")
-            by = memory["superseded_by"]
+            by = memory["metadata"].get("superseded_by")
             holding = Holding(memory["id"], memory["version"], f"{contents.get(by, by)!r}" if by else "")
             for owner, number in set(ledger.words.found(memory["content"])):
                 if owner == user and number:
