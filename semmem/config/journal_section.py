@@ -29,6 +29,11 @@ class PostgresSection(Section):
     retry_s: Seconds = Field(
         default=0.5, description="pause before a server is tried again that could not be reached; until then calls fail"
     )
+    replica_lost_s: Seconds = Field(
+        default=10.0,
+        description="how long a replica may be silent before erasures no longer wait for it; more than"
+        " memory.hot_cache.staleness_s",
+    )
     start_wait_s: Seconds = Field(
         default=60.0, description="how long the start waits for a server that cannot be reached; then semmem ends"
     )

@@ -61,6 +61,10 @@ class ErasureSection(Section):
     """``erasure``: what happens when memories are deleted by somebody who asks for it."""
 
     wait_s: Seconds = Field(default=2.0, description="longest wait for writes under way")
+    replicas_wait_s: Seconds = Field(
+        default=5.0,
+        description="longest wait until every other replica on the same journal hides it; then it is pending",
+    )
     answer_s: Seconds = Field(
         default=15.0, description="how long a caller waits; then the answer is 503 and the rest is done behind it"
     )

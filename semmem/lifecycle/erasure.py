@@ -3,7 +3,8 @@
     unsay   where turns stay: what of the memories was said again, and not yet learnt from, is taken out of them
     hide    from this moment no read of this process shows it and no write takes it; what waits in memory is dropped
     mark    in the journal's database: turns and versions go, running batches end, later halves are turned away
-    wait    (bounded) for writes that are under way to the store and to the statistics
+    wait    (bounded) for writes that are under way to the store and to the statistics, and for other replicas to
+            hide it too
     remove  what the store holds of it, until a read that sees every write finds nothing
     finish  nobody needs to know any more whose it was
 
@@ -19,6 +20,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
+from semmem.lifecycle.elsewhere import Elsewhere
 from semmem.lifecycle.marks import Marks
 from semmem.lifecycle.reached import InProcess, WaitingWords
 from semmem.memory import Forgetting, Memory, MemoryType, Scope
@@ -91,7 +93,7 @@ class Erasure:
     him and the erasure is pending. ``hold_s``: how long the user is held for the removal at most.
     ``hidden_s``: how long what was erased stays hidden after it is gone, for those who read it before and write late.
     At most ``pending_max`` erasures are remembered in this process. ErasureEnded is announced with DONE, PENDING or
-    FINISHED, and what went.
+    FINISHED, and what went. ``elsewhere``: other replicas.
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class Erasure:
         hidden_s: float = 300.0,
         pending_max: int = 1000,
         announce: Announce = nobody_listens,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self._store = store
         self._everything = everything
@@ -124,12 +127,17 @@ class Erasure:
         self._hidden_s = hidden_s
         self._pending_max = pending_max
         self._announce = announce
+        self._elsewhere = elsewhere
         self._pending: dict[Forgetting, _Progress] = {}
 
     @property
     def pending(self) -> int:
         """How many erasures are begun and not finished, as far as this process knows."""
         return len(self._pending)
+
+    def is_own(self, what: Forgetting) -> bool:
+        """Whether this process is at it."""
+        return what in self._pending
 
     async def forget_scope(self, scope: Scope, types: Sequence[MemoryType] = ()) -> Receipt:
         """Erase a scope; without ``types`` also its turns, so that nothing is learnt again.
@@ -159,7 +167,7 @@ class Erasure:
     async def finish_pending(self) -> int:
         """One more try for each that is pending and not being tried; how many are left. Raises nothing expected."""
         for what, progress in list(self._pending.items()):
-            if progress.running:
+            if progress.running or self._pending.get(what) is not progress:  # done by another one meanwhile
                 continue
             try:
                 await self._complete(what, progress)
@@ -231,6 +239,8 @@ class Erasure:
         progress.counts.update(counts)
         try:
             await self._here.settled(user, timeout_s=self._wait_s)
+            if self._elsewhere is not None:
+                await self._elsewhere.hide(what)
             await self._remove(what, progress)
         except BaseException:
             await self._let_go(hold_id)

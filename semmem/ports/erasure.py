@@ -49,6 +49,20 @@ class ErasureRecords(VersionHistory, UseStatistics, Protocol):
         """The user has memories again: they are gone through like anybody's."""
 
 
+class ReplicaRecords(Protocol):
+    """Processes that share the database, and what each of them hides for the others. Raises JournalError."""
+
+    async def pending_erasures(self, *, limit: int) -> list[Forgetting]:
+        """What was begun and not finished by any process, longest ago first."""
+
+    async def obey(self, what: Forgetting, turned_away: Sequence[str]) -> None:
+        """This process neither shows nor writes it any more. ``turned_away``: turns of it that waited here, of which
+        nothing shall be written later either."""
+
+    async def not_obeyed(self, what: Forgetting) -> int:
+        """How many of the other processes that are alive may still show or write it."""
+
+
 class UnlearntTurns(Protocol):
     """Turns from which no batch has learnt yet, and their words. Raises JournalError."""
 

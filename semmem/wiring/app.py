@@ -29,9 +29,10 @@ from semmem.telemetry.loop_lag import watch_loop
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
 from semmem.turns.sessions import Sessions
-from semmem.wiring import backup, doors, learning, maintenance, request
+from semmem.wiring import backup, doors, learning, maintenance, replicas, request
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, disk_of, open_backends
+from semmem.wiring.replicas import Replicas
 from semmem.wiring.store_watch import StoreWatch
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class _Parts:
     sessions: Sessions
     erasure: Erasure
     housekeeping: maintenance.HousekeepingLoop
+    replicas: Replicas | None
 
 
 class App:
@@ -88,6 +90,9 @@ class App:
                 self._settings, self._metrics, stack, spawn=self._tasks.spawn, listeners=listeners
             )
             parts = self._parts(opened)
+            if parts.replicas is not None:
+                await parts.replicas.join()
+                stack.push_async_callback(parts.replicas.leave)
             await parts.erasure.load()  # before anything is read: what was not finished is hidden
             stack.push_async_callback(self._tasks.cancel)
             server, addresses = await self._open_doors(parts, stack)
@@ -122,17 +127,21 @@ class App:
         uses, sessions = AccessRecorder(backends.journal), request.sessions(settings, backends)
         waiting = learning.waiting_words(settings, patient)
         here = erasing.Here(writer, backends.store, opened.hidden.shown, self._injection_cache, sessions, uses)
+        elsewhere = erasing.elsewhere(settings, backends, opened.hidden, here)
+        erasure = erasing.erasure(settings, backends, opened.hidden, here, waiting, self._announce, elsewhere)
+        learner = learning.learner(settings, backends, self._announce, batches)
         return _Parts(
             opened,
             store,
             can_learn,
             writer,
-            learning.learner(settings, backends, self._announce, batches),
+            learner,
             at_once,
             uses,
             sessions,
-            erasing.erasure(settings, backends, opened.hidden, here, waiting, self._announce),
+            erasure,
             maintenance.housekeeping(settings, backends, store, self._announce),
+            replicas.replicas(settings, backends, erasure, elsewhere, learner.nudge),
         )
 
     async def _open_doors(self, parts: _Parts, stack: AsyncExitStack) -> tuple[ExtProcServer, Addresses]:
@@ -186,6 +195,8 @@ class App:
             ("erasures", lambda: erasing.finish_pending(parts.erasure, settings.erasure.retry_s)),
         ):
             self._tasks.keep(name, work)
+        if parts.replicas is not None:
+            parts.replicas.begin(self._tasks)
         if parts.at_once is not None:  # else the first turn would wait for it
             self._tasks.keep("start of the reader", lambda: learning.start_reader(backends))
         drift = learning.drift_loop(settings, backends, parts.learner.nudge)
@@ -228,8 +239,11 @@ class App:
     # --- state -------------------------------------------------------------------------------------------------------
 
     def _ready(self, parts: _Parts) -> dict[str, bool]:
-        """Memory is optional, so a store that is down does not make semmem unready."""
-        return {"journal": parts.housekeeping.journal_answers, "embedder": self._embedder_tried.is_set()}
+        """Memory is optional, so a store that is down does not make semmem unready; nor does a journal's server, which
+        is away for all replicas at once, while the queue takes turns."""
+        journal = self._settings.journal
+        waits = bool(journal.url) and len(parts.writer) < journal.queue_max
+        return {"journal": parts.housekeeping.journal_answers or waits, "embedder": self._embedder_tried.is_set()}
 
     def _metrics_page(self, parts: _Parts) -> MetricsPage:
         return doors.metrics_page(

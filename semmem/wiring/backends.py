@@ -22,6 +22,7 @@ from semmem.backends.models.openai import OpenAIModel
 from semmem.backends.models.rerank import HttpReranker
 from semmem.backends.sql.database import ServerLimits
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backends.sql.only_process import OnlyProcess
 from semmem.backends.sql.part import JournalLimits
 from semmem.backends.worker_process import WorkerProcess
 from semmem.background import OffloadThreads
@@ -107,6 +108,10 @@ async def open_backends(
     """
     if is_unfinished(Path(settings.data_dir)):
         raise BackupError(f"a restore into {settings.data_dir} was not finished: run `semmem restore` again")
+    if not settings.journal.url:
+        only = OnlyProcess(settings.journal_file)
+        stack.callback(only.close)
+        await asyncio.to_thread(only.open)
     turns = journal(settings)
     await open_journal(turns, wait_s=settings.journal.postgres.start_wait_s)
     stack.push_async_callback(turns.close)

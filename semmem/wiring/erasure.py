@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from semmem.background import JournalWriter
 from semmem.config.settings import Settings
+from semmem.lifecycle.elsewhere import Elsewhere
 from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.holds import Holds
@@ -64,7 +65,13 @@ class Here:
 
 
 def erasure(
-    settings: Settings, backends: Backends, hidden: Hidden, here: Here, waiting: WaitingWords, announce: Announce
+    settings: Settings,
+    backends: Backends,
+    hidden: Hidden,
+    here: Here,
+    waiting: WaitingWords,
+    announce: Announce,
+    elsewhere: Elsewhere | None = None,
 ) -> Erasure:
     rules = settings.erasure
     return Erasure(
@@ -80,6 +87,23 @@ def erasure(
         hidden_s=rules.hidden_s,
         pending_max=rules.pending_max,
         announce=announce,
+        elsewhere=elsewhere,
+    )
+
+
+def elsewhere(settings: Settings, backends: Backends, hidden: Hidden, here: Here) -> Elsewhere | None:
+    """None where nobody can share the journal."""
+    rules = settings.erasure
+    if not settings.journal.url:
+        return None
+    return Elsewhere(
+        backends.journal,
+        hidden.marks,
+        here,
+        settle_s=rules.wait_s,
+        obey_s=rules.replicas_wait_s,
+        hidden_s=rules.hidden_s,
+        pending_max=rules.pending_max,
     )
 
 

@@ -10,6 +10,7 @@ from semmem.background import JournalWriter, Tasks
 from semmem.extraction.pair_judge import PairJudge
 from semmem.extraction.waiting_words import WaitingWords
 from semmem.extraction.work import InThread
+from semmem.lifecycle.elsewhere import Elsewhere
 from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.holds import Holds
 from semmem.ports.events import Event
@@ -22,6 +23,7 @@ from semmem.telemetry.observed_store import ObservedStore
 from semmem.turns.sessions import Sessions
 from semmem.wiring.backends import hidden
 from semmem.wiring.erasure import Here
+from semmem.wiring.replicas import Replicas
 from tests.support.fakes import HashEmbedder
 
 
@@ -35,6 +37,8 @@ class Erasing:
         *,
         clock: Callable[[], float],
         judge: PairJudge | None = None,
+        obey_s: float = 5.0,
+        lost_s: float = 10.0,
         **limits: Any,
     ) -> None:
         self.tasks = Tasks()
@@ -46,6 +50,7 @@ class Erasing:
         self.notes = AccessRecorder(journal)
         self.announced: list[Event] = []
         here = Here(self.writer, self.store, self.hidden.shown, self.blocks, self.sessions, self.notes)
+        elsewhere = Elsewhere(journal, self.hidden.marks, here, obey_s=obey_s, poll_s=0.02)
         self.erasure = Erasure(
             self.store,
             self.hidden.everything,
@@ -55,7 +60,9 @@ class Erasing:
             WaitingWords(journal, HashEmbedder(), judge or PairJudge(HashEmbedder(), InThread()), InThread()),
             clock=clock,
             announce=self.announced.append,
+            elsewhere=elsewhere,
             **limits,
         )
+        self.replicas = Replicas(journal, self.erasure, elsewhere, lambda: None, lost_s=lost_s)
         self.holds = Holds(journal, clock=clock, poll_s=0.01)
         self.after = self.hidden.marks.after

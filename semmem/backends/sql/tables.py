@@ -272,6 +272,23 @@ pending_erasures = Table(
 """Erasures that were begun and not finished: in clear, since whoever finishes them has to know whose they are.
 ``narrowed`` names the scope's columns that are given."""
 
+replicas = Table(
+    "replicas",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("seen_at", Double, nullable=False),
+)
+"""Who shares the journal, and when each last showed life."""
+
+obeyed = Table(
+    "obeyed",
+    metadata,
+    Column("erasure_id", Text, primary_key=True),
+    Column("replica_id", Text, primary_key=True),
+    Column("forgotten_at", Double, nullable=False),
+)
+"""Which replicas hide what is being erased, until when it was said."""
+
 WAITING = and_(turns.c.opened_at.is_not(None), turns.c.batch_id.is_(None), turns.c.done_at.is_(None))
 IN_BATCH = and_(turns.c.batch_id.is_not(None), turns.c.done_at.is_(None))
 LONELY = and_(turns.c.opened_at.is_(None), turns.c.done_at.is_(None))

@@ -1,0 +1,84 @@
+"""Erasures and other replicas: what this process hides for them, and when all of them hide what this one erases."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from semmem.lifecycle.marks import Marks
+from semmem.lifecycle.reached import InProcess
+from semmem.memory import Forgetting
+from semmem.ports.erasure import ReplicaRecords
+from semmem.ports.errors import SemmemError
+
+
+class StillShown(SemmemError):
+    """A replica that is alive has not said in time that it hides what is being erased."""
+
+
+class Elsewhere:
+    """``is_own``: whether this process is at it itself. ``settle_s``: longest wait for writes under way. ``obey_s``:
+    longest wait for the others, who are asked again every ``poll_s`` where no news comes. ``hidden_s``: how long what
+    another one erased stays hidden here after it is gone, for those who read it before and write late."""
+
+    def __init__(
+        self,
+        records: ReplicaRecords,
+        marks: Marks,
+        here: InProcess,
+        *,
+        settle_s: float = 2.0,
+        obey_s: float = 5.0,
+        poll_s: float = 0.5,
+        hidden_s: float = 300.0,
+        pending_max: int = 1000,
+    ) -> None:
+        self._records = records
+        self._marks = marks
+        self._here = here
+        self._settle_s = settle_s
+        self._obey_s = obey_s
+        self._poll_s = poll_s
+        self._hidden_s = hidden_s
+        self._pending_max = pending_max
+        self._hidden: set[Forgetting] = set()
+        self._news = asyncio.Event()
+
+    def obeyed(self) -> None:
+        """Another process says that it hides something."""
+        self._news.set()
+
+    async def obey(self, is_own: Callable[[Forgetting], bool]) -> None:
+        """Hide what others are erasing, and say so; let go what they have finished. Raises JournalError.
+
+        What they finished is dropped here once more: it may have been read again before the store was rid of it.
+        """
+        pending = {what for what in await self._records.pending_erasures(limit=self._pending_max) if not is_own(what)}
+        for what in {what for what in self._hidden - pending if not is_own(what)}:
+            self._here.forget(what)
+            self._marks.release(what, after_s=self._hidden_s if what.takes_turns else 0.0)
+        new, self._hidden = pending - self._hidden, self._hidden & pending
+        turned_away = {}
+        for what in new:
+            self._marks.hold(what)
+            _, turned_away[what] = self._here.forget(what)
+        for what in new:
+            await self._here.settled(what.scope.user, timeout_s=self._settle_s)
+            await self._records.obey(what, turned_away[what])
+            self._hidden.add(what)
+
+    async def hide(self, what: Forgetting) -> None:
+        """Return when every other process that is alive hides it. Raises StillShown and JournalError."""
+        deadline = asyncio.get_running_loop().time() + self._obey_s
+        while True:
+            self._news.clear()
+            if not await self._records.not_obeyed(what):
+                return
+            left_s = deadline - asyncio.get_running_loop().time()
+            if left_s <= 0:
+                raise StillShown
+            try:
+                async with asyncio.timeout(min(self._poll_s, left_s)):
+                    await self._news.wait()
+            except TimeoutError:
+                pass

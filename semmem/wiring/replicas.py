@@ -1,0 +1,90 @@
+"""What keeps this process in touch with the others that share its journal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from semmem.backends.sql.database import DUE, ERASED, MISSED, OBEYED
+from semmem.backends.sql.journal import SqlJournal
+from semmem.background import Tasks
+from semmem.config.settings import Settings
+from semmem.lifecycle.elsewhere import Elsewhere
+from semmem.lifecycle.erasure import Erasure
+from semmem.ports.errors import JournalError
+from semmem.wiring.backends import Backends
+
+log = logging.getLogger(__name__)
+
+SIGNS_OF_LIFE = 5
+"""So many within the time after which a replica counts as lost."""
+
+
+def replicas(
+    settings: Settings, backends: Backends, erasure: Erasure, elsewhere: Elsewhere | None, due: Callable[[], None]
+) -> Replicas | None:
+    """None where nobody can share the journal."""
+    if elsewhere is None:
+        return None
+    return Replicas(backends.journal, erasure, elsewhere, due, lost_s=settings.journal.postgres.replica_lost_s)
+
+
+class Replicas:
+    """Signs of life, news, and erasures of others. ``due`` is called when a batch may be due. ``lost_s``: after so long
+    without a sign of life nobody waits for a replica."""
+
+    def __init__(
+        self, journal: SqlJournal, erasure: Erasure, elsewhere: Elsewhere, due: Callable[[], None], *, lost_s: float
+    ) -> None:
+        self._journal = journal
+        self._erasure = erasure
+        self._elsewhere = elsewhere
+        self._due = due
+        self._lost_s = lost_s
+        self._look = asyncio.Event()
+
+    async def join(self) -> None:
+        """From here on the others wait for this one. Before it shows anything. Raises JournalError."""
+        await self._show_life()
+
+    def begin(self, tasks: Tasks) -> None:
+        tasks.keep("signs of life", self._live)
+        tasks.keep("news of replicas", lambda: self._journal.listen(self._heard))
+        tasks.keep("erasures of replicas", self._obey)
+
+    async def leave(self) -> None:
+        with suppress(JournalError):  # they will notice
+            await self._journal.leave()
+
+    def _heard(self, word: str) -> None:
+        if word in (DUE, MISSED):
+            self._due()
+        if word in (ERASED, MISSED):
+            self._look.set()
+        if word == OBEYED:
+            self._elsewhere.obeyed()
+
+    async def _live(self) -> None:
+        while True:
+            await asyncio.sleep(self._lost_s / SIGNS_OF_LIFE)
+            with suppress(JournalError):  # whoever writes says that the server is away
+                await self._show_life()
+
+    async def _show_life(self) -> None:
+        now = time.time()
+        await self._journal.show_life(now=now, dead_before=now - self._lost_s)
+
+    async def _obey(self) -> None:
+        """As soon as there is news, and where there should have been some."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._lost_s / SIGNS_OF_LIFE):
+                    await self._look.wait()
+            self._look.clear()
+            try:
+                await self._elsewhere.obey(self._erasure.is_own)
+            except JournalError as error:
+                log.warning("erasures of other replicas could not be read: %s", error)
