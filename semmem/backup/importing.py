@@ -12,7 +12,7 @@ from semmem.backup import lines
 from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.writes import Writes
-from semmem.memory import Memory, Scope
+from semmem.memory import PROVISIONAL, Memory, Scope
 from semmem.ports.embedder import Embedder
 from semmem.ports.erasure import KnownErasures
 from semmem.ports.history import UseRecords
@@ -144,14 +144,21 @@ def _read(texts: Sequence[str]) -> list[_Placed]:
             line = lines.read_line(text.encode("utf-8", "surrogatepass"))
             if not isinstance(line, lines.MemoryLine | lines.VersionLine):
                 raise lines.Unreadable("not a line of a memory")
-            placed.append((place, line, lines.memory_of(line)))
+            placed.append((place, line, _settled(lines.memory_of(line))))
         except lines.Unreadable as error:
             raise WrongLine(place, str(error)) from None
     return placed
 
 
+def _settled(memory: Memory) -> Memory:
+    """No batch of this journal will confirm it: the turn that it was learnt from stayed where it came from."""
+    metadata = {name: value for name, value in memory.metadata.items() if name != PROVISIONAL}
+    return replace(memory, metadata=metadata)
+
+
 def _comparable(memory: Memory) -> Memory:
     """Times as every store keeps them: in whole milliseconds."""
+    memory = _settled(memory)
     expires_at = None if memory.expires_at is None else round(memory.expires_at, 3)
     return replace(
         memory,

@@ -35,7 +35,7 @@ class Unreadable(BackupError):
     """A line is not what it should be. The message says why, and shows no content."""
 
 
-class _Struct(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class _Struct(msgspec.Struct, forbid_unknown_fields=True):
     pass
 
 

@@ -167,7 +167,7 @@ class Erasure:
     async def finish_pending(self) -> int:
         """One more try for each that is pending and not being tried; how many are left. Raises nothing expected."""
         for what, progress in list(self._pending.items()):
-            if progress.running:
+            if progress.running or self._pending.get(what) is not progress:  # done by another one meanwhile
                 continue
             try:
                 await self._complete(what, progress)

@@ -22,7 +22,7 @@ def adopt(settings: Settings, left: Path, progress: Progress) -> dict[str, Any]:
     if not path.is_file():
         raise BackupError(f"there is no journal at {path}")
     own = settings.journal_file
-    if own.exists() and own.samefile(path):
+    if not settings.journal.url and own.exists() and own.samefile(path):
         raise BackupError(f"{path} is the configured journal itself")
     return asyncio.run(_adopt(SqlJournal(path), journal(settings), progress))
 

@@ -18,6 +18,7 @@ from semmem.backup.snapshot import About, Journal, Snapshots
 from semmem.config.settings import Settings
 from semmem.management.api import May
 from semmem.management.backup_api import backup_routes
+from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce
 from semmem.wiring.backends import FENCE_KEY_FILE, Opened
 from semmem.wiring.erasure import holds
@@ -51,11 +52,18 @@ def snapshots(settings: Settings, opened: Opened) -> Snapshots:
         opened.hidden.shown,
         Everybody(opened.store_backend, opened.backends.journal),
         opened.gate,
-        Journal(partial(copies.copy, settings.journal_file), copies.census),
+        Journal(partial(_copy_journal, settings), copies.census),
         about,
         spool=Path(settings.data_dir) / SPOOL,
         clock=time.time,
     )
+
+
+def _copy_journal(settings: Settings, target: Path) -> None:
+    """Raises JournalError where the journal is no file."""
+    if settings.journal.url:
+        raise JournalError("the journal is on a server, which its own tools back up (docs/backup.md)")
+    copies.copy(settings.journal_file, target)
 
 
 def exports(settings: Settings, opened: Opened) -> Exports:

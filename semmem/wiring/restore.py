@@ -50,10 +50,10 @@ async def restore(settings: Settings, source: Path, known: Sequence[Path], progr
 
 def _check_settings(settings: Settings) -> None:
     """Raises BackupError for what is not the embedded stores'."""
-    if settings.memory.backend != "milvus" or settings.memory.milvus.address:
+    if settings.journal.url or settings.memory.backend != "milvus" or settings.memory.milvus.address:
         raise BackupError(
-            "memory.backend: only the embedded store is restored so; of a server see the page on backups,"
-            " or `semmem import` what was exported"
+            "journal.url, memory.backend: only a journal in a file and Milvus Lite are restored so; for servers and"
+            " Qdrant see the page on backups, or `semmem import` what was exported"
         )
     places = {"journal.path": settings.journal.path, "memory.milvus.data_dir": settings.memory.milvus.data_dir}
     for name, value in places.items():

@@ -71,13 +71,15 @@ def summary(report: Report) -> str:
             f"API        asked for again later {counted(tally.later) or 'nothing'}; interrupted {tally.interrupted}",
             f"turns      {verdict.accepted} accepted of users who erased nothing;"
             f" {report.seconds:.0f} s, {rate:.0f} a second",
-            f"answers    {verdict.answers_in_flight} lost in flight at the kill, {verdict.answers_unseen} of turns that"
-            f" failed open; {report.unlearnt} turns not learnt from",
-            f"facts      {verdict.facts} that must be there; {report.erased} erased,"
-            f" asked for {report.asked_for_erased} times in the end",
+            f"answers    {verdict.answers_in_flight} lost in flight at the kill,"
+            f" {verdict.answers_unnoticed} in the second after it, {verdict.answers_unseen} failed open;"
+            f" {report.unlearnt} turns not learnt from",
+            f"facts      {verdict.facts} that must be there, {len(verdict.superseded)} superseded;"
+            f" {report.erased} erased, asked for {report.asked_for_erased} times in the end",
             f"recall     {recall.right} of {recall.asked} right, {recall.failed_open} failed open"
             f" ({recall.failed_open / max(1, recall.asked):.1%}), {recall.early} asked too early,"
-            f" {len(recall.wrong)} wrong; {recall.gone} asked for something erased",
+            f" {len(recall.missed) - len(recall.wrong)} superseded, {len(recall.wrong)} wrong;"
+            f" {recall.gone} asked for something erased",
             f"Envoy      streams that failed open {report.passed}",
             *([f"alternate  {report.alternated}"] if report.alternated else []),
             *_lines(report),
@@ -91,11 +93,13 @@ def _lines(report: Report) -> Iterable[str]:
     yield from shown("ALTERNATING", report.alternated.wrong if report.alternated else ())
     yield from shown("WRONG", report.tally.wrong)
     yield from shown("RECALL", report.recall.wrong)
+    yield from shown("SUPERSEDED", report.verdict.superseded)
     yield from shown("UNLIKE", report.unlike)
     yield from shown("LEAK", report.findings.leaks.values())
     yield from shown("RETURN", report.findings.returns.values())
     yield from shown("LOST", report.verdict.lost)
     yield from shown("DOUBLED", report.verdict.doubled)
+    yield from shown("HISTORY", report.histories)
 
 
 if __name__ == "__main__":

@@ -15,12 +15,13 @@ from tests.canary.ledger import Ledger
 from tests.canary.people import Person, Talk
 from tests.fleet.journals import waiting
 from tests.fleet.stack import Fleet
+from tests.fleet.verdict import VERSIONS_MAX, Holding
 from tests.support.harness import SemmemProcess
 
 AT_REST_S = 240.0
 LOOK_S = 0.5
 
-Memories = dict[tuple[int, int], list[tuple[str, int]]]
+Memories = dict[tuple[int, int], list[Holding]]
 
 
 def at_rest(fleet: Fleet) -> int:
@@ -32,15 +33,31 @@ def at_rest(fleet: Fleet) -> int:
 
 
 def held(semmem: SemmemProcess, ledger: Ledger, users: int) -> Memories:
-    """Id and version of each memory that holds a fact of its user, by user and number. Blocking."""
+    """The memories that hold a fact of their user, by user and number. Blocking."""
     found: Memories = defaultdict(list)
     for user in range(users):
-        for memory in memories(semmem, ledger.words.word(user, 0)):
+        listed = list(memories(semmem, ledger.words.word(user, 0)))
+        contents = {memory["id"]: memory["content"] for memory in listed}
+        for memory in listed:
             ledger.saw(user, str(memory), began=time.monotonic(), where="the list after the load")
+            by = memory["metadata"].get("superseded_by")
+            holding = Holding(memory["id"], memory["version"], f"{contents.get(by, by)!r}" if by else "")
             for owner, number in set(ledger.words.found(memory["content"])):
                 if owner == user and number:
-                    found[user, number].append((memory["id"], memory["version"]))
+                    found[user, number].append(holding)
     return found
+
+
+def histories(semmem: SemmemProcess, ledger: Ledger, found: Memories) -> list[str]:
+    """The versions of each memory that has more than it should. Blocking."""
+    shown = []
+    for (user, number), holding in found.items():
+        for memory in holding:
+            if memory.version > VERSIONS_MAX and not memory.superseded:
+                query = {"user_id": ledger.words.word(user, 0)}
+                told = semmem.api("GET", f"/v1/memory/{memory.id}/history", params=query)
+                shown.append(f"fact {number} of user {user}: {told}")
+    return shown
 
 
 def unlike(lists: list[Memories]) -> list[str]:

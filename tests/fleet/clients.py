@@ -18,8 +18,9 @@ from tests.fleet.plan import TALKS, Deed, Kind
 from tests.fleet.stack import LEASE_S, Troubles
 from tests.fleet.verdict import Sent, Spoken, near
 
-VISIBLE_S = 5.0
-"""What was told so long ago must be in a prompt: the staleness of a replica that nobody tells of changes."""
+VISIBLE_S = 8.0
+"""What was told so long ago must be in a prompt: the staleness of a replica that nobody tells of changes, and some
+seconds in which a busy machine learns it."""
 INTERRUPTED_S = 2 * LEASE_S + VISIBLE_S
 """After a kill, what the killed replica was about to learn is learnt by another one within this time."""
 WHOLE = TOOK - {"degraded", "embedder_busy"}
@@ -29,14 +30,21 @@ GONE_SHARE = 0.25
 
 @dataclass(slots=True)
 class Recall:
-    """Questions for something that must be known. ``early``: asked before it had to be there."""
+    """Questions for something that must be known. ``early``: asked before it had to be there; ``superseded``: by user
+    and number, the facts that are not recalled any more since something else was taken to contradict them."""
 
     asked: int = 0
     right: int = 0
     failed_open: int = 0
     early: int = 0
     gone: int = 0
-    wrong: list[str] = field(default_factory=list)
+    missed: list[tuple[Fact, str]] = field(default_factory=list)
+    superseded: set[tuple[int, int]] = field(default_factory=set)
+
+    @property
+    def wrong(self) -> list[str]:
+        """What was not found although nothing was taken to contradict it."""
+        return [line for fact, line in self.missed if (fact.user, fact.number) not in self.superseded]
 
 
 @dataclass(slots=True)
@@ -103,7 +111,7 @@ class Client:
             recall.early += 1
         else:
             when = self._notes.troubles.when(began)
-            recall.wrong.append(f"{fact}, told {began - fact.ended:.1f} s before, {when}: {turn.outcome}")
+            recall.missed.append((fact, f"{fact}, told {began - fact.ended:.1f} s before, {when}: {turn.outcome}"))
 
     def _asked_for(self, talk: int) -> Fact | None:
         """Something that the other conversation told and this one was not yet asked; now and then what was erased."""

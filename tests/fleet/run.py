@@ -16,7 +16,7 @@ from tests.canary.model import Prompts, overheard_model
 from tests.canary.people import Person
 from tests.canary.run import Say
 from tests.canary.words import Words
-from tests.fleet.after import ask_for_erased, at_rest, client, failed_open, held, unlike
+from tests.fleet.after import ask_for_erased, at_rest, client, failed_open, held, histories, unlike
 from tests.fleet.alternation import Alternated, Alternation, Trials
 from tests.fleet.clients import Client, Notes, Recall
 from tests.fleet.faults import all_faults
@@ -29,7 +29,8 @@ SAY_EVERY_S = 10.0
 
 @dataclass(slots=True)
 class Report:
-    """What was seen. ``unlike``: what replicas list differently; ``passed``: requests without semmem, by Envoy."""
+    """What was seen. ``unlike``: what replicas list differently; ``histories``: of memories with too many versions;
+    ``passed``: requests without semmem, by Envoy."""
 
     size: Size
     tally: Tally
@@ -42,6 +43,7 @@ class Report:
     asked_for_erased: int = 0
     unlearnt: int = 0
     unlike: list[str] = field(default_factory=list)
+    histories: list[str] = field(default_factory=list)
     passed: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -124,7 +126,12 @@ class Run:
         judge_turns(report.verdict, self._notes.spoken, turns, kills, self._fleet.troubles.when)
         lists = [await asyncio.to_thread(held, replica.semmem, self._ledger, users) for replica in self._fleet.replicas]
         report.unlike = unlike(lists)
+        report.recall.superseded = {
+            place for place, holding in lists[0].items() if any(memory.superseded for memory in holding)
+        }
         judge_facts(report.verdict, [fact for user in range(users) for fact in self._ledger.facts(user)], lists[0])
+        first = self._fleet.replicas[0].semmem
+        report.histories = await asyncio.to_thread(histories, first, self._ledger, lists[0])
         report.erased = sum(bool(fact.gone) for fact in self._ledger.all_facts())
         async with client() as http:
             report.asked_for_erased = await ask_for_erased(self._doors(http), self._ledger)

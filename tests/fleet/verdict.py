@@ -12,8 +12,21 @@ from tests.fleet.journals import Turn
 VERSIONS_MAX = 2
 """What was learnt at once, and the same confirmed by its batch. Any other version was learnt twice."""
 
-Held = Mapping[tuple[int, int], Sequence[tuple[str, int]]]
-"""Id and version of each memory that holds a fact, by user and number of the fact."""
+NOTICED_S = 1.0
+"""So long after a kill a stream may still be opened to the replica that is gone."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Holding:
+    """A memory that holds a fact. ``superseded``: by what, when something told later was taken to contradict it."""
+
+    id: str
+    version: int
+    superseded: str = ""
+
+
+Held = Mapping[tuple[int, int], Sequence[Holding]]
+"""By user and number of the fact."""
 
 
 @dataclass(slots=True)
@@ -46,7 +59,10 @@ class Verdict:
     turns: int = 0
     accepted: int = 0
     facts: int = 0
+    superseded: list[str] = field(default_factory=list)
     answers_in_flight: int = 0
+    answers_unnoticed: int = 0
+    """Of turns that began within NOTICED_S after a kill."""
     answers_unseen: int = 0
     """Of turns that failed open: nobody was to observe them."""
 
@@ -78,14 +94,16 @@ def judge_facts(verdict: Verdict, facts: Iterable[Fact], held: Held) -> None:
     """Each expected fact is in exactly one memory, once."""
     for fact in facts:
         memories = held.get((fact.user, fact.number), ())
+        active = [memory for memory in memories if not memory.superseded]
+        verdict.superseded += [f"{fact}: by {memory.superseded}" for memory in memories if memory.superseded]
         must = fact.expected and not fact.free and not fact.gone
         verdict.facts += must
         if must and not memories:
             verdict.lost.append(f"{fact}: {'was there and vanished' if fact.seen else 'never seen as a memory'}")
-        if len(memories) > 1:
-            verdict.doubled.append(f"{fact}: in {len(memories)} memories")
-        elif memories and memories[0][1] > VERSIONS_MAX:
-            verdict.doubled.append(f"{fact}: version {memories[0][1]}")
+        if len(active) > 1:
+            verdict.doubled.append(f"{fact}: in {len(active)} memories")
+        elif active and active[0].version > VERSIONS_MAX:
+            verdict.doubled.append(f"{fact}: version {active[0].version}")
 
 
 def judge_turns(
@@ -131,6 +149,8 @@ def _judge_spoken(
 def _without_answer(verdict: Verdict, one: Sent, where: str, kills: Sequence[float]) -> None:
     if near(one, kills):
         verdict.answers_in_flight += 1
+    elif any(kill <= one.began <= kill + NOTICED_S for kill in kills):
+        verdict.answers_unnoticed += 1
     elif not one.took:
         verdict.answers_unseen += 1
     else:

@@ -108,9 +108,9 @@ def earlier(memory: Memory) -> Memory:
     )
 
 
-def written(path: Path, people: int, *, many: int = 8) -> Path:
+def written(path: Path, people: int, *, many: int = 8, first: int = 0) -> Path:
     """An export of so many people."""
-    everyone = [memories_of(number, many=many) for number in range(people)]
+    everyone = [memories_of(number, many=many) for number in range(first, first + people)]
     text = [lines.digested(lines.Header(lines.FORMAT, NOW, HashEmbedder().signature, 384, people))]
     versions = 0
     for memories in everyone:

@@ -609,6 +609,8 @@ NEEDLESS: Mapping[str, str] = {
     "upkeep.summaries.Summariser.replace": _NAMES,
     "upkeep.summaries.Summariser.summarise": _WAITS,
     "lifecycle.value.value": _VALUES,
+    "lifecycle.write_gate.WriteGate.forget": _WAITS,
+    "lifecycle.write_gate.WriteGate.put": _WAITS,
     "lifecycle.writes.Writes.allowed": _WAITS,
     "lifecycle.writes.Writes.put": _WAITS,
     "lifecycle.writes.Writes.replace": _WAITS,

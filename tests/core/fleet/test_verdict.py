@@ -7,8 +7,20 @@ import pytest
 from tests.canary.ledger import CONVERSATION, Fact
 from tests.fleet.after import unlike
 from tests.fleet.alternation import Alternated, Trials, joined
+from tests.fleet.clients import Recall
 from tests.fleet.journals import Turn
-from tests.fleet.verdict import Held, Sent, Spoken, Verdict, accepted, expect, judge_facts, judge_turns
+from tests.fleet.verdict import (
+    NOTICED_S,
+    Held,
+    Holding,
+    Sent,
+    Spoken,
+    Verdict,
+    accepted,
+    expect,
+    judge_facts,
+    judge_turns,
+)
 
 BEFORE, KILL, AFTER = 10.0, 20.0, 30.0
 TEXTS = ("one", "two", "three")
@@ -77,6 +89,12 @@ def test_an_answer_that_is_missing_is_lost_unless_it_was_in_flight_at_the_kill()
     assert (verdict.lost, verdict.answers_in_flight) == ([], 1)
 
 
+def test_a_stream_that_was_opened_to_a_replica_just_gone_is_counted_apart() -> None:
+    soon, later = sent("one", KILL + NOTICED_S / 2), sent("two", KILL + 2 * NOTICED_S)
+    verdict = judged(spoken(soon, later), [row("one", None), row("two", None)])
+    assert (len(verdict.lost), verdict.answers_unnoticed) == (1, 1)
+
+
 def test_the_answer_of_a_turn_that_failed_open_was_not_to_be_observed() -> None:
     verdict = judged(spoken(sent("one", took=False), sent("two")), [row("one", None), row("two")])
     assert (verdict.lost, verdict.answers_unseen) == ([], 1)
@@ -117,10 +135,22 @@ def test_an_expected_fact_in_no_memory_is_lost_and_in_two_it_is_doubled() -> Non
     fact = told()
     expect([spoken(sent("one", fact=fact))], [])
     assert len(judged_fact(fact, {}).lost) == 1
-    once = judged_fact(fact, {(0, 1): [("mem_1", 2)]})
+    once = judged_fact(fact, {(0, 1): [Holding("mem_1", 2)]})
     assert (once.lost, once.doubled, once.facts) == ([], [], 1)
-    assert len(judged_fact(fact, {(0, 1): [("mem_1", 1), ("mem_2", 1)]}).doubled) == 1
-    assert len(judged_fact(fact, {(0, 1): [("mem_1", 3)]}).doubled) == 1
+    assert len(judged_fact(fact, {(0, 1): [Holding("mem_1", 1), Holding("mem_2", 1)]}).doubled) == 1
+    assert len(judged_fact(fact, {(0, 1): [Holding("mem_1", 3)]}).doubled) == 1
+
+
+def test_a_superseded_memory_is_neither_lost_nor_doubled_and_is_told() -> None:
+    fact = told()
+    expect([spoken(sent("one", fact=fact))], [])
+    verdict = judged_fact(fact, {(0, 1): [Holding("mem_1", 3, "mem_2")]})
+    assert (verdict.lost, verdict.doubled, len(verdict.superseded)) == ([], [], 1)
+
+
+def test_a_question_for_what_was_superseded_is_not_wrong_and_any_other_is() -> None:
+    recall = Recall(missed=[(told(1), "one"), (told(2), "two")], superseded={(0, 1)})
+    assert recall.wrong == ["two"]
 
 
 def test_an_erased_fact_is_not_lost() -> None:
@@ -131,9 +161,10 @@ def test_an_erased_fact_is_not_lost() -> None:
 
 
 def test_replicas_that_list_different_memories_are_noticed() -> None:
-    one = {(0, 1): [("mem_1", 1)], (0, 2): [("mem_2", 1), ("mem_3", 1)]}
-    assert unlike([one, {(0, 1): [("mem_1", 1)], (0, 2): [("mem_3", 1), ("mem_2", 1)]}]) == []
-    assert len(unlike([one, {(0, 1): [("mem_1", 2)]}])) == 2
+    first, second, third = Holding("mem_1", 1), Holding("mem_2", 1), Holding("mem_3", 1)
+    one = {(0, 1): [first], (0, 2): [second, third]}
+    assert unlike([one, {(0, 1): [first], (0, 2): [third, second]}]) == []
+    assert len(unlike([one, {(0, 1): [Holding("mem_1", 2)]}])) == 2
 
 
 # --- alternation ---------------------------------------------------------------------------------------------------

@@ -116,12 +116,28 @@ async def test_an_erasure_at_any_moment_of_a_batch_leaves_nothing(tmp_path: Path
 # --- what cannot be completed ----------------------------------------------------------------------------------------
 
 
+PENDING = 3
+
+
 async def finished(world: ErasedWorld) -> None:
     async def over() -> bool:
         await world.erasing.erasure.load()
         return not await world.erasing.erasure.finish_pending()
 
     await world.until(over)
+
+
+async def test_who_comes_to_a_pending_erasure_that_another_one_has_finished_leaves_it(world: ErasedWorld) -> None:
+    world.say("I live in Porto")
+    await world.quiet()
+    with world.locked():
+        for path in ("", *(f"/mem_{number}" for number in range(PENDING))):
+            assert (await world.delete(path)).status_code == 503
+    erasure = world.erasing.erasure
+    assert erasure.pending == 1 + PENDING
+    await asyncio.gather(*(erasure.finish_pending() for _ in range(PENDING)))
+    assert erasure.pending == 0
+    assert await world.contents() == set()
 
 
 async def test_with_a_locked_journal_the_answer_is_503_and_the_rest_is_done_later(world: ErasedWorld) -> None:
