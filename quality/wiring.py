@@ -126,7 +126,8 @@ class Semmem:
     async def rank(self, conversation: Conversation, user: str, now: float = NOW) -> list[Hit]:
         """``ranked`` for a question with messages before it."""
         conversation = structs.replace(conversation, controls=Controls(limit=RANKING_LIMIT, threshold=-1.0))
-        return _hits(await self.ranking.search(Question(conversation, Scope(user), now)))
+        seen = await self.ranking.preview(Question(conversation, Scope(user), now))
+        return [one.hit for one in seen.ranked if one.kept]
 
     async def remember(self, user: str, memory_id: str, text: str, *, at: float) -> None:
         """Put a memory straight into the store, as if it had been learnt at that time."""
