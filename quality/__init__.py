@@ -23,4 +23,5 @@ extraction_score.py  facts against labels
 scores.py            recall, hits and shares
 report.py            targets, table
 leave_out.py         the same of a copy that was trained without one set
+quantisation.py      what an index of Milvus costs against the exact answers; quantisation_qdrant.py: of Qdrant's engine
 """

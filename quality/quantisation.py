@@ -74,6 +74,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="quality.quantisation", description=__doc__)
     parser.add_argument("folder", type=Path, help="folder with the sets, as for python -m quality")
     parser.add_argument("--milvus", default="", help="URL of a Milvus server, for example http://127.0.0.1:19530")
+    parser.add_argument("--save", type=Path, help="keep the vectors in this file, for quantisation_qdrant.py, and stop")
     parser.add_argument("--cache", type=Path, help="folder that keeps vectors between runs")
     arguments = parser.parse_args(argv)
     try:
@@ -81,7 +82,7 @@ def main(argv: list[str] | None = None) -> int:
     except FolderError as error:
         sys.stderr.write(f"quality.quantisation: {error}\n")
         return 2
-    asyncio.run(_print_costs(folder, arguments.milvus, arguments.cache))
+    asyncio.run(_run(folder, arguments))
     return 0
 
 
@@ -152,17 +153,31 @@ def _wait_until_built(uri: str, collection: str, rows: int) -> None:
         client.close()
 
 
-async def _print_costs(folder: Folder, uri: str, cache: Path | None) -> None:
-    embedder = PrefetchedEmbedder(own_embedder(Settings()), cache=cache)
+async def _run(folder: Folder, arguments: argparse.Namespace) -> None:
+    embedder = PrefetchedEmbedder(own_embedder(Settings()), cache=arguments.cache)
     await embedder.open()
     material = await material_of(folder, embedder)
     await embedder.close()
+    if arguments.save:
+        _save(material, arguments.save)
+        return
     memories = sum(map(len, material.memories.values()))
-    print(f"{memories} memories of {len(material.memories)} users, {len(material.questions)} questions")  # noqa: T201
+    print(f"{memories} memories of {len(material.memories)} users, {len(material.questions)} questions")
     with tempfile.TemporaryDirectory(prefix="semmem-quantisation-") as scratch:
-        async with milvus_at(uri, Path(scratch)) as address:
+        async with milvus_at(arguments.milvus, Path(scratch)) as address:
             for line in await _lines(address, material, embedder.dimension):
-                print(line)  # noqa: T201
+                print(line)
+
+
+def _save(material: Material, path: Path) -> None:
+    everything = [one for own in material.memories.values() for one in own]
+    np.savez(
+        path,
+        users=np.array([one.user for one in everything]),
+        vectors=np.stack([one.embedding for one in everything if one.embedding is not None]),
+        question_users=np.array([user for user, _ in material.questions]),
+        questions=np.stack([question for _, question in material.questions]),
+    )
 
 
 async def _lines(uri: str, material: Material, dimension: int) -> Sequence[str]:

@@ -168,12 +168,13 @@ class Exchange:
             return Recalled(search.outcome)
         if turn.id is None:
             return (await self._found(question, search)).placed(parsed.placed)
-        loop = loop_of(turn.scope, turn.id, question.conversation)
-        if goes_on(question.conversation) and (block := self._blocks.get(loop, now=question.now)) is not None:
+        loop = partial(loop_of, turn.scope, turn.id, question.conversation)
+        if goes_on(question.conversation) and (block := self._blocks.get(loop(), now=question.now)) is not None:
             has_it = turn.opened is None and parsed.keeps(block.injection)
             return Recalled(Outcome.ALREADY_INJECTED) if has_it else Recalled(Outcome.REPEATED, block)
         recalled = (await self._found(question, search)).placed(parsed.placed)
-        self._blocks.put(loop, recalled.block, mark=mark, now=question.now)
+        if recalled.block is not None or self._blocks.has_any(turn.scope.user):
+            self._blocks.put(loop(), recalled.block, mark=mark, now=question.now)
         return recalled
 
     async def _found(self, question: Question, search: Begun) -> Recalled:

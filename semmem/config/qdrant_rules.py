@@ -26,6 +26,19 @@ def qdrant_tls_is_consistent(settings: Settings) -> Iterator[Finding]:
         )
 
 
+def qdrant_bits_are_rescored(settings: Settings) -> Iterator[Finding]:
+    """The engine's scores of single bits are no cosines."""
+    qdrant = settings.memory.qdrant
+    if qdrant.quantisation == "binary" and not qdrant.rescore:
+        yield Finding(
+            (*AT, "rescore"),
+            False,
+            "leaves scores that are no cosines, since quantisation is binary",
+            "set it to true, or use int8",
+            ((*AT, "quantisation"),),
+        )
+
+
 def qdrant_key_needs_a_server(settings: Settings) -> Iterator[Finding]:
     qdrant = settings.memory.qdrant
     if qdrant.api_key.get_secret_value() and not qdrant.address:

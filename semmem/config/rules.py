@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from semmem.config.problems import NOTHING, Finding, Loc
-from semmem.config.qdrant_rules import qdrant_key_needs_a_server, qdrant_tls_is_consistent
+from semmem.config.qdrant_rules import qdrant_bits_are_rescored, qdrant_key_needs_a_server, qdrant_tls_is_consistent
 from semmem.config.settings import Settings
 from semmem.config.values import is_loopback
 
@@ -403,6 +403,7 @@ RULES: tuple[Rule, ...] = (
     milvus_tls_is_consistent,
     qdrant_tls_is_consistent,
     qdrant_key_needs_a_server,
+    qdrant_bits_are_rescored,
     grpc_tls_is_consistent,
     token_needs_a_server,
     api_key_identity_has_a_secret,

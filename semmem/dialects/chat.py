@@ -108,6 +108,8 @@ def _names_a_tool(top: Mapping[str, bytes]) -> bool:
     """``tool_choice`` {"type": "function", "function": {"name": ...}} ("custom" likewise), or the older
     ``function_call`` {"name": ...}. The words "auto", "none" and "required" name nothing.
     """
+    if "tool_choice" not in top and "function_call" not in top:
+        return False
     choice = object_of(top, "tool_choice")
     named = (choice, object_of(choice, "function"), object_of(choice, "custom"), object_of(top, "function_call"))
     return any(name_of(fields, "name") for fields in named)

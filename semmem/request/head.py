@@ -32,7 +32,10 @@ class RequestHead(Struct, frozen=True):
 
     def first_header(self, names: tuple[str, ...]) -> str | None:
         """The value of the first of these headers that has one."""
-        return next((value for name in names if (value := self.header(name))), None)
+        for name in names:
+            if name in self.headers and (value := self.header(name)):
+                return value
+        return None
 
     @property
     def own_headers(self) -> list[str]:
@@ -56,7 +59,7 @@ class RequestHead(Struct, frozen=True):
         """The value at a namespace and the keys below it; None for an empty path and where there is none."""
         node: Any = self.metadata if path else None
         for key in path:
-            if not isinstance(node, Mapping):
+            if type(node) is not dict and not isinstance(node, Mapping):  # the first is the usual, and the cheaper
                 return None
             node = node.get(key)
         return node

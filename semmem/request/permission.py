@@ -63,8 +63,9 @@ def _asked_for(head: RequestHead, controls: Controls) -> bool:
 
 
 def _headers_allow(head: RequestHead) -> Permission:
-    if any(_says(head, name, words) for name, words in OFF_HEADERS.items()):
-        return NOTHING
+    for name, words in OFF_HEADERS.items():
+        if name in head.headers and _says(head, name, words):
+            return NOTHING
     allowed = EVERYTHING
     for value in head.headers.get(MODE_HEADER, ()):  # an unknown word restricts: somebody wanted something
         allowed &= MODES.get(value.strip().lower(), NOTHING)

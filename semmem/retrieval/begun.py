@@ -47,6 +47,11 @@ class Begun:
         if self._vector is None:
             self._task = spawn("embed a question", self._embedded())
 
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether nobody has to make the vector."""
+        return self._vector is not None
+
     async def under_way(self) -> None:
         """Wait until the embedding, if there is any, needs nobody any more, or ends."""
         if self._task is not None:

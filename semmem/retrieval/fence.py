@@ -49,6 +49,8 @@ class Fence:
         """Whether a block of this user's stands where semmem puts one: anywhere in instructions, or at the beginning
         of the first user message or one of the last two. Tools' results and the model's own words never count.
         """
+        if not any(OPENING in message.text for message in messages):
+            return False
         if any(self._verified(found, user) for found in islice(_in_instructions(messages), BLOCKS_MAX)):
             return True
         said = [message.text for message in messages if message.role is Role.USER]

@@ -18,6 +18,9 @@ from semmem.memory import Conversation, Role, Scope
 from semmem.retrieval.block import Block
 from semmem.text.digest import digest
 
+_USER, _TOOL = Role.USER, Role.TOOL
+"""Looked up once: each look costs more than comparing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loop:
@@ -35,8 +38,10 @@ def loop_of(scope: Scope, turn_id: str, conversation: Conversation) -> Loop:
 
 def goes_on(conversation: Conversation) -> bool:
     """Whether tools spoke last, apart from instructions and the model's own words: the same turn goes on."""
-    spoke = (message.role for message in reversed(conversation.messages))
-    return next((role for role in spoke if role in (Role.USER, Role.TOOL)), None) is Role.TOOL
+    for message in reversed(conversation.messages):
+        if message.role is _USER or message.role is _TOOL:
+            return message.role is _TOOL
+    return False
 
 
 class InjectionCache:
@@ -62,6 +67,10 @@ class InjectionCache:
     def mark(self) -> int:
         """To be taken before memories are read, and given to ``put``."""
         return self._changed
+
+    def has_any(self, user: str) -> bool:
+        """Whether a block of the user's is kept."""
+        return user in self._of_user
 
     def put(self, loop: Loop, block: Block | None, *, mark: int, now: float) -> None:
         """Keep a loop's block in place of what it had. ``now`` in seconds since the epoch, as in ``get``."""

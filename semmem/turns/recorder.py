@@ -233,4 +233,7 @@ def _kept_by_api(conversation: Conversation) -> bool:
 
 def storable(text: str, chars_max: int | None = None) -> str:
     """Text that every database takes: no lone surrogates, no NUL; the head of it when it is too long."""
-    return text[:chars_max].encode("utf-8", "replace").decode().replace("\x00", " ")
+    head = text[:chars_max]
+    if not head.isascii():
+        head = head.encode("utf-8", "replace").decode()
+    return head.replace("\x00", " ")

@@ -29,6 +29,7 @@ BEGINNING_MAX = 5
 
 SAME_REQUEST_S = 0.1
 """More than what the turns of one request are opened apart, less than any pause between two sessions."""
+_NONE = frozenset[str]()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,8 @@ class Recovery:
         """Never raises. ``history``: whether the client keeps the history, and resends it."""
         newest = self.rules.new_turns_max
         current = [*islice(messages.current_backwards(), newest)][::-1]
-        self._count("over_limit", messages.current_count - newest)
+        if messages.current_count > newest:
+            self._count("over_limit", messages.current_count - newest)
         past = self._unsettled(messages, self.seen.settled(messages.key)) if history else []
         doubtful = current if messages.answered else current[:-1]
         complete = read = True
@@ -100,13 +102,17 @@ class Recovery:
         except Unread:
             self._count("unread", len(past))
             known, past, complete, read = {said.id: self.seen.here(said) for said in doubtful}, [], False, False
-        began = session_start(session)
-        wanted = (said for said in current if said not in doubtful or _is_wanted(said, known[said.id], began))
-        # Where nobody says: perhaps it was, and is erased since.
-        again = frozenset(said.place for said in doubtful if not read or said.ordinal in known[said.id].journalled)
+        again = _NONE
+        if doubtful:
+            # Where nobody says: perhaps it was, and is erased since.
+            again = frozenset(said.place for said in doubtful if not read or said.ordinal in known[said.id].journalled)
+            began = session_start(session)
+            current = [said for said in current if said not in doubtful or _is_wanted(said, known[said.id], began)]
         shared = {said.id for said in past if self.seen.is_shared(said, user)}
+        if not any(known[said.id] is UNSEEN for said in past):  # nothing that could be recovered, as nearly always
+            return Chosen((), tuple(current), again, complete)
         recovered, settled = await self._recovered(past, known, shared, user, now)
-        return Chosen(tuple(recovered), tuple(wanted), again, complete and settled)
+        return Chosen(tuple(recovered), tuple(current), again, complete and settled)
 
     def _unsettled(self, messages: UserMessages, settled: str | None) -> list[UserMessage]:
         """The history from the last words that were dealt with, oldest first."""

@@ -1,7 +1,7 @@
 """Which messages were seen before, and whether they may be kept.
 
 The most recent ones are remembered in this process, all of them in the journal, as digests: no text and no user's
-name.
+name. What only this process has to recognise is remembered by the interpreter's own hash, which is keyed anew in each.
 """
 
 from __future__ import annotations
@@ -10,22 +10,20 @@ import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from cachetools import LRUCache
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from semmem.ports.errors import JournalError
 from semmem.ports.recording import MessageRecords
-from semmem.text.digest import digest
-from semmem.turns.ids import message_id
+from semmem.turns.recent import Recent
 from semmem.turns.user_messages import UserMessage
 
 PLACES_MAX = 16
 """How many places of the same words in one conversation are remembered in process: "yes" may be said all day."""
 
 
-SHARED = "*"
-"""In place of a user's digest: several have said it."""
+SHARED = -1
+"""In place of a user: several have said it. No text's hash is -1."""
 
 
 class Unread(Exception):
@@ -61,10 +59,10 @@ class SeenMessages:
     ) -> None:
         self._records = records
         self._lookup_timeout_s = lookup_timeout_s
-        self._known: LRUCache[str, Known] = LRUCache(messages_max)
-        self._settled: LRUCache[str, str] = LRUCache(messages_max)
-        self._anonymous: LRUCache[str, bool] = LRUCache(messages_max)
-        self._tellers: LRUCache[str, str] = LRUCache(messages_max)
+        self._known = Recent[str, Known](messages_max)
+        self._settled = Recent[str, str](messages_max)
+        self._anonymous = Recent[int, bool](messages_max)
+        self._tellers = Recent[int, int](messages_max)
 
     def here(self, said: UserMessage) -> Known:
         """What this process knows of the words."""
@@ -73,42 +71,46 @@ class SeenMessages:
     def journalled(self, said: UserMessage, at: float) -> None:
         """The journal has taken it. The first time counts."""
         known = self.here(said)
-        first = known.journalled.get(said.ordinal, at)
-        self._known[said.id] = Known(_with(known.journalled, said.ordinal, first), known.declined, known.passed)
+        first = known.journalled.get(said.ordinal)
+        if first is not None and len(known.journalled) == 1:
+            return
+        places = _with(known.journalled, said.ordinal, at if first is None else first)
+        self._known.put(said.id, Known(places, known.declined, known.passed))
 
     def declined(self, said: UserMessage, at: float) -> bool:
         """It is not to be kept; whether that is news. The last time counts."""
         known = self.here(said)
-        self._known[said.id] = replace(known, declined=_with(known.declined, said.ordinal, at))
+        self._known.put(said.id, replace(known, declined=_with(known.declined, said.ordinal, at)))
         return said.ordinal not in known.declined or not known.is_declined(said.ordinal)
 
     def passed(self, left: Iterable[UserMessage]) -> int:
         """Messages of a history that were left alone; how many of them were not known yet."""
         unseen = {said.id for said in left if self.here(said) is UNSEEN}
         for each in unseen:
-            self._known[each] = Known(passed=True)
+            self._known.put(each, Known(passed=True))
         return len(unseen)
 
     def declined_anonymously(self, texts: Iterable[str]) -> None:
         """Not to be kept: nobody is known to have said it."""
         for text in texts:
-            self._anonymous[message_id("", "", text)] = True
+            self._anonymous.put(hash(text), True)
 
     def was_declined_anonymously(self, said: UserMessage) -> bool:
         """Whether somebody who was not known has said the same."""
-        return self._anonymous.get(message_id("", "", said.text)) is not None
+        return self._anonymous.get(hash(said.text)) is not None
 
     def is_shared(self, said: UserMessage, user: str) -> bool:
         """Whether another user's history held the same words: what an application puts in front of its prompts, or
         what everybody says and nobody needs to have remembered."""
-        words = message_id("", "", said.text)
-        teller, new = self._tellers.get(words), digest(user)
-        self._tellers[words] = new if teller is None or teller == new else SHARED
+        words, new = hash(said.text), hash(user)
+        teller = self._tellers.get(words)
+        if teller not in (new, SHARED):
+            self._tellers.put(words, new if teller is None else SHARED)
         return teller not in (None, new)
 
     def settle(self, conversation: str, last: UserMessage) -> None:
         """Everything in the conversation of this key up to these words was dealt with."""
-        self._settled[conversation] = last.place
+        self._settled.put(conversation, last.place)
 
     def settled(self, conversation: str) -> str | None:
         """The place of the last words that were dealt with."""
@@ -137,7 +139,7 @@ class SeenMessages:
                 earliest = min(row.at, what.journalled.get(row.ordinal, row.at))
                 what = replace(what, journalled={**what.journalled, row.ordinal: earliest})
             known[row.message_id] = what
-            self._known[row.message_id] = what
+            self._known.put(row.message_id, what)
         return known
 
     async def forgotten_at(self, user: str) -> float | None:
@@ -153,5 +155,7 @@ class SeenMessages:
 
 def _with(places: Mapping[int, float], ordinal: int, at: float) -> dict[int, float]:
     """The newest PLACES_MAX of them."""
+    if not places:
+        return {ordinal: at}
     others = [(other, then) for other, then in places.items() if other != ordinal]
     return dict([*others, (ordinal, at)][-PLACES_MAX:])

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TypeVar
-
-from cachetools import Cache, LRUCache
 
 from semmem.memory import Conversation, Scope
 from semmem.ports.errors import JournalError
 from semmem.ports.recording import SessionRecords
 from semmem.text.digest import digest
 from semmem.turns.ids import chained_session, derived_session, session_key
+from semmem.turns.recent import Recent
 
 T = TypeVar("T")
 
@@ -51,10 +50,10 @@ class Sessions:
         self._records = records
         self._idle_s = idle_s
         self._lookup_timeout_s = lookup_timeout_s
-        self._seen: LRUCache[str, tuple[float, float, str]] = LRUCache(sessions_max)
-        self._turns: LRUCache[str, tuple[str, str]] = LRUCache(sessions_max)
-        self._answers: LRUCache[str, AnsweredTurn] = LRUCache(sessions_max)
-        self._latest: LRUCache[str, AnsweredTurn] = LRUCache(sessions_max)
+        self._seen = Recent[str, tuple[float, float, str]](sessions_max)
+        self._turns = Recent[str, tuple[str, str]](sessions_max)
+        self._answers = Recent[str, AnsweredTurn](sessions_max)
+        self._latest = Recent[str, AnsweredTurn](sessions_max)
 
     async def name(self, scope: Scope, conversation: Conversation, now: float) -> str:
         """The session's name. Never raises."""
@@ -67,7 +66,7 @@ class Sessions:
             lookup = self._records.session_start(scope.user, key, seen_since=now - self._idle_s)
             found = await self._within(lookup)
             start = now if found is None else found
-        self._seen[key] = (start, now, scope.user)
+        self._seen.put(key, (start, now, scope.user))
         return derived_session(key, start)
 
     async def name_without_start(self, scope: Scope, conversation: Conversation) -> str:
@@ -85,15 +84,15 @@ class Sessions:
 
     def opened(self, turn_id: str, scope: Scope) -> None:
         """A turn began; its answer may be asked for before the journal has it."""
-        self._turns[turn_id] = (scope.user, scope.session or "")
+        self._turns.put(turn_id, (scope.user, scope.session or ""))
 
     def closed(self, turn_id: str, answer_id: str) -> None:
         """A turn was answered under this name."""
         if (turn := self._turns.get(turn_id)) is not None:
             user, session = turn
             answered = AnsweredTurn(turn_id, session, answer_id, user)
-            self._answers[digest(user, answer_id)] = answered
-            self._latest[digest(user, session)] = answered
+            self._answers.put(digest(user, answer_id), answered)
+            self._latest.put(digest(user, session), answered)
 
     def latest(self, scope: Scope) -> AnsweredTurn | None:
         """The newest answer of a session, as far as this process saw it."""
@@ -101,10 +100,10 @@ class Sessions:
 
     def forget(self, user: str) -> None:
         """Forget the user's sessions and answers: no later request continues one of them."""
-        _drop(self._seen, lambda entry: entry[2] == user)
-        _drop(self._turns, lambda entry: entry[0] == user)
+        self._seen.drop(lambda entry: entry[2] == user)
+        self._turns.drop(lambda entry: entry[0] == user)
         for answers in (self._answers, self._latest):
-            _drop(answers, lambda entry: entry.user == user)
+            answers.drop(lambda entry: entry.user == user)
 
     async def _named(self, scope: Scope, conversation: Conversation) -> str | None:
         """The session's name where it is not derived from its words."""
@@ -121,9 +120,3 @@ class Sessions:
                 return await lookup
         except (TimeoutError, JournalError):
             return None
-
-
-def _drop(cache: Cache[str, T], unwanted: Callable[[T], bool]) -> None:
-    """The others stay as recent as they were: an LRUCache's own reading would make each of them the most recent."""
-    for name in [name for name in cache if unwanted(Cache.__getitem__(cache, name))]:
-        del cache[name]

@@ -37,6 +37,9 @@ from semmem.wiring.maintenance import DAY_S
 
 log = logging.getLogger(__name__)
 
+WAITING_SHARE = 0.8
+"""Of the time in which a turn has to be committed: the rest is for the commit."""
+
 
 def exchange(
     settings: Settings,
@@ -123,7 +126,7 @@ def journal_writer(
     return JournalWriter(
         backends.journal,
         queue_max=settings.journal.queue_max,
-        commit_interval_s=settings.journal.commit_interval_ms / 2000,
+        commit_interval_s=settings.journal.commit_interval_ms / 1000 * WAITING_SHARE,
         announce=announce,
         committed=nobody_learns if at_once is None else at_once.committed,
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from semmem.background import DriftLoop, JournalWriter, Learner, Tasks
 from semmem.memory import Forgetting, Scope, Turn, TurnEnding
@@ -101,10 +101,10 @@ async def test_a_mistake_of_ours_does_not_end_the_writer_and_shows_nothing(caplo
 async def test_erased_halves_are_dropped_and_the_others_are_written() -> None:
     journal = Recording()
     writer = writer_for(journal)
-    again = replace(turn("said again"), opened_at=9.0)
+    again = structs.replace(turn("said again"), opened_at=9.0)
     for half in (turn("a"), TurnClosed("a", TurnEnding.ANSWERED, 2.0, "hi"), turn("said again"), again):
         writer.offer(half)
-    other = replace(turn("b"), scope=Scope("v", session="s"))
+    other = structs.replace(turn("b"), scope=Scope("v", session="s"))
     writer.offer(other)
     writer.offer(TurnClosed("b", TurnEnding.ANSWERED, 2.0, "hi"))
     assert writer.forget(Forgetting(Scope("u"), 5.0)) == (3, ["a"])
@@ -127,13 +127,13 @@ async def test_what_is_erased_while_it_is_committed_is_not_tried_again_and_nothi
 
     journal = FirstFails()
     writer = writer_for(journal)
-    other = replace(turn("b"), scope=Scope("v", session="s"))
+    other = structs.replace(turn("b"), scope=Scope("v", session="s"))
     async with running(writer):
         writer.offer(turn("a"))
         writer.offer(other)
         await journal.begun.wait()
         assert writer.forget(Forgetting(Scope("u"), 5.0)) == (1, ["a"])
-        writer.offer(replace(other, id="c"))
+        writer.offer(structs.replace(other, id="c"))
         journal.go_on.set()
         assert await writer.drained(5.0)
     assert [name for commit in journal.commits for name in commit] == ["b", "c"]

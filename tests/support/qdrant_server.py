@@ -33,12 +33,14 @@ class Seen:
 
 @dataclass
 class QdrantStandIn:
-    """``fail`` with (status, body) answers every call with it; ``hang`` none; ``version`` is what it says it is."""
+    """``fail`` with (status, body) answers every call with it; ``hang`` none; the next ``drops`` lose their connection.
+    ``version`` is what it says it is."""
 
     version: str = "1.20.0"
     api_key: str = ""
     fail: tuple[int, str] | None = None
     hang: bool = False
+    drops: int = 0
     seen: list[Seen] = field(default_factory=list)
     creations: dict[str, dict[str, Any]] = field(default_factory=dict)
     port: int = 0
@@ -75,6 +77,9 @@ class QdrantStandIn:
                 body = await reader.readexactly(int(headers.get("content-length", "0")))
                 if self.hang:
                     await asyncio.sleep(3600)
+                if self.drops:
+                    self.drops -= 1
+                    return
                 status, answer = self._answer(method, target, headers, json.loads(body) if body else None)
                 content = answer.encode()
                 writer.write(

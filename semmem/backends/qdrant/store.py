@@ -15,9 +15,9 @@ from qdrant_client import models
 from semmem.backends.qdrant import points
 from semmem.backends.qdrant.collection import Collection, search_params
 from semmem.backends.qdrant.engine import Engine
-from semmem.backends.qdrant.errors import our_errors, within
+from semmem.backends.qdrant.errors import within
 from semmem.backends.qdrant.local import LocalQdrant
-from semmem.backends.qdrant.requests import Requests
+from semmem.backends.qdrant.requests import PAGE_POINTS, Requests
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import StoreError
 from semmem.ports.store_rules import best, check_memory, contains, page, usable_vector
@@ -140,13 +140,19 @@ class QdrantStore:
 
     async def users(self) -> set[str]:
         """As Enumerable says; each page of points has the deadline of one write."""
-        timeout_s, found = self._write_timeout_s, set[str]()
-        with our_errors("users"):
-            async for point in self._requests.each(
-                points.everything(), timeout_s=timeout_s, fields=points.OWNER_FIELDS
-            ):
-                found.add(points.owner_of(point)[0])
-        return found
+        timeout_s, found, offset = self._write_timeout_s, set[str](), None
+        while True:
+            async with within("users", timeout_s):
+                seen, offset = await self._requests.page(
+                    points.everything(),
+                    limit=PAGE_POINTS,
+                    timeout_s=timeout_s,
+                    fields=points.OWNER_FIELDS,
+                    offset=offset,
+                )
+            found |= {points.owner_of(point)[0] for point in seen}
+            if offset is None:
+                return found
 
     async def fill(self, memories: Sequence[Memory]) -> None:
         """As Fillable says."""

@@ -8,6 +8,7 @@ from sqlalchemy import Column, Connection, Table, and_, bindparam, func, or_, se
 
 from semmem.backends.sql import locks, marks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
+from semmem.backends.sql.prepared import Prepared
 from semmem.backends.sql.rows import row_turn, upsert_into
 from semmem.backends.sql.tables import WAITING, answers, session_drifts, session_ends, session_pasts, turns
 from semmem.memory import Scope, Turn
@@ -24,7 +25,7 @@ class SqlSessions(JournalPart):
         A retry of an old turn keeps its session alive as well, so it counts when the turn was last opened.
         """
         asked = {"user": user, "key": session_key, "since": seen_since}
-        session = conn.execute(_NEWEST_SESSION, asked).scalar()
+        session: str | None = _NEWEST_SESSION.run(conn, [asked]).scalar()
         return None if session is None else float(session.rpartition(".")[2])
 
     @one_read
@@ -96,12 +97,15 @@ def _mark(conn: Connection, table: Table, user: str, session: str, column: Colum
     conn.execute(mark)
 
 
-_NEWEST_SESSION = (
-    select(turns.c.session)
-    .where(turns.c.user_id == bindparam("user"), turns.c.session_key == bindparam("key"))
-    .where(turns.c.seen_at >= bindparam("since"))
-    .order_by(turns.c.seen_at.desc())
-    .limit(1)
+_NEWEST_SESSION = Prepared(
+    lambda _: (
+        select(turns.c.session)
+        .where(turns.c.user_id == bindparam("user"), turns.c.session_key == bindparam("key"))
+        .where(turns.c.seen_at >= bindparam("since"))
+        .order_by(turns.c.seen_at.desc())
+        .limit(1)
+    ),
+    ("user", "key", "since"),
 )
 
 

@@ -82,7 +82,7 @@ class Decision:
     def __init__(self, trained: Trained | None = None) -> None:
         self._trained = trained
         self._heads = None if trained is None else heads_of(trained)
-        self._kinds: WeakKeyDictionary[MemoryIndex, Floats] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[MemoryIndex, _Known] = WeakKeyDictionary()
 
     @property
     def is_calibrated(self) -> bool:
@@ -115,23 +115,22 @@ class Decision:
             told = np.array([memory.standing is not None for memory in index.memories], dtype=np.bool_)
             return Verdict(members & near(text, scores), members & told)
         about = features.request_features(heads, text, vector, said)
-        kinds, here = self._kinds_of(index, heads), scores
-        if len(places) < len(members):
-            kinds, here = kinds[places], scores.at(places)
+        known, is_all = self._known_of(index, heads), len(places) == len(members)
+        kinds, here = (known.kinds, scores) if is_all else (known.kinds[places], scores.at(places))
         found = features.evidence(here)
         logits = features.memory_logits(trained.memory_weights, about, found, kinds)
         request = _request_verdict(trained, about, features.top_features(about, found, logits), wants=wants)
-        cut = _cuts(trained, about, kinds, lists_profile=request.lists_profile)
-        surplus = logits - cut if request.is_served else np.full(len(places), -np.inf, dtype=np.float32)
-        if not request.lists_profile:
-            surplus = _later_surplus(surplus, here.fused + LOGIT_WEIGHT * logits)
-        shown = held(here) | (surplus >= 0)
-        count = len(index.memories)
+        shown = held(here)
+        if request.is_served:
+            surplus = logits - _cuts(trained, about, kinds, lists_profile=request.lists_profile)
+            if not request.lists_profile:
+                surplus = _later_surplus(surplus, here.fused + LOGIT_WEIGHT * logits)
+            shown = shown | (surplus >= 0)
+        if is_all:
+            return Verdict(shown, known.standing, logits, request)
+        count = len(members)
         return Verdict(
-            _spread(shown, places, count),
-            _spread(_is_standing(kinds), places, count),
-            _spread_logits(logits, places, count),
-            request,
+            _spread(shown, places, count), known.standing & members, _spread_logits(logits, places, count), request
         )
 
     def request_alone(
@@ -153,11 +152,20 @@ class Decision:
             lists_profile=_lists_profile(about),
         )
 
-    def _kinds_of(self, index: MemoryIndex, heads: Heads) -> Floats:
-        known = self._kinds.get(index)
+    def _known_of(self, index: MemoryIndex, heads: Heads) -> _Known:
+        known = self._known.get(index)
         if known is None:
-            known = self._kinds[index] = told_kinds(index.memories, features.kinds(heads, index.vectors))
+            kinds = told_kinds(index.memories, features.kinds(heads, index.vectors))
+            known = self._known[index] = _Known(kinds, _is_standing(kinds))
         return known
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Of n memories, whatever is asked: their ``kinds`` (n, K), and which are ``standing`` (n,)."""
+
+    kinds: Floats
+    standing: Mask
 
 
 def _is_for(trained: Trained, vector: Vector) -> bool:

@@ -7,7 +7,8 @@ rule fires only when it is sure, and the last row is: search.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from semmem.memory import Conversation, Role
 from semmem.retrieval.decide.greetings import is_social
@@ -16,8 +17,7 @@ from semmem.retrieval.decide.pronouns import speaks_of_user
 SEARCH = "search"
 
 
-@dataclass(frozen=True, slots=True)
-class Signals:
+class Signals(Struct, frozen=True):
     """What a rule may look at: the last user message, and what earlier filters found out (None: they did not say)."""
 
     text: str

@@ -37,6 +37,10 @@ class Membership:
                 inside &= names.are(wanted)
         return inside
 
+    def same_until(self, now: float) -> float:
+        """The first end after ``now``."""
+        return float(self._ends.min(initial=np.inf, where=self._ends > now))
+
 
 class _Names:
     """One name per memory, each different one as a number."""

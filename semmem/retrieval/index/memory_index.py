@@ -109,6 +109,10 @@ class MemoryIndex:
         """Which memories may be recalled in this scope now, shape (n,); ``types`` empty means all."""
         return self._membership.within(scope, types, now)
 
+    def same_until(self, now: float) -> float:
+        """When the next memory expires: until then ``members`` stay the same. Infinite where none does."""
+        return self._membership.same_until(now)
+
     def dated(self, start: float, end: float) -> Mask:
         """Which memories were said, or tell of what happened, from ``start`` up to, not including, ``end``."""
         said = (start <= self._said_at) & (self._said_at < end)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source, Turn, TurnEnding
@@ -104,7 +105,7 @@ async def test_a_tool_loop_that_goes_on_brings_nothing_back(journal: SqlJournal)
     first = turn("t", opened_at=100.0)
     await journal.record([first], [])
     await erase(journal, erased())
-    await journal.record([replace(first, opened_at=300.0, resumed=True)], [])
+    await journal.record([structs.replace(first, opened_at=300.0, resumed=True)], [])
     await journal.record([turn("never arrived", opened_at=301.0, resumed=True)], [])
     assert await learnt(journal) == {}
     assert journal.turned_away == 2

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from semmem.backends.sql.file import write_ahead
 from semmem.backends.sql.journal import SqlJournal
@@ -124,7 +125,7 @@ async def test_a_file_without_the_newest_columns_gets_them_and_an_older_build_co
     connection.close()
     for _ in range(2):
         async with aclosing_journal(path) as journal:
-            await journal.record([replace(turn("u"), model="gpt \\ 4")], [answered("u")])
+            await journal.record([structs.replace(turn("u"), model="gpt \\ 4")], [answered("u")])
     with sqlite3.connect(path) as connection:
         connection.execute(
             "INSERT INTO turns (id, user_id, session, opened_at, seen_at) VALUES ('v', 'ada', 's1', 3, 3)"

@@ -193,6 +193,11 @@ CONFLICTS = [
         "and key_file are only useful together; give both, or neither",
     ),
     (
+        "memory: {qdrant: {address: 'qdrant:6333', quantisation: binary, rescore: false}}",
+        "memory.qdrant.rescore = false",
+        "leaves scores that are no cosines, since quantisation is binary; set it to true, or use int8",
+    ),
+    (
         "memory: {qdrant: {api_key: a-key}}",
         "memory.qdrant.api_key",
         "is of no use to the local mode; set memory.qdrant.address",

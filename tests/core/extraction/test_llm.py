@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from semmem.backends.models.openai import OpenAIModel
 from semmem.extraction.answers import json_values
@@ -207,7 +208,7 @@ async def test_a_fact_carries_the_time_that_the_user_named() -> None:
     said_at = datetime(2026, 11, 22, tzinfo=UTC).timestamp()
     asked = replace(
         batch("I moved to Seattle last May"),
-        turns=(replace(turn(1, "I moved to Seattle last May"), opened_at=said_at),),
+        turns=(structs.replace(turn(1, "I moved to Seattle last May"), opened_at=said_at),),
     )
     item = {"turn": 1, "type": "episodic", "content": "User moved to Seattle"}
     items = [{**item, "when": when} for when in ("last May", "2019", "", None, 7)]

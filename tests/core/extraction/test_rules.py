@@ -7,7 +7,6 @@ clauses' form alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from semmem.extraction.lasting.classifier import SIGNATURE
 from semmem.extraction.rules import CLAUSES_PER_BATCH_MAX, CLAUSES_PER_TURN_MAX, RulesExtractor, facts_in, facts_of
@@ -194,7 +194,7 @@ async def test_only_the_users_own_text_of_the_batchs_turns_is_read() -> None:
 
 async def test_a_fact_carries_the_time_it_names_as_of_the_day_it_was_said() -> None:
     said_at = datetime(2026, 11, 22, tzinfo=UTC).timestamp()
-    turn = replace(turn_of("I moved to Seattle last May. I live in Rome."), opened_at=said_at)
+    turn = structs.replace(turn_of("I moved to Seattle last May. I live in Rome."), opened_at=said_at)
     facts = await RulesExtractor().extract(batch_of(turn))
     assert [fact.occurred_at for fact in facts] == [datetime(2026, 5, 1, tzinfo=UTC).timestamp(), None]
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec import structs
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
@@ -375,7 +376,7 @@ async def test_no_summary_tells_what_was_said_before_a_memory_of_its_session_was
 ) -> None:
     before = [turn("t0", Scope("alice", session=each), opened_at=NOW - 1) for each in ("s", "earlier", "other")]
     after = turn("t1", Scope("alice", session="s"), opened_at=NOW + 1)
-    await journal.record([replace(before[0], id="first"), after], [])
+    await journal.record([structs.replace(before[0], id="first"), after], [])
     current = await api.put("m", "User likes tea", session="s", version=2)
     if path == "/m":
         await journal.keep_version(replace(current, version=1, session="earlier"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from semmem.backends.in_process import InProcessStore
 from semmem.memory import Controls, Conversation, Memory, MemoryType, Message, Role, Scope, Vector
@@ -250,7 +250,7 @@ async def test_without_an_index_the_stores_hits_of_that_time_come_first() -> Non
         (Message(Role.USER, "Where was it that User went to last May?"),), controls=Controls(threshold=0.0)
     )
     assert await world.found(question) == ["User went to Lisbon", "User went to Oslo"]
-    earlier = replace(question, messages=(Message(Role.USER, "Where was it that User went to this month?"),))
+    earlier = structs.replace(question, messages=(Message(Role.USER, "Where was it that User went to this month?"),))
     assert await world.found(earlier) == ["User went to Oslo", "User went to Lisbon"]
 
 
@@ -299,9 +299,9 @@ async def test_standing_memories_are_shown_beside_the_limit() -> None:
 
 async def test_a_limit_of_the_requests_own_has_no_extras() -> None:
     world = await standing_world("tea", "must rest", "must walk", "coffee")
-    own = replace(asked("what now"), controls=Controls(limit=2))
+    own = structs.replace(asked("what now"), controls=Controls(limit=2))
     assert len(await world.found(own)) == 2
-    assert len(await world.found(replace(asked("who am I"), controls=Controls(limit=2)))) == 2
+    assert len(await world.found(structs.replace(asked("who am I"), controls=Controls(limit=2)))) == 2
 
 
 async def test_a_question_about_the_user_as_a_person_lists_more() -> None:

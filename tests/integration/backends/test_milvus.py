@@ -166,7 +166,7 @@ async def test_opening_does_not_block_the_event_loop(lite: MilvusLiteProcess, co
     async def beat() -> None:
         while True:
             began = time.monotonic()
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.001)
             gaps.append(time.monotonic() - began)
 
     async with asyncio.TaskGroup() as group:
