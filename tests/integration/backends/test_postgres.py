@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from sqlalchemy import Connection
 
 from semmem.backends.sql import locks
@@ -51,9 +52,11 @@ async def other(url: str, journal: SqlJournal) -> AsyncIterator[SqlJournal]:
 @pytest.fixture
 def own_server() -> Iterator[TestServer]:
     """One that may be stopped."""
-    server = TestServer(Path(tempfile.mkdtemp(prefix="semmem-postgres-")) / "data")
+    folder = Path(tempfile.mkdtemp(prefix="semmem-postgres-"))
+    server = TestServer(folder / "data")
     yield server
     server.close()
+    shutil.rmtree(folder)
 
 
 class Slow:
@@ -127,7 +130,7 @@ async def test_a_batch_that_lost_its_worker_goes_to_one_of_many_who_ask_at_once(
 
 
 async def test_many_who_record_the_same_turns_at_once_all_come_through(journal: SqlJournal, other: SqlJournal) -> None:
-    turns = [replace(turn(f"t{n}"), message_id=f"m{n % 7}") for n in range(40)]
+    turns = [structs.replace(turn(f"t{n}"), message_id=f"m{n % 7}") for n in range(40)]
     closes = [answered(each.id) for each in turns]
     orders = [turns, turns[::-1], turns[20:] + turns[:20]]
     await asyncio.gather(*(each.record(order, closes) for each in (journal, other) for order in orders))

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from alembic import op
-from sqlalchemy import Column, Double, Text
+from sqlalchemy import Column, Double, MetaData, Table, Text
 
 revision = "0002"
 down_revision = "0001"
 branch_labels = None
 depends_on = None
 
+tables = MetaData()
+Table("replicas", tables, Column("id", Text, primary_key=True), Column("seen_at", Double, nullable=False))
+Table(
+    "obeyed",
+    tables,
+    Column("erasure_id", Text, primary_key=True),
+    Column("replica_id", Text, primary_key=True),
+    Column("forgotten_at", Double, nullable=False),
+)
+
 
 def upgrade() -> None:
-    op.create_table("replicas", Column("id", Text, primary_key=True), Column("seen_at", Double, nullable=False))
-    op.create_table(
-        "obeyed",
-        Column("erasure_id", Text, primary_key=True),
-        Column("replica_id", Text, primary_key=True),
-        Column("forgotten_at", Double, nullable=False),
-    )
+    tables.create_all(op.get_bind())
 
 
 def downgrade() -> None:
-    op.drop_table("obeyed")
-    op.drop_table("replicas")
+    tables.drop_all(op.get_bind())
