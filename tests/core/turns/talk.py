@@ -103,12 +103,13 @@ class Talk:
 
     def restart(self, permissions: PermissionRules | None = None) -> None:
         """Forget everything but the journal."""
+        self.sessions = Sessions(self.journal, lookup_timeout_s=5.0)
         self.exchange = Exchange(
             askers=AskerRules(
                 IdentityRules(trusted_headers=("x-user-id",)), permissions or self._permissions, self._upstream
             ),
             turns=TurnRecorder(
-                Sessions(self.journal, lookup_timeout_s=5.0),
+                self.sessions,
                 self.queue,
                 Recovery(
                     SeenMessages(self.journal, messages_max=self._seen_max, lookup_timeout_s=5.0),

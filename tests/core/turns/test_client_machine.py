@@ -117,8 +117,9 @@ class Client(RuleBasedStateMachine):
     def erases(self) -> None:
         at = max(talk.now for talk in self.replicas)
         self.run(self.journal.erase("alice", at))
-        for talk in self.replicas:
+        for talk in self.replicas:  # each is told, before an erasure is over
             talk.now = at + 1.0
+            talk.sessions.forget("alice")
         self.pending.clear()
         self.retries = False
         for word in (word for group in self.groups for word in group):
@@ -176,3 +177,17 @@ Client.TestCase.settings = settings(
     max_examples=examples(60), stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
 )
 test_any_client = Client.TestCase
+
+
+def test_what_is_said_elsewhere_after_an_erasure_is_learnt_once() -> None:
+    client = Client()
+    try:
+        client.begins(None)
+        client.talks([(1, "kept"), (1, "kept")])
+        client.erases()
+        client.is_balanced_elsewhere()
+        client.talks([(1, "kept"), (1, "kept")])
+        client.is_balanced_elsewhere()
+        client.tries_again()
+    finally:
+        client.teardown()
