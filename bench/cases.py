@@ -14,6 +14,7 @@ NONE: tuple[str, ...] = ()
 NOOP = ("noop.mutate",)
 NOOP_BOTH = ("noop.mutate", "noop.observe")
 REWRITE = ("rewrite.mutate",)
+EMBED = ("embed.mutate",)
 SEMMEM = ("semmem.mutate",)
 SEMMEM_BOTH = ("semmem.mutate", "semmem.observe")
 COLD = ("cold.mutate",)
@@ -102,7 +103,7 @@ class Case:
 
     @property
     def sidecar(self) -> str:
-        """Who is asked: noop, rewrite, semmem, cold, or nobody (empty)."""
+        """Who is asked: noop, rewrite, embed, semmem, cold, or nobody (empty)."""
         return self.filters[0].partition(".")[0] if self.filters else ""
 
     @property
@@ -135,13 +136,14 @@ REQUEST_CASES = (
     Case("noop", "no-op mutate", NOOP),
     Case("noop_both", "no-op mutate + observe", NOOP_BOTH, floor="noop"),
     Case("rewrite", "no-op rewrite", REWRITE, floor="noop"),
+    Case("embed", "no-op that embeds and rewrites", EMBED, floor="rewrite", embeds=True),
     Case("skip", "rule skip", SEMMEM, greeting, ("greeting",), "noop"),
     Case("skip_new", "rule skip, new session", SEMMEM, greeting, ("greeting",), "noop", new_session=True),
-    Case("nothing", "decision: nothing", SEMMEM, general_question, NOTHING, "noop", embeds=True),
+    Case("nothing", "decision: nothing", SEMMEM, general_question, NOTHING, "embed", embeds=True),
     Case("known", "hot search, known question", SEMMEM, known_question, INJECTED, "rewrite"),
-    Case("search", "hot search, new question", SEMMEM, outcomes=INJECTED, floor="rewrite", embeds=True),
-    Case("search_both", "the same + observe", SEMMEM_BOTH, outcomes=INJECTED, floor="rewrite", embeds=True),
-    Case("cold", "cold search, new question", COLD, outcomes=INJECTED, floor="rewrite", embeds=True),
+    Case("search", "hot search, new question", SEMMEM, outcomes=INJECTED, floor="embed", embeds=True),
+    Case("search_both", "the same + observe", SEMMEM_BOTH, outcomes=INJECTED, floor="embed", embeds=True),
+    Case("cold", "cold search, new question", COLD, outcomes=INJECTED, floor="embed", embeds=True),
 )
 STREAM_CASES = (
     Case("none", "no ext_proc", NONE, stream=True),

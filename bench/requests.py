@@ -9,6 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -108,6 +109,7 @@ def figures(seen: Seen, plan: Plan) -> Json:
         "cases": cases,
         "bare": bare,
         "ratios": by_level,
+        "added_to_embed": {f"c{level}": _added_to_embed(seen, level) for level in plan.levels},
         "keys": keys | _tails(seen, plan),
     }
 
@@ -176,6 +178,21 @@ def _ratios(seen: Seen, level: int) -> Json:
     }
 
 
+def _added_to_embed(seen: Seen, level: int) -> Json:
+    """By case: what it adds to the p50 of no sidecar / what a no-op adds that embeds and rewrites. No key: beside
+    those of ``_ratios`` it shows how much of them is that a forward pass is followed by something."""
+
+    def ratio(case: str, number: int) -> float:
+        mine, none, floor = (
+            percentile(seen.blocks[name, level][number].seconds, 0.5) for name in (case, "none", "embed")
+        )
+        return added_ratio(mine, none, floor)
+
+    return {
+        case.name: paired(seen.rounds, partial(ratio, case.name)) for case in REQUEST_CASES if case.floor == "embed"
+    }
+
+
 def _call_of(blocks: Sequence[Block]) -> str:
     """The call that a cold search makes of the store: reading all of the user's rows, or the nearest."""
     calls = {name: sum(block.counts.timers[name][1] for block in blocks) for name in ("list", "search")}
@@ -210,6 +227,7 @@ def table(found: Json) -> str:
     lines: list[str] = []
     for level in found["ratios"]:
         lines += [f"\nRequests, {level.removeprefix('c')} at a time", *grid(_HEAD, _rows(found, level))]
+        lines.append(_beside_embed(found, level))
     return "\n".join([*lines, "\nWhere the time goes, means in ms", *grid(_STAGE_HEAD, _stage_rows(found))])
 
 
@@ -234,6 +252,14 @@ def _rows(found: Json, level: str) -> list[list[str]]:
             ]
         )
     return rows + [[f"bare {work}", *_times(by[level]), *[""] * 5] for work, by in found["bare"].items()]
+
+
+def _beside_embed(found: Json, level: str) -> str:
+    ratios = found["added_to_embed"][level].items()
+    said = ", ".join(
+        "{} {:.2f} ({:.2f} - {:.2f})".format(case, ratio["value"], *ratio["quartiles"]) for case, ratio in ratios
+    )
+    return f"added p50 / of the no-op that embeds and rewrites: {said}"
 
 
 def _times(latency: Json) -> list[str]:

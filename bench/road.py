@@ -24,14 +24,15 @@ from bench.sidecars import ENVIRON, START_S, Semmem, drop_collection, port_of, s
 from demo.processes import POLL_S, Child, Children, Failed
 from demo.stack import HOME, envoy_argv, wait_for_envoy
 
+NO_OPS = ("noop", "rewrite", "embed")
 BARE_S = 120.0
 """A block of bare work, at most."""
 
 
 @dataclass
 class Road:
-    """Everything runs. ``pids`` by name: envoy, upstream, client (this process), noop, rewrite, bare, each semmem, and
-    ``lite of`` it, its Milvus Lite where it has one."""
+    """Everything runs. ``pids`` by name: envoy, upstream, client (this process), each of NO_OPS that is asked, bare,
+    each semmem, and ``lite of`` it, its Milvus Lite where it has one."""
 
     port: int
     pids: dict[str, int]
@@ -108,10 +109,13 @@ def road(
             others["noop"] = start_python(children, "noop", "bench.noop")
             if grown:
                 others["rewrite"] = start_python(children, "rewrite", "bench.noop", "--grow", str(grown))
+            if "embed" in asked:
+                config = str(semmems["semmem"].config)
+                others["embed"] = start_python(children, "embed", "bench.noop", "--grow", str(grown), "--embed", config)
             if bare:
                 others["bare"] = _start_bare(children, semmems[names[-1]], plan)
             ports = {name: port_of(child) for name, child in others.items()}
-            sidecars = {name: port for name, port in ports.items() if name in ("noop", "rewrite")}
+            sidecars = {name: port for name, port in ports.items() if name in NO_OPS}
             sidecars |= {name: semmem.grpc_port for name, semmem in semmems.items()}
             front, port = _start_envoy(children, http, place, cases, sidecars, ports["upstream"], plan)
             pids = {"envoy": front.pid, "client": os.getpid(), **{name: child.pid for name, child in others.items()}}

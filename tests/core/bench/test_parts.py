@@ -18,7 +18,8 @@ from bench.sidecars import TIMERS, Counts
 from bench.streams import Streams
 
 PLAN = Plan(levels=(1, 8), stream_levels=(2, 32), stream_rounds=2, tokens=3)
-MS = {"none": 1.0, "noop": 2.0, "noop_both": 2.0, "rewrite": 3.0, "nothing": 9.0, "search": 13.0, "cold": 20.0}
+MS = {"none": 1.0, "noop": 2.0, "noop_both": 2.0, "rewrite": 3.0, "embed": 9.0, "nothing": 9.0}
+MS |= {"search": 13.0, "cold": 20.0}
 """How long a request takes of each case; the others 4."""
 CPU_US = {"noop": 400.0, "rewrite": 500.0, "skip": 800.0, "known": 1500.0}
 FORWARD_MS, LIST_MS, SEARCH_MS = 5.0, 2.0, 1.0
@@ -55,6 +56,16 @@ def test_the_keys_are_ratios_of_what_is_added_and_of_processor_time() -> None:
         "cold_p50_ratio": pytest.approx((20 - 1) / (3 - 1 + 5 + 2)),
         "skip_p99_ms": pytest.approx(12 - 1),
         "loop_lag_p99_ms": pytest.approx(1.0),
+    }
+
+
+def test_cases_with_a_new_question_stand_beside_a_no_op_that_embeds_as_well() -> None:
+    beside = requests.figures(_seen(), PLAN)["added_to_embed"]["c1"]
+    assert {case: ratio["value"] for case, ratio in beside.items()} == {
+        "nothing": pytest.approx((9 - 1) / (9 - 1)),
+        "search": pytest.approx((13 - 1) / (9 - 1)),
+        "search_both": pytest.approx((4 - 1) / (9 - 1)),
+        "cold": pytest.approx((20 - 1) / (9 - 1)),
     }
 
 

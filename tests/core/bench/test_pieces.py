@@ -51,7 +51,7 @@ def test_a_request_is_of_the_user_that_is_named_and_whole() -> None:
 
 
 def test_each_case_has_a_route_with_its_own_filters_and_each_filter_its_sidecar() -> None:
-    ports = {"semmem": 1, "noop": 2, "rewrite": 3, "cold": 4}
+    ports = {"semmem": 1, "noop": 2, "rewrite": 3, "cold": 4, "embed": 5}
     config = envoy_config(REQUEST_CASES, sidecars=ports, upstream_port=9)
     manager = config["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
     routes = manager["route_config"]["virtual_hosts"][0]["routes"]
