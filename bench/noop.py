@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,7 @@ async def embedding(config: Path) -> Before:
     from semmem.config import load
     from semmem.wiring.embedding import local_embedder
 
-    embedder = local_embedder(load(config).memory.embedding)
+    embedder = local_embedder(load(config, os.environ).memory.embedding)
     await embedder.open()
     numbers = itertools.count()
     return lambda: embedder.embed(distinct_question(next(numbers)), within_s=EMBEDDING_MAX_S)
