@@ -90,12 +90,13 @@ def test_every_key_of_a_request_and_a_process_has_a_verdict(report: dict[str, An
         assert name in report["stdout"]
 
 
-def test_only_searches_and_the_rewriting_floor_make_the_prompt_longer(requests: dict[str, Any]) -> None:
+def test_only_searches_and_the_rewriting_floors_make_the_prompt_longer(requests: dict[str, Any]) -> None:
     prompts = {name: levels["c2"]["prompt_bytes"] for name, levels in requests["cases"].items()}
     asked = {case.name: len(case.request(100).partition(b"\r\n\r\n")[2]) for case in REQUEST_CASES}
     longer = {name for name in prompts if prompts[name] > asked[name] + 100}
-    assert longer == {case.name for case in REQUEST_CASES if case.outcomes == ("injected",)} | {"rewrite"}
-    assert prompts["rewrite"] == pytest.approx(prompts["search"], rel=0.15)
+    assert longer == {case.name for case in REQUEST_CASES if case.outcomes == ("injected",)} | {"rewrite", "embed"}
+    for floor in ("rewrite", "embed"):
+        assert prompts[floor] == pytest.approx(prompts["search"], rel=0.15)
 
 
 def test_the_cpu_of_a_case_is_its_own_sidecars(requests: dict[str, Any]) -> None:
@@ -103,6 +104,7 @@ def test_the_cpu_of_a_case_is_its_own_sidecars(requests: dict[str, Any]) -> None
     assert cpu["search"]["semmem"] > cpu["noop"]["semmem"]
     assert cpu["noop_both"]["noop"] > cpu["search"]["noop"]
     assert cpu["rewrite"]["rewrite"] > cpu["noop"]["rewrite"]
+    assert cpu["embed"]["embed"] > cpu["rewrite"]["rewrite"]
     assert cpu["cold"]["cold"] > cpu["search"]["cold"]
 
 
