@@ -245,6 +245,10 @@ class _Messages:
         self._asked = None
         await self._stream.write(reply)
 
+    async def write_ahead(self, word: bytes) -> None:
+        """What is no answer yet to the message that was read last."""
+        await self._stream.write(word)
+
     async def end(self, reply: bytes) -> None:
         """The last reply: it is written when the stream's handler returns."""
         self._last = reply
@@ -287,7 +291,7 @@ async def _ask_for_time(stream: Any, message_timeouts: MessageTimeouts, extra_s:
         or wanted_s > message_timeouts.max_message_timeout_s
     ):
         return
-    await stream.write(more_time(wanted_s))
+    await stream.write_ahead(more_time(wanted_s))
 
 
 async def _continue(message: pb.ProcessingRequest, stream: Any) -> None:

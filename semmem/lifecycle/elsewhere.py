@@ -42,6 +42,7 @@ class Elsewhere:
         self._hidden_s = hidden_s
         self._pending_max = pending_max
         self._hidden: set[Forgetting] = set()
+        self._said: set[Forgetting] = set()
         self._news = asyncio.Event()
 
     def obeyed(self) -> None:
@@ -57,15 +58,16 @@ class Elsewhere:
         for what in {what for what in self._hidden - pending if not is_own(what)}:
             self._here.forget(what)
             self._marks.release(what, after_s=self._hidden_s if what.takes_turns else 0.0)
-        new, self._hidden = pending - self._hidden, self._hidden & pending
+        self._said &= pending
+        self._hidden = pending  # from here on, so that each is let go again, whatever fails below
         turned_away = {}
-        for what in new:
+        for what in pending - self._said:
             self._marks.hold(what)
             _, turned_away[what] = self._here.forget(what)
-        for what in new:
+        for what in turned_away:
             await self._here.settled(what.scope.user, timeout_s=self._settle_s)
             await self._records.obey(what, turned_away[what])
-            self._hidden.add(what)
+            self._said.add(what)
 
     async def hide(self, what: Forgetting) -> None:
         """Return when every other process that is alive hides it. Raises StillShown and JournalError."""

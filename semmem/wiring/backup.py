@@ -45,7 +45,7 @@ def snapshots(settings: Settings, opened: Opened) -> Snapshots:
     about = About(
         version=__version__,
         signature=opened.backends.embedder.signature,
-        dimension=settings.memory.milvus.dimension,
+        dimension=settings.memory.embedding.dimension,
         fence=Path(settings.data_dir) / FENCE_KEY_FILE,
     )
     return Snapshots(
@@ -72,7 +72,7 @@ def exports(settings: Settings, opened: Opened) -> Exports:
         Everybody(opened.store_backend, opened.backends.journal),
         opened.backends.journal,
         signature=opened.backends.embedder.signature,
-        dimension=settings.memory.milvus.dimension,
+        dimension=settings.memory.embedding.dimension,
         clock=time.time,
     )
 
@@ -85,6 +85,6 @@ def imports(settings: Settings, opened: Opened, announce: Announce) -> Imports:
         backends.journal,
         holds(settings, backends),
         quota(settings, backends, announce),
-        dimension=settings.memory.milvus.dimension,
+        dimension=settings.memory.embedding.dimension,
         wait_s=settings.memory.create_wait_s,
     )

@@ -239,6 +239,8 @@ class MilvusStore:
         for part in batches(memories, FILL_BATCH):
             rows = [row_of(memory, self._vector(memory), self._dimension) for memory in part]
             async with self._write("fill"):
+                for memory in part:
+                    self._recent.add(memory.user)
                 await self._collection.insert(*rows, timeout_s=self._write_timeout_s)
             self._flushing.wrote(len(rows))
 
