@@ -19,7 +19,7 @@ from hashlib import blake2b
 from typing import Any, Protocol
 
 from semmem.lifecycle.holds import Busy
-from semmem.ports.errors import SemmemError
+from semmem.ports.errors import SemmemError, StoreMismatch
 from semmem.ports.reindexing import Reindex, ReindexRecords, ReindexState
 from semmem.reindex.movable_store import MovableStore, Part
 from semmem.reindex.moving import Moved, Mover
@@ -146,6 +146,8 @@ class Reindexing:
             try:
                 await self.step()
                 told = ""
+            except StoreMismatch:
+                raise
             except (SemmemError, Busy) as error:
                 if told != str(error):
                     self._tell(f"reindex: it pauses: {type(error).__name__}: {error}")

@@ -52,9 +52,12 @@ async def test_until_they_have_new_vectors_memories_are_read_without_any() -> No
     assert (read.content, read.embedding) == (TEA.content, None)
     await world.mover.move(ALICE)
     [read] = await store.list(Scope(ALICE))
-    assert read.embedding is not None and len(read.embedding) == NEW
+    assert read.embedding is not None
+    assert len(read.embedding) == NEW
     one = await store.get(Scope(ALICE), "tea")
-    assert one is not None and one.embedding is not None and len(one.embedding) == NEW
+    assert one is not None
+    assert one.embedding is not None
+    assert len(one.embedding) == NEW
 
 
 async def test_a_user_of_whom_some_have_new_vectors_is_read_without_any() -> None:
@@ -132,6 +135,17 @@ async def test_a_version_that_was_written_without_its_vector_gets_one() -> None:
     await store.put(Scope(ALICE), memory(ALICE, "tea", 2, embedding=None))
     await world.reindexing.step()
     assert await world.vectors_are_right("memories_g2", NEW)
+
+
+async def test_an_older_version_in_the_new_collection_is_replaced() -> None:
+    world = World()
+    await world.told_before(memory(ALICE, "tea", 2))
+    store = await world.started()
+    assert store.target is not None
+    await store.target.store.put(Scope(ALICE), TEA)
+    assert [one.embedding for one in await store.list(Scope(ALICE))] == [None]
+    await world.reindexing.step()
+    assert await world.contents("memories_g2") == {(ALICE, "tea"): (2, memory(ALICE, "tea", 2).content)}
 
 
 async def test_what_an_earlier_try_left_in_the_new_collection_goes() -> None:
@@ -310,7 +324,8 @@ async def test_the_switch_is_noted_and_told() -> None:
     await world.told_before(TEA)
     await world.started()
     await world.reindexing.step()
-    assert world.records.known is not None and world.records.known.state is ReindexState.KEPT
+    assert world.records.known is not None
+    assert world.records.known.state is ReindexState.KEPT
     assert world.told == [
         "reindex: from memories to memories_g2, for new",
         "reindex: everybody reads memories_g2; memories is kept",
