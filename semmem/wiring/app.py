@@ -22,6 +22,7 @@ from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.lifecycle.erasure import Erasure
 from semmem.management.health import create_health
+from semmem.management.reindex_api import reindex_routes
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
 from semmem.reindex.movable_store import MovableStore
@@ -185,7 +186,10 @@ class App:
             erasure=parts.erasure,
             after=after,
             purgeable=parts.opened.store_backend,
-            more=[backup.routes(settings, parts.opened, self._announce)],
+            more=[
+                backup.routes(settings, parts.opened, self._announce),
+                partial(reindex_routes, parts.reindexing),
+            ],
         )
         health = create_health(lambda: self._ready(parts), self._metrics_page(parts))
         listeners, serve = settings.listeners, partial(doors.serve, spawn=self._tasks.spawn, stack=stack)
@@ -277,6 +281,7 @@ class App:
             writer=parts.writer,
             uses=parts.uses,
             erasure=parts.erasure,
+            reindexing=parts.reindexing,
             components={
                 "journal": lambda: parts.housekeeping.journal_answers,
                 "embedder": lambda: self._embedder_answers,
