@@ -91,6 +91,8 @@ class Reindexing:
     async def status(self) -> dict[str, Any]:
         """How far it is. ``state`` is ``none`` where there is nothing to do."""
         known = await self._records.reindex(self._store.name)
+        if known is not None and self._known is not None and self._known.target == known.target:
+            known = max(known, self._known, key=lambda each: (each.changed_at, each.users_done))  # noted now and then
         live = self._store.live.about
         told: dict[str, Any] = {"state": "none", "collection": live.name, "signature": live.signature}
         if known is not None:
