@@ -9,7 +9,8 @@ they are there: so does it to a former collection that is kept.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,9 +18,11 @@ import numpy as np
 from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
 from semmem.ports.collections import Collection, Collections, Described, next_name
 from semmem.ports.embedder import Embedder
-from semmem.ports.errors import EmbedderError, JournalError, StoreMismatch, StoreUnavailable
+from semmem.ports.errors import EmbedderError, JournalError, StoreError, StoreMismatch, StoreUnavailable
 from semmem.ports.reindexing import ReindexRecords, ReindexState
+from semmem.ports.store import Store
 from semmem.ports.store_rules import best
+from semmem.ports.store_wrapper import StoreCall, StoreWrapper
 from semmem.text.quoting import unquoted
 
 ALL = 2**31 - 1
@@ -92,6 +95,10 @@ class MovableStore:
     def lacks_vectors(self) -> bool:
         """Whether the vectors of the collection that is read are of another model."""
         return self._target is not None and self.live.about.signature != self._embedder.signature
+
+    def fits(self, signature: str) -> bool:
+        """Whether vectors of this signature are those of the embedder."""
+        return signature == self._embedder.signature
 
     async def open(self) -> None:
         """As the port says. Raises StoreMismatch for another model's collection unless it may be reindexed."""
@@ -325,6 +332,23 @@ class MovableStore:
             return replace(memory, embedding=await self._embedder.embed(unquoted(memory.content)))
         except EmbedderError:
             return memory
+
+
+class WithVectors(StoreWrapper):
+    """A view of ``shown``, which shows what ``store`` has, for whoever keeps vectors: StoreError while there are none
+    of the model whose name they would be kept under."""
+
+    def __init__(self, shown: Store, store: MovableStore) -> None:
+        super().__init__(shown)
+        self._movable = store
+
+    @contextmanager
+    def around(self, call: StoreCall) -> Iterator[None]:
+        if self._movable.lacks_vectors:
+            raise StoreError(
+                "memories are being reindexed, and have no vectors of their new model yet: try again later"
+            )
+        yield
 
 
 def _with_vector_of(memory: Memory, other: Memory | None) -> Memory:

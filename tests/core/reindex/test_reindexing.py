@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from semmem.memory import MemoryStatus, Scope
-from semmem.ports.errors import EmbedderError, StoreMismatch
-from semmem.ports.reindexing import ReindexState
+from semmem.ports.errors import EmbedderError, StoreError, StoreMismatch
+from semmem.ports.reindexing import Reindex, ReindexState
+from semmem.reindex.movable_store import WithVectors
 from tests.core.reindex.world import NEW, OLD, World, memory
 from tests.support.fakes import bag_of_words
 
@@ -254,6 +257,36 @@ async def test_a_process_of_the_former_model_says_that_everybody_reads_another_n
         await former.step()
 
 
+async def test_a_process_of_the_former_model_goes_on_until_then_and_what_it_writes_is_not_lost() -> None:
+    world = World()
+    await world.told_before(TEA)
+    former = await world.started("old", OLD, settle_s=0.001)
+    serving = world.reindexing
+    await world.started(settle_s=0.001)
+    world.records.others_not_writing = 1
+    await world.reindexing.step()
+    await serving.step()
+    await former.put(Scope(BOB), replace(DOG, embedding=bag_of_words(DOG.content, OLD)))
+    assert (await world.reindexing.status())["state"] == "waiting"
+    world.records.others_not_writing = 0
+    await world.reindexing.step()
+    assert set(await world.contents("memories_g2")) == {(ALICE, "tea"), (BOB, "dog")}
+    assert await world.vectors_are_right("memories_g2", NEW)
+
+
+async def test_by_force_another_process_writes_to_the_new_collection_too() -> None:
+    world = World()
+    await world.told_before(TEA)
+    await world.started("old", OLD, settle_s=0.001)
+    asked = world.reindexing
+    other = await world.started("old", OLD, settle_s=0.001)
+    await asked.start(force=True)
+    world.records.claimed_elsewhere = True
+    await world.reindexing.step()
+    assert [part.about.name for part in other.beside] == ["memories_g2"]
+    assert other.target is not None
+
+
 async def test_back_to_the_former_model_only_what_changed_is_embedded() -> None:
     world = World()
     await world.told_before(TEA, memory(ALICE, "cat"), DOG)
@@ -317,6 +350,26 @@ async def test_what_is_not_recalled_needs_no_vector_to_be_read() -> None:
     await store.put(Scope(ALICE), memory(ALICE, "old", status=MemoryStatus.SUPERSEDED, embedding=None))
     read = {one.id: one.embedding is not None for one in await store.list(Scope(ALICE))}
     assert read == {"tea": True, "old": False}
+
+
+async def test_no_backup_is_taken_of_memories_without_vectors() -> None:
+    world = World()
+    await world.told_before(TEA)
+    store = await world.started()
+    view = WithVectors(store, store)
+    with pytest.raises(StoreError, match="are being reindexed"):
+        await view.list(Scope(ALICE))
+    await world.reindexing.step()
+    assert [one.id for one in await view.list(Scope(ALICE))] == ["tea"]
+
+
+async def test_a_journal_of_earlier_that_knows_of_another_collection_is_set_right() -> None:
+    world = World()
+    await world.told_before(TEA)
+    world.records.known = Reindex("memories", "memories_g2", "new")
+    await world.started("old", OLD)
+    await world.reindexing.step()
+    assert (await world.reindexing.status())["state"] == "none"
 
 
 async def test_the_switch_is_noted_and_told() -> None:
