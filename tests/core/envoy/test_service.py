@@ -18,6 +18,8 @@ from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts
 from semmem.envoy.wire import header_values, metadata, plain, read_ticket
 from semmem.exchange import RequestResult
 from semmem.ports.recording import TurnClosed
+from semmem.request.deadline import ExtendDeadline
+from semmem.request.head import RequestHead
 from semmem.request.outcome import Outcome
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.telemetry.metrics import Metrics
@@ -474,6 +476,21 @@ async def test_before_a_model_is_asked_envoy_is_asked_to_wait_longer() -> None:
         assert BUDGET in second.request_body.response.body_mutation.body.decode()
         [only] = await answers(d, as_body(QUESTION))
         assert not only.HasField("override_message_timeout")
+
+
+async def test_a_failure_after_envoy_was_asked_for_time_still_lets_the_request_go_on() -> None:
+    message_timeouts = MessageTimeouts(phase_s=0.1, message_timeout_s=0.5, max_message_timeout_s=10.0)
+    async with door(message_timeouts=message_timeouts) as d:
+
+        async def broken_later(_head: RequestHead, _body: bytes, *, extend_deadline: ExtendDeadline) -> RequestResult:
+            await extend_deadline(5.0)
+            raise RuntimeError
+
+        d.world.exchange.request = broken_later  # type: ignore[method-assign]
+        first, last = await answers(d, as_body(FOLLOW_UP))
+        assert first.override_message_timeout.ToMilliseconds() == 5500
+        assert last == pb.ProcessingResponse(request_body=pb.BodyResponse())
+        assert d.metric("semmem_extproc_errors_total", role="mutate") == 1
 
 
 @pytest.mark.parametrize(
