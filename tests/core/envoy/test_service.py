@@ -18,8 +18,6 @@ from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts
 from semmem.envoy.wire import header_values, metadata, plain, read_ticket
 from semmem.exchange import RequestResult
 from semmem.ports.recording import TurnClosed
-from semmem.request.deadline import ExtendDeadline
-from semmem.request.head import RequestHead
 from semmem.request.outcome import Outcome
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.telemetry.metrics import Metrics
@@ -482,8 +480,8 @@ async def test_a_failure_after_envoy_was_asked_for_time_still_lets_the_request_g
     message_timeouts = MessageTimeouts(phase_s=0.1, message_timeout_s=0.5, max_message_timeout_s=10.0)
     async with door(message_timeouts=message_timeouts) as d:
 
-        async def broken_later(_head: RequestHead, _body: bytes, *, extend_deadline: ExtendDeadline) -> RequestResult:
-            await extend_deadline(5.0)
+        async def broken_later(*_: Any, **given: Any) -> RequestResult:
+            await given["extend_deadline"](5.0)
             raise RuntimeError
 
         d.world.exchange.request = broken_later  # type: ignore[method-assign]
