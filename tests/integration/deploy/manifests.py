@@ -98,7 +98,11 @@ class Layout:
 
 @cache
 def layout(name: str) -> Layout:
-    text = run(TOOLS / "kubectl", "kustomize", DEPLOY / "k8s" / name)
+    return rendered(name, DEPLOY / "k8s" / name)
+
+
+def rendered(name: str, folder: Path) -> Layout:
+    text = run(TOOLS / "kubectl", "kustomize", folder)
     return Layout(name, text, tuple(yaml.safe_load_all(text)))
 
 
