@@ -57,7 +57,7 @@ e2e: setup ## tests through a real Envoy
 	$(PYTEST) tests/e2e
 
 nightly: setup ## every test with ten times the examples
-	HYPOTHESIS_PROFILE=nightly $(PYTEST) --timeout 3600 tests --ignore tests/integration/deploy
+	HYPOTHESIS_PROFILE=nightly $(PYTEST) --timeout 3600 tests --ignore tests/integration/deploy --ignore tests/system
 
 faults: setup ## every fault on a real Envoy, in three APIs, JSON and SSE: no answer may differ (ONLY=pattern)
 	$(BIN)/python -m tests.faults $(if $(ONLY),--only "$(ONLY)")
@@ -87,6 +87,11 @@ fuzz: setup $(VENV)/.fuzz-ready ## search for input that breaks a promise, cover
 
 deploy-check: setup $(DEPLOY_VENV)/.ready ## deploy/: Dockerfile, manifests and configurations, by their readers' own tools
 	$(PYTEST) tests/integration/deploy
+
+.PHONY: test-system
+test-system: setup $(DEPLOY_VENV)/.ready ## what needs Debian's packages, which it installs (as root): a real Prometheus
+	@bash tests/system/install.sh
+	$(PYTEST) -n 2 tests/system
 
 .PHONY: bench bench-quick
 BENCH = @$(BIN)/python -m bench $(if $(OUT),--out $(OUT)) $(if $(ONLY),--only $(ONLY)) $(foreach setting,$(SET),--set $(setting))
