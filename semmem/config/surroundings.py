@@ -27,6 +27,7 @@ def surroundings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fin
     yield from _folders(settings)
     yield from _store_library(settings)
     yield from _model(settings, environ)
+    yield from _keys(settings)
 
 
 def _folders(settings: Settings) -> Iterator[Finding]:
@@ -54,6 +55,13 @@ def _store_library(settings: Settings) -> Iterator[Finding]:
     if settings.memory.backend == "qdrant" and find_spec("qdrant_client") is None:
         remedy = "install it: pip install 'semmem[qdrant]'"
         yield Finding(("memory", "backend"), "qdrant", "needs the package qdrant-client, which is not here", remedy)
+
+
+def _keys(settings: Settings) -> Iterator[Finding]:
+    keys = settings.listeners.api.jwt.keys
+    if keys and "://" not in keys and not os.access(keys, os.R_OK):
+        at: Loc = ("listeners", "api", "jwt", "keys")
+        yield Finding(at, keys, "is no file that can be read", "name a file with a JWK set, or a URL")
 
 
 def unusable(folder: Path) -> str:

@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from semmem import __version__
 from semmem.lifecycle.erasure import Receipt
-from semmem.management.access import AccessRules, Denied, user_for
+from semmem.management.access import AccessRules, Act, Denied, user_for
 from semmem.management.door import CALLER, Door, DoorRules
 from semmem.management.errors import describe_errors
 from semmem.management.fields import (
@@ -62,8 +62,8 @@ class EndSession(BaseModel):
     user_id: NewUser = None
 
 
-May = Callable[[Request, str | None], str]
-"""Whose memories a call may touch, given the user it names. Raises Denied."""
+May = Callable[[Request, str | None, Act], str]
+"""Whose memories a call may touch in this way, given the user it names. Raises Denied."""
 
 
 def create_api(
@@ -89,17 +89,21 @@ def create_api(
     )
     screening, limits = screening or WriteScreen(), metadata or MetadataLimits()
 
-    def may(request: Request, asked_for: str | None) -> str:
-        return user_for(request.scope[CALLER], asked_for)
+    def may(request: Request, asked_for: str | None, act: Act) -> str:
+        return user_for(request.scope[CALLER], asked_for, act)
+
+    def reader(request: Request, user_id: UserId = None, project_id: ProjectId = None) -> Scope:
+        return Scope(may(request, user_id, Act.READ), project=project_id)
 
     def owner(request: Request, user_id: UserId = None, project_id: ProjectId = None) -> Scope:
-        return Scope(may(request, user_id), project=project_id)
+        return Scope(may(request, user_id, Act.WRITE), project=project_id)
 
+    Reader = Annotated[Scope, Depends(reader)]
     Owner = Annotated[Scope, Depends(owner)]
 
     @api.get("/v1/memory")
     async def list_memories(
-        scope: Owner,
+        scope: Reader,
         types: Types = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 20,
         offset: Annotated[int, Query(ge=0)] = 0,
@@ -111,11 +115,11 @@ def create_api(
 
     @api.post("/v1/memory", status_code=201)
     async def create_memory(request: Request, new: NewMemory) -> dict[str, Any]:
-        scope = Scope(may(request, new.user_id), new.project_id, new.agent_id, new.session_id)
+        scope = Scope(may(request, new.user_id, Act.WRITE), new.project_id, new.agent_id, new.session_id)
         if problem := metadata_problem(new.metadata, limits):
             raise Denied(400, "INVALID_REQUEST", f"body.metadata: {problem}")
-        if new.override_screen and not request.scope[CALLER].is_admin:
-            raise Denied(403, "FORBIDDEN", "body.override_screen: only an administrator may")
+        if new.override_screen:
+            request.scope[CALLER].must(Act.ADMINISTER)
         told = screening.judge(new.content, key=new.key, override=new.override_screen)
         memory = await memories.create(
             scope,
@@ -137,7 +141,7 @@ def create_api(
     add_retrieval_routes(api, memories, may)
 
     @api.get("/v1/memory/{memory_id}")
-    async def get_memory(scope: Owner, memory_id: MemoryId) -> dict[str, Any]:
+    async def get_memory(scope: Reader, memory_id: MemoryId) -> dict[str, Any]:
         return shown(_found(await memories.get(scope, memory_id)))
 
     @api.delete("/v1/memory/{memory_id}")
@@ -149,7 +153,7 @@ def create_api(
 
     @api.post("/v1/sessions/{session_id:path}/end", status_code=202)
     async def end_session(request: Request, session_id: str, end: EndSession | None = None) -> dict[str, Any]:
-        user = may(request, end.user_id if end else None)
+        user = may(request, end.user_id if end else None, Act.WRITE)
         return {"success": True, "turns": await memories.end_session(user, bounded(session_id) or "")}
 
     for routes in more:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from semmem.extraction.placed import Action
-from semmem.management.access import Denied
+from semmem.management.access import Act, Denied
 from semmem.management.api import May
 from semmem.management.curation import Curation, NoModel, NotQuarantined
 from semmem.management.fields import MemoryId, NewUser, ProjectId, ScopeName, UserId
@@ -41,7 +41,7 @@ def curation_routes(life: Curation, may: May) -> APIRouter:
 
     @routes.post("/v1/memory/consolidate")
     async def consolidate(request: Request, which: Consolidate) -> dict[str, Any]:
-        scope = Scope(may(request, which.user_id), project=which.project_id)
+        scope = Scope(may(request, which.user_id, Act.WRITE), project=which.project_id)
         done = await life.consolidate(scope, dry_run=which.dry_run)
         return {
             "dry_run": which.dry_run,
@@ -53,7 +53,7 @@ def curation_routes(life: Curation, may: May) -> APIRouter:
 
     @routes.post("/v1/memory/summarize")
     async def summarize(request: Request, which: Summarize) -> dict[str, Any]:
-        scope = Scope(may(request, which.user_id), project=which.project_id)
+        scope = Scope(may(request, which.user_id, Act.WRITE), project=which.project_id)
         try:
             done = await life.summarise(scope, older_than_days=which.older_than_days, dry_run=which.dry_run)
         except NoModel as missing:
@@ -71,7 +71,7 @@ def curation_routes(life: Curation, may: May) -> APIRouter:
     async def get_history(
         request: Request, memory_id: MemoryId, user_id: UserId = None, project_id: ProjectId = None
     ) -> dict[str, Any]:
-        told = await life.history(Scope(may(request, user_id), project=project_id), memory_id)
+        told = await life.history(Scope(may(request, user_id, Act.READ), project=project_id), memory_id)
         if told is None:
             raise _not_found()
         return {
@@ -92,7 +92,7 @@ def curation_routes(life: Curation, may: May) -> APIRouter:
         request: Request, memory_id: MemoryId, user_id: UserId = None, project_id: ProjectId = None
     ) -> dict[str, Any]:
         try:
-            found = await life.release(Scope(may(request, user_id), project=project_id), memory_id)
+            found = await life.release(Scope(may(request, user_id, Act.WRITE), project=project_id), memory_id)
         except NotQuarantined:
             raise Denied(409, "NOT_QUARANTINED", "only a quarantined memory can be released") from None
         if found is None:

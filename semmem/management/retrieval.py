@@ -10,6 +10,7 @@ from typing import Any, Literal
 from fastapi import FastAPI, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from semmem.management.access import Act
 from semmem.management.fields import TYPES_MAX, NewUser, ScopeName
 from semmem.management.memories import Memories
 from semmem.management.shown import shown
@@ -79,13 +80,13 @@ class PreviewQuery(BaseModel):
         )
 
 
-def add_retrieval_routes(api: FastAPI, memories: Memories, may: Callable[[Request, str | None], str]) -> None:
+def add_retrieval_routes(api: FastAPI, memories: Memories, may: Callable[[Request, str | None, Act], str]) -> None:
     """``may`` gives the user whose memories a call may read, or raises Denied."""
 
     @api.post("/v1/memory/search")
     async def search_memories(request: Request, search: SearchQuery) -> dict[str, Any]:
         found = await memories.search(
-            Scope(may(request, search.user_id), project=search.project_id, session=search.session_id),
+            Scope(may(request, search.user_id, Act.READ), project=search.project_id, session=search.session_id),
             search.query,
             _controls(search.types, search.limit, search.threshold),
             strategy=search.strategy,
@@ -95,7 +96,7 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, may: Callable[[Reques
 
     @api.post("/v1/memory/preview")
     async def preview_memories(request: Request, asked: PreviewQuery) -> dict[str, Any]:
-        scope = Scope(may(request, asked.user_id), project=asked.project_id, session=asked.session_id)
+        scope = Scope(may(request, asked.user_id, Act.READ), project=asked.project_id, session=asked.session_id)
         found = await memories.preview(scope, asked.conversation(), strategy=asked.strategy)
         return {
             "query": found.query,
