@@ -112,7 +112,7 @@ def test_every_route_has_its_act_here(guarded: Guarded) -> None:
     found = {
         (method, route.path.replace(":path}", "}"))
         for route in [*routes, *_included(guarded.app)]
-        for method in route.methods
+        for method in route.methods or ()
     }
     assert found == set(NEEDS)
 
