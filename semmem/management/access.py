@@ -69,11 +69,13 @@ _MAY_NOT = {
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who calls. ``user``: the only one whose memories this caller may touch; None for any. ``token_id`` names the
-    token in the audit log, where it was one of those that were made."""
+    token in the audit log, where it was one of those that were made. ``by_header``: a proxy says who it is, whatever the
+    query says."""
 
     role: CallerRole = CallerRole.ADMIN
     user: str | None = None
     token_id: str = ""
+    by_header: bool = False
 
     @property
     def is_admin(self) -> bool:
@@ -121,7 +123,7 @@ async def authenticate(rules: AccessRules, head: RequestHead) -> Caller:
     user, _ = user_in_header(rules.trusted_headers, head, rules.user_chars_max)
     if user is None:
         raise _nobody("give a bearer token, or a trusted identity header")
-    return Caller(CallerRole.USER, user)
+    return Caller(CallerRole.USER, user, by_header=True)
 
 
 def user_for(caller: Caller, asked_for: str | None, act: Act) -> str:
@@ -129,7 +131,7 @@ def user_for(caller: Caller, asked_for: str | None, act: Act) -> str:
     caller.must(act)
     if caller.user is None:
         if not asked_for:
-            raise Denied(400, "MISSING_USER_ID", "a call that is bound to no user needs user_id")
+            raise Denied(401, "MISSING_USER_ID", "a call that is bound to no user needs user_id")
         return asked_for
     if asked_for and asked_for != caller.user:
         raise Denied(404, "NOT_FOUND", "no such memory")

@@ -12,7 +12,7 @@ from semmem.extraction.placed import Action
 from semmem.management.access import Act, Denied
 from semmem.management.api import May
 from semmem.management.curation import Curation, NoModel, NotQuarantined
-from semmem.management.fields import MemoryId, NewUser, ProjectId, ScopeName, UserId
+from semmem.management.fields import MemoryId, NewUser, ProjectId, ScopeName, UserId, missing
 from semmem.management.shown import shown, time_shown
 from semmem.memory import SUPERSEDED_BY, SUPERSEDED_WHY, Memory, Scope
 from semmem.upkeep.consolidation import Group
@@ -73,7 +73,7 @@ def curation_routes(life: Curation, may: May) -> APIRouter:
     ) -> dict[str, Any]:
         told = await life.history(Scope(may(request, user_id, Act.READ), project=project_id), memory_id)
         if told is None:
-            raise _not_found()
+            raise missing(memory_id)
         return {
             "id": memory_id,
             "versions": [
@@ -96,7 +96,7 @@ def curation_routes(life: Curation, may: May) -> APIRouter:
         except NotQuarantined:
             raise Denied(409, "NOT_QUARANTINED", "only a quarantined memory can be released") from None
         if found is None:
-            raise _not_found()
+            raise missing(memory_id)
         action, memory = found
         return {"released": action is not Action.UNCHANGED, "memory": shown(memory)}
 
@@ -125,7 +125,3 @@ def _version(memory: Memory) -> dict[str, Any]:
         "superseded_by": metadata.get(SUPERSEDED_BY),
         "superseded_why": metadata.get(SUPERSEDED_WHY),
     }
-
-
-def _not_found() -> Denied:
-    return Denied(404, "NOT_FOUND", "no such memory")

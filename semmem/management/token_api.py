@@ -78,7 +78,7 @@ def token_routes(tokens: Tokens, clock: Callable[[], float], _: May) -> APIRoute
         """All of a user's."""
         request.scope[CALLER].must(Act.ADMINISTER)
         if not user_id:
-            raise Denied(400, "MISSING_USER_ID", "name the user whose tokens shall be revoked")
+            raise Denied(401, "MISSING_USER_ID", "name the user whose tokens shall be revoked")
         return {"success": True, "revoked": await tokens.revoke(user=user_id)}
 
     return routes

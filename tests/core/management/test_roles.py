@@ -33,6 +33,7 @@ NEEDS = {
     ("POST", "/v1/memory/search"): Act.READ,
     ("POST", "/v1/memory/preview"): Act.READ,
     ("GET", "/v1/memory/{memory_id}"): Act.READ,
+    ("PUT", "/v1/memory/{memory_id}"): Act.WRITE,
     ("DELETE", "/v1/memory/{memory_id}"): Act.WRITE,
     ("POST", "/v1/sessions/{session_id}/end"): Act.WRITE,
     ("POST", "/v1/memory/consolidate"): Act.WRITE,
@@ -134,8 +135,9 @@ async def test_a_role_may_do_its_acts_and_no_other(guarded: Guarded, role: str) 
     for (method, path), act in NEEDS.items():
         if role == "admin" and act is Act.ADMINISTER:
             continue  # what stands behind these is not there
-        body = BODIES.get(path, {}) | ({} if path in ("/v1/import", "/v1/tokens") else {"user_id": "alice"})
-        asked = {"json": body} if method == "POST" and "memory_id" not in path else {}
+        takes_user = path not in ("/v1/import", "/v1/tokens", "/v1/memory/{memory_id}")
+        body = BODIES.get(path, {}) | ({"user_id": "alice"} if takes_user else {})
+        asked = {"json": body} if method in ("POST", "PUT") and not path.endswith("/release") else {}
         url = path.format(memory_id="mem_0", session_id="s", token_id="t")
         answer = await guarded.call(token, method, url, params={"user_id": "alice"}, **asked)
         refused = act not in CallerRole(role).acts
@@ -164,7 +166,7 @@ async def test_a_reader_bound_to_a_user_reads_that_user_alone_and_writes_nothing
 async def test_an_unbound_token_must_say_whose_memories(guarded: Guarded) -> None:
     token = (await guarded.make(role="reader"))["token"]
     answer = await guarded.call(token, "GET", "/v1/memory")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "MISSING_USER_ID")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "MISSING_USER_ID")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,7 @@ async def test_all_tokens_of_a_user_are_revoked_together(guarded: Guarded) -> No
 
 async def test_revoking_without_a_name_revokes_nothing(guarded: Guarded) -> None:
     token = (await guarded.make(role="reader"))["token"]
-    assert (await guarded.client.delete("/v1/tokens", headers=ADMIN)).status_code == 400
+    assert (await guarded.client.delete("/v1/tokens", headers=ADMIN)).status_code == 401
     assert (await guarded.call(token, "GET", "/v1/whoami")).status_code == 200
 
 
