@@ -69,8 +69,8 @@ _MAY_NOT = {
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who calls. ``user``: the only one whose memories this caller may touch; None for any. ``token_id`` names the
-    token in the audit log, where it was one of those that were made. ``by_header``: a proxy says who it is, whatever the
-    query says."""
+    token in the audit log, where it was one of those that were made. ``by_header``: a proxy says who it is,
+    whatever the query says."""
 
     role: CallerRole = CallerRole.ADMIN
     user: str | None = None
@@ -107,7 +107,7 @@ class AccessRules:
     web_tokens: WebTokens | None = None
 
 
-TOKEN_PREFIX = "semmem_"  # noqa: S105: what a token begins with
+TOKEN_PREFIX = "semmem_"
 """So that people and scanners of secrets know one when they see it."""
 
 

@@ -89,8 +89,8 @@ def stats(memories: Sequence[Memory], uses: Mapping[str, Uses]) -> Stats:
     used = sum(1 for memory in active if uses.get(memory.id, Uses()).count)
     return Stats(
         total=len(memories),
-        by_type=Counter(str(memory.type) for memory in memories),
-        by_status=Counter(str(memory.status) for memory in memories),
+        by_type=dict(Counter(str(memory.type) for memory in memories)),
+        by_status=dict(Counter(str(memory.status) for memory in memories)),
         tokens=sum(estimate_tokens(memory.content) for memory in memories),
         hit_rate=used / len(active) if active else 0.0,
     )

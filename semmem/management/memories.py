@@ -167,6 +167,17 @@ class Memories:
         said in its session until now."""
         return await self._erasure.forget_memory(scope, memory_id)
 
+    async def matching(
+        self, scope: Scope, *, query: str | None, text: str | None, similarity_min: float, limit: int
+    ) -> list[Memory]:
+        """What ``forget`` by a query would take: active memories whose cosine with ``query`` is high enough, the
+        nearest first, or memories of any status that contain ``text``, the newest first."""
+        if query is None:
+            return list(cut(await self._everything(scope, ()), Wanted(limit, text=text)).memories)
+        vector = await self._embedder.embed(query)
+        hits = await self._store.search(scope, vector, limit=limit, now=self._clock(), fresh=True)
+        return [hit.memory for hit in hits if hit.cosine >= similarity_min]
+
     async def forget_scope(self, scope: Scope, types: Sequence[MemoryType]) -> Receipt:
         """Remove a scope's memories; without a filter on types also its turns, so that nothing is learnt again."""
         return await self._erasure.forget_scope(scope, types)

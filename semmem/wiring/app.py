@@ -32,6 +32,7 @@ from semmem.turns.sessions import Sessions
 from semmem.wiring import backup, doors, learning, maintenance, replicas, request
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, disk_of, open_backends
+from semmem.wiring.engine import engine
 from semmem.wiring.replicas import Replicas
 from semmem.wiring.store_watch import StoreWatch
 
@@ -169,6 +170,7 @@ class App:
             erasure=parts.erasure,
             after=after,
             purgeable=parts.opened.store_backend,
+            engine=engine(settings, parts.opened, self._up(parts), lambda: len(parts.writer)),
             more=[backup.routes(settings, parts.opened, self._announce)],
         )
         health = create_health(lambda: self._ready(parts), self._metrics_page(parts))
@@ -252,13 +254,17 @@ class App:
             writer=parts.writer,
             uses=parts.uses,
             erasure=parts.erasure,
-            components={
-                "journal": lambda: parts.housekeeping.journal_answers,
-                "embedder": lambda: self._embedder_answers,
-                "store": lambda: parts.store.answers,
-                "disk": lambda: parts.store.has_room,
-            },
+            components=self._up(parts),
         )
+
+    def _up(self, parts: _Parts) -> dict[str, Callable[[], bool]]:
+        """Which components answered when they were last asked."""
+        return {
+            "journal": lambda: parts.housekeeping.journal_answers,
+            "embedder": lambda: self._embedder_answers,
+            "store": lambda: parts.store.answers,
+            "disk": lambda: parts.store.has_room,
+        }
 
     # --- end ---------------------------------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from semmem.management.api import May, create_api
 from semmem.management.curation import Curation
 from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
+from semmem.management.engine_api import Engine, engine_routes
 from semmem.management.fields import MetadataLimits
 from semmem.management.key_sets import keys_at
 from semmem.management.memories import Memories
@@ -115,6 +116,7 @@ def api(
     erasure: Erasure,
     after: Callable[[str, float], float],
     purgeable: Purgeable,
+    engine: Engine,
     more: Sequence[Callable[[May], APIRouter]] = (),
 ) -> FastAPI:
     """The management API. ``after`` gives a time after a user's last erasure. ``more``: as create_api takes it."""
@@ -129,6 +131,7 @@ def api(
         more=[
             partial(curation_routes, curation(settings, backends, announce, holds=one_line)),
             partial(token_routes, tokens, time.time),
+            partial(engine_routes, engine),
             *more,
         ],
         purging=Purging([backends.journal, purgeable]),

@@ -20,9 +20,10 @@ from semmem.management.access import AccessRules, Act, CallerRole, KnownTokens
 from semmem.management.api import create_api
 from semmem.management.backup_api import backup_routes
 from semmem.management.curation_api import curation_routes
+from semmem.management.engine_api import Engine, engine_routes
 from semmem.management.token_api import token_routes
 from semmem.management.tokens import Tokens
-from semmem.ports.errors import JournalError
+from semmem.ports.errors import JournalError, StoreUnavailable
 from semmem.ports.tokens import TokenRow
 from tests.core.management.test_api import ADMIN, Api
 
@@ -44,6 +45,12 @@ NEEDS = {
     ("GET", "/v1/export"): Act.ADMINISTER,
     ("POST", "/v1/import"): Act.ADMINISTER,
     ("GET", "/v1/erasures"): Act.ADMINISTER,
+    ("POST", "/v1/memory/forget"): Act.WRITE,
+    ("GET", "/v1/memory/search"): Act.READ,
+    ("GET", "/v1/status"): Act.OPERATE,
+    ("GET", "/v1/health"): Act.OPERATE,
+    ("GET", "/v1/config"): Act.OPERATE,
+    ("GET", "/v1/users"): Act.ADMINISTER,
     ("GET", "/v1/whoami"): Act(0),
     ("POST", "/v1/tokens"): Act.ADMINISTER,
     ("GET", "/v1/tokens"): Act.ADMINISTER,
@@ -54,6 +61,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/memory": {"content": "User likes tea"},
     "/v1/memory/search": {"query": "tea"},
     "/v1/memory/preview": {"query": "tea"},
+    "/v1/memory/forget": {"query": "tea"},
     "/v1/import": {"lines": []},
     "/v1/tokens": {"role": "reader"},
 }
@@ -80,6 +88,7 @@ class Guarded:
             more=[
                 partial(curation_routes, api.life),
                 partial(token_routes, self.tokens, self.clock),
+                partial(engine_routes, _engine()),
                 partial(backup_routes, nothing, nothing, nothing, nothing, self.clock),
             ],
         )
@@ -93,6 +102,18 @@ class Guarded:
         assert made.status_code == 201, made.text
         found: dict[str, Any] = made.json()
         return found
+
+
+def _engine() -> Engine:
+    async def works() -> None: ...
+
+    async def fails() -> None:
+        raise StoreUnavailable("the address of the store")
+
+    async def users() -> list[str]:
+        return ["alice", "bob", "carol"]
+
+    return Engine(lambda: {"version": "1"}, {"embedder": works, "store": fails}, lambda: {"data_dir": "./data"}, users)
 
 
 @pytest.fixture
@@ -139,7 +160,7 @@ async def test_a_role_may_do_its_acts_and_no_other(guarded: Guarded, role: str) 
         body = BODIES.get(path, {}) | ({"user_id": "alice"} if takes_user else {})
         asked = {"json": body} if method in ("POST", "PUT") and not path.endswith("/release") else {}
         url = path.format(memory_id="mem_0", session_id="s", token_id="t")
-        answer = await guarded.call(token, method, url, params={"user_id": "alice"}, **asked)
+        answer = await guarded.call(token, method, url, params={"user_id": "alice", "q": "tea"}, **asked)
         refused = act not in CallerRole(role).acts
         assert (answer.status_code == 403) is refused, (method, path, answer.text)
         assert answer.status_code in (200, 201, 202, 403, 404), (method, path, answer.text)
