@@ -36,6 +36,8 @@ from semmem.turns.sessions import Sessions
 from semmem.wiring import backup, doors, learning, maintenance, reindex, replicas, request
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, disk_of, open_backends
+from semmem.wiring.engine import engine
+from semmem.wiring.news import Kept
 from semmem.wiring.replicas import Replicas
 from semmem.wiring.store_watch import StoreWatch
 
@@ -102,6 +104,7 @@ class App:
                 spawn=self._tasks.spawn,
                 listeners=listeners,
                 make_store=self._make_store,
+                announce=self._announce,
             )
             parts = self._parts(opened)
             if parts.replicas is not None:
@@ -155,7 +158,7 @@ class App:
             sessions,
             erasure,
             maintenance.housekeeping(settings, backends, store, self._announce),
-            replicas.replicas(settings, backends, erasure, elsewhere, learner.nudge),
+            replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge),
             reindex.reindexing(
                 settings, self._store, backends.embedder, backends.journal, moved=backends.store.forget_user
             ),
@@ -186,6 +189,7 @@ class App:
             erasure=parts.erasure,
             after=after,
             purgeable=parts.opened.store_backend,
+            engine=engine(settings, parts.opened, self._up(parts), lambda: len(parts.writer)),
             more=[
                 backup.routes(settings, parts.opened, self._announce),
                 partial(reindex_routes, parts.reindexing),
@@ -216,6 +220,8 @@ class App:
         ):
             self._tasks.keep(name, work)
         self._tasks.keep("reindex", lambda: self._reindex(parts.reindexing))
+        if parts.opened.news is not None:
+            parts.opened.news.begin(self._tasks, Kept(backends.store, self._injection_cache))
         if parts.replicas is not None:
             parts.replicas.begin(self._tasks)
         if parts.at_once is not None:  # else the first turn would wait for it
@@ -282,13 +288,19 @@ class App:
             uses=parts.uses,
             erasure=parts.erasure,
             reindexing=parts.reindexing,
-            components={
-                "journal": lambda: parts.housekeeping.journal_answers,
-                "embedder": lambda: self._embedder_answers,
-                "store": lambda: parts.store.answers,
-                "disk": lambda: parts.store.has_room,
-            },
+            components=self._up(parts),
         )
+
+    def _up(self, parts: _Parts) -> dict[str, Callable[[], bool]]:
+        """Which components answered when they were last asked."""
+        news = parts.opened.news
+        return {
+            "journal": lambda: parts.housekeeping.journal_answers,
+            "embedder": lambda: self._embedder_answers,
+            "store": lambda: parts.store.answers,
+            "disk": lambda: parts.store.has_room,
+            **({} if news is None else {"news": lambda: news.changes.is_up}),
+        }
 
     # --- end ---------------------------------------------------------------------------------------------------------
 
@@ -301,6 +313,8 @@ class App:
         if parts.at_once is not None:
             await parts.at_once.drained(AT_ONCE_DRAIN_S)
         await parts.learner.drained(max(0.5, min(LEARN_DRAIN_S, deadline - time.monotonic())))
+        if parts.opened.news is not None:
+            await parts.opened.news.last_word()
 
 
 def _settle() -> None:
