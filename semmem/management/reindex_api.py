@@ -1,4 +1,4 @@
-"""Routes for a reindex: begin it or go on, see how far it is, drop what is kept. For an administrator only.
+"""Routes for a reindex: begin it or go on, see how far it is, drop what is kept. An operator may look.
 
 Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
 """
@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from semmem.management.access import Denied
+from semmem.management.access import Act
 from semmem.management.api import May
 from semmem.management.door import CALLER
 from semmem.reindex.reindexing import Reindexing
@@ -28,12 +28,12 @@ def reindex_routes(reindexing: Reindexing, _: May) -> APIRouter:
 
     @routes.get("/v1/memory/reindex")
     async def how_far(request: Request) -> dict[str, Any]:
-        _admin(request)
+        request.scope[CALLER].must(Act.OPERATE)
         return await reindexing.status()
 
     @routes.post("/v1/memory/reindex", status_code=202)
     async def begin(request: Request, asked: Asked | None = None) -> dict[str, Any]:
-        _admin(request)
+        request.scope[CALLER].must(Act.ADMINISTER)
         asked = asked or Asked()
         await reindexing.start(force=asked.force, limit=asked.limit)
         return await reindexing.status()
@@ -41,12 +41,7 @@ def reindex_routes(reindexing: Reindexing, _: May) -> APIRouter:
     @routes.delete("/v1/memory/reindex")
     async def drop(request: Request) -> dict[str, Any]:
         """The former collections; with them goes the way back."""
-        _admin(request)
+        request.scope[CALLER].must(Act.ADMINISTER)
         return {"success": True, "dropped": await reindexing.drop_former()}
 
     return routes
-
-
-def _admin(request: Request) -> None:
-    if not request.scope[CALLER].is_admin:
-        raise Denied(403, "FORBIDDEN", "only an administrator may")

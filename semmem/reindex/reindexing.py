@@ -105,6 +105,11 @@ class Reindexing:
         return told
 
     @property
+    def state(self) -> str:
+        """In one word, as this process knew it last."""
+        return "none" if self._known is None else self._known.state.value
+
+    @property
     def known(self) -> Reindex | None:
         """As this process knew it last, for metrics."""
         return self._known

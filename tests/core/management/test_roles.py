@@ -21,6 +21,7 @@ from semmem.management.api import create_api
 from semmem.management.backup_api import backup_routes
 from semmem.management.curation_api import curation_routes
 from semmem.management.engine_api import Engine, engine_routes
+from semmem.management.reindex_api import reindex_routes
 from semmem.management.token_api import token_routes
 from semmem.management.tokens import Tokens
 from semmem.ports.errors import JournalError, StoreUnavailable
@@ -51,6 +52,9 @@ NEEDS = {
     ("GET", "/v1/health"): Act.OPERATE,
     ("GET", "/v1/config"): Act.OPERATE,
     ("GET", "/v1/users"): Act.ADMINISTER,
+    ("GET", "/v1/memory/reindex"): Act.OPERATE,
+    ("POST", "/v1/memory/reindex"): Act.ADMINISTER,
+    ("DELETE", "/v1/memory/reindex"): Act.ADMINISTER,
     ("GET", "/v1/whoami"): Act(0),
     ("POST", "/v1/tokens"): Act.ADMINISTER,
     ("GET", "/v1/tokens"): Act.ADMINISTER,
@@ -89,6 +93,7 @@ class Guarded:
                 partial(curation_routes, api.life),
                 partial(token_routes, self.tokens, self.clock),
                 partial(engine_routes, _engine()),
+                partial(reindex_routes, _reindexing()),
                 partial(backup_routes, nothing, nothing, nothing, nothing, self.clock),
             ],
         )
@@ -114,6 +119,14 @@ def _engine() -> Engine:
         return ["alice", "bob", "carol"]
 
     return Engine(lambda: {"version": "1"}, {"embedder": works, "store": fails}, lambda: {"data_dir": "./data"}, users)
+
+
+def _reindexing() -> Any:
+    class Idle:
+        async def status(self) -> dict[str, str]:
+            return {"state": "none"}
+
+    return Idle()
 
 
 @pytest.fixture
@@ -156,7 +169,7 @@ async def test_a_role_may_do_its_acts_and_no_other(guarded: Guarded, role: str) 
     for (method, path), act in NEEDS.items():
         if role == "admin" and act is Act.ADMINISTER:
             continue  # what stands behind these is not there
-        takes_user = path not in ("/v1/import", "/v1/tokens", "/v1/memory/{memory_id}")
+        takes_user = path not in ("/v1/import", "/v1/tokens", "/v1/memory/{memory_id}", "/v1/memory/reindex")
         body = BODIES.get(path, {}) | ({"user_id": "alice"} if takes_user else {})
         asked = {"json": body} if method in ("POST", "PUT") and not path.endswith("/release") else {}
         url = path.format(memory_id="mem_0", session_id="s", token_id="t")
