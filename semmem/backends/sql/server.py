@@ -22,7 +22,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, func, select
 from sqlalchemy.exc import DBAPIError
 
 from semmem.backends.sql.bounded_connection import BoundedConnection, Patience
-from semmem.backends.sql.database import DUE, MISSED, ServerLimits, journal_errors
+from semmem.backends.sql.database import DEAF, DUE, MISSED, ServerLimits, journal_errors
 from semmem.backends.sql.schema import bring_up_to_date
 from semmem.ports.errors import JournalError, JournalUnavailable
 
@@ -107,6 +107,7 @@ class PostgresServer:
                         self._written += news.payload == DUE
                         heard(news.payload)
             except psycopg.Error:  # whoever writes says that the server is away
+                heard(DEAF)
                 await asyncio.sleep(self._limits.retry_s)
 
     def last_write(self) -> int:
