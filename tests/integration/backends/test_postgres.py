@@ -14,7 +14,7 @@ from msgspec import structs
 from sqlalchemy import Connection
 
 from semmem.backends.sql import locks
-from semmem.backends.sql.database import DUE, MISSED, ServerLimits
+from semmem.backends.sql.database import DEAF, DUE, MISSED, ServerLimits
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import JournalWriter, Tasks
 from semmem.memory import Forgetting, Scope
@@ -159,6 +159,23 @@ async def test_a_session_that_is_ended_here_is_looked_at_there(journal: SqlJourn
     await journal.end_session("ada", "s1", now=100.0)
     assert await asyncio.wait_for(heard.get(), 20.0) == DUE
     assert other.last_write() != before
+    await tasks.cancel()
+
+
+async def test_a_word_to_all_is_heard_and_who_is_cut_off_hears_that_too(
+    journal: SqlJournal, other: SqlJournal, postgres: TestServer, database: str
+) -> None:
+    heard, tasks, word = asyncio.Queue[str](), Tasks(), "changed " + "x" * 7900
+    tasks.spawn("news", other.listen(heard.put_nowait))
+    assert await asyncio.wait_for(heard.get(), 20.0) == MISSED
+    before = journal.last_write()
+    await journal.tell_all(word)
+    assert await asyncio.wait_for(heard.get(), 20.0) == word
+    assert journal.last_write() == before
+    postgres.execute(
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}' AND query LIKE 'LISTEN%'"
+    )
+    assert [await asyncio.wait_for(heard.get(), 20.0) for _ in range(2)] == [DEAF, MISSED]
     await tasks.cancel()
 
 
