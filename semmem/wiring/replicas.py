@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from semmem.backends.sql.database import DEAF, DUE, ERASED, MISSED, OBEYED
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import Tasks
+from semmem.background import Outage, Tasks
 from semmem.config.settings import Settings
 from semmem.lifecycle.change_news import ChangeNews
 from semmem.lifecycle.elsewhere import Elsewhere
@@ -58,6 +58,7 @@ class Replicas:
         self._changes = changes
         self._lost_s = lost_s
         self._look = asyncio.Event()
+        self._outage = Outage(log, "look at other replicas' erasures", level=logging.WARNING)
 
     async def join(self) -> None:
         """From here on the others wait for this one. Before it shows anything. Raises JournalError."""
@@ -109,5 +110,6 @@ class Replicas:
             self._look.clear()
             try:
                 await self._elsewhere.obey(self._erasure.is_own)
+                self._outage.worked()
             except JournalError as error:
-                log.warning("erasures of other replicas could not be read: %s", error)
+                self._outage.failed(error)

@@ -27,7 +27,8 @@ an operator's doing. Other messages of a server may hold values."""
 class ServerLimits:
     """``connections_max`` (two at least) are open at a time, half of them for reads. ``connect_timeout_s``: for each
     address of the server. ``statement_timeout_s``: of one statement, waiting for locks included; also how long a silent
-    connection is believed to be alive. ``retry_s``: a server that could not be reached is asked again after that."""
+    connection is believed to be alive. A server that takes what is sent and answers nothing is away after both of them
+    together. ``retry_s``: a server that could not be reached is asked again after that."""
 
     connections_max: int = 8
     connect_timeout_s: float = 3.0

@@ -7,7 +7,9 @@ import shutil
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -49,9 +51,9 @@ async def other(url: str, journal: SqlJournal) -> AsyncIterator[SqlJournal]:
     await made.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def own_server() -> Iterator[TestServer]:
-    """One that may be stopped."""
+    """One that may be stopped, if it is started again."""
     folder = Path(tempfile.mkdtemp(prefix="semmem-postgres-"))
     server = TestServer(folder / "data")
     yield server
@@ -234,6 +236,74 @@ async def test_turns_wait_while_the_server_is_away_and_are_written_when_it_is_ba
             await asyncio.sleep(0.02)
     await tasks.cancel()
     await journal.close()
+
+
+@pytest.fixture
+async def hanging(own_server: TestServer) -> AsyncIterator[Hanging]:
+    """Calls to a server that hangs, in which reads and writes were under way."""
+    made = Hanging(own_server)
+    yield made
+    own_server.go_on()
+
+
+class Hanging:
+    def __init__(self, server: TestServer) -> None:
+        self.server = server
+        self.url = server.create("journal")
+        self.calls: list[asyncio.Task[Any]] = []
+
+    async def begin(self, journal: SqlJournal) -> None:
+        """Every thread of the journal has something to do, and more waits for them."""
+        await asyncio.gather(*(journal.health() for _ in range(20)))
+        self.server.hang()
+        for number in range(10):
+            self.calls.append(asyncio.Task(journal.session_start("ada", "k", seen_since=0.0)))
+            self.calls.append(asyncio.Task(journal.record([turn(f"t{number}")], [])))
+        await asyncio.sleep(0.2)
+
+    async def results(self) -> list[object]:
+        async with asyncio.timeout(60.0):
+            return [*await asyncio.gather(*self.calls, return_exceptions=True)]
+
+
+async def test_a_server_that_hangs_is_away_until_it_goes_on(hanging: Hanging) -> None:
+    journal = SqlJournal(hanging.url, server=QUICK)
+    await journal.open()
+    await hanging.begin(journal)
+    for result in await hanging.results():
+        assert isinstance(result, JournalUnavailable)
+    with pytest.raises(JournalUnavailable):
+        await journal.session_start("ada", "k", seen_since=0.0)
+    hanging.server.go_on()
+    async with asyncio.timeout(60.0):
+        while True:
+            with suppress(JournalUnavailable):
+                await journal.record([turn("after")], [])
+                break
+            await asyncio.sleep(0.02)
+    assert "after" in await learnt(journal)
+    await journal.close()
+
+
+async def test_a_journal_is_closed_soon_though_its_server_hangs(hanging: Hanging) -> None:
+    journal = SqlJournal(hanging.url, server=ServerLimits(statement_timeout_s=3600.0, connect_timeout_s=2.0))
+    await journal.open()
+    await hanging.begin(journal)
+    async with asyncio.timeout(60.0):
+        await journal.close()
+    for result in await hanging.results():
+        assert isinstance(result, JournalUnavailable)
+
+
+async def test_what_ends_while_the_journal_is_closed_is_kept(journal: SqlJournal, other: SqlJournal) -> None:
+    slow = Slow(other)
+    recording = await slow.begin("ada", shared=True)
+    closing = asyncio.Task(other.close())
+    await asyncio.sleep(0.05)
+    slow.go_on()
+    await recording
+    await closing
+    assert set(await learnt(journal)) == {"t"}
 
 
 async def test_the_start_waits_for_the_server_as_long_as_it_may(own_server: TestServer) -> None:
