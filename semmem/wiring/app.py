@@ -16,20 +16,24 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from semmem.backends.sql.journal import SqlJournal
 from semmem.background import AtOnceLearner, JournalWriter, Learner, Tasks
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.lifecycle.erasure import Erasure
 from semmem.management.health import create_health
+from semmem.management.reindex_api import reindex_routes
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
+from semmem.reindex.movable_store import MovableStore
+from semmem.reindex.reindexing import Reindexing
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.counting import Counting
 from semmem.telemetry.loop_lag import watch_loop
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
 from semmem.turns.sessions import Sessions
-from semmem.wiring import backup, doors, learning, maintenance, replicas, request
+from semmem.wiring import backup, doors, learning, maintenance, reindex, replicas, request
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, disk_of, open_backends
 from semmem.wiring.engine import engine
@@ -66,6 +70,7 @@ class _Parts:
     erasure: Erasure
     housekeeping: maintenance.HousekeepingLoop
     replicas: Replicas | None
+    reindexing: Reindexing
 
 
 class App:
@@ -83,6 +88,10 @@ class App:
         self._embedder_tried = asyncio.Event()
         self._fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
+    def _make_store(self, settings: Settings, vectors: Embedder, turns: SqlJournal) -> MovableStore:
+        self._store = reindex.movable(settings, vectors, turns, may_move=settings.memory.reindex.start == "auto")
+        return self._store
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Addresses]:
         """Serve inside the block; drain and close at its end. Raises OSError or SemmemError when it cannot start."""
@@ -95,6 +104,7 @@ class App:
                 spawn=self._tasks.spawn,
                 listeners=listeners,
                 announce=self._announce,
+                make_store=self._make_store,
             )
             parts = self._parts(opened)
             if parts.replicas is not None:
@@ -149,6 +159,9 @@ class App:
             erasure,
             maintenance.housekeeping(settings, backends, store, self._announce),
             replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge),
+            reindex.reindexing(
+                settings, self._store, backends.embedder, backends.journal, moved=backends.store.forget_user
+            ),
         )
 
     async def _open_doors(self, parts: _Parts, stack: AsyncExitStack) -> tuple[ExtProcServer, Addresses]:
@@ -177,7 +190,10 @@ class App:
             after=after,
             purgeable=parts.opened.store_backend,
             engine=engine(settings, parts.opened, self._up(parts), lambda: len(parts.writer)),
-            more=[backup.routes(settings, parts.opened, self._announce)],
+            more=[
+                backup.routes(settings, parts.opened, self._announce),
+                partial(reindex_routes, parts.reindexing),
+            ],
         )
         health = create_health(lambda: self._ready(parts), self._metrics_page(parts))
         listeners, serve = settings.listeners, partial(doors.serve, spawn=self._tasks.spawn, stack=stack)
@@ -205,6 +221,7 @@ class App:
             self._tasks.keep(name, work)
         if parts.opened.news is not None:
             parts.opened.news.begin(self._tasks, Kept(backends.store, self._injection_cache))
+        self._tasks.keep("reindex", lambda: self._reindex(parts.reindexing))
         if parts.replicas is not None:
             parts.replicas.begin(self._tasks)
         if parts.at_once is not None:  # else the first turn would wait for it
@@ -217,6 +234,14 @@ class App:
         """A store that answers but does not fit is fatal."""
         try:
             await store.open()
+        except StoreError as error:
+            self._fail(error)
+
+    async def _reindex(self, reindexing: Reindexing) -> None:
+        """A store that everybody reads with another model's vectors is fatal."""
+        await self._embedder_tried.wait()
+        try:
+            await reindexing.run()
         except StoreError as error:
             self._fail(error)
 
@@ -263,6 +288,7 @@ class App:
             uses=parts.uses,
             erasure=parts.erasure,
             components=self._up(parts),
+            reindexing=parts.reindexing,
         )
 
     def _up(self, parts: _Parts) -> dict[str, Callable[[], bool]]:

@@ -80,7 +80,8 @@ class Heard:
 
 
 class MemoryIndex:
-    """One user's memories, ready to be ranked. Immutable; ``memories`` are in the order of their ids."""
+    """One user's memories, ready to be ranked. Immutable; ``memories`` are in the order of their ids.
+    ``lacks_vectors``: there are some, and none of them has an embedding."""
 
     def __init__(self, memories: Sequence[Memory]) -> None:
         self.memories = tuple(sorted(memories, key=lambda memory: memory.id))
@@ -88,6 +89,7 @@ class MemoryIndex:
         said = [words(text) for text in texts]
         documents = [terms(some) for some in said]
         self._vectors = _stacked(self.memories)
+        self.lacks_vectors = bool(self.memories) and not self._vectors.any()
         self._words = WordIndex(documents)
         lengths = np.array([len(document) for document in documents], dtype=np.float32)
         self._brevity = np.clip(1.0 - lengths / LONG_TERMS, 0.0, 1.0, dtype=np.float32)
