@@ -8,5 +8,15 @@ from semmem.background.journal_writer import JournalWriter
 from semmem.background.learner import DriftLoop, Learner
 from semmem.background.patient_embedder import PatientEmbedder
 from semmem.background.tasks import OffloadThreads, Tasks
+from semmem.background.warming import Warming
 
-__all__ = ["AtOnceLearner", "DriftLoop", "JournalWriter", "Learner", "OffloadThreads", "PatientEmbedder", "Tasks"]
+__all__ = [
+    "AtOnceLearner",
+    "DriftLoop",
+    "JournalWriter",
+    "Learner",
+    "OffloadThreads",
+    "PatientEmbedder",
+    "Tasks",
+    "Warming",
+]

@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from semmem.background import AtOnceLearner, JournalWriter, Learner, Tasks
+from semmem.background import AtOnceLearner, JournalWriter, Learner, Tasks, Warming
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.lifecycle.erasure import Erasure
@@ -63,6 +63,7 @@ class _Parts:
     sessions: Sessions
     erasure: Erasure
     housekeeping: maintenance.HousekeepingLoop
+    warming: Warming
     replicas: Replicas | None
 
 
@@ -141,6 +142,7 @@ class App:
             sessions,
             erasure,
             maintenance.housekeeping(settings, backends, store, self._announce),
+            Warming(backends.store, backends.journal, users_max=settings.memory.hot_cache.warm_users),
             replicas.replicas(settings, backends, erasure, elsewhere, learner.nudge),
         )
 
@@ -197,6 +199,8 @@ class App:
             self._tasks.keep(name, work)
         if parts.replicas is not None:
             parts.replicas.begin(self._tasks)
+        if settings.memory.hot_cache.warm_users:
+            self._tasks.keep("warming", lambda: parts.warming.run(lambda: parts.store.answers))
         if parts.at_once is not None:  # else the first turn would wait for it
             self._tasks.keep("start of the reader", lambda: learning.start_reader(backends))
         drift = learning.drift_loop(settings, backends, parts.learner.nudge)
@@ -252,6 +256,7 @@ class App:
             writer=parts.writer,
             uses=parts.uses,
             erasure=parts.erasure,
+            warming=parts.warming,
             components={
                 "journal": lambda: parts.housekeeping.journal_answers,
                 "embedder": lambda: self._embedder_answers,

@@ -12,7 +12,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI
 
-from semmem.background import JournalWriter
+from semmem.background import JournalWriter, Warming
 from semmem.config.listeners_section import HttpListenerSection
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
@@ -37,6 +37,7 @@ from semmem.ports.store import Purgeable
 from semmem.request.body_work import BodyWork
 from semmem.retrieval.context import FENCE_MARKERS
 from semmem.retrieval.index.hot_memories import Spawn
+from semmem.retrieval.index.kept import Preloaded
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
@@ -245,6 +246,7 @@ def metrics_page(
     writer: JournalWriter,
     uses: AccessRecorder,
     erasure: Erasure,
+    warming: Warming,
     components: Mapping[str, Callable[[], bool]],
 ) -> MetricsPage:
     """The page with what nobody announces: how much waits, is held in memory, or was dropped, and which components are
@@ -256,6 +258,7 @@ def metrics_page(
             metrics.journal_queue: lambda: len(writer),
             metrics.hot_users: lambda: backends.store.users,
             metrics.hot_memories: lambda: backends.store.memories,
+            metrics.hot_bytes: lambda: backends.store.bytes,
             metrics.erasures_pending: lambda: erasure.pending,
             **up,
         },
@@ -263,5 +266,6 @@ def metrics_page(
             metrics.journal_dropped: lambda: writer.dropped,
             metrics.uses_dropped: lambda: uses.dropped,
             metrics.erased_halves.labels("journal"): lambda: backends.journal.turned_away,
+            **{metrics.warmed_users.labels(word): partial(warming.counts.__getitem__, word) for word in Preloaded},
         },
     )

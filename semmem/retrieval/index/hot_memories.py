@@ -1,5 +1,7 @@
 """Active users' memories in this process, ready to be ranked; everybody else's are loaded when they are asked for.
 
+Whose are kept, regulars.py says, within bounds in bytes; how many bytes, sizes.py.
+
 It is a Store around the store: reads and writes pass through, and a write that passes shows in the user's index at
 once. What other replicas write shows when the index is older than ``staleness_s``, and is loaded again. From half that
 age on it is loaded behind the requests, so that a user who stays active never waits for it.
@@ -12,20 +14,22 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from cachetools import LRUCache, TTLCache
+from cachetools import TTLCache
 
-from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
+from semmem.memory import Hit, Memory, MemoryType, Scope
 from semmem.ports.errors import StoreError, StoreTimeout
 from semmem.ports.store import Store
 from semmem.ports.store_wrapper import StoreWrapper
 from semmem.ports.text_work import Offload
+from semmem.retrieval.index.kept import Kept, Preloaded, built, slim
 from semmem.retrieval.index.memory_index import MemoryIndex
+from semmem.retrieval.index.regulars import Regulars, Room
 
 Spawn = Callable[[str, Coroutine[Any, Any, Any]], asyncio.Task[Any]]
 """Starts a task that somebody owns."""
@@ -38,30 +42,25 @@ LATE_S = 30.0
 before that is read again after it: a memory whose deletion came late must not stay here until the process ends."""
 AHEAD_S = 1.0
 """So long what was read ahead waits for the search that it was read for, where it is not kept anyway."""
-
-
-@dataclass(slots=True)
-class _Kept:
-    """One user's memories. ``index`` None: something was written since it was built."""
-
-    memories: dict[str, Memory]
-    index: MemoryIndex | None
-    read_at: float
+AHEAD_ROW_BYTES = 8192
+"""Of a memory of a user of whom there is more than is ever kept: more than nearly every memory takes."""
 
 
 @dataclass(slots=True)
 class _Load:
-    """``is_ahead``: somebody will ask for it who does not wait yet."""
+    """``is_ahead``: somebody will ask for it who does not wait yet. ``is_spare``: nobody has asked for it, so it is
+    kept only where there is room for it without anybody's going."""
 
     task: asyncio.Task[MemoryIndex | StoreError | None]
     overtaken: bool = False
     is_ahead: bool = False
+    is_spare: bool = False
 
 
 class HotMemories(StoreWrapper):
     """``index`` gives what ranking needs of a user; the rest is the Store port, passed on.
 
-    At most ``users_max`` users and ``memories_max`` memories in all are kept, the least recently used go first. A user
+    What is kept takes at most ``bytes_max``, of at most ``users_max`` users and ``memories_max`` memories. A user
     has at most ``rows_max`` memories of any status. At most ``loads_max`` users are loaded at a time while no more than
     ``loads_waiting_max`` wait for it; a place among them and each reading have ``load_timeout_s``.
     ``staleness_s`` 0 keeps nothing: every search loads. ``offload`` builds the indexes. What ``warm`` has loaded and
@@ -74,8 +73,9 @@ class HotMemories(StoreWrapper):
         *,
         spawn: Spawn,
         offload: Offload = asyncio.to_thread,
-        users_max: int = 1000,
-        memories_max: int = 20_000,
+        bytes_max: int = 100_000_000,
+        users_max: float = math.inf,
+        memories_max: float = math.inf,
         rows_max: int = 5000,
         staleness_s: float = math.inf,
         loads_max: int = 4,
@@ -83,19 +83,18 @@ class HotMemories(StoreWrapper):
         load_timeout_s: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if users_max < 1 or memories_max < 1 or rows_max < 1 or loads_max < 1:
-            raise ValueError("users_max, memories_max, rows_max and loads_max must be at least 1")
+        if min(bytes_max, users_max, memories_max, rows_max, loads_max) < 1:
+            raise ValueError("bytes_max, users_max, memories_max, rows_max and loads_max must be at least 1")
         super().__init__(store)
         self._spawn = spawn
-        self._users_max = users_max
         self._rows_max = rows_max
         self._staleness_s = staleness_s
         self._loads_waiting_max = loads_waiting_max
         self._load_timeout_s = load_timeout_s
         self._clock = clock
-        self._kept: LRUCache[str, _Kept] = LRUCache(memories_max, getsizeof=lambda kept: len(kept.memories))
-        self._ahead: TTLCache[str, _Kept, float] = TTLCache(
-            max(memories_max, rows_max), AHEAD_S, timer=clock, getsizeof=lambda kept: len(kept.memories)
+        self._kept = Regulars[Kept](Room(bytes_max, memories_max, users_max))
+        self._ahead: TTLCache[str, Kept, float] = TTLCache(
+            max(bytes_max, rows_max * AHEAD_ROW_BYTES), AHEAD_S, timer=clock, getsizeof=lambda kept: kept.bytes
         )
         self._loading: dict[str, _Load] = {}
         self._slots = asyncio.Semaphore(loads_max)
@@ -110,14 +109,20 @@ class HotMemories(StoreWrapper):
     @property
     def memories(self) -> int:
         """How many memories are kept now."""
-        return int(self._kept.currsize)
+        return int(self._kept.taken.memories)
+
+    @property
+    def bytes(self) -> int:
+        """What is kept takes so many, estimated."""
+        return int(self._kept.taken.bytes)
 
     # --- the index ---------------------------------------------------------------------------------------------------
 
     def warm(self, user: str) -> None:
-        """Begin to load what a search by this user will need, if it is not here."""
+        """The user has come: begin to load what a search will need, if it is not here."""
+        self._kept.visit(user, self._clock())
         if self._ready(user) is None and (load := self._load(user)) is not None:
-            load.is_ahead = True
+            load.is_ahead, load.is_spare = True, False
 
     def at_hand(self, user: str) -> MemoryIndex | None:
         """The user's index where it is here already."""
@@ -131,7 +136,7 @@ class HotMemories(StoreWrapper):
         load = self._load(user)
         if load is None:
             return None
-        load.is_ahead = False
+        load.is_ahead = load.is_spare = False
         await asyncio.wait({load.task}, timeout=wait_s)  # neither late nor cancelled does this end the load
         if not load.task.done() or load.task.cancelled():
             return None
@@ -139,6 +144,29 @@ class HotMemories(StoreWrapper):
         if isinstance(loaded, StoreError):
             raise loaded
         return loaded
+
+    async def preload(self, user: str) -> Preloaded:
+        """Load a user who may come soon, as a regular, when nobody waits for another load; not in anybody's place."""
+        while self._loading:
+            await asyncio.wait([load.task for load in self._loading.values()])
+        if user in self._kept:
+            return Preloaded.LOADED
+        load = self._load(user)
+        if load is None:
+            return Preloaded.FAILED
+        load.is_spare = True
+        await asyncio.wait({load.task})
+        if load.task.cancelled() or not isinstance(load.task.result(), MemoryIndex):
+            return Preloaded.FAILED
+        return Preloaded.LOADED if user in self._kept else Preloaded.NO_ROOM
+
+    def found(self, user: str, index: MemoryIndex, hits: Sequence[Hit]) -> None:
+        """These were found for a question that was not asked before: what is kept of that takes room as well."""
+        kept = self._kept.get(user)
+        if kept is None or kept.index is not index:
+            return
+        if more := kept.find(hits):
+            self._kept.grow(user, more)
 
     def _ready(self, user: str) -> MemoryIndex | None:
         kept = self._kept.get(user)
@@ -156,10 +184,10 @@ class HotMemories(StoreWrapper):
         kept = self._ahead.pop(user, None)
         return None if kept is None or self._missed_a_late_write(user, kept, self._clock()) else kept.index
 
-    def _is_current(self, user: str, kept: _Kept, now: float) -> bool:
+    def _is_current(self, user: str, kept: Kept, now: float) -> bool:
         return now - kept.read_at < self._staleness_s and not self._missed_a_late_write(user, kept, now)
 
-    def _missed_a_late_write(self, user: str, kept: _Kept, now: float) -> bool:
+    def _missed_a_late_write(self, user: str, kept: Kept, now: float) -> bool:
         return kept.read_at < self._late_until.get(user, -math.inf) <= now
 
     def _load(self, user: str) -> _Load | None:
@@ -180,48 +208,37 @@ class HotMemories(StoreWrapper):
                     limit.reschedule(asyncio.get_running_loop().time() + self._load_timeout_s)
                     read_at, memories = await self._read(user)
                     limit.reschedule(None)  # a thread cannot be stopped: what it has begun is better used
-                    index = await self._build(memories.values())
+                    kept = await self._offload(partial(built, memories, read_at))
                     if not load.overtaken:
-                        self._keep(user, _Kept(memories, index, read_at), is_ahead=load.is_ahead)
-                        return index
+                        self._keep(user, kept, load)
+                        return kept.index
                 return None
         except StoreError as error:
             return error
         except TimeoutError:
             return StoreTimeout(f"memories were not loaded within {self._load_timeout_s} s")
 
-    async def _build(self, memories: Iterable[Memory]) -> MemoryIndex:
-        """Beside the event loop."""
-        live = [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
-        return await self._offload(partial(MemoryIndex, live))
-
     async def _read(self, user: str) -> tuple[float, dict[str, Memory]]:
         kept, now = self._kept.get(user), self._clock()
         if kept is not None and kept.index is None and self._is_current(user, kept, now):
             return kept.read_at, dict(kept.memories)
         found = await self._store.list(Scope(user), limit=self._rows_max)
-        return now, {memory.id: _slim(memory) for memory in found}
+        return now, {memory.id: slim(memory) for memory in found}
 
-    def _keep(self, user: str, kept: _Kept, *, is_ahead: bool) -> None:
-        self._drop(user)
+    def _keep(self, user: str, kept: Kept, load: _Load) -> None:
         if kept.read_at >= self._late_until.get(user, math.inf):
             del self._late_until[user]
-        if self._staleness_s > 0:
-            self._put(user, kept)
-        if is_ahead and user not in self._kept and len(kept.memories) <= self._ahead.maxsize:
+        if self._staleness_s > 0 and (not load.is_spare or self._kept.fits(kept.size)):
+            self._put(user, kept, is_regular=load.is_spare)
+        if load.is_ahead and user not in self._kept and kept.bytes <= self._ahead.maxsize:
             self._ahead[user] = kept
 
-    def _put(self, user: str, kept: _Kept) -> None:
-        """Of two bounds the cache keeps that of all memories. A user with more than these is not kept at all."""
-        self._drop(user)
-        if len(kept.memories) > self._kept.maxsize:
-            return
-        while len(self._kept) >= self._users_max:
-            self._kept.popitem()
-        self._kept[user] = kept
+    def _put(self, user: str, kept: Kept, *, is_regular: bool = False) -> None:
+        """A user who takes more than there will ever be room for is not kept at all."""
+        self._kept.put(user, kept, kept.size, self._clock(), is_regular=is_regular)
 
     def _drop(self, user: str) -> None:
-        self._kept.pop(user, None)
+        self._kept.drop(user)
 
     def forget_user(self, user: str) -> None:
         """Read the user's memories anew: what was read before shows what must not be shown any more."""
@@ -276,16 +293,5 @@ class HotMemories(StoreWrapper):
 
     def _written(self, user: str, memory: Memory) -> None:
         kept = self._kept.get(user)
-        if kept is None:
-            return
-        present = kept.memories.get(memory.id)
-        if present is not None and present.version >= memory.version:
-            return  # as in the store, a version is written once
-        kept.memories[memory.id] = _slim(memory)
-        kept.index = None
-        self._put(user, kept)
-
-
-def _slim(memory: Memory) -> Memory:
-    """Of a memory that is not recalled only id and version matter: an older version must not come back."""
-    return memory if memory.status is MemoryStatus.ACTIVE else replace(memory, content="", embedding=None)
+        if kept is not None and kept.write(memory):
+            self._put(user, kept)
