@@ -6,6 +6,7 @@ The core holds the steps and no loops; the loops that drive them stand here, log
 from semmem.background.at_once import AtOnceLearner
 from semmem.background.journal_writer import JournalWriter
 from semmem.background.learner import DriftLoop, Learner
+from semmem.background.outage import Outage
 from semmem.background.patient_embedder import PatientEmbedder
 from semmem.background.tasks import OffloadThreads, Tasks
 from semmem.background.warming import Warming
@@ -16,6 +17,7 @@ __all__ = [
     "JournalWriter",
     "Learner",
     "OffloadThreads",
+    "Outage",
     "PatientEmbedder",
     "Tasks",
     "Warming",

@@ -27,6 +27,7 @@ from semmem.ports.errors import StoreError, StoreTimeout
 from semmem.ports.store import Store
 from semmem.ports.store_wrapper import StoreWrapper
 from semmem.ports.text_work import Offload
+from semmem.retrieval.index.freshness import Freshness
 from semmem.retrieval.index.kept import Kept, Preloaded, built, slim
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.index.regulars import Regulars, Room
@@ -37,9 +38,6 @@ Spawn = Callable[[str, Coroutine[Any, Any, Any]], asyncio.Task[Any]]
 READS_MAX = 3
 """How often memories are read for one load while writes go on. Then it is given up: what was read may hold a memory
 that was deleted meanwhile."""
-LATE_S = 30.0
-"""How long after it failed here (a deadline, a cancelled caller) a write may still be done in the store. What was read
-before that is read again after it: a memory whose deletion came late must not stay here until the process ends."""
 AHEAD_S = 1.0
 """So long what was read ahead waits for the search that it was read for, where it is not kept anyway."""
 AHEAD_ROW_BYTES = 8192
@@ -99,7 +97,7 @@ class HotMemories(StoreWrapper):
         self._loading: dict[str, _Load] = {}
         self._slots = asyncio.Semaphore(loads_max)
         self._offload = offload
-        self._late_until: dict[str, float] = {}
+        self._fresh = Freshness(staleness_s)
 
     @property
     def users(self) -> int:
@@ -173,22 +171,16 @@ class HotMemories(StoreWrapper):
         if kept is None or kept.index is None:
             return None
         now = self._clock()
-        if not self._is_current(user, kept, now):
+        if not self._fresh.is_current(user, kept, now):
             return None
-        if now - kept.read_at > self._staleness_s / 2:
+        if self._fresh.is_ageing(kept, now):
             self._load(user)
         return kept.index
 
     def _read_ahead(self, user: str) -> MemoryIndex | None:
         """What was loaded for this search before it came here, once."""
         kept = self._ahead.pop(user, None)
-        return None if kept is None or self._missed_a_late_write(user, kept, self._clock()) else kept.index
-
-    def _is_current(self, user: str, kept: Kept, now: float) -> bool:
-        return now - kept.read_at < self._staleness_s and not self._missed_a_late_write(user, kept, now)
-
-    def _missed_a_late_write(self, user: str, kept: Kept, now: float) -> bool:
-        return kept.read_at < self._late_until.get(user, -math.inf) <= now
+        return None if kept is None or self._fresh.missed_a_late_write(user, kept, self._clock()) else kept.index
 
     def _load(self, user: str) -> _Load | None:
         """The load that is under way for the user, or a new one; None when too many users wait for theirs."""
@@ -220,30 +212,52 @@ class HotMemories(StoreWrapper):
 
     async def _read(self, user: str) -> tuple[float, dict[str, Memory]]:
         kept, now = self._kept.get(user), self._clock()
-        if kept is not None and kept.index is None and self._is_current(user, kept, now):
+        if (
+            kept is not None
+            and kept.index is None
+            and not self._fresh.is_doubted(kept)
+            and self._fresh.is_current(user, kept, now)
+        ):
             return kept.read_at, dict(kept.memories)
         found = await self._store.list(Scope(user), limit=self._rows_max)
         return now, {memory.id: slim(memory) for memory in found}
 
     def _keep(self, user: str, kept: Kept, load: _Load) -> None:
-        if kept.read_at >= self._late_until.get(user, math.inf):
-            del self._late_until[user]
+        self._fresh.was_read(user, kept)
         if self._staleness_s > 0 and (not load.is_spare or self._kept.fits(kept.size)):
-            self._put(user, kept, is_regular=load.is_spare)
+            self._kept.put(user, kept, kept.size, self._clock(), is_regular=load.is_spare)
         if load.is_ahead and user not in self._kept and kept.bytes <= self._ahead.maxsize:
             self._ahead[user] = kept
-
-    def _put(self, user: str, kept: Kept, *, is_regular: bool = False) -> None:
-        """A user who takes more than there will ever be room for is not kept at all."""
-        self._kept.put(user, kept, kept.size, self._clock(), is_regular=is_regular)
-
-    def _drop(self, user: str) -> None:
-        self._kept.drop(user)
 
     def forget_user(self, user: str) -> None:
         """Read the user's memories anew: what was read before shows what must not be shown any more."""
         self._overtake(user)
-        self._drop(user)
+        self._kept.drop(user)
+
+    # --- other processes' writes -------------------------------------------------------------------------------------
+
+    def holds(self, user: str) -> bool:
+        """Whether the user's memories are here, or being read."""
+        return user in self._kept or user in self._loading or user in self._ahead
+
+    def changed_elsewhere(self, user: str) -> None:
+        """Another process changed the user's memories: they are read anew, and shown until then if they were in use."""
+        self._overtake(user)
+        kept, now = self._kept.get(user), self._clock()
+        if kept is None:
+            return
+        if kept.index is None or not self._fresh.is_current(user, kept, now):
+            self._kept.drop(user)
+            return
+        kept.doubted_at = min(kept.doubted_at, now)
+        self._load(user)
+
+    def all_changed_elsewhere(self) -> None:
+        """Another process may have changed anybody's: each is read anew when it is asked for."""
+        self._fresh.doubt_all(self._clock())
+        self._ahead.clear()
+        for load in self._loading.values():
+            load.overtaken = True
 
     # --- the store ---------------------------------------------------------------------------------------------------
 
@@ -252,7 +266,7 @@ class HotMemories(StoreWrapper):
             await super().put(scope, memory)
         except BaseException:  # it may have been written all the same
             self._overtake(scope.user)
-            self._drop(scope.user)
+            self._kept.drop(scope.user)
             self._may_be_late(scope.user)
             raise
         self._overtake(scope.user)
@@ -277,13 +291,10 @@ class HotMemories(StoreWrapper):
             raise
         finally:
             self._overtake(user)
-            self._drop(user)
+            self._kept.drop(user)
 
     def _may_be_late(self, user: str) -> None:
-        now = self._clock()
-        waiting = self._late_until.items()
-        self._late_until = {other: until for other, until in waiting if until > now or other in self._kept}
-        self._late_until[user] = now + LATE_S
+        self._fresh.may_be_late(user, self._clock(), self._kept)
 
     def _overtake(self, user: str) -> None:
         self._ahead.pop(user, None)
@@ -294,4 +305,4 @@ class HotMemories(StoreWrapper):
     def _written(self, user: str, memory: Memory) -> None:
         kept = self._kept.get(user)
         if kept is not None and kept.write(memory):
-            self._put(user, kept)
+            self._kept.put(user, kept, kept.size, self._clock())

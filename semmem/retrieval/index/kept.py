@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -22,7 +23,8 @@ class Preloaded(StrEnum):
 
 @dataclass(slots=True)
 class Kept:
-    """``index`` None: something was written since it was built. ``read_at``: by the clock of whoever read.
+    """``index`` None: something was written since it was built. ``read_at``: by the clock of whoever read;
+    ``doubted_at``: another process has changed them since.
 
     ``asked``: for how many questions what was found is kept beside the index; ``shown``: the ids of memories of which
     something is remembered since they were shown.
@@ -32,6 +34,7 @@ class Kept:
     index: MemoryIndex | None
     read_at: float
     bytes: int
+    doubted_at: float = math.inf
     asked: int = 0
     shown: set[str] = field(default_factory=set)
 

@@ -71,7 +71,7 @@ class Regulars(Generic[V]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __contains__(self, user: str) -> bool:
+    def __contains__(self, user: object) -> bool:
         return user in self._entries
 
     def get(self, user: str) -> V | None:
