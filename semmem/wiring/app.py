@@ -23,6 +23,7 @@ from semmem.lifecycle.erasure import Erasure
 from semmem.management.health import create_health
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
+from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.counting import Counting
 from semmem.telemetry.loop_lag import watch_loop
@@ -192,6 +193,7 @@ class App:
     def _begin(self, parts: _Parts) -> None:
         """Everything that runs as long as the process."""
         settings, backends = self._settings, parts.opened.backends
+        log.info("%s", advice(settings.memory.hot_cache.bytes_max, settings.memory.embedding.dimension))
         upkeep = maintenance.upkeep(settings, backends, parts.opened.store_backend, self._announce)
         for name, work in (
             ("open store", lambda: self._open_store(parts.store)),

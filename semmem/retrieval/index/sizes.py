@@ -67,6 +67,15 @@ def typical(memories: int, dimension: int) -> int:
     return INDEX_BYTES + memories * (MEMORY_BYTES + ROW_BYTES + texts + 4 * dimension + 30 * TYPICAL_TERMS)
 
 
+def advice(bytes_max: int, dimension: int) -> str:
+    """How many users have room, for whoever sets the bound."""
+    counts = [(count, typical(count, dimension)) for count in (10, 100, 1000)]
+    users = ", ".join(
+        f"{bytes_max // each:,} users of {count:,} memories ({each / 1e3:,.0f} kB)" for count, each in counts
+    )
+    return f"{bytes_max / 1e6:,.0f} MB of memories in process: room for {users}, searches not counted"
+
+
 def _of_name(name: str | None) -> int:
     return TEXT_BYTES + len(name) if name else 0
 
