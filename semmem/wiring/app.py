@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import AtOnceLearner, JournalWriter, Learner, Tasks
+from semmem.background import AtOnceLearner, JournalWriter, Learner, Tasks, Warming
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.lifecycle.erasure import Erasure
@@ -27,6 +27,7 @@ from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
 from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.reindexing import Reindexing
+from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.counting import Counting
 from semmem.telemetry.loop_lag import watch_loop
@@ -69,6 +70,7 @@ class _Parts:
     sessions: Sessions
     erasure: Erasure
     housekeeping: maintenance.HousekeepingLoop
+    warming: Warming
     replicas: Replicas | None
     reindexing: Reindexing
 
@@ -158,6 +160,7 @@ class App:
             sessions,
             erasure,
             maintenance.housekeeping(settings, backends, store, self._announce),
+            Warming(backends.store, backends.journal, users_max=settings.memory.hot_cache.warm_users),
             replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge),
             reindex.reindexing(
                 settings, self._store, backends.embedder, backends.journal, moved=backends.store.forget_user
@@ -206,6 +209,7 @@ class App:
     def _begin(self, parts: _Parts) -> None:
         """Everything that runs as long as the process."""
         settings, backends = self._settings, parts.opened.backends
+        log.info("%s", advice(settings.memory.hot_cache.bytes_max, settings.memory.embedding.dimension))
         upkeep = maintenance.upkeep(settings, backends, parts.opened.store_backend, self._announce)
         for name, work in (
             ("open store", lambda: self._open_store(parts.store)),
@@ -224,6 +228,8 @@ class App:
         self._tasks.keep("reindex", lambda: self._reindex(parts.reindexing))
         if parts.replicas is not None:
             parts.replicas.begin(self._tasks)
+        if settings.memory.hot_cache.warm_users:
+            self._tasks.keep("warming", lambda: parts.warming.run(lambda: parts.store.answers))
         if parts.at_once is not None:  # else the first turn would wait for it
             self._tasks.keep("start of the reader", lambda: learning.start_reader(backends))
         drift = learning.drift_loop(settings, backends, parts.learner.nudge)
@@ -287,6 +293,7 @@ class App:
             writer=parts.writer,
             uses=parts.uses,
             erasure=parts.erasure,
+            warming=parts.warming,
             components=self._up(parts),
             reindexing=parts.reindexing,
         )
