@@ -23,7 +23,7 @@ from semmem.backends.milvus.connection import MilvusConnection, ensure
 from semmem.backends.milvus.flush import BackgroundFlush
 from semmem.backends.milvus.indexes import INDEXES, check_server_has
 from semmem.backends.milvus.lite import MilvusLiteProcess
-from semmem.backends.milvus.reads import Reads, RecentWrites
+from semmem.backends.milvus.reads import Reads
 from semmem.backends.milvus.rows import quote, row_id, row_of
 from semmem.backends.milvus.store import MilvusStore
 from semmem.memory import Memory, MemoryStatus, Scope
@@ -626,15 +626,6 @@ async def test_reads_wait_while_they_are_held_off_and_are_waited_for() -> None:
         assert events == ["early begins"]
         release.set()
     assert events == ["early begins", "early ends", "alone", "late begins", "late ends"]
-
-
-async def test_recent_writers_settle() -> None:
-    recent = RecentWrites(settle_s=0.05)
-    recent.add("ann")
-    assert "ann" in recent
-    assert "bob" not in recent
-    await asyncio.sleep(0.06)
-    assert "ann" not in recent
 
 
 async def test_superseding_is_seen_as_soon_as_put_returns(
