@@ -206,6 +206,7 @@ class MilvusConnection:
             client.close()
 
     def _create_collection(self, client: MilvusClient) -> None:
+        client.list_collections(timeout=self._open_timeout_s)  # which names a missing database
         client.create_collection(
             self._collection,
             schema=schema(self._dimension),

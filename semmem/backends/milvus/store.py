@@ -172,6 +172,10 @@ class MilvusStore:
         async with self._connection.within("health", timeout_s):
             await self._collection.nothing(level="Bounded", timeout_s=timeout_s)
 
+    def written_elsewhere(self, user: str) -> None:
+        """As Lagging says."""
+        self._own.unsure(user)
+
     # --- writes ------------------------------------------------------------------------------------------------------
 
     async def put(self, scope: Scope, memory: Memory) -> None:
