@@ -175,7 +175,7 @@ class Memories:
         if query is None:
             return list(cut(await self._everything(scope, ()), Wanted(limit, text=text)).memories)
         vector = await self._embedder.embed(query)
-        hits = await self._store.search(scope, vector, limit=limit, now=self._clock(), fresh=True)
+        hits = await self._store.search(scope, vector, limit=limit, now=self._clock(), as_of=self._clock())
         return [hit.memory for hit in hits if hit.cosine >= similarity_min]
 
     async def forget_scope(self, scope: Scope, types: Sequence[MemoryType]) -> Receipt:
