@@ -291,6 +291,19 @@ def password_needs_a_server(settings: Settings) -> Iterator[Finding]:
         yield Finding(at, NOTHING, "is of no use to a SQLite file", "set journal.url", (("journal", "url"),))
 
 
+def redis_options_need_a_server(settings: Settings) -> Iterator[Finding]:
+    redis, at = settings.memory.hot_cache.redis, ("memory", "hot_cache", "redis")
+    if redis.password.get_secret_value() and not redis.url:
+        yield Finding(
+            (*at, "password"), NOTHING, "has no server to be told to", f"set {'.'.join(at)}.url", ((*at, "url"),)
+        )
+    if redis.ca_file and not redis.url.startswith("rediss://"):
+        reason = "is of no use without TLS"
+        yield Finding(
+            (*at, "ca_file"), redis.ca_file, reason, f"write rediss:// in {'.'.join(at)}.url", ((*at, "url"),)
+        )
+
+
 def milvus_tls_is_consistent(settings: Settings) -> Iterator[Finding]:
     milvus, at = settings.memory.milvus, ("memory", "milvus", "tls")
     tls, address = milvus.tls, ("memory", "milvus", "address")
@@ -400,6 +413,7 @@ RULES: tuple[Rule, ...] = (
     replicas_share_a_store,
     replicas_share_a_journal,
     password_needs_a_server,
+    redis_options_need_a_server,
     milvus_tls_is_consistent,
     qdrant_tls_is_consistent,
     qdrant_key_needs_a_server,

@@ -31,7 +31,7 @@ WITHOUT_A_MODEL = (
 def surroundings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Everything that this machine lacks."""
     yield from _folders(settings)
-    yield from _store_library(settings)
+    yield from _libraries(settings)
     yield from _model(settings, environ)
 
 
@@ -77,10 +77,14 @@ def _folders(settings: Settings) -> Iterator[Finding]:
             yield Finding(at, value, reason, "name a folder that this user may make and write")
 
 
-def _store_library(settings: Settings) -> Iterator[Finding]:
+def _libraries(settings: Settings) -> Iterator[Finding]:
     if settings.memory.backend == "qdrant" and find_spec("qdrant_client") is None:
         remedy = "install it: pip install 'semmem[qdrant]'"
         yield Finding(("memory", "backend"), "qdrant", "needs the package qdrant-client, which is not here", remedy)
+    redis = settings.memory.hot_cache.redis
+    if redis.url and find_spec("redis") is None:
+        at, remedy = ("memory", "hot_cache", "redis", "url"), "install it: pip install 'semmem[redis]'"
+        yield Finding(at, redis.url, "needs the package redis, which is not here", remedy)
 
 
 def unusable(folder: Path) -> str:

@@ -32,6 +32,7 @@ from semmem.turns.sessions import Sessions
 from semmem.wiring import backup, doors, learning, maintenance, replicas, request
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, disk_of, open_backends
+from semmem.wiring.news import Kept
 from semmem.wiring.replicas import Replicas
 from semmem.wiring.store_watch import StoreWatch
 
@@ -87,7 +88,12 @@ class App:
         async with AsyncExitStack() as stack:
             listeners = [self._injection_cache.changed]
             opened = await open_backends(
-                self._settings, self._metrics, stack, spawn=self._tasks.spawn, listeners=listeners
+                self._settings,
+                self._metrics,
+                stack,
+                spawn=self._tasks.spawn,
+                listeners=listeners,
+                announce=self._announce,
             )
             parts = self._parts(opened)
             if parts.replicas is not None:
@@ -141,7 +147,7 @@ class App:
             sessions,
             erasure,
             maintenance.housekeeping(settings, backends, store, self._announce),
-            replicas.replicas(settings, backends, erasure, elsewhere, learner.nudge),
+            replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge),
         )
 
     async def _open_doors(self, parts: _Parts, stack: AsyncExitStack) -> tuple[ExtProcServer, Addresses]:
@@ -195,6 +201,8 @@ class App:
             ("erasures", lambda: erasing.finish_pending(parts.erasure, settings.erasure.retry_s)),
         ):
             self._tasks.keep(name, work)
+        if parts.opened.news is not None:
+            parts.opened.news.begin(self._tasks, Kept(backends.store, self._injection_cache))
         if parts.replicas is not None:
             parts.replicas.begin(self._tasks)
         if parts.at_once is not None:  # else the first turn would wait for it
@@ -246,6 +254,7 @@ class App:
         return {"journal": parts.housekeeping.journal_answers or waits, "embedder": self._embedder_tried.is_set()}
 
     def _metrics_page(self, parts: _Parts) -> MetricsPage:
+        news = parts.opened.news
         return doors.metrics_page(
             self._metrics,
             parts.opened.backends,
@@ -257,6 +266,7 @@ class App:
                 "embedder": lambda: self._embedder_answers,
                 "store": lambda: parts.store.answers,
                 "disk": lambda: parts.store.has_room,
+                **({} if news is None else {"news": lambda: news.changes.is_up}),
             },
         )
 
@@ -271,6 +281,8 @@ class App:
         if parts.at_once is not None:
             await parts.at_once.drained(AT_ONCE_DRAIN_S)
         await parts.learner.drained(max(0.5, min(LEARN_DRAIN_S, deadline - time.monotonic())))
+        if parts.opened.news is not None:
+            await parts.opened.news.last_word()
 
 
 def _settle() -> None:

@@ -25,7 +25,7 @@ from semmem.backends.sql.known_erasures import SqlKnownErasures
 from semmem.backends.sql.part import JournalLimits
 from semmem.backends.sql.provisional import SqlProvisional
 from semmem.backends.sql.recording import SqlRecording
-from semmem.backends.sql.replicas import SqlReplicas
+from semmem.backends.sql.reindexing import SqlReindexing
 from semmem.backends.sql.rewording import SqlRewording
 from semmem.backends.sql.sessions import SqlSessions
 from semmem.backends.sql.users import SqlUsers
@@ -45,7 +45,7 @@ class SqlJournal(
     SqlHolds,
     SqlUsers,
     SqlErasure,
-    SqlReplicas,
+    SqlReindexing,
     SqlKnownErasures,
     SqlAdoption,
     SqlRewording,

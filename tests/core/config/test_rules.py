@@ -172,6 +172,16 @@ CONFLICTS = [
         "is of no use to a SQLite file; set journal.url",
     ),
     (
+        f"memory: {{hot_cache: {{redis: {{password: {LONG_SECRET}}}}}}}",
+        "memory.hot_cache.redis.password",
+        "has no server to be told to; set memory.hot_cache.redis.url",
+    ),
+    (
+        "memory: {hot_cache: {redis: {url: 'redis://valkey:6379', ca_file: ca.pem}}}",
+        "memory.hot_cache.redis.ca_file = 'ca.pem'",
+        "is of no use without TLS; write rediss:// in memory.hot_cache.redis.url",
+    ),
+    (
         f"deployment: {{replicas: 2}}\n{SHARED_JOURNAL}\nmemory: {{backend: qdrant, milvus: {{address: 'm:1'}}}}",
         "deployment.replicas = 2",
         "but Qdrant's local mode keeps memories inside one process, where other replicas do not see them; "
