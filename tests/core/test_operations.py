@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
 import semmem
 from semmem.background import at_once
@@ -208,8 +209,10 @@ def test_an_alert_names_only_words_that_exist() -> None:
     known = {outcome.value for outcome in Outcome} | batch_endings() | {"error", "ready", "semmem"}
     values = [
         word
-        for _, expression, _ in cells("Alerts worth having")
-        for quoted in re.findall(r'"([^"]+)"', expression)
+        for rule in yaml.safe_load((CODE.parent / "deploy" / "prometheus" / "rules.yaml").read_text())["groups"][0][
+            "rules"
+        ]
+        for quoted in re.findall(r'"([^"]+)"', rule["expr"])
         for word in re.split(r"\\?\|", quoted)
     ]
     assert len(values) > 8

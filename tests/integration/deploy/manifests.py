@@ -15,7 +15,13 @@ HOME = Path(__file__).resolve().parents[3]
 DEPLOY = HOME / "deploy"
 TOOLS = HOME / ".venv-deploy" / "bin"
 ENVOY = HOME / ".venv-envoy" / "bin" / "envoy"
-LAYOUTS = ("base", "overlays/single", "overlays/sidecar")
+SERVED = ("base", "overlays/single", "overlays/shared")
+"""Envoy, wherever it is, reaches semmem through a Service."""
+GATEWAYS = ("overlays/envoy-gateway", "overlays/ai-gateway", "overlays/istio")
+"""The same as overlays/shared, and how a gateway asks it."""
+SIDECAR = "overlays/sidecar"
+LAYOUTS = (*SERVED, SIDECAR, *GATEWAYS)
+KUBERNETES_GROUPS = ("v1", "apps/v1", "policy/v1", "autoscaling/v2", "networking.k8s.io/v1")
 SECRET = "made-up-for-a-test-0123456789"
 
 Json = dict[str, Any]
@@ -44,10 +50,26 @@ class Layout:
         return found
 
     @property
+    def workload(self) -> Json:
+        """The only StatefulSet or Deployment."""
+        (found,) = self.all("StatefulSet") + self.all("Deployment")
+        return found
+
+    @property
     def pod(self) -> Json:
         """The pod template of the only workload."""
-        template: Json = self.one("StatefulSet")["spec"]["template"]
+        template: Json = self.workload["spec"]["template"]
         return template
+
+    @property
+    def of_kubernetes(self) -> list[Json]:
+        """What Kubernetes itself has schemas for."""
+        return [each for each in self.objects if each["apiVersion"] in KUBERNETES_GROUPS]
+
+    @property
+    def of_others(self) -> list[Json]:
+        """What a gateway or an operator brings the schemas of."""
+        return [each for each in self.objects if each["apiVersion"] not in KUBERNETES_GROUPS]
 
     def containers(self) -> Iterator[Json]:
         spec = self.pod["spec"]
@@ -76,5 +98,20 @@ class Layout:
 
 @cache
 def layout(name: str) -> Layout:
-    text = run(TOOLS / "kubectl", "kustomize", DEPLOY / "k8s" / name)
+    return rendered(name, DEPLOY / "k8s" / name)
+
+
+def rendered(name: str, folder: Path) -> Layout:
+    text = run(TOOLS / "kubectl", "kustomize", folder)
     return Layout(name, text, tuple(yaml.safe_load_all(text)))
+
+
+def named(shipped: Layout, kind: str) -> set[str]:
+    return {each["metadata"]["name"] for each in shipped.all(kind)}
+
+
+def validate_others(objects: list[Json], scratch: Path) -> None:
+    """Objects of gateways and operators against their schemas; AssertionError with every problem."""
+    file = scratch / "others.yaml"
+    file.write_text(yaml.safe_dump_all(objects))
+    run(TOOLS / "python", Path(__file__).with_name("strict.py"), file)

@@ -15,7 +15,19 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from semmem import __version__
-from tests.integration.deploy.manifests import DEPLOY, ENVOY, HOME, LAYOUTS, TOOLS, Json, Layout, layout, run
+from tests.integration.deploy.manifests import (
+    DEPLOY,
+    ENVOY,
+    HOME,
+    LAYOUTS,
+    SERVED,
+    SIDECAR,
+    TOOLS,
+    Json,
+    Layout,
+    layout,
+    run,
+)
 
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 NOT_SERVING = {"sentence-transformers", "huggingface-hub", "pandas"}
@@ -48,7 +60,7 @@ def validate_objects(file: Path, version: str) -> None:
 @pytest.mark.parametrize("version", KUBERNETES)
 def test_kubernetes_knows_every_field(shipped: Layout, version: str, tmp_path: Path) -> None:
     rendered = tmp_path / "rendered.yaml"
-    rendered.write_text(shipped.text)
+    rendered.write_text(yaml.safe_dump_all(shipped.of_kubernetes))
     validate_objects(rendered, version)
 
 
@@ -88,25 +100,33 @@ def test_envoy_accepts_its_configuration(name: str) -> None:
 # --- Envoy -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_sidecars_envoy_differs_from_the_shipped_one_in_two_addresses() -> None:
-    expected, sidecar = (
-        yaml.safe_load(text) for text in ((DEPLOY / "envoy.yaml").read_text(), layout(LAYOUTS[2]).file("envoy.yaml"))
+def test_the_sidecars_envoy_differs_from_the_shipped_one_in_three_addresses() -> None:
+    sidecar = layout(SIDECAR)
+    expected, ours = (
+        yaml.safe_load(text) for text in ((DEPLOY / "envoy.yaml").read_text(), sidecar.file("envoy.yaml"))
     )
     resources = expected["static_resources"]
     resources["listeners"][0]["address"]["socket_address"]["address"] = "0.0.0.0"
-    model = next(each for each in resources["clusters"] if each["name"] == "llm")
-    model["type"] = "STRICT_DNS"
-    endpoint = model["load_assignment"]["endpoints"][0]["lb_endpoints"][0]["endpoint"]
-    endpoint["address"]["socket_address"]["address"] = "model"
-    assert sidecar == expected
+    clusters = {each["name"]: each for each in resources["clusters"]}
+    clusters["llm"]["type"] = "STRICT_DNS"
+    endpoint_of(clusters["llm"])["address"]["socket_address"]["address"] = "model"
+    endpoint_of(clusters["semmem"])["address"] = {"pipe": {"path": sidecar.config["listeners"]["grpc"]["unix_socket"]}}
+    assert ours == expected
 
 
-def test_the_sidecars_envoy_asks_the_semmem_of_its_own_pod() -> None:
-    sidecar = layout("overlays/sidecar")
-    clusters = yaml.safe_load(sidecar.file("envoy.yaml"))["static_resources"]["clusters"]
-    semmem = next(each for each in clusters if each["name"] == "semmem")
-    address = semmem["load_assignment"]["endpoints"][0]["lb_endpoints"][0]["endpoint"]["address"]["socket_address"]
-    assert f"{address['address']}:{address['port_value']}" == sidecar.config["listeners"]["grpc"]["address"]
+def endpoint_of(cluster: Json) -> Json:
+    endpoint: Json = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"][0]["endpoint"]
+    return endpoint
+
+
+def test_the_sidecars_socket_lies_in_a_folder_that_both_containers_have() -> None:
+    sidecar = layout(SIDECAR)
+    folder = str(Path(sidecar.config["listeners"]["grpc"]["unix_socket"]).parent)
+    mounts = [[each["name"] for each in c["volumeMounts"] if each["mountPath"] == folder] for c in sidecar.containers()]
+    assert mounts == [["socket"], ["socket"]]
+    assert [each["emptyDir"]["medium"] for each in sidecar.pod["spec"]["volumes"] if each["name"] == "socket"] == [
+        "Memory"
+    ]
 
 
 # --- pods ------------------------------------------------------------------------------------------------------------
@@ -151,8 +171,9 @@ def test_no_pod_holds_a_token_of_the_cluster(shipped: Layout) -> None:
 
 def test_no_secret_is_shipped(shipped: Layout) -> None:
     assert not shipped.all("Secret")
-    for entry in shipped.container("semmem")["env"]:
-        assert "secretKeyRef" in entry["valueFrom"], entry["name"]
+    env = shipped.container("semmem")["env"]
+    assert all("secretKeyRef" in entry["valueFrom"] for entry in env if "value" not in entry)
+    assert not [entry["name"] for entry in env if "value" in entry and re.search("TOKEN|KEY|PASSWORD", entry["name"])]
 
 
 def test_a_pods_files_come_from_the_maps_that_are_shipped_with_it(shipped: Layout) -> None:
@@ -168,14 +189,14 @@ def test_nothing_outside_the_process_can_make_semmem_restart(shipped: Layout) ->
     assert shipped.container("semmem")["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "health"}
 
 
-@pytest.mark.parametrize("name", ["base", "overlays/single"])
+@pytest.mark.parametrize("name", SERVED)
 def test_a_shared_semmem_takes_traffic_when_it_is_ready(name: str) -> None:
     semmem = layout(name).container("semmem")
     assert {semmem[probe]["httpGet"]["path"] for probe in ("startupProbe", "readinessProbe")} == {"/readyz"}
 
 
 def test_a_sidecar_starts_before_envoy_and_has_no_say_in_whether_the_gateway_is_ready() -> None:
-    (semmem,) = layout("overlays/sidecar").pod["spec"]["initContainers"]
+    (semmem,) = layout(SIDECAR).pod["spec"]["initContainers"]
     assert (semmem["name"], semmem["restartPolicy"]) == ("semmem", "Always")
     assert semmem["startupProbe"]["httpGet"]["path"] == "/healthz"
     assert "readinessProbe" not in semmem
@@ -203,21 +224,24 @@ def test_every_selector_means_these_pods(shipped: Layout) -> None:
     labels = shipped.pod["metadata"]["labels"].items()
     selectors: list[Json] = [each["spec"]["selector"] for each in shipped.all("Service")]
     selectors += [
-        shipped.one(kind)["spec"]["selector"]["matchLabels"] for kind in ("StatefulSet", "PodDisruptionBudget")
+        each["spec"]["selector"]["matchLabels"] for each in (shipped.workload, shipped.one("PodDisruptionBudget"))
     ]
     selectors.append(shipped.one("NetworkPolicy")["spec"]["podSelector"]["matchLabels"])
+    spread = shipped.pod["spec"].get("topologySpreadConstraints", [])
+    selectors += [each["labelSelector"]["matchLabels"] for each in spread]
     assert all(selector and selector.items() <= labels for selector in selectors)
 
 
 def test_services_lead_to_ports_that_are_there(shipped: Layout) -> None:
     named = {port["name"] for container in shipped.containers() for port in container["ports"]}
     assert {port["targetPort"] for each in shipped.all("Service") for port in each["spec"]["ports"]} <= named
-    assert shipped.one("StatefulSet")["spec"]["serviceName"] == shipped.one("Service")["metadata"]["name"]
+    names = {each["metadata"]["name"] for each in shipped.all("Service")}
+    assert {each["spec"]["serviceName"] for each in shipped.all("StatefulSet")} <= names
 
 
 def test_semmems_ports_are_its_listeners(shipped: Layout) -> None:
-    listeners = shipped.config["listeners"].values()
-    reachable = {port_of(each["address"]) for each in listeners if not is_loopback(each["address"])}
+    addresses = [each["address"] for each in shipped.config["listeners"].values() if "address" in each]
+    reachable = {port_of(address) for address in addresses if not is_loopback(address)}
     assert {port["containerPort"] for port in shipped.container("semmem")["ports"]} == reachable
 
 
@@ -229,7 +253,7 @@ def admitted(shipped: Layout, port: int) -> list[Json]:
     return [peer for rule in rules for peer in rule.get("from", [{}])]
 
 
-@pytest.mark.parametrize("name", ["base", "overlays/single"])
+@pytest.mark.parametrize("name", SERVED)
 def test_only_envoy_reaches_ext_proc_and_only_labelled_pods_the_api(name: str) -> None:
     shared, label = layout(name), "app.kubernetes.io/name"
     listeners = {key: port_of(value["address"]) for key, value in shared.config["listeners"].items()}
@@ -240,24 +264,73 @@ def test_only_envoy_reaches_ext_proc_and_only_labelled_pods_the_api(name: str) -
 
 
 def test_a_sidecars_ext_proc_and_api_stay_in_the_pod() -> None:
-    sidecar = layout("overlays/sidecar")
-    assert all(is_loopback(sidecar.config["listeners"][name]["address"]) for name in ("grpc", "api"))
+    sidecar = layout(SIDECAR)
+    listeners = sidecar.config["listeners"]
+    assert listeners["grpc"].keys() == {"unix_socket"}
+    assert is_loopback(listeners["api"]["address"])
     assert admitted(sidecar, 10000) == [{}]
     assert [each["ports"][0]["port"] for each in sidecar.one("NetworkPolicy")["spec"]["ingress"]] == [10000, 9090]
+
+
+# --- many replicas ---------------------------------------------------------------------------------------------------
+
+
+def test_the_number_of_replicas_is_the_one_semmem_is_told(shipped: Layout) -> None:
+    told = shipped.config["deployment"]["replicas"]
+    scalers = shipped.all("HorizontalPodAutoscaler")
+    assert [each["spec"]["minReplicas"] for each in scalers] in ([], [told])
+    assert shipped.workload["spec"].get("replicas", told) == told
+    assert ("replicas" in shipped.workload["spec"]) != bool(scalers), "one of them says how many"
+
+
+@pytest.mark.parametrize("name", [each for each in LAYOUTS if each not in ("base", "overlays/single")])
+def test_many_replicas_keep_nothing_of_their_own(name: str) -> None:
+    many = layout(name)
+    assert many.workload["kind"] == "Deployment"
+    assert many.config["journal"]["url"].startswith("postgresql://")
+    assert many.config["memory"]["milvus"]["address"]
+    data = next(each for each in many.pod["spec"]["volumes"] if each["name"] == "data")
+    assert data.keys() == {"name", "emptyDir"}
+    secrets = {
+        each["name"]: each["valueFrom"]["secretKeyRef"]
+        for each in many.container("semmem")["env"]
+        if "valueFrom" in each
+    }
+    assert secrets["SEMMEM_MEMORY__INJECTION__FENCE_KEY"] == {"name": "semmem-fence", "key": "key"}
+
+
+@pytest.mark.parametrize("without", [("journal", "url"), ("memory", "milvus")])
+def test_semmem_refuses_many_replicas_that_share_nothing(without: tuple[str, str], tmp_path: Path) -> None:
+    shared = layout("overlays/shared")
+    config = shared.config
+    del config[without[0]][without[1]]
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump(config))
+    with pytest.raises(AssertionError, match=r"deployment\.replicas"):
+        semmem_check(file, {})
+
+
+def test_the_autoscaler_means_the_workload_and_asks_for_what_is_requested() -> None:
+    shared = layout("overlays/shared")
+    scaler = shared.one("HorizontalPodAutoscaler")["spec"]
+    assert scaler["scaleTargetRef"] == {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "name": shared.workload["metadata"]["name"],
+    }
+    resources = [each["resource"]["name"] for each in scaler["metrics"] if each["type"] == "Resource"]
+    assert set(resources) <= shared.container("semmem")["resources"]["requests"].keys()
 
 
 # --- one truth in several files --------------------------------------------------------------------------------------
 
 
-def test_the_number_of_replicas_is_the_one_semmem_is_told(shipped: Layout) -> None:
-    assert shipped.one("StatefulSet")["spec"]["replicas"] == shipped.config["deployment"]["replicas"]
-
-
 def test_what_semmem_keeps_lies_on_the_volume(shipped: Layout) -> None:
     mounts = {each["name"]: each["mountPath"] for each in shipped.container("semmem")["volumeMounts"]}
-    (claim,) = shipped.one("StatefulSet")["spec"]["volumeClaimTemplates"]
+    claims = shipped.workload["spec"].get("volumeClaimTemplates", [])
     (volume,) = re.findall(r"^VOLUME (\S+)$", DOCKERFILE, re.MULTILINE)
-    assert mounts[claim["metadata"]["name"]] == shipped.config["data_dir"] == volume
+    assert mounts["data"] == shipped.config["data_dir"] == volume
+    assert [each["metadata"]["name"] for each in claims] == ["data"] * (shipped.workload["kind"] == "StatefulSet")
     assert yaml.safe_load((DEPLOY / "config.yaml").read_text())["data_dir"] == volume
 
 
