@@ -117,7 +117,7 @@ def fleet(folder: Path, parts: Parts, model: str, say: Say) -> Iterator[Fleet]:
         valkey = stack.enter_context(valkey_server(folder / "valkey"))
         postgres = None if parts.own_journals else stack.enter_context(postgres_server(folder / "postgres"))
         url = postgres.create("semmem") if postgres else ""
-        override = config(parts, milvus, url)
+        override = config(parts, milvus, url, valkey.url if url else "")
         replicas = [
             ShippedSidecar(folder / f"semmem-{number}", override, parts.program, ("rules",))
             for number in range(parts.replicas)
@@ -142,15 +142,17 @@ def _milvus(folder: Path, parts: Parts, say: Say) -> Iterator[str]:
         yield address
 
 
-def config(parts: Parts, milvus: str, journal: str) -> Json:
-    """Of both replicas. A busy machine shall not look like a fault: deadlines are patient."""
+def config(parts: Parts, milvus: str, journal: str, news: str) -> Json:
+    """Of both replicas, which tell each other of changes by ``news``, or by the journal's server where that is empty.
+    A busy machine shall not look like a fault: deadlines are patient."""
     memory: Json = {
         "milvus": {"address": milvus},
         "extraction": {"lease_s": LEASE_S},
         "injection": {"fence_key": secrets.token_hex(32)},
     }
+    memory["hot_cache"] = {"redis": {"url": news}}
     if parts.staleness_s is not None:
-        memory["hot_cache"] = {"staleness_s": parts.staleness_s}
+        memory["hot_cache"]["staleness_s"] = parts.staleness_s
     shared: Json = {"deployment": {"replicas": parts.replicas}, "journal": {"url": journal}} if journal else {}
     return {"deadlines": PATIENT, "memory": memory, **shared}
 
