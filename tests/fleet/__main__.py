@@ -69,7 +69,8 @@ def summary(report: Report) -> str:
         [
             f"outcomes   {counted(tally.outcomes)}",
             f"API        asked for again later {counted(tally.later) or 'nothing'}; interrupted {tally.interrupted}",
-            f"turns      {verdict.accepted} accepted of users who erased nothing;"
+            f"turns      {verdict.accepted} accepted of users who erased nothing, and {verdict.waited} that waited for"
+            f" a server in a replica that was killed;"
             f" {report.seconds:.0f} s, {rate:.0f} a second",
             f"answers    {verdict.answers_in_flight} lost in flight at the kill,"
             f" {verdict.answers_unnoticed} in the second after it, {verdict.answers_unseen} failed open;"

@@ -120,10 +120,10 @@ class Run:
         report, users = self.report, self._size.users
         report.passed = await failed_open(self._fleet)
         report.unlearnt = await asyncio.to_thread(at_rest, self._fleet)
-        kills = self._fleet.troubles.kills
-        expect(self._notes.spoken, kills)
+        gone = self._fleet.troubles.gone
+        expect(self._notes.spoken, gone)
         turns = await asyncio.to_thread(self._fleet.journals.turns)
-        judge_turns(report.verdict, self._notes.spoken, turns, kills, self._fleet.troubles.when)
+        judge_turns(report.verdict, self._notes.spoken, turns, gone, self._fleet.troubles.when)
         lists = [await asyncio.to_thread(held, replica.semmem, self._ledger, users) for replica in self._fleet.replicas]
         report.unlike = unlike(lists)
         report.recall.superseded = {

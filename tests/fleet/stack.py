@@ -16,6 +16,7 @@ from bench.own_milvus import milvus_server
 from tests.canary.run import Say
 from tests.canary.stack import ShippedSidecar, soon_healthy
 from tests.fleet.journals import Journals, OwnJournals, SharedJournal
+from tests.fleet.verdict import Away
 from tests.support.endpoints import another_endpoint
 from tests.support.harness import PATIENT, EnvoyProcess, envoy_process, eventually
 from tests.support.servers import PostgresServer, ValkeyServer, postgres_server, shared_milvus_lite, valkey_server
@@ -46,6 +47,10 @@ class Troubles:
     kills: list[float] = field(default_factory=list)
     outages: list[tuple[float, float]] = field(default_factory=list)
     events: list[tuple[float, str]] = field(default_factory=list)
+
+    @property
+    def gone(self) -> Away:
+        return Away(self.kills, self.outages)
 
     def say(self, word: str) -> None:
         self.events.append((time.monotonic(), word))

@@ -251,6 +251,26 @@ async def test_a_journal_that_does_not_answer_costs_the_history_until_it_does(ta
     assert talk.counted == {"unread": 2, "recovered": 1}
 
 
+async def test_what_a_dead_replica_had_not_written_is_recovered_by_another_one_as_soon_as_the_journal_answers(
+    talk: Talk, journal: ReticentJournal
+) -> None:
+    other = Talk(journal)
+    await talk.ask(TEA)
+    await other.ask(TEA, ">a", MILK)
+    talk.commit = nothing  # type: ignore[method-assign]
+    await talk.ask(TEA, ">a", MILK, ">b", SUGAR)  # and is killed
+    journal.silent = True
+    await other.ask(TEA, ">a", MILK, ">b", SUGAR, ">c", CAKE)
+    assert await other.learn() == {TEA: 1, MILK: 1, CAKE: 1}
+    journal.silent = False
+    await other.ask(TEA, ">a", MILK, ">b", SUGAR, ">c", CAKE, ">d", "Bye")
+    assert await other.learn() == {TEA: 1, MILK: 1, SUGAR: 1, CAKE: 1, "Bye": 1}
+
+
+async def nothing() -> None:
+    """No commit: what was offered stays in memory."""
+
+
 async def test_a_journal_that_does_not_answer_costs_no_new_message(talk: Talk) -> None:
     talk.journal.silent = True
     await talk.ask(TEA, MILK, SUGAR)
