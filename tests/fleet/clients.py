@@ -42,6 +42,11 @@ class Recall:
     superseded: set[tuple[int, int]] = field(default_factory=set)
 
     @property
+    def due(self) -> int:
+        """Those that had to be answered rightly."""
+        return self.asked - self.failed_open - self.early
+
+    @property
     def wrong(self) -> list[str]:
         """What was not found although nothing was taken to contradict it."""
         return [line for fact, line in self.missed if (fact.user, fact.number) not in self.superseded]

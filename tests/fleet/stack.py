@@ -62,7 +62,8 @@ class Troubles:
 
 
 class Fleet:
-    """``doors``: an Envoy of each replica alone. ``away`` says how many things are gone at this moment."""
+    """``doors``: an Envoy of each replica alone. ``away`` says how many things are gone at this moment. ``milvus``: the
+    address of the store that they share."""
 
     def __init__(
         self,
@@ -72,9 +73,10 @@ class Fleet:
         journals: Journals,
         postgres: PostgresServer | None,
         valkey: ValkeyServer,
+        milvus: str,
     ) -> None:
         self.replicas, self.envoy, self.doors, self.journals = replicas, envoy, doors, journals
-        self.postgres, self.valkey = postgres, valkey
+        self.postgres, self.valkey, self.milvus = postgres, valkey, milvus
         self.up = asyncio.Event()
         self.up.set()
         self.troubles = Troubles()
@@ -134,7 +136,7 @@ def fleet(folder: Path, parts: Parts, model: str, say: Say) -> Iterator[Fleet]:
         envoy = stack.enter_context(_envoy(folder / "envoy", ports, model))
         doors = [stack.enter_context(_envoy(folder / f"envoy-{port}", [port], model)) for port in ports]
         journals = SharedJournal(url) if url else OwnJournals([replica.data_dir for replica in replicas])
-        found = Fleet(replicas, envoy, doors, journals, postgres, valkey)
+        found = Fleet(replicas, envoy, doors, journals, postgres, valkey, milvus)
         found.wait_healthy()
         yield found
 

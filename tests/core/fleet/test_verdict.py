@@ -191,5 +191,11 @@ def test_an_answer_is_joined_when_its_turn_is_there_once_with_it() -> None:
 
 def test_late_facts_unjoined_answers_and_undone_erasures_are_wrong() -> None:
     trials = Trials(answers=2, facts=1, erasures=1)
-    assert Alternated(trials, joined=2, delays=[0.4]).wrong == []
-    assert len(Alternated(trials, joined=1, delays=[1.4], undone=1).wrong) == 3
+    right, wrong = Alternated(trials, joined=2, delays=[0.4]), Alternated(trials, joined=1, delays=[1.4], undone=1)
+    assert (right.unjoined, right.late, right.returned) == ([], [], [])
+    assert [len(lines) for lines in (wrong.unjoined, wrong.late, wrong.returned)] == [1, 1, 1]
+
+
+def test_one_late_fact_of_twenty_is_a_busy_machine_and_three_are_not() -> None:
+    assert Alternated(Trials(), delays=[0.4] * 19 + [1.4]).late == []
+    assert len(Alternated(Trials(), delays=[0.4] * 17 + [1.4] * 3).late) == 1
