@@ -85,13 +85,13 @@ def stall(folder: Path, address: str, *, program: str, stop_s: float) -> Stalled
         known = [f"known{number}" for number in range(KNOWN)]
         for user in (*strangers, *known):
             pair.semmem.remember(user, FACT)
-        eventually(lambda: all(_is_known(pair, user) for user in known), within_s=60, what="some are in the process")
+        eventually(lambda: all(_is_hot(pair, user) for user in known), within_s=60, what="some are in the process")
         found.base_s = sorted(_ask(pair, known[0]).seconds for _ in range(20))[10]
         with stopped(listening_at(int(address.rsplit(":", 1)[1]))):
             _load(pair, found, [*strangers, *known], time.monotonic() + stop_s)
         began = time.monotonic()
         while found.back_s is None and time.monotonic() < began + BACK_S:
-            if all(_is_known(pair, user) for user in strangers):
+            if all(_remembers(_ask(pair, user)) for user in strangers):
                 found.back_s = time.monotonic() - began
     return found
 
@@ -121,13 +121,18 @@ def _judge(found: Stalled, user: str, reply: Reply) -> None:
     received = reply.received
     if reply.status != 200 or received is None or reply.body != received.answer:
         found.altered.append(f"{user}: status {reply.status}, {outcome}")
-    elif outcome != "injected" and received.body != BODY.encode():
+    elif not _remembers(reply) and received.body != BODY.encode():
         found.altered.append(f"{user}: {outcome}, and yet the model was asked something else")
-    found.forgotten += user.startswith("known") and outcome != "injected"
+    found.forgotten += user.startswith("known") and not _remembers(reply)
 
 
-def _is_known(pair: House, user: str) -> bool:
+def _is_hot(pair: House, user: str) -> bool:
+    """Whether the user's memories are in the process, so that no store is asked."""
     return _ask(pair, user).outcome == "injected"
+
+
+def _remembers(reply: Reply) -> bool:
+    return reply.received is not None and FACT.encode() in reply.received.body
 
 
 def _ask(pair: House, user: str) -> Reply:
