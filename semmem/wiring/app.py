@@ -29,6 +29,7 @@ from semmem.telemetry.loop_lag import watch_loop
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
 from semmem.turns.sessions import Sessions
+from semmem.turns.unread import UnreadHistories
 from semmem.wiring import backup, doors, learning, maintenance, replicas, request
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, disk_of, open_backends
@@ -63,6 +64,7 @@ class _Parts:
     at_once: AtOnceLearner | None
     uses: AccessRecorder
     sessions: Sessions
+    unread: UnreadHistories
     erasure: Erasure
     housekeeping: maintenance.HousekeepingLoop
     replicas: Replicas | None
@@ -146,6 +148,7 @@ class App:
             at_once,
             uses,
             sessions,
+            here.unread,
             erasure,
             maintenance.housekeeping(settings, backends, store, self._announce),
             replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge),
@@ -165,6 +168,7 @@ class App:
             note_uses=parts.uses.note,
             work=work,
             spawn=self._tasks.spawn,
+            unread=parts.unread,
         )
         server = doors.envoy_door(settings, exchange, self._announce, work=work)
         grpc = await server.start()
