@@ -123,5 +123,5 @@ def play(folder: Path, parts: Parts, size: Size, seed: int, trials: Trials | Non
         report = asyncio.run(Run(found, size, seed, ledger, prompts, say).play(trials))
         if stop_s:
             say(f"the store is going to be stopped for {stop_s:.0f} s")
-            report.stalled = stall(folder / "stalled", found.milvus, program=parts.program, stop_s=stop_s)
+            report.stalled = stall(folder / "stalled", found.store, program=parts.program, stop_s=stop_s)
         return report

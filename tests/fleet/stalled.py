@@ -7,17 +7,18 @@ same store's server.
 from __future__ import annotations
 
 import json
-import os
-import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
+
+from demo.processes import Failed
+from tests.fleet.milvus import StoreServer
 from tests.support.harness import House, Reply, eventually, house, stand_in_model
 
 Json = dict[str, Any]
@@ -31,6 +32,9 @@ PAUSE_S = 0.05
 DEADLINE_S = 0.5
 """deploy/envoy.yaml's message_timeout: nobody waits longer for semmem."""
 SHARE_MIN = 0.99
+ENDING_S = 10.0
+"""So long after it goes on a server may notice that it has to end."""
+BEGUN, WENT_ON = "its server was begun again", "it went on"
 BACK_S = 60.0
 
 
@@ -46,6 +50,8 @@ class Stalled:
     altered: list[str] = field(default_factory=list)
     forgotten: int = 0
     back_s: float | None = None
+    restarted: bool = False
+    failed: str = ""
 
     @property
     def limit_s(self) -> float:
@@ -60,15 +66,16 @@ class Stalled:
     def wrong(self) -> list[str]:
         late = f"only {self.in_time:.1%} of the requests took less than {self.limit_s * 1000:.0f} ms"
         return [
+            *([self.failed] if self.failed else []),
             *self.altered,
             *([] if self.seconds else ["nobody asked anything"]),
             *([late] if self.in_time < SHARE_MIN else []),
             *([f"{self.forgotten} users in the process were without their memories"] if self.forgotten else []),
-            *([f"no memory {BACK_S:.0f} s after the server went on"] if self.back_s is None else []),
+            *([f"no memory {BACK_S:.0f} s after the server was there again"] if self.back_s is None else []),
         ]
 
     def __str__(self) -> str:
-        back = "never" if self.back_s is None else f"after {self.back_s:.1f} s"
+        back = "never" if self.back_s is None else f"{self.back_s:.1f} s after {BEGUN if self.restarted else WENT_ON}"
         return (
             f"stopped for {self.stopped_s:.0f} s, {len(self.seconds)} requests ({_counted(self.outcomes)}),"
             f" {len(self.altered)} altered; p50 {_at(self.seconds, 0.5):.0f} ms, p99 {_at(self.seconds, 0.99):.0f} ms,"
@@ -76,10 +83,18 @@ class Stalled:
         )
 
 
-def stall(folder: Path, address: str, *, program: str, stop_s: float) -> Stalled:
-    """``address``: URI of the store's server, which is on this machine. Blocking."""
+def stall(folder: Path, store: StoreServer, *, program: str, stop_s: float) -> Stalled:
+    """Whatever fails is among what is wrong. Blocking."""
     found = Stalled(stop_s)
-    override: Json = {"memory": {"backend": "milvus", "milvus": {"address": address, "collection": "stalled"}}}
+    try:
+        _stall(found, folder, store, program)
+    except (AssertionError, Failed, OSError, LookupError, httpx.HTTPError) as error:
+        found.failed = f"{type(error).__name__}: {error}"
+    return found
+
+
+def _stall(found: Stalled, folder: Path, store: StoreServer, program: str) -> None:
+    override: Json = {"memory": {"backend": "milvus", "milvus": {"address": store.address, "collection": "stalled"}}}
     with stand_in_model() as model, house(folder, model, override, as_shipped=True, program=program) as pair:
         strangers = [f"stranger{number}" for number in range(STRANGERS)]
         known = [f"known{number}" for number in range(KNOWN)]
@@ -87,13 +102,25 @@ def stall(folder: Path, address: str, *, program: str, stop_s: float) -> Stalled
             pair.semmem.remember(user, FACT)
         eventually(lambda: all(_is_hot(pair, user) for user in known), within_s=60, what="some are in the process")
         found.base_s = sorted(_ask(pair, known[0]).seconds for _ in range(20))[10]
-        with stopped(listening_at(int(address.rsplit(":", 1)[1]))):
-            _load(pair, found, [*strangers, *known], time.monotonic() + stop_s)
-        began = time.monotonic()
-        while found.back_s is None and time.monotonic() < began + BACK_S:
-            if all(_remembers(_ask(pair, user)) for user in strangers):
-                found.back_s = time.monotonic() - began
-    return found
+        pid = store.stop()
+        try:
+            _load(pair, found, [*strangers, *known], time.monotonic() + found.stopped_s)
+        finally:
+            store.go_on(pid)
+        found.back_s = _back(pair, strangers)
+        time.sleep(ENDING_S)
+        if store.supervise():
+            found.restarted, found.back_s = True, _back(pair, strangers)
+
+
+def _back(pair: House, users: list[str]) -> float | None:
+    """Seconds until everybody has their memories again; None where that takes longer than BACK_S."""
+    began = time.monotonic()
+    while time.monotonic() < began + BACK_S:
+        if all(_remembers(_ask(pair, user)) for user in users):
+            return time.monotonic() - began
+        time.sleep(PAUSE_S)
+    return None
 
 
 def _load(pair: House, found: Stalled, users: list[str], until: float) -> None:
@@ -137,35 +164,6 @@ def _remembers(reply: Reply) -> bool:
 
 def _ask(pair: House, user: str) -> Reply:
     return pair.send(BODY.encode(), user=user)
-
-
-@contextmanager
-def stopped(pid: int) -> Iterator[None]:
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
-def listening_at(port: int) -> int:
-    """The process on this machine that listens at a TCP port."""
-    sockets = {f"socket:[{inode}]" for inode in _listening(port)}
-    for folder in Path("/proc").glob("[0-9]*/fd"):
-        try:
-            if any(os.readlink(file) in sockets for file in folder.iterdir()):
-                return int(folder.parent.name)
-        except OSError:
-            continue  # it ended, or is none of ours
-    raise LookupError(f"nobody listens at port {port}")
-
-
-def _listening(port: int) -> Iterator[str]:
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in Path(table).read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A" and int(fields[1].rsplit(":", 1)[1], 16) == port:
-                yield fields[9]
 
 
 def _at(seconds: Iterable[float], share: float) -> float:
