@@ -27,6 +27,7 @@ from tests.integration.deploy.manifests import (
     Layout,
     layout,
     run,
+    validate_objects,
 )
 
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
@@ -51,10 +52,6 @@ def is_loopback(address: str) -> bool:
 
 
 # --- the readers' own tools ------------------------------------------------------------------------------------------
-
-
-def validate_objects(file: Path, version: str) -> None:
-    run(TOOLS / "kubernetes-validate", "--strict", "--quiet", "-k", version, file)
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
