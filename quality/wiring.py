@@ -48,7 +48,7 @@ from semmem.telemetry.metrics import Metrics
 from semmem.wiring import backends as backend_parts
 from semmem.wiring import request
 from semmem.wiring.backends import Backends
-from semmem.wiring.embedding import local_embedder
+from semmem.wiring.embedding import chosen
 from semmem.wiring.learning import learning
 
 NOW = 1_800_000_000.0
@@ -250,7 +250,7 @@ def _recall(settings: Settings, backends: Backends) -> Recall:
 def own_embedder(settings: Settings) -> Embedder:
     """As configured, with every core."""
     cores, rules = len(os.sched_getaffinity(0)), settings.memory.embedding
-    return local_embedder(rules, workers=cores, batch_max=BATCH_MAX, queue_max=QUEUE_MAX)
+    return chosen(rules, workers=cores, batch_max=BATCH_MAX, queue_max=QUEUE_MAX)
 
 
 def _hits(found: Recalled) -> list[Hit]:

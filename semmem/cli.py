@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from semmem import __version__, cli_copies
-from semmem.config import ConfigError, Problem, Settings, examine, load
+from semmem.config import ConfigError, Problem, Settings, examine, load, remarks
 from semmem.request.identity import user_of_key
 from semmem.retrieval.decide.trained import Trained, UnusableWeights
 from semmem.telemetry.log_lines import logging_to_stderr
@@ -111,9 +111,12 @@ def _first_steps() -> str:
 
 
 def _check(path: Path, *, here: bool) -> int:
-    _, problems = _examined(path, here=here)
+    settings, problems = _examined(path, here=here)
     for problem in problems:
         print(problem, file=sys.stderr)
+    if settings is not None and not problems:
+        for remark in remarks(settings, os.environ, here=here):
+            print(f"{path}: {remark}")
     print(f"{path}: {f'{len(problems)} problem(s)' if problems else 'ok'}")
     return EXIT_BAD_CONFIG if problems else 0
 

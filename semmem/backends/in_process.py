@@ -11,6 +11,7 @@ from itertools import islice
 import numpy as np
 
 from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
+from semmem.ports.collections import Collection, Described
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.store_rules import best, check_memory, contains, page, usable_vector
 
@@ -148,6 +149,39 @@ class InProcessStore:
     def _check_open(self) -> None:
         if not self._is_open:
             raise StoreUnavailable("the in-process store is closed")
+
+
+class InProcessCollections:
+    """Collections in this process. ``name``: what the first is called."""
+
+    def __init__(self, name: str = "memories") -> None:
+        self.name = name
+        self._live = name
+        self._made: dict[str, tuple[Described, InProcessStore]] = {}
+
+    async def open(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    async def found(self) -> tuple[Described | None, Sequence[Described]]:
+        live = self._made.get(self._live)
+        beside = [about for name, (about, _) in self._made.items() if name != self._live]
+        return (None if live is None else live[0]), beside
+
+    def collection(self, described: Described) -> Collection:
+        made = described, InProcessStore(dimension=described.dimension)
+        return self._made.setdefault(described.name, made)[1]
+
+    async def switch(self, name: str) -> None:
+        self._live = name
+
+    async def drop(self, name: str) -> None:
+        self._made.pop(name, None)
+
+    async def check_room(self) -> None:
+        pass
 
 
 def _is_retrievable(memory: Memory, now: float) -> bool:

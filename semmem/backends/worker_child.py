@@ -11,6 +11,8 @@ import sys
 from importlib import import_module
 from typing import BinaryIO
 
+from semmem.imports import as_if_absent
+
 LENGTH_BYTES = 8
 """In front of each message on the pipes."""
 READY = b"ready"
@@ -38,16 +40,8 @@ def _answer(answers: BinaryIO, answer: bytes) -> None:
     answers.flush()
 
 
-def _import_without_openssl() -> None:
-    """What every text function needs of the standard library. Whoever imports ssl later gets it."""
-    absent = ("ssl", "_hashlib")
-    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # as if not installed
-    for name in ("asyncio", "hashlib"):
-        import_module(name)
-    for name in absent:
-        del sys.modules[name]
-
-
 if __name__ == "__main__":
-    _import_without_openssl()
+    with as_if_absent("ssl", "_hashlib"):  # whoever imports ssl later gets it
+        for name in ("asyncio", "hashlib"):  # what every text function needs of the standard library
+            import_module(name)
     serve(sys.stdin.buffer, sys.stdout.buffer)

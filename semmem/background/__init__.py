@@ -6,7 +6,17 @@ The core holds the steps and no loops; the loops that drive them stand here, log
 from semmem.background.at_once import AtOnceLearner
 from semmem.background.journal_writer import JournalWriter
 from semmem.background.learner import DriftLoop, Learner
+from semmem.background.outage import Outage
 from semmem.background.patient_embedder import PatientEmbedder
 from semmem.background.tasks import OffloadThreads, Tasks
 
-__all__ = ["AtOnceLearner", "DriftLoop", "JournalWriter", "Learner", "OffloadThreads", "PatientEmbedder", "Tasks"]
+__all__ = [
+    "AtOnceLearner",
+    "DriftLoop",
+    "JournalWriter",
+    "Learner",
+    "OffloadThreads",
+    "Outage",
+    "PatientEmbedder",
+    "Tasks",
+]

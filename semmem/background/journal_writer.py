@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from semmem.background.outage import Outage
 from semmem.memory import Forgetting, Turn, TurnEnding
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce, JournalCommitted, nobody_listens
@@ -55,6 +56,7 @@ class JournalWriter:
         self._waiting = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._outage = Outage(log, "journal write")
         self.dropped = 0
 
     def __len__(self) -> int:
@@ -105,8 +107,9 @@ class JournalWriter:
         except Exception as error:  # whatever it is: a writer that dies would take every later turn with it
             self._announce(JournalCommitted("error", time.perf_counter() - started))
             why = error if isinstance(error, JournalError) else type(error).__name__
-            log.error("journal write failed, %d halves wait: %s", len(self._queue), why)
+            self._outage.failed(f"{len(self._queue)} halves wait, {why}")
             return False
+        self._outage.worked()
         committed = {id(half) for half in halves}  # only now: a commit that was cancelled or failed keeps them
         while self._queue and id(self._queue[0]) in committed:
             self._queue.popleft()

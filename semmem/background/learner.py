@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 
+from semmem.background.outage import Outage
 from semmem.background.tasks import Tasks
 from semmem.ports.errors import JournalError, SemmemError
 from semmem.ports.learning import Batch, BatchQueue, BatchRules
@@ -47,6 +48,7 @@ class Learner:
         self._last_write = last_write
         self._seen: object = None
         self._rests_until = -math.inf
+        self._outage = Outage(log, "journal claim")
 
     def nudge(self) -> None:
         """Look now: somebody knows that a batch is due."""
@@ -68,8 +70,9 @@ class Learner:
         await self._slots.acquire()
         try:
             batch = await self._journal.claim(self._rules, now=self._clock())
+            self._outage.worked()
         except JournalError as error:
-            log.error("journal claim failed: %s", error)
+            self._outage.failed(error)
             self._rests_until = -math.inf
             batch = None
         except BaseException:
@@ -136,6 +139,7 @@ class DriftLoop:
         self._nudge = nudge
         self._interval_s = interval_s
         self._clock = clock
+        self._outage = Outage(log, "look at topics", level=logging.WARNING)
 
     async def run(self, can_look: Callable[[], bool] = lambda: True) -> None:
         """Look until cancelled."""
@@ -146,5 +150,6 @@ class DriftLoop:
             try:
                 if await self._look(self._clock()):
                     self._nudge()
+                self._outage.worked()
             except SemmemError as error:
-                log.warning("no look at topics: %s", type(error).__name__)
+                self._outage.failed(type(error).__name__)

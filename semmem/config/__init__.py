@@ -8,5 +8,16 @@ from semmem.config.loading import check, effective, examine, load
 from semmem.config.problems import ConfigError, Problem
 from semmem.config.reference import configuration_table
 from semmem.config.settings import Settings
+from semmem.config.surroundings import remarks
 
-__all__ = ["ConfigError", "Problem", "Settings", "check", "configuration_table", "effective", "examine", "load"]
+__all__ = [
+    "ConfigError",
+    "Problem",
+    "Settings",
+    "check",
+    "configuration_table",
+    "effective",
+    "examine",
+    "load",
+    "remarks",
+]

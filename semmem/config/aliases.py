@@ -54,6 +54,9 @@ def resolve_secrets(tree: dict[str, Any], environ: Mapping[str, str]) -> tuple[d
     if isinstance(memory, dict) and isinstance(embedding := memory.get("embedding"), dict) and "remote" in embedding:
         remote = _filled(embedding["remote"], "api_key", ("memory", "embedding", "remote"), environ, findings)
         resolved["memory"] = {**resolved["memory"], "embedding": {**embedding, "remote": remote}}
+    if isinstance(memory, dict) and isinstance(hot := memory.get("hot_cache"), dict) and "redis" in hot:
+        redis = _filled(hot["redis"], "password", ("memory", "hot_cache", "redis"), environ, findings)
+        resolved["memory"] = {**resolved["memory"], "hot_cache": {**hot, "redis": redis}}
     return resolved, findings
 
 

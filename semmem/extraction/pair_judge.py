@@ -13,7 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semmem.extraction.contradiction import Judged, Verdict, decided, parts, trained_for
+from semmem.extraction.contradiction import (
+    APART_COSINE_MIN,
+    Judged,
+    Verdict,
+    apart,
+    decided,
+    nameless,
+    parts,
+    trained_for,
+)
 from semmem.memory import Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, WorkLost, WorkTooSlow
@@ -32,6 +41,7 @@ class Open:
 @dataclass(frozen=True, slots=True)
 class PairJudge:
     """Judges the nearest ``pairs_max`` memories of a fact, each of which costs up to two embeddings; further ones stay.
+    What is said of something that hardly resembles a memory costs two more before it retires that.
 
     For an ``embedder`` that no weights were trained for it calls every pair different.
     """
@@ -60,17 +70,42 @@ class PairJudge:
 
     async def _judged(self, said: str, vector: Vector, asked: list[Open]) -> list[Judged]:
         left = await self.text_work.run(_parts, [old.content for old in asked], said, budget_s=self.budget_s)
-        texts = sorted({text for pair in left for text in pair if text})
-        embedded = dict(zip(texts, await asyncio.gather(*map(self.embedder.embed, texts)), strict=True))
+        embedded = await self._embedded({text for pair in left for text in pair})
         nothing = np.zeros_like(vector)
         told = [(embedded.get(one, nothing), embedded.get(other, nothing)) for one, other in left]
-        return await self.text_work.run(
+        judged = await self.text_work.run(
             _decided, self.embedder.signature, asked, told, said, vector, budget_s=self.budget_s
         )
+        far = [
+            place
+            for place, each in enumerate(judged)
+            if each.verdict is Verdict.CONTRADICTION and asked[place].vector @ vector < APART_COSINE_MIN
+        ]
+        for place in far:
+            if await self._is_apart(asked[place], said, vector):
+                judged[place] = Judged(Verdict.DIFFERENT, unsettled=True)
+        return judged
+
+    async def _is_apart(self, old: Open, said: str, vector: Vector) -> bool:
+        """Names are values: they hide what a short statement is about ("I live in Ulm", "I have moved to Jena")."""
+        one, other = await self.text_work.run(_nameless, old.content, said, budget_s=self.budget_s)
+        embedded = await self._embedded({one, other})
+        alike = float(embedded[one] @ embedded[other]) if one and other else -1.0
+        cosine = max(alike, float(old.vector @ vector))
+        return await self.text_work.run(apart, old.content, said, cosine, old.corrects, budget_s=self.budget_s)
+
+    async def _embedded(self, texts: set[str]) -> dict[str, Vector]:
+        """The vector of each that is not empty."""
+        some = sorted(text for text in texts if text)
+        return dict(zip(some, await asyncio.gather(*map(self.embedder.embed, some)), strict=True))
 
 
 def _parts(olds: list[str], said: str) -> list[tuple[str, str]]:
     return [parts(old, said) for old in olds]
+
+
+def _nameless(old: str, said: str) -> tuple[str, str]:
+    return nameless(old), nameless(said)
 
 
 def _decided(

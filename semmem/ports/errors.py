@@ -11,6 +11,7 @@
     │   └── Erased            what was to be written was said before its scope was erased
     ├── JournalError          the journal failed (locked, full, unreadable)
     │   └── JournalUnavailable  its server cannot be reached: worth another try
+    ├── NewsError             other replicas could not be told, or heard: worth another try
     ├── EmbedderError         no vector could be made
     │   └── EmbedderBusy      not in time: others' texts come first
     ├── ModelError            a language model, or a reranker, failed
@@ -74,6 +75,10 @@ class JournalError(SemmemError):
 
 class JournalUnavailable(JournalError):
     """The journal's server cannot be reached; the same call may succeed later."""
+
+
+class NewsError(SemmemError):
+    """Other replicas could not be told something, or are not heard any more. The message names no user."""
 
 
 class EmbedderError(SemmemError):

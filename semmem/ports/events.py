@@ -153,6 +153,30 @@ class ErasureEnded(Event):
     sentences: int = 0
 
 
+# --- other replicas --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesTold(Event):
+    """Users whose memories changed were ``told`` to other replicas or ``heard`` of from them; or, counted as one,
+    ``told_everything``, ``heard_everything``, ``untold`` (later told as everything) or ``foreign`` (another key's)."""
+
+    result: str
+    users: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NewsLost(Event):
+    """Other replicas are not told any more, or not heard; said once until NewsBack."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewsBack(Event):
+    """They are told and heard again."""
+
+
 # --- management ------------------------------------------------------------------------------------------------------
 
 

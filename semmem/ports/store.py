@@ -108,6 +108,14 @@ class Purgeable(Protocol):
 
 
 @runtime_checkable
+class Lagging(Protocol):
+    """A store whose reads may miss for a while what another process has written."""
+
+    def written_elsewhere(self, user: str) -> None:
+        """Another process has written this user's memories: reads begun from here on see it."""
+
+
+@runtime_checkable
 class DiskBound(Protocol):
     """A store that needs room on a disk of this machine."""
 

@@ -45,6 +45,10 @@ class Fence:
         """The mark, MARK_CHARS hex digits, of this user's block with these lines inside, joined by line ends."""
         return _mark(self._keys[0], user, inside)
 
+    def derived(self, purpose: bytes) -> bytes:
+        """A key for something else, 32 bytes, the same on every replica that shares the fence's."""
+        return hmac.new(self._keys[0], purpose, hashlib.sha256).digest()
+
     def stands_in(self, messages: Sequence[Message], user: str) -> bool:
         """Whether a block of this user's stands where semmem puts one: anywhere in instructions, or at the beginning
         of the first user message or one of the last two. Tools' results and the model's own words never count.

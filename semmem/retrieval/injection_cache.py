@@ -114,6 +114,13 @@ class InjectionCache:
             if memory_id is None or memory_id in block.memories:
                 self._drop(loop)
 
+    def everything_changed(self) -> None:
+        """Any memory of any user may have been written or removed."""
+        self._entries.clear()
+        self._of_user.clear()
+        self._changes.clear()  # nobody who read before this is believed
+        self._changed += 1
+
     def _changed_since(self, mark: int, user: str, memories: Collection[str]) -> bool:
         since = self._changed - mark
         if since > len(self._changes):

@@ -13,12 +13,15 @@ from semmem.memory import REPEATED
 from semmem.ports.events import (
     ApiAnswered,
     ApiScreened,
+    ChangesTold,
     ErasureEnded,
     Event,
     HistoryRead,
     JournalCommitted,
     JournalCounted,
     MemoriesRemoved,
+    NewsBack,
+    NewsLost,
     RequestEnded,
     Reranked,
     Rewritten,
@@ -69,6 +72,9 @@ class Counting:
             TurnLearnt: self._turn_learnt,
             MemoriesRemoved: self._memories_removed,
             ErasureEnded: self._erasure_ended,
+            ChangesTold: lambda event: metrics.change_news.labels(event.result).inc(event.users),
+            NewsLost: self._news_lost,
+            NewsBack: self._news_back,
             ApiAnswered: lambda event: metrics.api_requests.labels(event.route, str(event.status)).inc(),
             ApiScreened: lambda event: metrics.api_screened.labels(event.result, event.reason).inc(),
         }
@@ -113,6 +119,18 @@ class Counting:
         self._metrics.erased_halves.labels("queue").inc(event.halves)
         self._metrics.erased_sentences.inc(event.sentences)
         log.info("an erasure is %s: %d turns, %d memories", event.result, event.turns, event.memories)
+
+    def _news_lost(self, event: NewsLost) -> None:
+        self._metrics.news_outages.labels("begun").inc()
+        log.warning(
+            "other replicas are not told of changes, or not heard (%s): until that is so again, changes show when hot"
+            " memories reach their staleness",
+            event.why,
+        )
+
+    def _news_back(self, event: NewsBack) -> None:
+        self._metrics.news_outages.labels("ended").inc()
+        log.info("other replicas are told of changes, and heard, again")
 
     # --- learning ----------------------------------------------------------------------------------------------------
 

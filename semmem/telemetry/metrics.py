@@ -117,6 +117,21 @@ class Metrics:
         )
         self.uses_dropped = Counter("semmem_memory_uses_dropped", "Uses of memories that were not counted.", registry=r)
 
+        # other replicas
+        self.change_news = Counter(
+            "semmem_change_news",
+            "Users whose memories changed, told to other replicas or heard of from them, by result; everybody counts"
+            " as one.",
+            ["result"],
+            registry=r,
+        )
+        self.news_outages = Counter(
+            "semmem_change_news_outages",
+            "Times in which other replicas are not told or not heard, begun and ended.",
+            ["result"],
+            registry=r,
+        )
+
         # stores, embedder, models
         self.store_operations = Counter(
             "llm_memory_store_operations", "Store calls.", ["backend", "operation", "status"], registry=r

@@ -32,6 +32,8 @@ from semmem.turns.sessions import Sessions
 from semmem.wiring import backup, doors, learning, maintenance, replicas, request
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, disk_of, open_backends
+from semmem.wiring.engine import engine
+from semmem.wiring.news import Kept
 from semmem.wiring.replicas import Replicas
 from semmem.wiring.store_watch import StoreWatch
 
@@ -87,7 +89,12 @@ class App:
         async with AsyncExitStack() as stack:
             listeners = [self._injection_cache.changed]
             opened = await open_backends(
-                self._settings, self._metrics, stack, spawn=self._tasks.spawn, listeners=listeners
+                self._settings,
+                self._metrics,
+                stack,
+                spawn=self._tasks.spawn,
+                listeners=listeners,
+                announce=self._announce,
             )
             parts = self._parts(opened)
             if parts.replicas is not None:
@@ -141,7 +148,7 @@ class App:
             sessions,
             erasure,
             maintenance.housekeeping(settings, backends, store, self._announce),
-            replicas.replicas(settings, backends, erasure, elsewhere, learner.nudge),
+            replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge),
         )
 
     async def _open_doors(self, parts: _Parts, stack: AsyncExitStack) -> tuple[ExtProcServer, Addresses]:
@@ -169,6 +176,7 @@ class App:
             erasure=parts.erasure,
             after=after,
             purgeable=parts.opened.store_backend,
+            engine=engine(settings, parts.opened, self._up(parts), lambda: len(parts.writer)),
             more=[backup.routes(settings, parts.opened, self._announce)],
         )
         health = create_health(lambda: self._ready(parts), self._metrics_page(parts))
@@ -195,6 +203,8 @@ class App:
             ("erasures", lambda: erasing.finish_pending(parts.erasure, settings.erasure.retry_s)),
         ):
             self._tasks.keep(name, work)
+        if parts.opened.news is not None:
+            parts.opened.news.begin(self._tasks, Kept(backends.store, self._injection_cache))
         if parts.replicas is not None:
             parts.replicas.begin(self._tasks)
         if parts.at_once is not None:  # else the first turn would wait for it
@@ -252,13 +262,19 @@ class App:
             writer=parts.writer,
             uses=parts.uses,
             erasure=parts.erasure,
-            components={
-                "journal": lambda: parts.housekeeping.journal_answers,
-                "embedder": lambda: self._embedder_answers,
-                "store": lambda: parts.store.answers,
-                "disk": lambda: parts.store.has_room,
-            },
+            components=self._up(parts),
         )
+
+    def _up(self, parts: _Parts) -> dict[str, Callable[[], bool]]:
+        """Which components answered when they were last asked."""
+        news = parts.opened.news
+        return {
+            "journal": lambda: parts.housekeeping.journal_answers,
+            "embedder": lambda: self._embedder_answers,
+            "store": lambda: parts.store.answers,
+            "disk": lambda: parts.store.has_room,
+            **({} if news is None else {"news": lambda: news.changes.is_up}),
+        }
 
     # --- end ---------------------------------------------------------------------------------------------------------
 
@@ -271,6 +287,8 @@ class App:
         if parts.at_once is not None:
             await parts.at_once.drained(AT_ONCE_DRAIN_S)
         await parts.learner.drained(max(0.5, min(LEARN_DRAIN_S, deadline - time.monotonic())))
+        if parts.opened.news is not None:
+            await parts.opened.news.last_word()
 
 
 def _settle() -> None:

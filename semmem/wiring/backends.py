@@ -30,11 +30,13 @@ from semmem.backup import BackupError
 from semmem.backup.restoring import is_unfinished
 from semmem.config.milvus_section import MilvusSection
 from semmem.config.settings import Settings
+from semmem.lifecycle.attentive_store import AttentiveStore
 from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.marks import Marks
 from semmem.lifecycle.write_gate import WriteGate
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import JournalUnavailable, StoreError
+from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.models import Reranker, ServedModel
 from semmem.ports.store import DiskBound, Enumerable, Purgeable, Store, Sweepable
 from semmem.ports.text_work import Offload, TextWork
@@ -44,6 +46,7 @@ from semmem.telemetry.metering import MeteredEmbedder, MeteredModel, MeteredRera
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.observed_store import Listener, ObservedStore
 from semmem.wiring import embedding
+from semmem.wiring.news import News, news
 
 log = logging.getLogger(__name__)
 
@@ -97,10 +100,17 @@ class Opened:
     store_backend: StoreBackend
     hidden: Hidden
     gate: WriteGate
+    news: News | None = None
 
 
 async def open_backends(
-    settings: Settings, metrics: Metrics, stack: AsyncExitStack, *, spawn: Spawn, listeners: Sequence[Listener]
+    settings: Settings,
+    metrics: Metrics,
+    stack: AsyncExitStack,
+    *,
+    spawn: Spawn,
+    listeners: Sequence[Listener],
+    announce: Announce = nobody_listens,
 ) -> Opened:
     """Every backend, to be closed with ``stack``. The journal is open; store and embedder are opened while requests
     pass already. ``listeners`` are told of every write to the store. Raises OSError, SemmemError
@@ -123,8 +133,13 @@ async def open_backends(
     for part in (store_backend, *clients.values(), ranker, worker, indexing):
         if part is not None:
             stack.push_async_callback(part.close)
+    mark = await asyncio.to_thread(fence, settings)
+    others = news(settings, turns, mark, announce, stack)
+    watched: Store = store_backend
+    if others is not None:
+        watched, listeners = AttentiveStore(store_backend, others.changes), [*listeners, others.changes.changed]
     # Below the hot memories: nothing runs between what listeners are told and what changes there.
-    gate = WriteGate(ObservedStore(store_backend, metrics, settings.memory.backend, listeners))
+    gate = WriteGate(ObservedStore(watched, metrics, settings.memory.backend, listeners))
     hiding = hidden(gate)
     backends = Backends(
         store=hot_memories(settings, hiding.shown, spawn, indexing),
@@ -132,10 +147,10 @@ async def open_backends(
         journal=turns,
         models=clients,
         reranker=ranker,
-        fence=await asyncio.to_thread(fence, settings),
+        fence=mark,
         worker=worker,
     )
-    return Opened(backends, store_backend, hiding, gate)
+    return Opened(backends, store_backend, hiding, gate, others)
 
 
 def disk_of(store_backend: StoreBackend) -> DiskBound | None:

@@ -22,15 +22,20 @@ from semmem.exchange import Exchange
 from semmem.extraction.screen import Ruling, screen_text
 from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.holds import Holds
-from semmem.management.access import AccessRules
+from semmem.management.access import AccessRules, KnownTokens
 from semmem.management.api import May, create_api
 from semmem.management.curation import Curation
 from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
+from semmem.management.engine_api import Engine, engine_routes
 from semmem.management.fields import MetadataLimits
+from semmem.management.key_sets import keys_at
 from semmem.management.memories import Memories
 from semmem.management.purging import Purging
 from semmem.management.server import HttpListener
+from semmem.management.token_api import token_routes
+from semmem.management.tokens import Tokens
+from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules
 from semmem.management.write_screen import WriteScreen
 from semmem.ports.events import Announce
 from semmem.ports.store import Purgeable
@@ -111,28 +116,45 @@ def api(
     erasure: Erasure,
     after: Callable[[str, float], float],
     purgeable: Purgeable,
+    engine: Engine,
     more: Sequence[Callable[[May], APIRouter]] = (),
 ) -> FastAPI:
     """The management API. ``after`` gives a time after a user's last erasure. ``more``: as create_api takes it."""
-    one_line = holds(settings, backends)
+    one_line, tokens = holds(settings, backends), Tokens(backends.journal, clock=time.time)
     return create_api(
         memories(settings, backends, announce, erasure=erasure, holds=one_line, after=after),
-        access(settings),
+        access(settings, tokens),
         announce=announce,
         door=door(settings),
         metadata=metadata_limits(settings),
         screening=write_screen(settings, announce),
-        more=[partial(curation_routes, curation(settings, backends, announce, holds=one_line)), *more],
+        more=[
+            partial(curation_routes, curation(settings, backends, announce, holds=one_line)),
+            partial(token_routes, tokens, time.time),
+            partial(engine_routes, engine),
+            *more,
+        ],
         purging=Purging([backends.journal, purgeable]),
     )
 
 
-def access(settings: Settings) -> AccessRules:
+def access(settings: Settings, tokens: KnownTokens | None = None) -> AccessRules:
     return AccessRules(
         admin_token=settings.listeners.api.admin_token.get_secret_value(),
         trusted_headers=settings.listeners.api.trusted_headers,
         user_chars_max=settings.identity.user_chars_max,
+        tokens=tokens or KnownTokens(),
+        web_tokens=web_tokens(settings),
     )
+
+
+def web_tokens(settings: Settings) -> VerifiedWebTokens | None:
+    """None where no keys are configured."""
+    rules = settings.listeners.api.jwt
+    if not rules.keys:
+        return None
+    wanted = WebTokenRules(rules.issuer, rules.audience, rules.user_claim, rules.refresh_s)
+    return VerifiedWebTokens(keys_at(rules.keys), wanted)
 
 
 def door(settings: Settings) -> DoorRules:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import logging
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Unpack
 
 from semmem.backends.embedding import exported
+from semmem.backends.embedding.bag_of_words import SIGNATURE_PREFIX, BagOfWords
 from semmem.backends.embedding.cached import CachedEmbedder
 from semmem.backends.embedding.local import Limits
 from semmem.backends.embedding.onnx_runtime import OnnxEmbedder
 from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.embedding.static import StaticEmbedder
-from semmem.backends.embedding.weights import resolve_weights
+from semmem.backends.embedding.weights import is_missing, resolve_weights
 from semmem.backends.models.embeddings import HttpEmbedder
 from semmem.config.embedding_section import EmbeddingSection
 from semmem.config.settings import Settings
+from semmem.config.surroundings import TORCH_LIBRARY, WITHOUT_A_MODEL
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
+from semmem.text.terms import terms
+from semmem.text.words import words
 
 log = logging.getLogger(__name__)
 
@@ -28,17 +33,45 @@ def embedder(settings: Settings) -> Embedder:
     return CachedEmbedder(chosen(rules), entries_max=rules.cache_entries_max, ttl_s=rules.cache_ttl_s)
 
 
-def chosen(rules: EmbeddingSection) -> Embedder:
+def chosen(rules: EmbeddingSection, **others: Unpack[Limits]) -> Embedder:
     """Decided before anything is opened, by what is configured and there: another source makes other vectors, so none
     stands in for another that is away. Blocking, as ``local_embedder``. Raises EmbedderError."""
-    if rules.source == "remote" or (rules.source == "auto" and rules.remote.url):
-        return _remote(rules)
-    if rules.source == "static" or (rules.source == "auto" and rules.static_dir and not _is_local(rules)):
-        log.info("embedding with the static model in %s", rules.static_dir)
-        static = StaticEmbedder(Path(rules.static_dir), dimension=rules.dimension, **_limits(rules))
-        static.identify()
-        return static
-    return local_embedder(rules)
+    match _first_there(rules) if rules.source == "auto" else rules.source:
+        case "remote":
+            return _remote(rules)
+        case "static":
+            return _static(rules, **others)
+        case "none":
+            return _words(rules, **others)
+        case _:
+            return local_embedder(rules, **others)
+
+
+def has_no_model(signature: str) -> bool:
+    """Whether vectors of this signature are made of words alone."""
+    return signature.startswith(SIGNATURE_PREFIX)
+
+
+def _first_there(rules: EmbeddingSection) -> str:
+    """What ``auto`` stands for. Raises EmbedderError."""
+    if rules.remote.url:
+        return "remote"
+    if _is_here(rules):
+        return "local"
+    return "static" if rules.static_dir else "none"
+
+
+def _is_here(rules: EmbeddingSection) -> bool:
+    """Whether the model is on this machine, and what computes it. One that is damaged is: it is not passed over, but
+    waited for, since what was stored with it is of no use to another."""
+    if _exported(rules) is not None:
+        return True
+    if find_spec(TORCH_LIBRARY) is None or is_missing(rules.model):
+        return False
+    try:
+        return resolve_weights(rules.model).local
+    except EmbedderError:
+        return True
 
 
 def _remote(rules: EmbeddingSection) -> HttpEmbedder:
@@ -55,29 +88,33 @@ def _remote(rules: EmbeddingSection) -> HttpEmbedder:
     )
 
 
-def _is_local(rules: EmbeddingSection) -> bool:
-    """Whether the model can be loaded without a network."""
-    if _exported(rules) is not None:
-        return True
-    try:
-        return resolve_weights(rules.model).local
-    except EmbedderError:
-        return False
+def _static(rules: EmbeddingSection, **others: Unpack[Limits]) -> StaticEmbedder:
+    log.info("embedding with the static model in %s", rules.static_dir)
+    static = StaticEmbedder(Path(rules.static_dir), dimension=rules.dimension, **_limits(rules, others))
+    static.identify()
+    return static
 
 
-def _limits(rules: EmbeddingSection) -> Limits:
-    return {
+def _words(rules: EmbeddingSection, **others: Unpack[Limits]) -> BagOfWords:
+    log.warning("no embedding model: %s (memory.embedding.source)", WITHOUT_A_MODEL)
+    return BagOfWords(lambda text: terms(words(text)), dimension=rules.dimension, **_limits(rules, others))
+
+
+def _limits(rules: EmbeddingSection, others: Limits) -> Limits:
+    """The configured ones, but for ``others``."""
+    configured: Limits = {
         "workers": rules.workers,
         "batch_max": rules.batch_max,
         "background_batch_max": rules.background_batch_max,
     }
+    return {**configured, **others}
 
 
 def local_embedder(rules: EmbeddingSection, **others: Unpack[Limits]) -> OnnxEmbedder | SentenceTransformersEmbedder:
     """The model in this process, by the library that is configured; both make the same vectors. Blocking: may read
     90 MB. Raises EmbedderError: what has to be exported is not. ``others``: limits other than the configured ones.
     """
-    limits: Limits = {**_limits(rules), **others}
+    limits = _limits(rules, others)
     there = _exported(rules)
     if there is not None:
         log.info("embedding with %s on ONNX Runtime, %s", rules.model, there.about.precision)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from semmem.background import JournalWriter
+from semmem.background import JournalWriter, Outage
 from semmem.config.settings import Settings
 from semmem.lifecycle.elsewhere import Elsewhere
 from semmem.lifecycle.erasure import Erasure
@@ -109,12 +109,14 @@ def elsewhere(settings: Settings, backends: Backends, hidden: Hidden, here: Here
 
 async def finish_pending(erasure: Erasure, retry_s: float) -> None:
     """Finish what is pending, that of other processes as well; again and again, until cancelled."""
+    outage = Outage(log, "look at pending erasures", level=logging.WARNING)
     while True:
         await asyncio.sleep(retry_s)
         try:
             await erasure.load()
+            outage.worked()
         except JournalError as error:
-            log.warning("pending erasures could not be read: %s", error)
+            outage.failed(error)
         await erasure.finish_pending()
 
 

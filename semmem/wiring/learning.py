@@ -35,6 +35,7 @@ from semmem.ports.models import NamedModels
 from semmem.retrieval.context import FENCE_MARKERS, without_tags
 from semmem.turns.recorder import OBSERVING
 from semmem.wiring.backends import Backends
+from semmem.wiring.embedding import has_no_model
 from semmem.wiring.erasure import holds
 from semmem.wiring.maintenance import lifetime_s, quota
 
@@ -113,9 +114,10 @@ def at_once(
 
 
 def drift_loop(settings: Settings, backends: Backends, nudge: Callable[[], None]) -> DriftLoop | None:
-    """Calls ``nudge`` when a change of topic has made a batch due. None when changes of topic are not looked for."""
+    """Calls ``nudge`` when a change of topic has made a batch due. None when changes of topic are not looked for: two
+    messages on one topic hardly share words, so without a model nothing can be seen of it."""
     extraction = settings.memory.extraction
-    if not extraction.drift_threshold:
+    if not extraction.drift_threshold or has_no_model(backends.embedder.signature):
         return None
     watch = DriftWatch(
         backends.journal,

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 
+from semmem.background import Outage
 from semmem.config.settings import Settings
 from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.value import Decay
@@ -108,6 +109,7 @@ class HousekeepingLoop:
         self._interval_s = interval_s
         self._prune_interval_s = prune_interval_s
         self.journal_answers = True
+        self._outage = Outage(log, "look at the journal")
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -127,9 +129,10 @@ class HousekeepingLoop:
                 await self._journal.prune(done_before=time.time() - self._retention_s)
                 await self._journal.prune_marks(forgotten_before=time.time() - self._marks_s)
             self.journal_answers = True
+            self._outage.worked()
         except JournalError as error:
             self.journal_answers = False
-            log.error("journal: %s", error)
+            self._outage.failed(error)
 
 
 def housekeeping(settings: Settings, backends: Backends, store: StoreWatch, announce: Announce) -> HousekeepingLoop:

@@ -8,14 +8,15 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from semmem.backends.sql.database import DUE, ERASED, MISSED, OBEYED
+from semmem.backends.sql.database import DEAF, DUE, ERASED, MISSED, OBEYED
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import Tasks
+from semmem.background import Outage, Tasks
 from semmem.config.settings import Settings
+from semmem.lifecycle.change_news import ChangeNews
 from semmem.lifecycle.elsewhere import Elsewhere
 from semmem.lifecycle.erasure import Erasure
 from semmem.ports.errors import JournalError
-from semmem.wiring.backends import Backends
+from semmem.wiring.backends import Opened
 
 log = logging.getLogger(__name__)
 
@@ -24,27 +25,40 @@ SIGNS_OF_LIFE = 5
 
 
 def replicas(
-    settings: Settings, backends: Backends, erasure: Erasure, elsewhere: Elsewhere | None, due: Callable[[], None]
+    settings: Settings, opened: Opened, erasure: Erasure, elsewhere: Elsewhere | None, due: Callable[[], None]
 ) -> Replicas | None:
     """None where nobody can share the journal."""
     if elsewhere is None:
         return None
-    return Replicas(backends.journal, erasure, elsewhere, due, lost_s=settings.journal.postgres.replica_lost_s)
+    by_journal = opened.news is not None and opened.news.listening is None
+    changes = opened.news.changes if opened.news is not None and by_journal else None
+    lost_s = settings.journal.postgres.replica_lost_s
+    return Replicas(opened.backends.journal, erasure, elsewhere, due, changes, lost_s=lost_s)
 
 
 class Replicas:
-    """Signs of life, news, and erasures of others. ``due`` is called when a batch may be due. ``lost_s``: after so long
-    without a sign of life nobody waits for a replica."""
+    """Signs of life, news, and erasures of others. ``due`` is called when a batch may be due. ``changes`` hears what
+    the journal's server tells of changed memories. ``lost_s``: after so long without a sign of life nobody waits for a
+    replica."""
 
     def __init__(
-        self, journal: SqlJournal, erasure: Erasure, elsewhere: Elsewhere, due: Callable[[], None], *, lost_s: float
+        self,
+        journal: SqlJournal,
+        erasure: Erasure,
+        elsewhere: Elsewhere,
+        due: Callable[[], None],
+        changes: ChangeNews | None = None,
+        *,
+        lost_s: float,
     ) -> None:
         self._journal = journal
         self._erasure = erasure
         self._elsewhere = elsewhere
         self._due = due
+        self._changes = changes
         self._lost_s = lost_s
         self._look = asyncio.Event()
+        self._outage = Outage(log, "look at other replicas' erasures", level=logging.WARNING)
 
     async def join(self) -> None:
         """From here on the others wait for this one. Before it shows anything. Raises JournalError."""
@@ -66,6 +80,16 @@ class Replicas:
             self._look.set()
         if word == OBEYED:
             self._elsewhere.obeyed()
+        if self._changes is not None:
+            self._tell(self._changes, word)
+
+    def _tell(self, changes: ChangeNews, word: str) -> None:
+        if word == MISSED:
+            changes.connected()
+        elif word == DEAF:
+            changes.lost("PostgreSQL is not heard")
+        else:
+            changes.heard(word)
 
     async def _live(self) -> None:
         while True:
@@ -86,5 +110,6 @@ class Replicas:
             self._look.clear()
             try:
                 await self._elsewhere.obey(self._erasure.is_own)
+                self._outage.worked()
             except JournalError as error:
-                log.warning("erasures of other replicas could not be read: %s", error)
+                self._outage.failed(error)

@@ -1,4 +1,7 @@
-"""Holes made on purpose, to see that they are found: something is stored behind the ledger's back."""
+"""Holes made on purpose, to see that they are found: something is stored behind the ledger's back.
+
+It is stored among ``keepers``: users who from now on erase nothing that they have not listed just before.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ Place = tuple[int, int, int]
 
 
 def plant_leak(semmem: SemmemProcess, ledger: Ledger, keepers: Sequence[int], dice: random.Random) -> Place | None:
-    """One user's fact is stored among a keeper's, who does not erase it unseen; None when nobody has told anything."""
+    """One user's fact is stored among another's, a keeper's; None when nobody has told anything."""
     if not (facts := [fact for fact in ledger.all_facts() if not fact.gone]):
         return None
     fact = dice.choice(facts)
@@ -22,10 +25,10 @@ def plant_leak(semmem: SemmemProcess, ledger: Ledger, keepers: Sequence[int], di
 
 
 def plant_return(semmem: SemmemProcess, ledger: Ledger, keepers: Sequence[int], dice: random.Random) -> Place | None:
-    """Something erased is stored again, of a keeper where one has erased something; None when nobody has."""
-    if not (facts := [fact for fact in ledger.all_facts() if fact.gone]):
+    """Something that a keeper erased is stored again; None when none has erased anything."""
+    if not (facts := [fact for fact in ledger.all_facts() if fact.gone and fact.user in keepers]):
         return None
-    fact = dice.choice([fact for fact in facts if fact.user in keepers] or facts)
+    fact = dice.choice(facts)
     return _store(semmem, ledger, fact.user, fact)
 
 

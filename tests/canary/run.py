@@ -7,7 +7,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,6 +113,7 @@ class Run:
             await asyncio.gather(*(self._users(worker, workers) for worker in range(workers)))
             for task in beside:
                 task.cancel()
+        await asyncio.to_thread(self._plant_now, range(self._plan.users))
 
     async def _users(self, worker: int, workers: int) -> None:
         """One client: its users' deeds come one after the other, but for those that race on purpose."""
@@ -152,16 +153,18 @@ class Run:
         return f"{self.report.tally.operations:7} operations, {len(found.leaks)} leaks, {len(found.returns)} returns"
 
     async def _plant(self) -> None:
-        dice = random.Random(self._plan.seed)
-        planted = self.report.planted
-        while len(planted) < len(self._plan.plants):
+        while len(self.report.planted) < len(self._plan.plants):
             await asyncio.sleep(LOOK_S)
             await self._stack.up.wait()
-            if not self._done(PLANTED_AFTER):
-                continue
-            for name in set(self._plan.plants) - planted.keys():
-                if place := PLANTS[name](self._stack.sidecar.semmem, self._ledger, self._plan.keepers, dice):
-                    planted[name] = place
+            if self._done(PLANTED_AFTER):
+                self._plant_now(self._plan.keepers)
+
+    def _plant_now(self, keepers: Sequence[int]) -> None:
+        """What is not planted yet. After the load everybody is a keeper."""
+        dice = random.Random(self._plan.seed)
+        for name in set(self._plan.plants) - self.report.planted.keys():
+            if place := PLANTS[name](self._stack.sidecar.semmem, self._ledger, keepers, dice):
+                self.report.planted[name] = place
 
     async def _look(self) -> None:
         """In one thread: nobody else is there any more."""

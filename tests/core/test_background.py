@@ -84,6 +84,29 @@ async def test_a_failing_journal_is_tried_again_and_nothing_is_lost() -> None:
     assert [name for commit in journal.commits for name in commit] == ["a", "b"]
 
 
+@pytest.mark.parametrize("worker", ["writer", "learner"])
+async def test_a_journal_that_is_away_is_said_once_for_the_outage(
+    worker: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = Recording()
+    journal.failing = True
+    writer = writer_for(journal, retry_s=0.001)
+    learner = Learner(journal, batches_nobody_has, rules=BatchRules(), poll_interval_s=0.001)
+    async with running(writer if worker == "writer" else learner):
+        writer.offer(turn("a"))
+        await asyncio.sleep(0.1)
+        said = list(caplog.messages)
+        journal.failing = False
+        await asyncio.sleep(0.1)
+    assert len(said) == 1
+    assert len(caplog.messages) == 2
+    assert "failures" in caplog.messages[1]
+
+
+async def batches_nobody_has(_batch: Batch) -> None:
+    raise AssertionError("there is none")
+
+
 async def test_a_mistake_of_ours_does_not_end_the_writer_and_shows_nothing(caplog: pytest.LogCaptureFixture) -> None:
     journal = Recording()
     journal.mistaken = True

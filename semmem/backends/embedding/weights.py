@@ -32,13 +32,18 @@ def resolve_weights(model: str) -> Weights:
     """The first source that has the model. Blocking: reads files, may hash 90 MB. Raises EmbedderError."""
     if Path(model).is_dir():
         return Weights(model, name_by_digest(Path(model)), local=True)
-    if model.startswith((".", "/", "~")):
+    if is_missing(model):
         raise EmbedderError(f"the model directory {model} does not exist")
     name = model.removeprefix(HUB_PREFIX)
     for directory in (_packaged(name), _cached(model)):
         if directory is not None:
             return Weights(str(directory), name, local=True)
     return Weights(model, name, local=False)
+
+
+def is_missing(model: str) -> bool:
+    """Whether it is named as a directory, and there is none."""
+    return model.startswith((".", "/", "~")) and not Path(model).is_dir()
 
 
 def _packaged(name: str) -> Path | None:

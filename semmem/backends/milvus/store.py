@@ -175,6 +175,10 @@ class MilvusStore:
         async with self._connection.within("health", timeout_s):
             await self._collection.rows(rows_filter("", [""]), ["id"], limit=1, timeout_s=timeout_s, level="Bounded")
 
+    def written_elsewhere(self, user: str) -> None:
+        """As Lagging says."""
+        self._recent.add(user)
+
     # --- writes ------------------------------------------------------------------------------------------------------
 
     async def put(self, scope: Scope, memory: Memory) -> None:

@@ -1,5 +1,6 @@
 """Language models and rerankers behind HTTP."""
 
-import sys
+from semmem.imports import as_if_absent
 
-sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # httpx's command line, with 4 MB of libraries
+with as_if_absent("httpx._main"):  # its command line, with 3 MB of libraries
+    import httpx  # noqa: F401

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 import httpx
@@ -26,6 +26,19 @@ async def within(operation: str, timeout_s: float) -> AsyncIterator[None]:
     with our_errors(operation):
         async with asyncio.timeout(timeout_s):
             yield
+
+
+@asynccontextmanager
+async def opening(timeout_s: float, close: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """As ``within``, for the way in: whatever fails, it is closed again, and what is late is not there yet."""
+    try:
+        async with within("open", timeout_s):
+            yield
+    except BaseException as error:
+        await close()
+        if isinstance(error, StoreTimeout):
+            raise StoreUnavailable(str(error)) from None
+        raise
 
 
 @contextmanager

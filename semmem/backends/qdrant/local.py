@@ -19,8 +19,8 @@ from qdrant_client import QdrantClient
 
 from semmem.backends.disk_room import check_room
 from semmem.backends.qdrant.collection import Collection, ensure
-from semmem.backends.qdrant.errors import our_errors, within
-from semmem.ports.errors import StoreDamaged, StoreError, StoreFull, StoreTimeout, StoreUnavailable
+from semmem.backends.qdrant.errors import opening, our_errors
+from semmem.ports.errors import StoreDamaged, StoreError, StoreFull, StoreUnavailable
 
 ROOM_BYTES = 256 * 1024
 """A batch's worth of memories; more than any one of them needs."""
@@ -53,14 +53,8 @@ class LocalQdrant:
         if self._opened:
             return
         self._thread = self._thread or ThreadPoolExecutor(1, "qdrant-local")
-        try:
-            async with within("open", self._open_timeout_s):
-                await ensure(self._in_thread, self._collection, on_server=False)
-        except BaseException as error:
-            await self.close()
-            if isinstance(error, StoreTimeout):
-                raise StoreUnavailable(str(error)) from None
-            raise
+        async with opening(self._open_timeout_s, self.close):
+            await ensure(self._in_thread, self._collection, on_server=False)
         self._opened = True
 
     async def close(self) -> None:

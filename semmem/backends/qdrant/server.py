@@ -14,8 +14,8 @@ from qdrant_client import AsyncQdrantClient
 from qdrant_client.http.exceptions import ResponseHandlingException
 
 from semmem.backends.qdrant.collection import Collection, ensure
-from semmem.backends.qdrant.errors import our_errors, within
-from semmem.ports.errors import StoreError, StoreTimeout, StoreUnavailable
+from semmem.backends.qdrant.errors import opening, our_errors
+from semmem.ports.errors import StoreError, StoreUnavailable
 
 VERSION_MIN = (1, 16)
 """The first one that writes under a condition. An older one would not say that it does not, and lose versions."""
@@ -62,15 +62,9 @@ class QdrantServer:
             return
         with our_errors("open (a TLS file?)"):
             self._client = self._connected()
-        try:
-            async with within("open", self._open_timeout_s):
-                _check_version((await self._ask("info")).version)
-                await ensure(self._ask_checked, self._collection, on_server=True)
-        except BaseException as error:
-            await self.close()
-            if isinstance(error, StoreTimeout):
-                raise StoreUnavailable(str(error)) from None
-            raise
+        async with opening(self._open_timeout_s, self.close):
+            _check_version((await self._ask("info")).version)
+            await ensure(self._ask_checked, self._collection, on_server=True)
         self._opened = True
 
     async def close(self) -> None:

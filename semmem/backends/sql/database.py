@@ -14,9 +14,9 @@ from semmem.ports.errors import JournalError, JournalUnavailable
 
 T = TypeVar("T")
 
-DUE, ERASED, OBEYED, MISSED = "due", "erased", "obeyed", "missed"
+DUE, ERASED, OBEYED, MISSED, DEAF = "due", "erased", "obeyed", "missed", "deaf"
 """What a process says to the others: a batch may be due; something is to be hidden, or need not be any longer; it is
-hidden. And what there is to be heard at first."""
+hidden. And what nobody says: that from here on all is heard, and that nothing is."""
 
 _TELLING = ("08", "28", "3D", "53", "57")
 """Classes of SQLSTATE that speak of the server and of no row: connection, authentication, no such database, no room,
@@ -27,7 +27,8 @@ an operator's doing. Other messages of a server may hold values."""
 class ServerLimits:
     """``connections_max`` (two at least) are open at a time, half of them for reads. ``connect_timeout_s``: for each
     address of the server. ``statement_timeout_s``: of one statement, waiting for locks included; also how long a silent
-    connection is believed to be alive. ``retry_s``: a server that could not be reached is asked again after that."""
+    connection is believed to be alive. A server that takes what is sent and answers nothing is away after both of them
+    together. ``retry_s``: a server that could not be reached is asked again after that."""
 
     connections_max: int = 8
     connect_timeout_s: float = 3.0

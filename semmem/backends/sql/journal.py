@@ -25,9 +25,10 @@ from semmem.backends.sql.known_erasures import SqlKnownErasures
 from semmem.backends.sql.part import JournalLimits
 from semmem.backends.sql.provisional import SqlProvisional
 from semmem.backends.sql.recording import SqlRecording
-from semmem.backends.sql.replicas import SqlReplicas
+from semmem.backends.sql.reindexing import SqlReindexing
 from semmem.backends.sql.rewording import SqlRewording
 from semmem.backends.sql.sessions import SqlSessions
+from semmem.backends.sql.tokens import SqlTokens
 from semmem.backends.sql.users import SqlUsers
 
 
@@ -44,8 +45,9 @@ class SqlJournal(
     SqlHistory,
     SqlHolds,
     SqlUsers,
+    SqlTokens,
     SqlErasure,
-    SqlReplicas,
+    SqlReindexing,
     SqlKnownErasures,
     SqlAdoption,
     SqlRewording,

@@ -25,9 +25,14 @@ class SqlReplicas(JournalPart):
 
     async def listen(self, heard: Callable[[str], None]) -> None:
         """``heard`` is called with each word that a process says to the others, from the moment this one is counted
-        among them, and with ``MISSED`` whenever there may have been some before. Until cancelled; it ends at once
-        where nobody can tell anything."""
+        among them, and with ``MISSED`` whenever there may have been some before; with ``DEAF`` when none is heard.
+        Until cancelled; it ends at once where nobody can tell anything."""
         await self._database.listen(heard)
+
+    @one_look
+    def tell_all(self, conn: Connection, word: str) -> None:
+        """All processes that listen hear the word. A server takes 7,999 bytes."""
+        self._database.say(conn, word)
 
     @one_look
     def show_life(self, conn: Connection, *, now: float, dead_before: float) -> None:

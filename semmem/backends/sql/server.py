@@ -2,8 +2,8 @@
 
 Statements run in threads, each with a connection of its own: what they cost in Python stays off the event loop, and
 they are the same as SQLite's. Reads and writes have threads apart, so that a lookup on the request path does not stand
-behind those who learn. A server that cannot be reached is asked again after ``retry_s`` and not sooner: until then
-every call fails at once.
+behind those who learn. A server that cannot be reached, or does not answer, is asked again after ``retry_s`` and not
+sooner: until then every call fails at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from psycopg import conninfo
 from sqlalchemy import Connection, Engine, create_engine, event, func, select
 from sqlalchemy.exc import DBAPIError
 
-from semmem.backends.sql.database import DUE, MISSED, ServerLimits, journal_errors
+from semmem.backends.sql.bounded_connection import BoundedConnection, Patience
+from semmem.backends.sql.database import DEAF, DUE, MISSED, ServerLimits, journal_errors
 from semmem.backends.sql.schema import bring_up_to_date
 from semmem.ports.errors import JournalError, JournalUnavailable
 
@@ -32,6 +33,8 @@ TRIES_MAX = 5
 CHANNEL = "semmem_journal"
 TELL_EVERY_S = 1.0
 """What the learner waits between two looks by default: to be told more often is of no use to it."""
+CLOSE_S = 2.0
+"""What is under way when it is closed has so long to end; then it is cut off, and undone unless it was committed."""
 _UNDONE = ("40001", "40P01")
 """serialization_failure, deadlock_detected."""
 
@@ -48,12 +51,15 @@ class PostgresServer:
         self._limits = limits
         self._threads: _Threads | None = None
         self._away_until = 0.0
+        # What the server takes for a statement before it ends it itself, and what the way there and back may take.
+        self._patience = Patience(limits.statement_timeout_s + limits.connect_timeout_s, self._stay_away)
         self._written = 0
         self._told_at = -math.inf
 
     async def open(self) -> None:
         if self._threads is not None:
             return
+        self._patience.ends_at = math.inf
         self._threads = _Threads(self._engine(), self._limits.connections_max)
         try:
             await self.write(bring_up_to_date)
@@ -64,6 +70,7 @@ class PostgresServer:
     async def close(self) -> None:
         threads, self._threads = self._threads, None
         if threads is not None:
+            self._patience.ends_at = time.monotonic() + CLOSE_S
             await threads.close()
 
     async def read(self, work: Callable[[Connection], T]) -> T:
@@ -100,6 +107,7 @@ class PostgresServer:
                         self._written += news.payload == DUE
                         heard(news.payload)
             except psycopg.Error:  # whoever writes says that the server is away
+                heard(DEAF)
                 await asyncio.sleep(self._limits.retry_s)
 
     def last_write(self) -> int:
@@ -129,11 +137,18 @@ class PostgresServer:
         return engine
 
     def _connect(self) -> psycopg.Connection[Any]:
+        if not self._away_until <= time.monotonic() < self._patience.ends_at:
+            raise psycopg.OperationalError("the server was away a moment ago, or is being left")
         try:
-            return psycopg.connect(self._dsn)
+            connection = BoundedConnection.connect(self._dsn)
         except psycopg.OperationalError:
-            self._away_until = time.monotonic() + self._limits.retry_s
+            self._stay_away()
             raise
+        connection.patience = self._patience
+        return connection
+
+    def _stay_away(self) -> None:
+        self._away_until = time.monotonic() + self._limits.retry_s
 
     def _on_connect(self, connection: psycopg.Connection[Any]) -> None:
         # Not as options of the connection: poolers in between refuse those they do not know.

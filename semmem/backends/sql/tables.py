@@ -289,6 +289,48 @@ obeyed = Table(
 )
 """Which replicas hide what is being erased, until when it was said."""
 
+reindexes = Table(
+    "reindexes",
+    metadata,
+    Column("store", Text, primary_key=True),
+    Column("source", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("signature", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("position", Text, nullable=False),
+    Column("users", Integer, nullable=False),
+    Column("users_done", Integer, nullable=False),
+    Column("memories_done", Integer, nullable=False),
+    Column("embedded", Integer, nullable=False),
+    Column("changed_at", Double, nullable=False),
+    Column("claimed_by", Text),
+    Column("claimed_until", Double, nullable=False, server_default="0"),
+)
+"""How far memories are copied to a collection of another embedding model, and which process is at it. ``position`` is
+the digest of a user."""
+
+reindex_writers = Table(
+    "reindex_writers",
+    metadata,
+    Column("replica_id", Text, primary_key=True),
+    Column("target", Text, nullable=False),
+)
+"""Which replicas write to the new collection as well."""
+
+api_tokens = Table(
+    "api_tokens",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("role", Text, nullable=False),
+    Column("label", Text, nullable=False),
+    Column("user_digest", Text, nullable=False),
+    Column("token_hash", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double),
+    Column("revoked_at", Double),
+)
+"""Tokens of the management API, none of which can be made from what is here, nor a user read."""
+
 WAITING = and_(turns.c.opened_at.is_not(None), turns.c.batch_id.is_(None), turns.c.done_at.is_(None))
 IN_BATCH = and_(turns.c.batch_id.is_not(None), turns.c.done_at.is_(None))
 LONELY = and_(turns.c.opened_at.is_(None), turns.c.done_at.is_(None))

@@ -7,20 +7,33 @@ judge decides (pair_model.py) from words and vectors together, and only within g
 
 from __future__ import annotations
 
-from semmem.extraction.contradiction.pair_model import Likelihoods, PairModel, parts, trained_for
-from semmem.extraction.contradiction.verdict import Judged, Verdict, closed, decided, details_differ, judge, may
+from semmem.extraction.contradiction.pair_model import Likelihoods, PairModel, nameless, parts, trained_for
+from semmem.extraction.contradiction.verdict import (
+    APART_COSINE_MIN,
+    Judged,
+    Verdict,
+    apart,
+    closed,
+    decided,
+    details_differ,
+    judge,
+    may,
+)
 from semmem.extraction.contradiction.wording import repeats
 
 __all__ = [
+    "APART_COSINE_MIN",
     "Judged",
     "Likelihoods",
     "PairModel",
     "Verdict",
+    "apart",
     "closed",
     "decided",
     "details_differ",
     "judge",
     "may",
+    "nameless",
     "parts",
     "repeats",
     "trained_for",

@@ -23,6 +23,11 @@ def _without(told: Told, shared: frozenset[str]) -> str:
     )
 
 
+def nameless(told: Told) -> str:
+    """What a statement is about, without the names that it says it of; may be empty."""
+    return " ".join(word for word, stem in zip(told.words, told.stems, strict=True) if stem not in told.names)
+
+
 def of_words(old: Told, new: Told) -> list[float]:
     """One number a feature, each within [0, 1]. Their order is that of the trained weights."""
     return [

@@ -67,6 +67,11 @@ def parts(old: str, new: str) -> tuple[str, str]:
     return features.parts(read(old), read(new))
 
 
+def nameless(text: str) -> str:
+    """What it is about, without names; may be empty."""
+    return features.nameless(read(text))
+
+
 def row(old: str, new: str, vectors: tuple[Vector, Vector, Vector, Vector], directions: Matrix) -> list[float]:
     """All features of a pair, as they are trained on."""
     one, other = read(old), read(new)

@@ -36,17 +36,24 @@ that was deleted meanwhile."""
 LATE_S = 30.0
 """How long after it failed here (a deadline, a cancelled caller) a write may still be done in the store. What was read
 before that is read again after it: a memory whose deletion came late must not stay here until the process ends."""
+DOUBT_S = 1.0
+"""How long memories that another process has changed are shown on while they are read anew: a request that came
+meanwhile would have none at all."""
+ALL_DOUBT_S = 5.0
+"""The same where anybody's may have changed: they are read anew as they are asked for."""
 AHEAD_S = 1.0
 """So long what was read ahead waits for the search that it was read for, where it is not kept anyway."""
 
 
 @dataclass(slots=True)
 class _Kept:
-    """One user's memories. ``index`` None: something was written since it was built."""
+    """One user's memories. ``index`` None: something was written since it was built. ``doubted_at``: another process
+    has changed them since they were read."""
 
     memories: dict[str, Memory]
     index: MemoryIndex | None
     read_at: float
+    doubted_at: float = math.inf
 
 
 @dataclass(slots=True)
@@ -101,6 +108,7 @@ class HotMemories(StoreWrapper):
         self._slots = asyncio.Semaphore(loads_max)
         self._offload = offload
         self._late_until: dict[str, float] = {}
+        self._all_doubted_at = -math.inf
 
     @property
     def users(self) -> int:
@@ -147,7 +155,7 @@ class HotMemories(StoreWrapper):
         now = self._clock()
         if not self._is_current(user, kept, now):
             return None
-        if now - kept.read_at > self._staleness_s / 2:
+        if now - kept.read_at > self._staleness_s / 2 or self._is_doubted(kept):
             self._load(user)
         return kept.index
 
@@ -157,7 +165,15 @@ class HotMemories(StoreWrapper):
         return None if kept is None or self._missed_a_late_write(user, kept, self._clock()) else kept.index
 
     def _is_current(self, user: str, kept: _Kept, now: float) -> bool:
-        return now - kept.read_at < self._staleness_s and not self._missed_a_late_write(user, kept, now)
+        if now - kept.read_at >= self._staleness_s or now - kept.doubted_at >= DOUBT_S:
+            return False
+        return not self._missed_a_late_write(user, kept, now) and not self._is_doubted_too_long(kept, now)
+
+    def _is_doubted(self, kept: _Kept) -> bool:
+        return kept.doubted_at < math.inf or kept.read_at <= self._all_doubted_at
+
+    def _is_doubted_too_long(self, kept: _Kept, now: float) -> bool:
+        return kept.read_at <= self._all_doubted_at <= now - ALL_DOUBT_S
 
     def _missed_a_late_write(self, user: str, kept: _Kept, now: float) -> bool:
         return kept.read_at < self._late_until.get(user, -math.inf) <= now
@@ -197,7 +213,7 @@ class HotMemories(StoreWrapper):
 
     async def _read(self, user: str) -> tuple[float, dict[str, Memory]]:
         kept, now = self._kept.get(user), self._clock()
-        if kept is not None and kept.index is None and self._is_current(user, kept, now):
+        if kept is not None and kept.index is None and not self._is_doubted(kept) and self._is_current(user, kept, now):
             return kept.read_at, dict(kept.memories)
         found = await self._store.list(Scope(user), limit=self._rows_max)
         return now, {memory.id: _slim(memory) for memory in found}
@@ -227,6 +243,31 @@ class HotMemories(StoreWrapper):
         """Read the user's memories anew: what was read before shows what must not be shown any more."""
         self._overtake(user)
         self._drop(user)
+
+    # --- other processes' writes -------------------------------------------------------------------------------------
+
+    def holds(self, user: str) -> bool:
+        """Whether the user's memories are here, or being read."""
+        return user in self._kept or user in self._loading or user in self._ahead
+
+    def changed_elsewhere(self, user: str) -> None:
+        """Another process changed the user's memories: they are read anew, and shown until then if they were in use."""
+        self._overtake(user)
+        kept, now = self._kept.get(user), self._clock()
+        if kept is None:
+            return
+        if kept.index is None or not self._is_current(user, kept, now):
+            self._drop(user)
+            return
+        kept.doubted_at = min(kept.doubted_at, now)
+        self._load(user)
+
+    def all_changed_elsewhere(self) -> None:
+        """Another process may have changed anybody's: each is read anew when it is asked for."""
+        self._all_doubted_at = self._clock()
+        self._ahead.clear()
+        for load in self._loading.values():
+            load.overtaken = True
 
     # --- the store ---------------------------------------------------------------------------------------------------
 

@@ -150,6 +150,29 @@ def test_the_journals_password_may_stand_in_the_environment(tmp_path: Path) -> N
     assert loaded(tmp_path, text, {"DATABASE_PASSWORD": LONG_SECRET}).journal.password.get_secret_value() == LONG_SECRET
 
 
+@pytest.mark.parametrize("url", ["redis://:PASS@valkey/0", "rediss://ada:PASS@v:1", "redis://v?password=PASS"])
+def test_a_password_in_the_url_of_redis_is_refused_and_not_shown(tmp_path: Path, url: str) -> None:
+    text = f"memory: {{hot_cache: {{redis: {{url: '{url.replace('PASS', LONG_SECRET)}'}}}}}}"
+    problem = str(only(problems(tmp_path, text)))
+    assert "holds a password; leave it out, and put it into memory.hot_cache.redis.password" in problem
+    assert LONG_SECRET not in problem
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://valkey", "redis://ada@valkey:6379/2", "rediss://[::1]:7", "unix:///run/v.sock"]
+)
+def test_the_password_of_redis_may_stand_in_the_environment(tmp_path: Path, url: str) -> None:
+    text = f"memory: {{hot_cache: {{redis: {{url: '{url}', password_env: VALKEY_PASSWORD}}}}}}"
+    redis = loaded(tmp_path, text, {"VALKEY_PASSWORD": LONG_SECRET}).memory.hot_cache.redis
+    assert (redis.url, redis.password.get_secret_value()) == (url, LONG_SECRET)
+
+
+@pytest.mark.parametrize("url", ["valkey:6379", "http://valkey", "unix://run", "redis://", "redis://a b"])
+def test_what_is_no_url_of_redis_is_refused(tmp_path: Path, url: str) -> None:
+    problem = str(only(problems(tmp_path, f"memory: {{hot_cache: {{redis: {{url: '{url}'}}}}}}")))
+    assert "is no redis://, rediss:// or unix:/// URL" in problem
+
+
 def test_not_even_the_schemas_own_error_shows_a_secret() -> None:
     with pytest.raises(ValidationError) as error:
         Settings.model_validate({"listeners": {"api": {"admin_token": [LONG_SECRET]}}})

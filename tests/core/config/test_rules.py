@@ -127,7 +127,7 @@ CONFLICTS = [
         "listeners: {api: {address: '0.0.0.0:8080'}}",
         "listeners.api.address = '0.0.0.0:8080'",
         "is reachable from other machines, and there is no admin_token; "
-        "set listeners.api.admin_token_env, or listen on 127.0.0.1",
+        "set listeners.api.admin_token_env (or listeners.api.jwt, for users alone), or listen on 127.0.0.1",
     ),
     (
         "listeners: {api: {address: 'semmem.internal:8080', admin_token: hunter2}}",
@@ -170,6 +170,16 @@ CONFLICTS = [
         f"journal: {{password: {LONG_SECRET}}}",
         "journal.password",
         "is of no use to a SQLite file; set journal.url",
+    ),
+    (
+        f"memory: {{hot_cache: {{redis: {{password: {LONG_SECRET}}}}}}}",
+        "memory.hot_cache.redis.password",
+        "has no server to be told to; set memory.hot_cache.redis.url",
+    ),
+    (
+        "memory: {hot_cache: {redis: {url: 'redis://valkey:6379', ca_file: ca.pem}}}",
+        "memory.hot_cache.redis.ca_file = 'ca.pem'",
+        "is of no use without TLS; write rediss:// in memory.hot_cache.redis.url",
     ),
     (
         f"deployment: {{replicas: 2}}\n{SHARED_JOURNAL}\nmemory: {{backend: qdrant, milvus: {{address: 'm:1'}}}}",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.config import check, load
+from semmem.config import check, load, remarks
 from semmem.config.problems import Problem
 from tests.support.configuration import only, write
 
@@ -106,3 +106,35 @@ def test_a_file_is_loaded_whatever_the_machine_lacks(tmp_path: Path) -> None:
     file = write(tmp_path, "data_dir: /proc/nope")
     assert load(file, {}).data_dir == "/proc/nope"
     assert check(file, {}) == []
+
+
+@pytest.mark.parametrize("source", ["remote", "static", "none"])
+def test_a_model_that_is_not_used_need_not_be_there(tmp_path: Path, source: str) -> None:
+    rules = f"source: {source}, precision: int8, static_dir: x, remote: {{url: 'http://x', model: m}}"
+    assert found(tmp_path, f"data_dir: {tmp_path}/d\nmemory: {{embedding: {{{rules}, onnx_dir: '{tmp_path}'}}}}") == []
+
+
+def remarked(folder: Path, rules: str, *, here: bool = True) -> list[str]:
+    """What is said of these rules of ``memory.embedding``, where no model was exported."""
+    settings = load(write(folder, f"memory: {{embedding: {{onnx_dir: '{folder}/models', {rules}}}}}"), {})
+    return list(remarks(settings, {}, here=here))
+
+
+def test_what_is_worse_without_a_model_is_remarked_on(tmp_path: Path) -> None:
+    (told,) = remarked(tmp_path, "source: none")
+    assert told.startswith("memory.embedding.source is none: memories are found by the words")
+    assert remarked(tmp_path, "source: none", here=False) == [told]
+    (told,) = remarked(tmp_path, "model: nobody/made-this")
+    assert told.startswith("memory.embedding.source is auto, and nobody/made-this is not on this machine: as with")
+
+
+def test_nothing_is_remarked_on_where_there_is_a_model_or_nobody_can_tell(tmp_path: Path) -> None:
+    assert remarked(tmp_path, "model: all-MiniLM-L6-v2") == []
+    assert remarked(tmp_path, "model: nobody/made-this", here=False) == []
+    assert remarked(tmp_path, "model: nobody/made-this, static_dir: x") == []
+    assert remarked(tmp_path, "model: nobody/made-this, remote: {url: 'http://x', model: m}") == []
+    folder = tmp_path / "models" / "nobody--made-this.0123.fp32"
+    folder.mkdir(parents=True)
+    (folder / "about.json").write_text("{}")
+    assert remarked(tmp_path, "model: nobody/made-this") == []
+    assert len(remarked(tmp_path, "model: nobody/made-this, backend: torch")) == 1

@@ -476,6 +476,21 @@ async def test_before_a_model_is_asked_envoy_is_asked_to_wait_longer() -> None:
         assert not only.HasField("override_message_timeout")
 
 
+async def test_a_failure_after_envoy_was_asked_for_time_still_lets_the_request_go_on() -> None:
+    message_timeouts = MessageTimeouts(phase_s=0.1, message_timeout_s=0.5, max_message_timeout_s=10.0)
+    async with door(message_timeouts=message_timeouts) as d:
+
+        async def broken_later(*_: Any, **given: Any) -> RequestResult:
+            await given["extend_deadline"](5.0)
+            raise RuntimeError
+
+        d.world.exchange.request = broken_later  # type: ignore[method-assign]
+        first, last = await answers(d, as_body(FOLLOW_UP))
+        assert first.override_message_timeout.ToMilliseconds() == 5500
+        assert last == pb.ProcessingResponse(request_body=pb.BodyResponse())
+        assert d.metric("semmem_extproc_errors_total", role="mutate") == 1
+
+
 @pytest.mark.parametrize(
     "message_timeouts",
     [

@@ -12,7 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.extraction.contradiction import Judged, Likelihoods, Verdict, closed, decided, judge, repeats, trained_for
+from semmem.extraction.contradiction import (
+    Judged,
+    Likelihoods,
+    Verdict,
+    apart,
+    closed,
+    decided,
+    judge,
+    nameless,
+    repeats,
+    trained_for,
+)
 from semmem.extraction.contradiction.containment import contains
 from semmem.extraction.contradiction.quantities import Number, take_quantities
 from semmem.extraction.contradiction.reading import read
@@ -265,6 +276,35 @@ def test_a_correction_needs_less_than_other_news() -> None:
     assert decided(old, new, likely).verdict is Verdict.DIFFERENT
     assert decided(old, new, likely, corrects=True).verdict is Verdict.CONTRADICTION
     assert decided(old, '"The van is a petrol one"', likely, corrects=True).verdict is Verdict.DIFFERENT
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "cosine", "differs"),
+    [
+        ("User collects stamps", "User chose a bank", 0.39, True),
+        ("User collects stamps", "User chose a bank", 0.41, False),
+        ("User works with Vera", "User plays chess with Vera", 0.39, True),
+        ("User uses Joplin for notes", "User uses Stripe for payments", 0.33, True),
+        ("User uses Joplin for notes", "User uses Obsidian for notes", 0.35, False),
+        ("User uses Joplin for notes", "User now uses Obsidian", 0.3, False),
+    ],
+)
+def test_what_neither_words_nor_vectors_connect_is_about_something_else(
+    old: str, new: str, cosine: float, differs: bool
+) -> None:
+    assert apart(old, new, cosine) is differs
+
+
+def test_a_correction_right_afterwards_may_resemble_nothing() -> None:
+    old, new = "User's train leaves from Graz", "No, it departs in Linz"
+    assert apart(old, new, 0.2)
+    assert not apart(old, new, 0.2, corrects=True)
+    assert apart(old, "It departs in Linz", 0.2, corrects=True)
+
+
+def test_names_are_not_what_a_statement_is_about() -> None:
+    assert nameless('"I have moved to Jena with Ines"') == "i have moved to with"
+    assert nameless("") == ""
 
 
 def test_what_comes_on_top_replaces_nothing() -> None:

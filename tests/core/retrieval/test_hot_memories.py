@@ -18,7 +18,7 @@ from semmem.background import OffloadThreads, Tasks
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.errors import StoreError, StoreTimeout, StoreUnavailable
 from semmem.retrieval.index import hot_memories
-from semmem.retrieval.index.hot_memories import AHEAD_S, LATE_S, READS_MAX, HotMemories
+from semmem.retrieval.index.hot_memories import AHEAD_S, ALL_DOUBT_S, DOUBT_S, LATE_S, READS_MAX, HotMemories
 from semmem.retrieval.index.memory_index import MemoryIndex
 from tests.support.examples import examples
 from tests.support.fakes import HashEmbedder
@@ -447,3 +447,117 @@ async def test_writes_since_a_failed_one_do_not_hide_that_it_came_late() -> None
     shelf.clock.now += LATE_S
     await shelf.knows(2, "coffee")
     assert await shelf.contents() == ["coffee"]
+
+
+# --- what other processes write --------------------------------------------------------------------------------------
+
+
+async def wrote_elsewhere(shelf: Shelf, number: int, content: str) -> None:
+    """Another process has written; nobody is told yet."""
+    embedding = await HashEmbedder().embed(content)
+    memory = Memory(f"mem_{number}", 1, MemoryType.SEMANTIC, content, "ada", embedding=embedding)
+    await shelf.store.put(ADA, memory)
+
+
+async def test_what_another_process_wrote_is_read_behind_the_requests_as_soon_as_it_is_told() -> None:
+    shelf = Shelf()
+    await shelf.knows(1, "tea")
+    await shelf.contents()
+    await wrote_elsewhere(shelf, 2, "milk")
+    assert await shelf.contents() == ["tea"]  # nobody has told
+    shelf.hot.changed_elsewhere("ada")
+    assert await shelf.contents() == ["tea"]  # sooner than nothing
+    await shelf.tasks.wait(5)
+    assert await shelf.contents() == ["milk", "tea"]
+    assert shelf.store.readings == 2
+
+
+async def test_a_reading_under_way_when_another_process_writes_is_read_again() -> None:
+    shelf = Shelf()
+    shelf.store.open_doors.clear()
+    asking = shelf.tasks.spawn("ask", shelf.contents())
+    while not shelf.store.readings:
+        await asyncio.sleep(0)
+    await wrote_elsewhere(shelf, 1, "milk")
+    shelf.hot.changed_elsewhere("ada")
+    shelf.store.open_doors.set()
+    assert await asking == ["milk"]
+    assert shelf.store.readings == 2
+
+
+async def test_a_reading_under_way_when_anything_may_have_changed_is_read_again() -> None:
+    shelf = Shelf()
+    shelf.store.open_doors.clear()
+    asking = shelf.tasks.spawn("ask", shelf.contents())
+    while not shelf.store.readings:
+        await asyncio.sleep(0)
+    await wrote_elsewhere(shelf, 1, "milk")
+    shelf.hot.all_changed_elsewhere()
+    shelf.store.open_doors.set()
+    assert await asking == ["milk"]
+
+
+@pytest.mark.parametrize("told", ["one", "all"])
+async def test_an_own_write_does_not_end_the_doubt_that_another_processs_began(told: str) -> None:
+    shelf = Shelf()
+    await shelf.knows(1, "tea")
+    await shelf.contents()
+    await wrote_elsewhere(shelf, 2, "milk")
+    shelf.hot.changed_elsewhere("ada") if told == "one" else shelf.hot.all_changed_elsewhere()
+    await shelf.knows(3, "coffee")
+    assert await shelf.contents() == ["coffee", "milk", "tea"]
+
+
+@pytest.mark.parametrize(("told", "doubt_s"), [("one", DOUBT_S), ("all", ALL_DOUBT_S)])
+async def test_what_is_doubted_and_cannot_be_read_is_not_shown_for_long(told: str, doubt_s: float) -> None:
+    shelf = Shelf()
+    await shelf.knows(1, "tea")
+    await shelf.contents()
+    shelf.store.error = StoreUnavailable("gone")
+    shelf.hot.changed_elsewhere("ada") if told == "one" else shelf.hot.all_changed_elsewhere()
+    shelf.clock.now += doubt_s * 0.9
+    assert await shelf.contents() == ["tea"]
+    await shelf.tasks.wait(5)
+    shelf.clock.now += doubt_s * 0.2
+    with pytest.raises(StoreUnavailable):
+        await shelf.contents()
+    shelf.store.error = None
+    await wrote_elsewhere(shelf, 2, "milk")
+    assert await shelf.contents() == ["milk", "tea"]
+
+
+async def test_when_anything_may_have_changed_each_is_read_anew_as_it_is_asked_for() -> None:
+    shelf = Shelf()
+    for scope in (ADA, BOB):
+        await shelf.knows(1, "tea", scope)
+        await shelf.contents(scope.user)
+    await wrote_elsewhere(shelf, 2, "milk")
+    shelf.clock.now += 1.0
+    shelf.hot.all_changed_elsewhere()
+    shelf.clock.now += 1.0
+    assert await shelf.contents() == ["tea"]
+    await shelf.tasks.wait(5)
+    assert await shelf.contents() == ["milk", "tea"]
+    assert shelf.store.readings == 3  # Bob did not ask
+
+
+async def test_who_was_not_in_use_is_not_read_for_the_news_of_another_process() -> None:
+    shelf = Shelf(staleness_s=10.0)
+    await shelf.knows(1, "tea")
+    await shelf.contents()
+    shelf.clock.now += 10.0
+    assert shelf.hot.holds("ada")
+    shelf.hot.changed_elsewhere("ada")
+    shelf.hot.changed_elsewhere("bob")
+    await shelf.tasks.wait(5)
+    assert (shelf.store.readings, shelf.hot.holds("ada"), shelf.hot.holds("bob")) == (1, False, False)
+
+
+async def test_news_of_a_user_end_what_was_read_ahead() -> None:
+    shelf = Shelf(staleness_s=0.0)
+    for told in (lambda: shelf.hot.changed_elsewhere("ada"), shelf.hot.all_changed_elsewhere):
+        shelf.hot.warm("ada")
+        await shelf.tasks.wait(5)
+        assert shelf.hot.holds("ada")
+        told()
+        assert not shelf.hot.holds("ada")

@@ -90,6 +90,18 @@ def test_a_change_drops_the_blocks_it_is_about(user: str, memory_id: str | None,
     assert late.get(ADA, now=NOW) is BLOCK
 
 
+def test_when_anything_may_have_changed_no_block_stays_and_none_that_was_being_made_is_kept() -> None:
+    blocks = kept()
+    before = blocks.mark()
+    blocks.everything_changed()
+    assert (blocks.get(ADA, now=NOW), blocks.has_any("ada"), len(blocks)) == (None, False, 0)
+    blocks.changed("bob", None)
+    blocks.put(ADA, BLOCK, mark=before, now=NOW)
+    assert blocks.get(ADA, now=NOW) is None
+    blocks.put(ADA, BLOCK, mark=blocks.mark(), now=NOW)
+    assert blocks.get(ADA, now=NOW) is BLOCK
+
+
 def test_who_took_longer_than_the_changes_that_are_remembered_is_not_believed() -> None:
     blocks = InjectionCache(entries_max=10, ttl_s=60.0, changes_max=3)
     mark = blocks.mark()

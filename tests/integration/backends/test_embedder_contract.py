@@ -1,4 +1,4 @@
-"""What every embedder promises, with real models, which are loaded once, and with a server that knows words."""
+"""What every embedder promises: real models, which are loaded once, a server that knows words, and words alone."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pytest
 import pytest_asyncio
 from safetensors.numpy import load_file, save_file
 
+from semmem.backends.embedding.bag_of_words import BagOfWords
 from semmem.backends.embedding.export import export
 from semmem.backends.embedding.onnx_runtime import OnnxEmbedder
 from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
@@ -24,6 +25,8 @@ from semmem.backends.embedding.weights import MINILM
 from semmem.backends.models.embeddings import HttpEmbedder
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
+from semmem.text.terms import terms
+from semmem.text.words import words as tokens
 from tests.support.fakes import bag_of_words
 from tests.support.scripted_llm import Body, Reply, ScriptedLLM
 
@@ -42,6 +45,7 @@ MAKERS: dict[str, Callable[[Places], Embedder]] = {
     "onnx": lambda at: OnnxEmbedder(export(MINILM, at.models), workers=2),
     "onnx int8": lambda at: OnnxEmbedder(export(MINILM, at.models, precision="int8"), workers=2),
     "static": lambda at: StaticEmbedder(at.static, workers=2),
+    "none": lambda _: BagOfWords(lambda text: terms(tokens(text)), workers=2),
     "remote": lambda at: HttpEmbedder(at.url, "words", dimension=384),
 }
 SIGNATURES = {
@@ -49,6 +53,7 @@ SIGNATURES = {
     "onnx": "sentence-transformers/all-MiniLM-L6-v2/384/fp32",
     "onnx int8": "sentence-transformers/all-MiniLM-L6-v2/384/int8",
     "static": f"static/sha256-{'*' * 16}/384/fp32",
+    "none": "none/words/384",
     "remote": "openai/words/384",
 }
 shared_loop = pytest.mark.asyncio(loop_scope="module")

@@ -29,6 +29,7 @@ from semmem.backends.milvus.store import MilvusStore
 from semmem.memory import Memory, MemoryStatus, Scope
 from semmem.ports.errors import StoreError, StoreMismatch, StoreTimeout, StoreUnavailable
 from semmem.ports.storable import CONTENT_BYTES_MAX
+from semmem.ports.store import Lagging
 from tests.integration.backends.conftest import milvus_store
 from tests.support.memories import DIMENSION, NOW, found, found_ids, memory, put, towards
 
@@ -635,6 +636,26 @@ async def test_recent_writers_settle() -> None:
     assert "bob" not in recent
     await asyncio.sleep(0.06)
     assert "ann" not in recent
+
+
+async def test_whom_another_process_wrote_is_read_as_of_now_and_others_are_not(
+    lite: MilvusLiteProcess, shared_collection: str, user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(lite.uri, shared_collection) as store:
+        levels: list[str] = []
+        rows = store._collection.rows
+
+        async def noting(*args: Any, level: Any, **options: Any) -> Any:
+            levels.append(level)
+            return await rows(*args, level=level, **options)
+
+        monkeypatch.setattr(store._collection, "rows", noting)
+        await store.list(Scope(user))
+        store.written_elsewhere(user)
+        await store.list(Scope(user))
+        await store.list(Scope(f"{user}-2"))
+        assert levels == ["Bounded", "Strong", "Bounded"]
+        assert isinstance(store, Lagging)
 
 
 async def test_superseding_is_seen_as_soon_as_put_returns(

@@ -7,14 +7,16 @@ import shutil
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
 from sqlalchemy import Connection
 
 from semmem.backends.sql import locks
-from semmem.backends.sql.database import DUE, MISSED, ServerLimits
+from semmem.backends.sql.database import DEAF, DUE, MISSED, ServerLimits
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import JournalWriter, Tasks
 from semmem.memory import Forgetting, Scope
@@ -49,9 +51,9 @@ async def other(url: str, journal: SqlJournal) -> AsyncIterator[SqlJournal]:
     await made.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def own_server() -> Iterator[TestServer]:
-    """One that may be stopped."""
+    """One that may be stopped, if it is started again."""
     folder = Path(tempfile.mkdtemp(prefix="semmem-postgres-"))
     server = TestServer(folder / "data")
     yield server
@@ -162,6 +164,23 @@ async def test_a_session_that_is_ended_here_is_looked_at_there(journal: SqlJourn
     await tasks.cancel()
 
 
+async def test_a_word_to_all_is_heard_and_who_is_cut_off_hears_that_too(
+    journal: SqlJournal, other: SqlJournal, postgres: TestServer, database: str
+) -> None:
+    heard, tasks, word = asyncio.Queue[str](), Tasks(), "changed " + "x" * 7900
+    tasks.spawn("news", other.listen(heard.put_nowait))
+    assert await asyncio.wait_for(heard.get(), 20.0) == MISSED
+    before = journal.last_write()
+    await journal.tell_all(word)
+    assert await asyncio.wait_for(heard.get(), 20.0) == word
+    assert journal.last_write() == before
+    postgres.execute(
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}' AND query LIKE 'LISTEN%'"
+    )
+    assert [await asyncio.wait_for(heard.get(), 20.0) for _ in range(2)] == [DEAF, MISSED]
+    await tasks.cancel()
+
+
 async def test_a_look_that_finds_nothing_is_no_reason_for_another(journal: SqlJournal) -> None:
     before = journal.last_write()
     assert await journal.claim(EAGER, now=1000.0) is None
@@ -217,6 +236,74 @@ async def test_turns_wait_while_the_server_is_away_and_are_written_when_it_is_ba
             await asyncio.sleep(0.02)
     await tasks.cancel()
     await journal.close()
+
+
+@pytest.fixture
+async def hanging(own_server: TestServer) -> AsyncIterator[Hanging]:
+    """Calls to a server that hangs, in which reads and writes were under way."""
+    made = Hanging(own_server)
+    yield made
+    own_server.go_on()
+
+
+class Hanging:
+    def __init__(self, server: TestServer) -> None:
+        self.server = server
+        self.url = server.create("journal")
+        self.calls: list[asyncio.Task[Any]] = []
+
+    async def begin(self, journal: SqlJournal) -> None:
+        """Every thread of the journal has something to do, and more waits for them."""
+        await asyncio.gather(*(journal.health() for _ in range(20)))
+        self.server.hang()
+        for number in range(10):
+            self.calls.append(asyncio.Task(journal.session_start("ada", "k", seen_since=0.0)))
+            self.calls.append(asyncio.Task(journal.record([turn(f"t{number}")], [])))
+        await asyncio.sleep(0.2)
+
+    async def results(self) -> list[object]:
+        async with asyncio.timeout(60.0):
+            return [*await asyncio.gather(*self.calls, return_exceptions=True)]
+
+
+async def test_a_server_that_hangs_is_away_until_it_goes_on(hanging: Hanging) -> None:
+    journal = SqlJournal(hanging.url, server=QUICK)
+    await journal.open()
+    await hanging.begin(journal)
+    for result in await hanging.results():
+        assert isinstance(result, JournalUnavailable)
+    with pytest.raises(JournalUnavailable):
+        await journal.session_start("ada", "k", seen_since=0.0)
+    hanging.server.go_on()
+    async with asyncio.timeout(60.0):
+        while True:
+            with suppress(JournalUnavailable):
+                await journal.record([turn("after")], [])
+                break
+            await asyncio.sleep(0.02)
+    assert "after" in await learnt(journal)
+    await journal.close()
+
+
+async def test_a_journal_is_closed_soon_though_its_server_hangs(hanging: Hanging) -> None:
+    journal = SqlJournal(hanging.url, server=ServerLimits(statement_timeout_s=3600.0, connect_timeout_s=2.0))
+    await journal.open()
+    await hanging.begin(journal)
+    async with asyncio.timeout(60.0):
+        await journal.close()
+    for result in await hanging.results():
+        assert isinstance(result, JournalUnavailable)
+
+
+async def test_what_ends_while_the_journal_is_closed_is_kept(journal: SqlJournal, other: SqlJournal) -> None:
+    slow = Slow(other)
+    recording = await slow.begin("ada", shared=True)
+    closing = asyncio.Task(other.close())
+    await asyncio.sleep(0.05)
+    slow.go_on()
+    await recording
+    await closing
+    assert set(await learnt(journal)) == {"t"}
 
 
 async def test_the_start_waits_for_the_server_as_long_as_it_may(own_server: TestServer) -> None:

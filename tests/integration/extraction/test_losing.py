@@ -18,7 +18,7 @@ import pytest_asyncio
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import Candidate, memory_id
 from semmem.extraction.comparing import NO_OPINIONS
-from semmem.extraction.contradiction import Verdict, closed, parts
+from semmem.extraction.contradiction import Verdict, closed, nameless, parts
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.model_judge import Opinions
 from semmem.extraction.pair_judge import PairJudge
@@ -48,9 +48,21 @@ REPLACED = [
     ("User works at Google", "User now works at Meta"),
     ('"I live in Ulm"', '"I have moved to Jena"'),
 ]
+UNRELATED = [
+    ('"I\'m allergic to peanuts."', '"I no longer eat meat"'),
+    ('"my wife gets panic attacks on motorways"', '"now that my divorce is through"'),
+    ('"I use a wheelchair"', '"I had a stroke two years ago"'),
+    ('"my travel budget this year is 2500 pounds"', '"The trip has been moved from the zoo to the planetarium"'),
+    ('"I drive ambulances in Gothenburg"', '"I want to become a sommelier"'),
+    ('"and my mum\'s joining in Verona"', '"I moved from Leeds to Dundee last month"'),
+    ("User collects Jesavifofa stamps", '"We decided to use Vibepenedi for the billing service."'),
+    ("User uses Nofavikaro for note taking", '"We decided to use Fegolagizo for the billing service."'),
+]
+"""Both stay true; the second alone says how something else is or became."""
 DEMOS = [{"old": old, "new": new} for old, new in REPLACED]
 DEMOS += [{"old": "User leads 4 engineers and a designer called Mei", "new": "User now leads 3 engineers"}]
 DEMOS += [{"old": "User's oven broke", "new": "User's oven is fixed"}]
+DEMOS += [{"old": old, "new": new} for old, new in UNRELATED]
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -59,9 +71,10 @@ async def vectors() -> dict[str, Vector]:
     embedder = shipped_embedder()
     await embedder.open()
     both = [(pair["old"], pair["new"]) for pair in (*KEPT, *RESTATED, *DEMOS)]
-    told = {text for old, new in both for text in (old, new, unquoted(old), unquoted(new))}
+    said = {text for pair in both for text in pair}
+    told = {form for text in said for form in (text, unquoted(text), nameless(text))}
     told |= {part for old, new in both for part in (*parts(old, new), *parts(new, old)) if part}
-    texts = sorted(told)
+    texts = sorted(told - {""})
     found = await asyncio.gather(*map(embedder.embed, texts))
     await embedder.close()
     return dict(zip(texts, found, strict=True))
@@ -161,6 +174,10 @@ async def test_nor_across_types(world: World) -> None:
         await world.tell(f"u-{number}", pair["old"])
         await world.tell(f"u-{number}", pair["new"], kind=MemoryType.EPISODIC)
         assert await world.found(f"u-{number}") == sorted([pair["old"], pair["new"]])
+
+
+async def test_news_of_one_thing_does_not_retire_another(world: World) -> None:
+    assert await world.lost([{"old": old, "new": new} for old, new in UNRELATED]) == []
 
 
 async def test_of_what_is_restated_nothing_but_doubles_remain(world: World) -> None:

@@ -71,7 +71,7 @@ def test_a_whole_life_is_json_from_the_first_line_to_the_last(tmp_path: Path) ->
     (ready,) = lines(out.read_text())
     assert ready["message"].startswith("semmem ready grpc=127.0.0.1:")
     logged = [line["message"] for line in lines(err.read_text())]
-    assert any("no embedder" in message for message in logged)
+    assert any("no embedding model" in message for message in logged)
     assert any("starts with" in message and str(tmp_path / "data") in message for message in logged)
 
 

@@ -1,0 +1,39 @@
+"""A store that shows what other processes have just written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from semmem.lifecycle.change_news import ChangeNews
+from semmem.memory import Memory, MemoryType, Scope
+from semmem.ports.store import Lagging, Store
+from semmem.ports.store_wrapper import StoreWrapper
+
+
+class AttentiveStore(StoreWrapper):
+    """A Store around ``store``. Whose memories others have changed just now is read as of now, where the store would
+    lag; and whoever is read is known to ``news`` from here on."""
+
+    def __init__(self, store: Store, news: ChangeNews) -> None:
+        super().__init__(store)
+        self._news = news
+        self._lagging = store if isinstance(store, Lagging) else None
+
+    async def get(self, scope: Scope, memory_id: str) -> Memory | None:
+        self._look(scope.user)
+        return await super().get(scope, memory_id)
+
+    async def list(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+    ) -> list[Memory]:
+        self._look(scope.user)
+        return await super().list(scope, types=types, limit=limit, offset=offset)
+
+    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+        self._look(scope.user)
+        return await super().count(scope, types=types)
+
+    def _look(self, user: str) -> None:
+        changed = self._news.reading(user)
+        if changed and self._lagging is not None:
+            self._lagging.written_elsewhere(user)

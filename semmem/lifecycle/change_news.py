@@ -1,0 +1,243 @@
+"""Whose memories this process changed, told to the other replicas; and what they tell, obeyed here.
+
+A word names users by keyed digests: who reads the bus learns nobody's name. Who hears a digest knows it again where he
+read that user's memories before; and for a while he reads any user of that digest as of now, since the store may show
+him what was there before the change.
+
+News are no promise. What could not be told is told as "everything may have changed" as soon as that is possible, and
+so is understood every gap in what is heard. Whatever is lost shows when copies reach their staleness.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from hashlib import blake2b
+from itertools import islice
+from typing import Protocol
+
+from cachetools import TTLCache
+
+from semmem.ports.errors import NewsError
+from semmem.ports.events import Announce, ChangesTold, NewsBack, NewsLost, nobody_listens
+from semmem.ports.news import NewsBus
+
+CHANGED, EVERYTHING = "changed", "everything"
+"""How a word begins that speaks of changes, and what stands in it in place of digests."""
+DIGEST_BYTES = 16
+USERS_PER_WORD = 200
+"""Of 33 characters each: PostgreSQL takes 7,999 bytes."""
+WORD_CHARS_MAX = 8000
+KNOWN_LEAST = 10_000
+"""Users whose digests are kept before it is looked whether anything is kept of them here; about 150 bytes each."""
+RECENT_MAX = 20_000
+"""Digests that are read as of now; of more, the oldest are read as any other."""
+RETRY_S, RETRY_MAX_S = 0.2, 5.0
+"""First and longest pause before a bus is tried again that failed."""
+
+_TELLING, _HEARING = "telling", "hearing"
+
+
+class Copies(Protocol):
+    """What this process keeps of users' memories."""
+
+    def holds(self, user: str) -> bool:
+        """Whether anything is kept of the user, or being read."""
+
+    def changed_elsewhere(self, user: str) -> None:
+        """Another process changed the user's memories."""
+
+    def all_changed_elsewhere(self) -> None:
+        """It may have changed anybody's."""
+
+
+class ChangeNews:
+    """``changed`` is told of every write to the store. What changed within ``interval_s`` is told together; above
+    ``users_max`` users as "everything". ``key``: the same on all replicas. ``settle_s``: how long a store may show what
+    was there before. ``retry_s``: first pause after a failure.
+
+    Nothing here is waited for by a request, and nothing raises.
+    """
+
+    def __init__(
+        self,
+        bus: NewsBus,
+        key: bytes,
+        *,
+        interval_s: float = 0.1,
+        users_max: int = 2000,
+        settle_s: float = 10.0,
+        retry_s: float = RETRY_S,
+        announce: Announce = nobody_listens,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._bus = bus
+        self._key = key
+        self._key_id = self._digest("")[:8]
+        self._interval_s = interval_s
+        self._users_max = users_max
+        self._retry_s = retry_s
+        self._announce = announce
+        self._origin = secrets.token_hex(8)
+        self._copies: Copies | None = None
+        self._changed: set[str] = set()
+        self._everything = False
+        self._waiting = asyncio.Event()
+        self._known: dict[str, str] = {}
+        self._known_max = KNOWN_LEAST
+        self._recent: TTLCache[str, None, float] = TTLCache(RECENT_MAX, settle_s, timer=clock)
+        self._away: set[str] = {_HEARING}
+        self._is_lost = False
+
+    @property
+    def is_up(self) -> bool:
+        """Whether others are told and heard, as far as is known."""
+        return not self._away
+
+    def of(self, copies: Copies) -> None:
+        """What has to be told when another process changes something."""
+        self._copies = copies
+
+    # --- telling -----------------------------------------------------------------------------------------------------
+
+    def changed(self, user: str, memory_id: str | None = None) -> None:
+        """A write to this user's memories has ended."""
+        if not self._everything:
+            self._changed.add(user)
+        if len(self._changed) > self._users_max:
+            self._all_at_once()
+        self._waiting.set()
+
+    async def run(self) -> None:
+        """Tell what changes, until cancelled."""
+        pause_s = self._retry_s
+        while True:
+            await self._waiting.wait()
+            await asyncio.sleep(self._interval_s)
+            if await self.tell():
+                pause_s = self._retry_s
+            else:
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, RETRY_MAX_S)
+
+    async def tell(self) -> bool:
+        """Tell at once what waits; whether that could be done."""
+        self._waiting.clear()
+        told, words = self._result("told"), list(self._words())
+        try:
+            for word, users in words:
+                await self._bus.say(word)
+                self._announce(ChangesTold(told, users))
+        except NewsError as error:
+            self._all_at_once()
+            self._waiting.set()
+            self._announce(ChangesTold("untold"))
+            self._gone(_TELLING, str(error))
+            return False
+        self._back(_TELLING)
+        return True
+
+    def _result(self, word: str) -> str:
+        return f"{word}_{EVERYTHING}" if self._everything else word
+
+    def _words(self) -> Iterator[tuple[str, int]]:
+        """What waits, with how many users each names; nothing waits any more."""
+        everything, changed = self._everything, self._changed
+        self._everything, self._changed = False, set()
+        if everything:
+            yield self._word(EVERYTHING), 1
+        digests = map(self._digest, changed)
+        while some := [*islice(digests, USERS_PER_WORD)]:
+            yield self._word(*some), len(some)
+
+    def _word(self, *what: str) -> str:
+        return " ".join((CHANGED, self._origin, self._key_id, *what))
+
+    def _all_at_once(self) -> None:
+        self._everything = True
+        self._changed.clear()
+
+    # --- hearing -----------------------------------------------------------------------------------------------------
+
+    def connected(self) -> None:
+        """From here on every word is heard; what was said before may have been missed."""
+        self._all_doubted()
+        self._back(_HEARING)
+
+    def lost(self, why: str) -> None:
+        """Words may be missed until ``connected``."""
+        self._gone(_HEARING, why)
+
+    def heard(self, word: str) -> None:
+        """A word of somebody's. What is no word of this kind is passed over."""
+        kind, *rest = word.split(" ") if len(word) <= WORD_CHARS_MAX else [""]
+        if kind != CHANGED or len(rest) < 3 or rest[0] == self._origin:
+            return
+        _, key_id, *what = rest
+        if key_id != self._key_id:
+            self._announce(ChangesTold("foreign"))
+        elif what == [EVERYTHING]:
+            self._announce(ChangesTold("heard_everything"))
+            self._all_doubted()
+        else:
+            self._announce(ChangesTold("heard", len(what)))
+            self._doubted(what)
+
+    async def listen(self, listening: Callable[[], Awaitable[None]]) -> None:
+        """``listening`` again and again, until cancelled, with longer and longer pauses while it fails."""
+        pause_s = self._retry_s
+        while True:
+            try:
+                await listening()
+            except NewsError as error:
+                if _HEARING not in self._away:  # it went well until now
+                    pause_s = self._retry_s
+                self.lost(str(error))
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, RETRY_MAX_S)
+
+    def _doubted(self, digests: Sequence[str]) -> None:
+        for digest in digests:
+            self._recent[digest] = None
+            user = self._known.get(digest)
+            if user is not None and self._copies is not None:
+                self._copies.changed_elsewhere(user)
+
+    def _all_doubted(self) -> None:
+        if self._copies is not None:
+            self._copies.all_changed_elsewhere()
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    def reading(self, user: str) -> bool:
+        """The user's memories are about to be read, and may be kept: whether others changed them just now."""
+        digest = self._digest(user)
+        self._known[digest] = user
+        if len(self._known) > self._known_max:
+            self._forget_unheld()
+        return digest in self._recent
+
+    def _forget_unheld(self) -> None:
+        held = self._copies.holds if self._copies is not None else (lambda _user: False)
+        self._known = {digest: user for digest, user in self._known.items() if held(user)}
+        self._known_max = max(KNOWN_LEAST, 2 * len(self._known))
+
+    def _digest(self, user: str) -> str:
+        name = user.encode("utf-8", "surrogatepass")
+        return blake2b(name, key=self._key, digest_size=DIGEST_BYTES).hexdigest()
+
+    # --- outages -----------------------------------------------------------------------------------------------------
+
+    def _gone(self, way: str, why: str) -> None:
+        self._away.add(way)
+        if not self._is_lost:
+            self._is_lost = True
+            self._announce(NewsLost(why))
+
+    def _back(self, way: str) -> None:
+        self._away.discard(way)
+        if self._is_lost and not self._away:
+            self._is_lost = False
+            self._announce(NewsBack())

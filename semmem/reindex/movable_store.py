@@ -1,0 +1,354 @@
+"""A store of one collection, or of two while memories get vectors of another embedding model.
+
+While they do, the collection that everybody reads decides what there is. Its own vectors are of a model that is not
+loaded any more: of what is read here, a memory has the vector that the new collection keeps for the same version, or
+none. Every write and every removal goes to the collection that is read first, and then to all beside it, as long as
+they are there: so does it to a former collection that is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
+from semmem.ports.collections import Collection, Collections, Described, next_name
+from semmem.ports.embedder import Embedder
+from semmem.ports.errors import EmbedderError, JournalError, StoreMismatch, StoreUnavailable
+from semmem.ports.reindexing import ReindexRecords, ReindexState
+from semmem.ports.store_rules import best
+from semmem.text.quoting import unquoted
+
+ALL = 2**31 - 1
+"""More than any user has: stores bound what one list may read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One collection."""
+
+    about: Described
+    store: Collection
+
+
+class MovableStore:
+    """A Store with all that backups and upkeep ask of one.
+
+    ``may_move``: whether it opens a collection of another model than the ``embedder``'s, to reindex it; else that is
+    StoreMismatch. ``wants`` is called with a user who is asked for and whose memories have no vectors yet.
+    """
+
+    def __init__(
+        self,
+        collections: Collections,
+        embedder: Embedder,
+        records: ReindexRecords,
+        *,
+        may_move: bool,
+    ) -> None:
+        self._collections = collections
+        self._embedder = embedder
+        self._records = records
+        self._may_move = may_move
+        self.wants: Callable[[str], None] = lambda _user: None
+        self._live: Part | None = None
+        self._beside: tuple[Part, ...] = ()
+        self._target: Part | None = None
+        self._whole: set[str] = set()
+        self._opening = asyncio.Lock()
+
+    # --- which collections -------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """Of the first collection, by which the store is known."""
+        return self._collections.name
+
+    @property
+    def is_open(self) -> bool:
+        return self._live is not None
+
+    @property
+    def live(self) -> Part:
+        """What everybody reads. Raises StoreUnavailable."""
+        if self._live is None:
+            raise StoreUnavailable("the store is not open")
+        return self._live
+
+    @property
+    def target(self) -> Part | None:
+        """What is being filled, to be read by everybody."""
+        return self._target
+
+    @property
+    def beside(self) -> tuple[Part, ...]:
+        """What is written to as well: the target, former ones."""
+        return self._beside
+
+    @property
+    def lacks_vectors(self) -> bool:
+        """Whether the vectors of the collection that is read are of another model."""
+        return self._target is not None and self.live.about.signature != self._embedder.signature
+
+    async def open(self) -> None:
+        """As the port says. Raises StoreMismatch for another model's collection unless it may be reindexed."""
+        async with self._opening:
+            if self._live is not None:
+                return
+            await self._collections.open()
+            found, beside = await self._collections.found()
+            live = found or self._own(self.name)
+            target = await self._target_of(live, beside)
+            others = [*beside, *([target] if target is not None and target not in beside else [])]
+            parts = [Part(about, self._collections.collection(about)) for about in (live, *others)]
+            try:
+                for part in parts:
+                    await part.store.open()
+                if target is not None:
+                    await self._say_writing(target.name)
+            except BaseException:
+                for part in parts:
+                    await part.store.close()
+                raise
+            self._beside = tuple(parts[1:])
+            self._target = next((part for part in parts[1:] if part.about == target), None)
+            self._live = parts[0]
+
+    async def close(self) -> None:
+        async with self._opening:
+            parts = (*self._beside, *([self._live] if self._live else []))
+            self._live, self._beside, self._target = None, (), None
+            for part in parts:
+                await part.store.close()
+            await self._collections.close()
+
+    def _own(self, name: str) -> Described:
+        return Described(name, self._embedder.signature, self._embedder.dimension)
+
+    def _is_own(self, about: Described) -> bool:
+        return about == self._own(about.name)
+
+    async def _target_of(self, live: Described, beside: Sequence[Described]) -> Described | None:
+        if not self._is_own(live):
+            begun = [about for about in beside if self._is_own(about)]
+            if not self._may_move:
+                raise StoreMismatch(_refusal(live, self._own(live.name), bool(begun)))
+            return begun[-1] if begun else self._own(next_name(self.name, [each.name for each in (live, *beside)]))
+        try:
+            known = await self._records.reindex(self.name)
+        except JournalError as error:
+            raise StoreUnavailable(f"what is known of a reindex cannot be read: {error}") from None
+        if known is None or known.state in (ReindexState.KEPT, ReindexState.DROPPING):
+            return None
+        return next((about for about in beside if about.name == known.target), None)
+
+    async def _say_writing(self, target: str) -> None:
+        try:
+            await self._records.writes_to(target)
+        except JournalError as error:
+            raise StoreUnavailable(f"other replicas cannot be told of a reindex: {error}") from None
+
+    async def begin(self, target: str | None = None) -> Part:
+        """Write to a new collection from now on, or to this one that another process has made."""
+        _, beside = await self._collections.found()
+        taken = [self.live.about.name, *(about.name for about in beside)]
+        about = self._own(target or next_name(self.name, taken))
+        part = Part(about, self._collections.collection(about))
+        await part.store.open()
+        self._whole.clear()
+        self._beside, self._target = (*self._beside, part), part
+        await self._say_writing(about.name)
+        return part
+
+    async def switch(self) -> None:
+        """Everybody reads the target from now on."""
+        if self._target is not None:
+            await self._collections.switch(self._target.about.name)
+            self._switched()
+
+    def _switched(self) -> None:
+        if self._target is not None:
+            former, self._live = self.live, self._target
+            self._beside = (former, *(part for part in self._beside if part is not self._target))
+            self._target = None
+            self._whole.clear()
+
+    async def follow(self) -> None:
+        """Do what another process has done: read what it has switched to, no longer write to what it has dropped.
+
+        Raises StoreMismatch when everybody reads another model's vectors now.
+        """
+        found, beside = await self._collections.found()
+        if found is not None and found.name != self.live.about.name:
+            if self._target is None or self._target.about.name != found.name:
+                raise StoreMismatch(_refusal(found, self._own(found.name), begun=False))
+            self._switched()
+        names = {about.name for about in beside}
+        for part in [part for part in self._beside if part.about.name not in names]:
+            await self.leave(part)
+
+    async def leave(self, part: Part) -> None:
+        """Write to it no more."""
+        self._beside = tuple(each for each in self._beside if each is not part)
+        if self._target is part:
+            self._target = None
+        await part.store.close()
+
+    async def drop(self, part: Part) -> None:
+        """Leave one beside, and drop it with all that it holds."""
+        await self.leave(part)
+        await self._collections.drop(part.about.name)
+
+    def is_whole(self, user: str) -> None:
+        """All of the user's memories have their new vectors, or can have none."""
+        self._whole.add(user)
+
+    # --- reads -------------------------------------------------------------------------------------------------------
+
+    async def search(
+        self,
+        scope: Scope,
+        vector: Vector,
+        *,
+        limit: int,
+        now: float,
+        types: Sequence[MemoryType] = (),
+        fresh: bool = False,
+    ) -> list[Hit]:
+        """As the port says. Without ``fresh``, some of a user who has no new vectors yet may be missing."""
+        live, target = self.live.store, self._target
+        if target is None or not self.lacks_vectors:
+            return await live.search(scope, vector, limit=limit, now=now, types=types, fresh=fresh)
+        if fresh:
+            memories = await self._embedded(await live.list(scope, types=types, limit=ALL), target.store)
+            return await asyncio.to_thread(_nearest, memories, vector, limit, now)
+        hits = await target.store.search(scope, vector, limit=limit, now=now, types=types)
+        there = {memory.id: memory.version for memory in await live.list(scope, types=types, limit=ALL)}
+        return [hit for hit in hits if there.get(hit.memory.id) == hit.memory.version]
+
+    async def get(self, scope: Scope, memory_id: str) -> Memory | None:
+        live, target = self.live.store, self._target
+        if target is None or not self.lacks_vectors:
+            return await live.get(scope, memory_id)
+        memory, other = await live.get(scope, memory_id), await target.store.get(scope, memory_id)
+        return None if memory is None else _with_vector_of(memory, other)
+
+    async def list(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+    ) -> list[Memory]:
+        """As the port says. All of them have vectors, or none: some without would stand behind the others."""
+        live, target = self.live.store, self._target
+        if target is None or not self.lacks_vectors:
+            return await live.list(scope, types=types, limit=limit, offset=offset)
+        found = await live.list(scope, types=types, limit=limit, offset=offset)
+        there = {memory.id: memory for memory in await target.store.list(Scope(scope.user), limit=ALL)}
+        told = [_with_vector_of(memory, there.get(memory.id)) for memory in found]
+        if scope.user in self._whole or all(map(_has_vector_if_needed, told)):
+            return told
+        self.wants(scope.user)
+        return [replace(memory, embedding=None) for memory in told]
+
+    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+        return await self.live.store.count(scope, types=types)
+
+    async def health(self) -> None:
+        await self.live.store.health()
+
+    async def users(self) -> set[str]:
+        """As Enumerable says."""
+        return await self.live.store.users()
+
+    async def expired(self, now: float, *, limit: int) -> Sequence[tuple[str, str]]:
+        """As Sweepable says."""
+        return await self.live.store.expired(now, limit=limit)
+
+    async def check_room(self) -> None:
+        """As DiskBound says."""
+        await self._collections.check_room()
+
+    # --- writes ------------------------------------------------------------------------------------------------------
+
+    async def put(self, scope: Scope, memory: Memory) -> None:
+        for part in self._parts():
+            await part.store.put(scope, self._fitting(memory, part))
+
+    async def forget(self, scope: Scope, memory_id: str) -> bool:
+        result, *_ = [await part.store.forget(scope, memory_id) for part in self._parts()]
+        return result
+
+    async def forget_scope(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
+    ) -> int:
+        parts = self._parts()
+        result, *_ = [await part.store.forget_scope(scope, types=types, said_until=said_until) for part in parts]
+        return result
+
+    async def sweep(self, now: float, *, expired: bool = True) -> int:
+        """As Sweepable says."""
+        result, *_ = [await part.store.sweep(now, expired=expired) for part in self._parts()]
+        return result
+
+    async def purge(self) -> bool:
+        """As Purgeable says."""
+        return all([await part.store.purge() for part in self._parts()])
+
+    def _parts(self) -> tuple[Part, ...]:
+        return (self.live, *self._beside)
+
+    def _fitting(self, memory: Memory, part: Part) -> Memory:
+        """What is written here has vectors of the embedder's model, which say nothing in another one's collection."""
+        return memory if self._is_own(part.about) or memory.embedding is None else replace(memory, embedding=None)
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    async def _embedded(self, memories: Sequence[Memory], target: Collection) -> list[Memory]:
+        """With vectors: those that the target keeps, or made now."""
+        if not memories:
+            return []
+        there = {memory.id: memory for memory in await target.list(Scope(memories[0].user), limit=ALL)}
+        told = [_with_vector_of(memory, there.get(memory.id)) for memory in memories]
+        return list(await asyncio.gather(*map(self._with_own_vector, told)))
+
+    async def _with_own_vector(self, memory: Memory) -> Memory:
+        if memory.embedding is not None or memory.status is not MemoryStatus.ACTIVE:
+            return memory
+        try:
+            return replace(memory, embedding=await self._embedder.embed(unquoted(memory.content)))
+        except EmbedderError:
+            return memory
+
+
+def _with_vector_of(memory: Memory, other: Memory | None) -> Memory:
+    """The memory, with the vector that the other one has, if it is the same."""
+    same = other is not None and other.version == memory.version
+    return replace(memory, embedding=other.embedding if same and other is not None else None)
+
+
+def _has_vector_if_needed(memory: Memory) -> bool:
+    return memory.embedding is not None or memory.status is not MemoryStatus.ACTIVE
+
+
+def _nearest(memories: Sequence[Memory], vector: Vector, limit: int, now: float) -> list[Hit]:
+    found = [memory for memory in memories if _is_retrievable(memory, now)]
+    if not found or limit < 1:
+        return []
+    matrix = np.stack([memory.embedding for memory in found if memory.embedding is not None])
+    cosines = np.clip(matrix @ vector, -1.0, 1.0).tolist()
+    return best((Hit(memory, cosine, cosine) for memory, cosine in zip(found, cosines, strict=True)), limit)
+
+
+def _is_retrievable(memory: Memory, now: float) -> bool:
+    lives = memory.expires_at is None or memory.expires_at > now
+    return lives and memory.status is MemoryStatus.ACTIVE and memory.embedding is not None
+
+
+def _refusal(live: Described, own: Described, begun: bool) -> str:
+    far = " (it was begun already, and goes on from there)" if begun else ""
+    return (
+        f"the collection {live.name} holds vectors of {live.signature or 'unknown'}, {live.dimension} numbers each, and"
+        f" the configuration names {own.signature}, {own.dimension} numbers: run `semmem reindex`{far}, or set"
+        " memory.reindex.start to auto, which does it while requests are served; or configure the former model"
+    )

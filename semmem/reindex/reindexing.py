@@ -1,0 +1,325 @@
+"""A reindex from its beginning to the day when the former collection is dropped.
+
+    filling   user by user, those first who are asked for; how far it is stands in the journal's database
+    waiting   until every process that shares the store writes to the new collection
+    verified  each user once more: the same memories in the same versions on both sides
+    switched  everybody reads the new collection; the former one is kept, and written to
+    dropped   when somebody says so, or after ``keep_s``
+
+One process does it, the others follow. Cut off at any moment it goes on where it was: what is done twice changes
+nothing, and what was read is always right, since the former collection decides until the switch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from hashlib import blake2b
+from typing import Any, Protocol
+
+from semmem.lifecycle.holds import Busy
+from semmem.ports.errors import SemmemError
+from semmem.ports.reindexing import Reindex, ReindexRecords, ReindexState
+from semmem.reindex.movable_store import MovableStore, Part
+from semmem.reindex.moving import Moved, Mover
+
+NOTE_USERS = 20
+"""So many users later it is noted how far it is; they are gone through again after a kill."""
+BUSY_PAUSE_S = 0.2
+PASSES_MAX = 5
+"""Of verification in a row, while users are written to between two looks."""
+
+
+class Everybody(Protocol):
+    """Who has memories. Raises StoreError and JournalError."""
+
+    async def users(self) -> Sequence[str]: ...
+
+
+class _Cut(Exception):
+    """Nothing more to be done now: somebody else is at it, or as many were embedded as was allowed."""
+
+
+class Reindexing:
+    """``moved`` is called with a user whose memories have their new vectors now, ``tell`` with a line for the log when
+    it begins, waits or ends. ``lease_s``: so long nobody else takes over from a process that died. ``keep_s``: how long
+    the former collection is kept, None until somebody says so. ``poll_s``: between two looks at what there is to do.
+    ``settle_s``: the longest that another process takes to notice something, 0 where there is none.
+    """
+
+    def __init__(
+        self,
+        store: MovableStore,
+        mover: Mover,
+        records: ReindexRecords,
+        everybody: Everybody,
+        *,
+        clock: Callable[[], float],
+        moved: Callable[[str], None] = lambda _user: None,
+        tell: Callable[[str], None] = lambda _line: None,
+        lease_s: float = 30.0,
+        poll_s: float = 5.0,
+        settle_s: float = 0.0,
+        keep_s: float | None = None,
+    ) -> None:
+        self._store = store
+        self._mover = mover
+        self._records = records
+        self._everybody = everybody
+        self._clock = clock
+        self._moved = moved
+        self._tell = tell
+        self._lease_s = lease_s
+        self._poll_s = poll_s
+        self._settle_s = settle_s
+        self._keep_s = keep_s
+        self._known: Reindex | None = None
+        self._allowed: int | None = None
+        self._wanted: dict[str, None] = {}
+        self._tried: set[str] = set()
+        self._wake = asyncio.Event()
+        store.wants = self.wants
+
+    # --- asked for ---------------------------------------------------------------------------------------------------
+
+    def wants(self, user: str) -> None:
+        """Somebody asks for the user's memories: they are next."""
+        if user not in self._tried:
+            self._wanted[user] = None
+
+    async def status(self) -> dict[str, Any]:
+        """How far it is. ``state`` is ``none`` where there is nothing to do."""
+        known = await self._records.reindex(self._store.name)
+        live = self._store.live.about
+        told: dict[str, Any] = {"state": "none", "collection": live.name, "signature": live.signature}
+        if known is not None:
+            told |= {**asdict(known), "state": known.state.value}
+            del told["position"]
+        elif self._store.target is not None:
+            told |= {"state": ReindexState.FILLING.value, "target": self._store.target.about.name}
+        elif self._store.beside:
+            told |= {"state": ReindexState.KEPT.value, "source": self._store.beside[-1].about.name}
+        return told
+
+    @property
+    def known(self) -> Reindex | None:
+        """As this process knew it last, for metrics."""
+        return self._known
+
+    async def start(self, *, force: bool = False, limit: int | None = None) -> None:
+        """Begin, or go on; ``force``: every vector anew, also of the same model. ``limit``: embed at most so many, then
+        pause until asked again."""
+        if self._store.target is None and force:
+            for part in self._store.beside:
+                await self._store.drop(part)
+            await self._store.begin()
+        self._allowed = limit
+        if self._store.target is not None:
+            known = await self._begun(self._store.target)
+            if known.state is ReindexState.PAUSED and await self._claimed():
+                await self._note(replace(known, state=ReindexState.FILLING))
+        self._wake.set()
+
+    async def drop_former(self) -> int:
+        """Drop the collections that are kept; how many. Nothing of one that is being filled."""
+        former = [part for part in self._store.beside if part is not self._store.target]
+        known = await self._records.reindex(self._store.name)
+        if known is not None and self._store.target is None:
+            if not await self._claimed():
+                raise Busy
+            await self._note(replace(known, state=ReindexState.DROPPING))
+            await asyncio.sleep(self._settle_s)  # the others write to them no more
+        for part in former:
+            await self._store.drop(part)
+        if self._store.target is None:
+            await self._records.end_reindex(self._store.name)
+            self._known = None
+        return len(former)
+
+    # --- in the background -------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """For ever. Raises StoreMismatch when everybody reads another model's vectors now."""
+        told = ""
+        while True:
+            try:
+                await self.step()
+                told = ""
+            except (SemmemError, Busy) as error:
+                if told != str(error):
+                    self._tell(f"reindex: it pauses: {type(error).__name__}: {error}")
+                told = str(error)
+            try:
+                async with asyncio.timeout(self._poll_s):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+            self._wake.clear()
+
+    async def step(self) -> None:
+        """All that can be done now. Raises SemmemError."""
+        if not self._store.is_open:
+            return
+        if self._settle_s:
+            await self._follow()
+        if self._store.target is None:
+            await self._drop_in_time()
+            return
+        try:
+            await self._work(self._store.target)
+        except (_Cut, LookupError):
+            return
+
+    async def _follow(self) -> None:
+        await self._store.follow()
+        known = await self._records.reindex(self._store.name)
+        names = [self._store.live.about.name, *(part.about.name for part in self._store.beside)]
+        if known is not None and known.state is ReindexState.DROPPING:
+            for part in self._store.beside:
+                await self._store.leave(part)
+        elif known is not None and known.state is not ReindexState.KEPT and known.target not in names:
+            await self._store.begin(known.target)  # another process was asked to make every vector anew
+        self._known = known
+
+    async def _drop_in_time(self) -> None:
+        known = self._known = await self._records.reindex(self._store.name)
+        if known is None:
+            return
+        over = self._keep_s is not None and self._clock() - known.changed_at >= self._keep_s
+        if known.state is ReindexState.DROPPING or (known.state is ReindexState.KEPT and over):
+            await self.drop_former()
+
+    async def _work(self, target: Part) -> None:
+        known = await self._begun(target)
+        if known.state is ReindexState.PAUSED:
+            raise _Cut
+        if not await self._claimed():
+            self._known = known
+            raise _Cut
+        for part in self._store.beside:
+            if part is not target:
+                await self._store.drop(part)  # of an earlier reindex: there is one way back at most
+        if known.state is not ReindexState.WAITING:
+            self._tell(f"reindex: from {known.source} to {known.target}, for {known.signature}")
+            known = await self._fill(known)
+        if waited_for := await self._records.not_writing(target.about.name):
+            self._tell(f"reindex: it waits for {waited_for} replicas that do not write to the new collection")
+            await self._note(replace(known, state=ReindexState.WAITING))
+            raise _Cut
+        known = await self._verified(known)
+        await self._note(known)
+        await self._store.switch()
+        await self._note(replace(known, state=ReindexState.KEPT, changed_at=self._clock()))
+        self._tried.clear()
+        self._tell(f"reindex: everybody reads {known.target}; {known.source} is kept")
+
+    async def _begun(self, target: Part) -> Reindex:
+        begun = Reindex(self._store.live.about.name, target.about.name, target.about.signature)
+        return await self._records.begin_reindex(self._store.name, replace(begun, changed_at=self._clock()))
+
+    async def _fill(self, known: Reindex) -> Reindex:
+        users = await self._users()
+        first = known.position == ""
+        known = replace(known, state=ReindexState.FILLING, users=len(users))
+        if first:
+            known = replace(known, users_done=0, memories_done=0)
+        await self._note(known)
+        busy: list[str] = []
+        for number, user in enumerate(user for user in users if _digest(user) > known.position):
+            await self._move_wanted()
+            moved = await self._move(user)
+            busy += [] if moved else [user]
+            known = self._known = _counted(known, moved, user)
+            if number % NOTE_USERS == 0:
+                await self._note(known)
+        await self._note(known)
+        while busy:
+            await asyncio.sleep(BUSY_PAUSE_S)
+            await self._note(known)
+            for user in list(busy):
+                if moved := await self._move(user):
+                    busy.remove(user)
+                    known = _counted(known, moved, None)
+        await self._note(known)
+        return known
+
+    async def _move_wanted(self) -> None:
+        while self._wanted:
+            user = next(iter(self._wanted))
+            del self._wanted[user]
+            self._tried.add(user)
+            await self._move(user)
+
+    async def _move(self, user: str) -> Moved | None:
+        """None: somebody is at work on the user's memories. Raises _Cut when no more may be embedded."""
+        try:
+            moved = await self._mover.move(user, embed_max=self._allowed)
+        except Busy:
+            return None
+        self._tried.add(user)
+        if self._allowed is not None:
+            self._allowed -= moved.embedded
+        if not moved.is_whole and self._allowed is not None and self._allowed <= 0 and self._known is not None:
+            embedded = self._known.embedded + moved.embedded
+            await self._note(replace(self._known, state=ReindexState.PAUSED, embedded=embedded))
+            raise _Cut
+        if moved.embedded:
+            self._moved(user)
+        return moved if moved.is_whole else None
+
+    async def _verified(self, known: Reindex) -> Reindex:
+        """Every user is the same on both sides; what is not is mended and looked at again. What is the same stays so,
+        since whoever writes writes to both."""
+        left: Sequence[str] = await self._users()
+        known = replace(known, users=len(left), users_done=0, memories_done=0)
+        for _ in range(PASSES_MAX):
+            again = []
+            for number, user in enumerate(left):
+                difference = await self._mover.difference(user)
+                if difference:
+                    again.append(user)
+                    await self._move(user)
+                else:
+                    memories = known.memories_done + difference.memories
+                    known = replace(known, users_done=known.users_done + 1, memories_done=memories)
+                if number % NOTE_USERS == 0:
+                    await self._note(known)
+            if not again:
+                return known
+            left = again
+        self._tell("reindex: some users are written to all the time; they are verified again later")
+        raise _Cut
+
+    async def _users(self) -> list[str]:
+        """Also those of whom only the target has anything, left there when somebody died. In the order of digests,
+        which may be kept of users that are erased."""
+        target = self._store.target
+        left_over = await target.store.users() if target is not None else set[str]()
+        return sorted({*await self._everybody.users(), *left_over}, key=_digest)
+
+    async def _note(self, known: Reindex) -> None:
+        """Raises _Cut when another process has taken over."""
+        self._known = known
+        if not await self._records.note_reindex(self._store.name, known, now=self._clock(), lease_s=self._lease_s):
+            raise _Cut
+
+    async def _claimed(self) -> bool:
+        return await self._records.claim_reindex(self._store.name, now=self._clock(), lease_s=self._lease_s)
+
+
+def _counted(known: Reindex, moved: Moved | None, position: str | None) -> Reindex:
+    """``position`` None: of one that was busy before."""
+    known = known if position is None else replace(known, position=_digest(position))
+    if moved is None:
+        return known
+    return replace(
+        known,
+        users_done=known.users_done + 1,
+        memories_done=known.memories_done + moved.memories,
+        embedded=known.embedded + moved.embedded,
+    )
+
+
+def _digest(user: str) -> str:
+    return blake2b(user.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -1,0 +1,78 @@
+"""What serves where no embedding model is configured and none is there, and what is then left out."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from semmem.backends.embedding.bag_of_words import BagOfWords
+from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
+from semmem.backends.embedding.static import StaticEmbedder
+from semmem.backends.in_process import InProcessStore
+from semmem.config.embedding_section import EmbeddingSection
+from semmem.ports.embedder import Embedder
+from semmem.wiring import embedding
+from semmem.wiring.backends import Backends, journal
+from semmem.wiring.embedding import chosen, has_no_model
+from semmem.wiring.learning import drift_loop
+from tests.support.configuration import loaded
+from tests.support.fakes import HashEmbedder, hot
+
+NOT_HERE = ["nobody/made-this", "made-up-name", "./nope", "/no/such/folder"]
+BY_WORDS = "memories are found by the words that they share with a question"
+
+
+def serving(folder: Path, **rules: object) -> Embedder:
+    return chosen(EmbeddingSection.model_validate({"onnx_dir": str(folder)} | rules))
+
+
+def test_no_model_is_used_where_none_is_wanted(tmp_path: Path) -> None:
+    assert isinstance(serving(tmp_path, source="none"), BagOfWords)
+    assert isinstance(serving(tmp_path, source="none", static_dir="/nowhere", remote={"url": "http://x"}), BagOfWords)
+
+
+@pytest.mark.parametrize("model", NOT_HERE)
+def test_auto_comes_to_none_at_last_and_says_so(model: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert isinstance(serving(tmp_path, model=model), BagOfWords)
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert BY_WORDS in told
+
+
+def test_a_model_that_nothing_here_computes_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(serving(tmp_path), SentenceTransformersEmbedder)
+    monkeypatch.setattr(embedding, "TORCH_LIBRARY", "no_such_library")
+    assert isinstance(serving(tmp_path), BagOfWords)
+
+
+def test_a_model_that_was_asked_for_by_source_is_not_replaced(tmp_path: Path) -> None:
+    assert isinstance(serving(tmp_path, model="nobody/made-this", source="local"), SentenceTransformersEmbedder)
+
+
+def test_words_are_read_as_the_search_reads_them(tmp_path: Path) -> None:
+    embedder = serving(tmp_path, source="none")
+    assert isinstance(embedder, BagOfWords)
+    one, same, other = embedder.vectors(["The user lives in Oslo", "Living in OSLO?", "The user is in Rome"])
+    assert (one == same).all()
+    assert one @ other == 0
+
+
+def test_only_words_have_no_model(tmp_path: Path) -> None:
+    assert has_no_model(serving(tmp_path, source="none").signature)
+    assert not has_no_model(serving(tmp_path).signature)
+
+
+def test_changes_of_topic_are_not_looked_for_by_words(tmp_path: Path) -> None:
+    """Two messages on one topic hardly share words: every second one would end a batch."""
+    settings = loaded(tmp_path, "memory: {extraction: {drift_threshold: 0.12}}")
+    backends = Backends(hot(InProcessStore()), HashEmbedder(), journal(settings), {})
+    by_words = Backends(hot(InProcessStore()), serving(tmp_path, source="none"), journal(settings), {})
+    assert drift_loop(settings, backends, lambda: None) is not None
+    assert drift_loop(settings, by_words, lambda: None) is None
+
+
+def test_a_table_of_tokens_is_better_than_words(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"a table")
+    assert isinstance(serving(tmp_path, model="nobody/made-this", static_dir=str(tmp_path)), StaticEmbedder)

@@ -1,0 +1,64 @@
+"""Memory without any embedding model, through a real Envoy: what is told is learnt, found by its words, and erased."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.harness import SHIPPED_EMBEDDER, House, StandInModel, eventually, house
+
+NO_MODEL = {"memory": {"embedding": {"source": "none"}}}
+TOLD, LEARNT = "My sister Emma lives in Oslo.", "User's sister Emma lives in Oslo"
+ASKED, OTHER = "Where does my sister live?", "What is the boiling point of water?"
+START_S = 120.0
+
+
+@pytest.fixture(scope="module")
+def plain(model: StandInModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with house(tmp_path_factory.mktemp("plain"), model, NO_MODEL, program=SHIPPED_EMBEDDER) as running:
+        yield running
+
+
+def test_what_is_told_is_found_by_its_words_once_and_after_erasure_no_more(plain: House) -> None:
+    assert plain.chat("ada", TOLD, session="s1").outcome == "no_hits"
+    (memory,) = plain.learnt("ada")
+    assert memory["content"] == LEARNT
+
+    asked = plain.chat("ada", ASKED)
+    assert asked.outcome == "injected"
+    assert LEARNT.encode() in asked.prompt
+    assert plain.chat("ada", OTHER).outcome in ("no_hits", "general_fact")
+    assert plain.chat("bob", ASKED).outcome == "no_hits"
+
+    plain.chat("ada", TOLD, session="s2")
+    plain.chat("ada", "My brother Max lives in Rome.", session="s2")
+    plain.learnt("ada", 2)
+    eventually(lambda: plain.semmem.waiting("ada") == 0, within_s=15, what="all is learnt from")
+    assert plain.semmem.contents("ada") == {LEARNT, "User's brother Max lives in Rome"}
+    assert len(plain.semmem.memories("ada")) == 2
+
+    plain.semmem.api("DELETE", f"/v1/memory/{memory['id']}", params={"user_id": "ada"})
+    assert LEARNT.encode() not in plain.chat("ada", ASKED).prompt
+
+
+def test_it_says_what_is_worse(plain: House) -> None:
+    printed = plain.semmem.child.printed()
+    assert "memories are found by the words that they share with a question" in printed
+    assert "what repeats or replaces a memory is told by rules alone" in printed
+
+
+def test_what_was_stored_without_a_model_is_not_searched_with_one(model: StandInModel, tmp_path: Path) -> None:
+    with house(tmp_path, model, NO_MODEL, program=SHIPPED_EMBEDDER) as running:
+        running.semmem.remember("ada", LEARNT)
+    config = tmp_path / "config.yaml"
+    config.write_text(config.read_text().replace("source: none", "source: local"))
+    command = [sys.executable, "-m", "semmem", "serve", "--config", str(config)]
+    environ = os.environ | {"HF_HUB_OFFLINE": "1"}
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=START_S, env=environ)
+    assert ended.returncode == 1
+    assert "has embedding signature none/words/384 (configured: sentence-transformers/" in ended.stderr
