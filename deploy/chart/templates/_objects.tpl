@@ -37,7 +37,7 @@ app.kubernetes.io/name: semmem
 {{/* The container's environment: names and secrets as values say. Call with (list . entries). */}}
 {{- define "semmem.env" -}}
 {{- $secrets := (index . 0).Values.secrets -}}
-{{- $named := dict "semmem-admin" $secrets.admin "semmem-milvus" $secrets.milvus "semmem-journal" $secrets.journal "semmem-fence" $secrets.fence -}}
+{{- $named := dict "semmem-admin" $secrets.admin "semmem-milvus" $secrets.milvus "semmem-journal" $secrets.journal "semmem-valkey" $secrets.valkey "semmem-fence" $secrets.fence -}}
 {{- range index . 1 }}
 {{- $reference := .valueFrom.secretKeyRef }}
 {{- $secret := index $named $reference.name }}
