@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, delete, select, update
 
+from semmem.backends.sql import locks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.rows import upsert_into
 from semmem.backends.sql.tables import accesses, dropped, users, versions
@@ -34,6 +35,7 @@ class SqlUsers(JournalPart):
 
     @one_write
     def forget_user(self, conn: Connection, user: str) -> None:
+        locks.user(conn, user)
         for table in (users, accesses, dropped, versions):
             conn.execute(delete(table).where(table.c.user_id == user))
 

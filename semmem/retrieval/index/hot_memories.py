@@ -250,17 +250,18 @@ class HotMemories(StoreWrapper):
         """Whether the user's memories are here, or being read."""
         return user in self._kept or user in self._loading or user in self._ahead
 
-    def changed_elsewhere(self, user: str) -> None:
-        """Another process changed the user's memories: they are read anew, and shown until then if they were in use."""
+    def changed_elsewhere(self, user: str) -> bool:
+        """Another process changed the user's memories: those in use are read anew, and shown until then. Whether they
+        are read now and nobody waits for it."""
         self._overtake(user)
         kept, now = self._kept.get(user), self._clock()
         if kept is None:
-            return
+            return False
         if kept.index is None or not self._is_current(user, kept, now):
             self._drop(user)
-            return
+            return False
         kept.doubted_at = min(kept.doubted_at, now)
-        self._load(user)
+        return self._load(user) is not None
 
     def all_changed_elsewhere(self) -> None:
         """Another process may have changed anybody's: each is read anew when it is asked for."""

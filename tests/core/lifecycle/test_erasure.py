@@ -373,9 +373,9 @@ async def test_sessions_of_an_erased_user_are_not_gone_on_from(world: ErasedWorl
     sessions = world.erasing.sessions
     for user in ("alice", "bob"):
         sessions.opened(f"t-{user}", Scope(user, session="s"))
-        sessions.closed(f"t-{user}", "answer")
+        sessions.closed(f"t-{user}", "answer", 1.0)
     await world.delete()
-    assert (await sessions.answered("alice", "answer"), sessions.latest(ALICE)) == (None, None)
+    assert (await sessions.answered("alice", "answer"), await sessions.latest(ALICE)) == (None, None)
     assert await sessions.answered("bob", "answer") is not None
 
 
