@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backup.restoring import Restored, revoke_tokens
 from semmem.management.access import AccessRules, Act, CallerRole, KnownTokens
 from semmem.management.api import create_api
 from semmem.management.backup_api import backup_routes
@@ -88,7 +89,7 @@ class Guarded:
             more=[
                 partial(curation_routes, api.life),
                 partial(token_routes, self.tokens, self.clock),
-                partial(engine_routes, _engine()),
+                partial(engine_routes, an_engine()),
                 partial(backup_routes, nothing, nothing, nothing, nothing, self.clock),
             ],
         )
@@ -104,7 +105,7 @@ class Guarded:
         return found
 
 
-def _engine() -> Engine:
+def an_engine() -> Engine:
     async def works() -> None: ...
 
     async def fails() -> None:
@@ -251,6 +252,14 @@ def _all_bytes(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.iterdir())
 
 
+async def test_a_journal_that_was_restored_opens_with_no_token_of_before(guarded: Guarded) -> None:
+    tokens = [(await guarded.make(role="reader"))["token"] for _ in range(2)]
+    restored = Restored()
+    await revoke_tokens(guarded.api.journal, now=guarded.clock(), restored=restored)
+    assert restored.revoked_tokens == 2
+    assert [(await guarded.call(token, "GET", "/v1/whoami")).status_code for token in tokens] == [401, 401]
+
+
 @given(place=st.integers(0, 90), letter=st.sampled_from("aA0-_.="))
 async def test_a_token_with_one_other_letter_is_nobodys(place: int, letter: str) -> None:
     tokens = Tokens(InMemory(), clock=Clock())
@@ -293,5 +302,5 @@ class InMemory:
     async def tokens(self) -> list[TokenRow]:
         return list(self.rows.values())
 
-    async def revoke_tokens(self, *, now: float, token_id: str = "", user_digest: str = "") -> int:
+    async def revoke_tokens(self, *, now: float, token_id: str | None = None, user_digest: str | None = None) -> int:
         return 0

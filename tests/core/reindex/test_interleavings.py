@@ -16,7 +16,9 @@ from tests.support.examples import examples
 USERS, IDS = ("alice", "bob"), ("a", "b", "c")
 
 acts = st.lists(
-    st.tuples(st.sampled_from(["write", "write at once", "erase", "read"]), st.sampled_from(USERS), st.sampled_from(IDS)),
+    st.tuples(
+        st.sampled_from(["write", "write at once", "erase", "read"]), st.sampled_from(USERS), st.sampled_from(IDS)
+    ),
     min_size=1,
     max_size=4,
 )
@@ -119,5 +121,3 @@ def test_what_is_erased_while_a_slice_is_under_way_is_not_in_the_new_collection_
         assert await world.contents("memories_g2") == await world.contents("memories")
 
     asyncio.run(story())
-
-

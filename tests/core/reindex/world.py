@@ -46,7 +46,9 @@ class World:
         await store.open()
         for one in memories:
             vector = bag_of_words(one.content, OLD) if one.embedding is not None else None
-            await store.put(Scope(one.user), Memory(one.id, one.version, one.type, one.content, one.user, embedding=vector))
+            await store.put(
+                Scope(one.user), Memory(one.id, one.version, one.type, one.content, one.user, embedding=vector)
+            )
         await store.close()
 
     async def started(self, model: str = "new", dimension: int = NEW, **rules: Any) -> MovableStore:
