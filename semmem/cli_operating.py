@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from semmem.config import ConfigError, load
+from semmem.config import ConfigError, Settings, load
 
 EXIT_BAD_CONFIG = 2
 """As semmem.cli has it."""
 
-COMMANDS = frozenset({"add", "show", "users", "status", "token"})
+COMMANDS = frozenset({"add", "mcp", "show", "users", "status", "token"})
 ROLES = ("admin", "operator", "user", "reader")
 
 Commands = Any
@@ -38,6 +38,13 @@ def add_commands(commands: Commands) -> None:
     users.add_argument("--limit", type=int, default=100, help="most names, 1 to 1000")
     users.add_argument("--after", default=None, metavar="USER", help="go on after this one")
     _asking(commands, "status", "what a running semmem runs on, and a round trip to each; exit status 1 if one fails")
+    tools = commands.add_parser("mcp", help="tools for a model on standard input and output, over a running semmem")
+    tools.add_argument("--config", type=Path, default=None, help="config.yaml of the running semmem")
+    tools.add_argument("--api", default=None, help="its API's URL, when that is not where the configuration says")
+    tools.add_argument("--user", default=None, help="whose memories; with a token that is bound to a user not needed")
+    tools.add_argument(
+        "--token-env", default=None, metavar="VARIABLE", help="that holds a token; without it the administrator's"
+    )
     tokens = commands.add_parser("token", help="tokens of the API: create, list, revoke")
     acts = tokens.add_subparsers(dest="act", metavar="ACTION", required=True)
     creating = _asking(acts, "create", "make a token, which is shown this once")
@@ -69,6 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
     except ConfigError as error:
         print(error, file=sys.stderr)
         return EXIT_BAD_CONFIG
+    if arguments.command == "mcp":
+        return _mcp(settings, arguments)
     name = f"token {arguments.act}" if arguments.command == "token" else arguments.command
     lines: dict[str, Callable[[Any], Any]] = {
         "add": lambda made: [f"{made['id']} version {made['version']}, {made['status']}"],
@@ -84,6 +93,17 @@ def run(arguments: argparse.Namespace) -> int:
     url, token = (arguments.api or f"http://{api.address}") + path, api.admin_token.get_secret_value()
     as_it_is = (lambda told: [json.dumps(told)]) if arguments.json else lines[name]
     return ask(method, url, token, as_it_is, fails=lambda told: told.get("working") is False, **asked)
+
+
+def _mcp(settings: Settings, given: argparse.Namespace) -> int:
+    import asyncio
+
+    from semmem.management.mcp_doors import serve_stdio  # imports an SDK
+
+    api = settings.listeners.api
+    token = os.environ.get(given.token_env, "") if given.token_env else api.admin_token.get_secret_value()
+    asyncio.run(serve_stdio(given.api or f"http://{api.address}", token, given.user))
+    return 0
 
 
 def _add(given: argparse.Namespace) -> Call:

@@ -179,6 +179,12 @@ class App:
             engine=engine(settings, parts.opened, self._up(parts), lambda: len(parts.writer)),
             more=[backup.routes(settings, parts.opened, self._announce)],
         )
+        if settings.listeners.api.mcp:
+            from semmem.management.mcp_doors import mount  # and with it an SDK that most processes never need
+
+            tools = mount(api, body_bytes_max=settings.listeners.api.body_bytes_max)
+            self._tasks.spawn("tools", tools.run())
+            await tools.ready.wait()
         health = create_health(lambda: self._ready(parts), self._metrics_page(parts))
         listeners, serve = settings.listeners, partial(doors.serve, spawn=self._tasks.spawn, stack=stack)
         return server, Addresses(
