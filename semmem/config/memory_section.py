@@ -29,9 +29,23 @@ from semmem.config.values import (
 class HotCacheSection(Section):
     """``memory.hot_cache``: active users' memories in process, which is where they are ranked."""
 
-    users_max: int = Field(default=1000, ge=1, le=1_000_000, description="users kept; the least recently active go")
-    memories_max: int = Field(
-        default=20_000, ge=1, le=10_000_000, description="memories kept of all users, about 4 KB each"
+    bytes_max: int = Field(
+        default=100_000_000,
+        ge=1_000_000,
+        le=1_000_000_000_000,
+        description="what they take at most, some 3 KB a memory (docs/operations.md); whoever comes back stays longest",
+    )
+    users_max: int | None = Field(
+        default=None, ge=1, le=10_000_000, description="users kept; null: as bytes_max allows"
+    )
+    memories_max: int | None = Field(
+        default=None, ge=1, le=100_000_000, description="memories kept of all users; null: as bytes_max allows"
+    )
+    warm_users: int = Field(
+        default=0,
+        ge=0,
+        le=1_000_000,
+        description="users, the latest active first, that are loaded behind the requests after a start; 0: none",
     )
     staleness_s: float | None = Field(
         default=None,

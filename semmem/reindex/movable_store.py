@@ -229,13 +229,13 @@ class MovableStore:
         limit: int,
         now: float,
         types: Sequence[MemoryType] = (),
-        fresh: bool = False,
+        as_of: float | None = None,
     ) -> list[Hit]:
-        """As the port says. Without ``fresh``, some of a user who has no new vectors yet may be missing."""
+        """As the port says. Without ``as_of``, some of a user who has no new vectors yet may be missing."""
         live, target = self.live.store, self._target
         if target is None or not self.lacks_vectors:
-            return await live.search(scope, vector, limit=limit, now=now, types=types, fresh=fresh)
-        if fresh:
+            return await live.search(scope, vector, limit=limit, now=now, types=types, as_of=as_of)
+        if as_of is not None:
             memories = await self._embedded(await live.list(scope, types=types, limit=ALL), target.store)
             return await asyncio.to_thread(nearest, memories, vector, limit, now)
         hits = await target.store.search(scope, vector, limit=limit, now=now, types=types)

@@ -184,6 +184,7 @@ async def find(
         )
         if before is not None:
             before.put(index, asked, vector, query.now, best)
+            memories.found(query.scope.user, index, best.hits)
     if query.strategy is Strategy.RECENT:
         return SearchResult(query, best, HOT)  # no cosine was asked for, so there is none to compare
     is_general = best.request is not None and best.request.is_general

@@ -141,6 +141,11 @@ class Metrics:
         )
         self.hot_users = Gauge("semmem_hot_users", "Users whose memories are in process.", registry=r)
         self.hot_memories = Gauge("semmem_hot_memories", "Memories in process, of all users.", registry=r)
+        self.hot_bytes = Gauge("semmem_hot_bytes", "What memories in process take, estimated.", registry=r)
+        self.warmed_users = Counter(
+            "semmem_warmed_users", "Users loaded after the start for whom nobody waited, by result.", ["result"],
+            registry=r,
+        )  # fmt: skip
         self.embedder_seconds = Histogram(
             "semmem_embedder_seconds", "One text to its vector, cache included.", ["status"], buckets=FAST, registry=r
         )

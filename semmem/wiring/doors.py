@@ -12,7 +12,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI
 
-from semmem.background import JournalWriter
+from semmem.background import JournalWriter, Warming
 from semmem.config.listeners_section import HttpListenerSection
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
@@ -44,6 +44,7 @@ from semmem.reindex.reindexing import Reindexing
 from semmem.request.body_work import BodyWork
 from semmem.retrieval.context import FENCE_MARKERS
 from semmem.retrieval.index.hot_memories import Spawn
+from semmem.retrieval.index.kept import Preloaded
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
@@ -270,6 +271,7 @@ def metrics_page(
     uses: AccessRecorder,
     erasure: Erasure,
     reindexing: Reindexing,
+    warming: Warming,
     components: Mapping[str, Callable[[], bool]],
 ) -> MetricsPage:
     """The page with what nobody announces: how much waits, is held in memory, or was dropped, and which components are
@@ -289,6 +291,7 @@ def metrics_page(
             metrics.journal_queue: lambda: len(writer),
             metrics.hot_users: lambda: backends.store.users,
             metrics.hot_memories: lambda: backends.store.memories,
+            metrics.hot_bytes: lambda: backends.store.bytes,
             metrics.erasures_pending: lambda: erasure.pending,
             **up,
             **reindex,
@@ -297,6 +300,7 @@ def metrics_page(
             metrics.journal_dropped: lambda: writer.dropped,
             metrics.uses_dropped: lambda: uses.dropped,
             metrics.erased_halves.labels("journal"): lambda: backends.journal.turned_away,
+            **{metrics.warmed_users.labels(word): partial(warming.counts.__getitem__, word) for word in Preloaded},
         },
     )
 
