@@ -248,7 +248,7 @@ class Reindexing:
         await self._note(known)
         busy: list[str] = []
         for number, user in enumerate(user for user in users if _digest(user) > known.position):
-            await self._move_wanted()
+            known = self._known = replace(known, embedded=known.embedded + await self._move_wanted())
             moved = await self._move(user)
             busy += [] if moved else [user]
             known = self._known = _counted(known, moved, user)
@@ -265,12 +265,16 @@ class Reindexing:
         await self._note(known)
         return known
 
-    async def _move_wanted(self) -> None:
-        """A few of those who are asked for, and then one in the order, so that it is seen to go on."""
+    async def _move_wanted(self) -> int:
+        """A few of those who are asked for, and then one in the order, so that it is seen to go on; how many of their
+        memories were embedded."""
+        embedded = 0
         for user in list(self._wanted)[:WANTED_MAX]:
             del self._wanted[user]
             self._tried.add(user)
-            await self._move(user)
+            if moved := await self._move(user):
+                embedded += moved.embedded
+        return embedded
 
     async def _move(self, user: str) -> Moved | None:
         """None: somebody is at work on the user's memories. Raises _Cut when no more may be embedded."""

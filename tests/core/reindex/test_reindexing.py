@@ -86,6 +86,7 @@ async def test_whoever_is_asked_for_is_moved_first() -> None:
     await store.list(Scope(last))
     await world.reindexing.step()
     assert world.moved[0] == last
+    assert (await world.reindexing.status())["embedded"] == len(users)
 
 
 async def test_dedup_compares_with_memories_that_have_no_new_vectors_yet() -> None:
