@@ -19,6 +19,7 @@ from semmem.ports.collections import Collection, Collections, Described, next_na
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, JournalError, StoreMismatch, StoreUnavailable
 from semmem.ports.reindexing import ReindexRecords, ReindexState
+from semmem.ports.store import Lagging
 from semmem.ports.store_rules import best
 from semmem.text.quoting import unquoted
 
@@ -264,6 +265,12 @@ class MovableStore:
     async def expired(self, now: float, *, limit: int) -> Sequence[tuple[str, str]]:
         """As Sweepable says."""
         return await self.live.store.expired(now, limit=limit)
+
+    def written_elsewhere(self, user: str) -> None:
+        """As Lagging says, of every collection that lags."""
+        for part in self._parts() if self.is_open else ():
+            if isinstance(part.store, Lagging):
+                part.store.written_elsewhere(user)
 
     async def check_room(self) -> None:
         """As DiskBound says."""
