@@ -53,8 +53,8 @@ def remarks(settings: Settings, environ: Mapping[str, str], *, here: bool) -> It
     if cache.warm_users and is_short:
         yield (
             "memory.hot_cache.warm_users loads users in vain, who are read again when they come: staleness_s is short"
-            f" ({'with several replicas' if cache.staleness_s is None else cache.staleness_s}). Where replicas tell each"
-            " other of changes it can be minutes"
+            f" ({'with several replicas' if cache.staleness_s is None else cache.staleness_s}). Where replicas tell"
+            " each other of changes it can be minutes"
         )
 
 
