@@ -256,6 +256,22 @@ class ConsolidationSection(Section):
     )
 
 
+class ReindexSection(Section):
+    """``memory.reindex``: when the embedding model is another than that of the memories' vectors."""
+
+    start: Literal["manual", "auto"] = Field(
+        default="manual",
+        description="manual: semmem does not start, and says what to run; auto: it makes new vectors while it serves,"
+        " and finds by words whom it has not come to yet",
+    )
+    keep_days: Days = Field(
+        default=7, description="how long the former collection is kept to go back to; 0: until somebody drops it"
+    )
+    poll_s: Seconds = Field(
+        default=5.0, description="pause between two looks at what there is to do, and at what another replica has done"
+    )
+
+
 class MemorySection(Section):
     """``memory``: the section most deployments touch."""
 
@@ -296,6 +312,7 @@ class MemorySection(Section):
     write_screen: WriteScreenSection = WriteScreenSection()
     decay: DecaySection = DecaySection()
     consolidation: ConsolidationSection = ConsolidationSection()
+    reindex: ReindexSection = ReindexSection()
     ttl_days: Days = Field(default=0, description="lifetime given to each new memory; 0: no end")
     retention_days: Days = Field(default=0, description="memories not updated for this long are removed; 0: never")
     max_memories_per_user: int = Field(

@@ -153,6 +153,19 @@ class Metrics:
             "semmem_model_seconds", "Calls to language models.", ["role", "status"], buckets=SLOW, registry=r
         )
 
+        # reindex
+        self.reindex_state = Gauge(
+            "semmem_reindex_state", "1 for the state that a reindex is in, if there is one.", ["state"], registry=r
+        )
+        self.reindex_users = Gauge("semmem_reindex_users", "Users to be reindexed.", registry=r)
+        self.reindex_users_done = Gauge("semmem_reindex_users_done", "Users that are reindexed.", registry=r)
+        self.reindex_memories_done = Gauge(
+            "semmem_reindex_memories_done",
+            "Memories that the new collection has in common with the former.",
+            registry=r,
+        )
+        self.reindex_embedded = Gauge("semmem_reindex_embedded", "Memories embedded for it.", registry=r)
+
         # the process
         self.loop_lag_seconds = Histogram(
             "semmem_loop_lag_seconds",

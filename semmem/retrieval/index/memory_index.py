@@ -84,7 +84,8 @@ class MemoryIndex:
     """One user's memories, ready to be ranked. Immutable; ``memories`` are in the order of their ids.
 
     Their embeddings are made rows of ``vectors``: kept twice, these would be two thirds of all that a user takes.
-    ``bytes``: what all of it takes in this process, estimated.
+    ``bytes``: what all of it takes in this process, estimated. ``lacks_vectors``: there are some memories, and none of
+    them has an embedding.
     """
 
     def __init__(self, memories: Sequence[Memory]) -> None:
@@ -95,6 +96,7 @@ class MemoryIndex:
         texts = [memory.content for memory in self.memories]
         said = [words(text) for text in texts]
         documents = [terms(some) for some in said]
+        self.lacks_vectors = bool(self.memories) and not self._vectors.any()
         self._words = WordIndex(documents)
         lengths = np.array([len(document) for document in documents], dtype=np.float32)
         self._brevity = np.clip(1.0 - lengths / LONG_TERMS, 0.0, 1.0, dtype=np.float32)
