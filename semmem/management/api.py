@@ -216,6 +216,8 @@ def create_api(
         return _deleted(receipt) | (await _purged(purging) if purge else {})
 
     add_retrieval_routes(api, memories, may)
+    for routes in more:  # before what takes any name for a memory's id
+        api.include_router(routes(may))
 
     @api.get("/v1/memory/{memory_id}")
     async def get_memory(scope: Reader, memory_id: MemoryId) -> dict[str, Any]:
@@ -233,8 +235,6 @@ def create_api(
         user = may(request, end.user_id if end else None, Act.WRITE)
         return {"success": True, "turns": await memories.end_session(user, bounded(session_id) or "")}
 
-    for routes in more:
-        api.include_router(routes(may))
     return api
 
 

@@ -122,6 +122,9 @@ class NoSessions:
     async def turn_of_answer(self, user: str, answer_id: str) -> tuple[str, str] | None:
         return None
 
+    async def latest_answer(self, user: str, session: str) -> tuple[str, str, float] | None:
+        return None
+
 
 class World:
     """An exchange with everything around it in reach."""

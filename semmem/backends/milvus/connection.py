@@ -130,13 +130,13 @@ class MilvusConnection:
         client, self._client = self._client, None
         await self._tasks.close()
         if client is not None:
-            with _our_errors("close"):
+            with our_errors("close"):
                 await client.close()
 
     @asynccontextmanager
     async def within(self, operation: str, timeout_s: float) -> AsyncIterator[None]:
         """A deadline for everything inside, and Milvus' errors as ours."""
-        with _our_errors(operation):
+        with our_errors(operation):
             async with asyncio.timeout(timeout_s):
                 yield
 
@@ -158,7 +158,7 @@ class MilvusConnection:
 
     async def scan(self, filter: str, fields: list[str], *, batch: int, timeout_s: float) -> AsyncGenerator[list[Any]]:
         """Batches of every row that matches, whoever's it is."""
-        with _our_errors("scan"):
+        with our_errors("scan"):
             client = await asyncio.to_thread(MilvusClient, **self._options)
             try:
                 iterator = await asyncio.to_thread(
@@ -277,7 +277,7 @@ def ensure(present: Callable[[], bool], make: Callable[[], None]) -> None:
 
 
 @contextmanager
-def _our_errors(operation: str) -> Iterator[None]:
+def our_errors(operation: str) -> Iterator[None]:
     """Milvus' own messages are left out, of chained exceptions too: they quote filters, and so user ids."""
     try:
         yield
