@@ -34,6 +34,7 @@ from semmem.telemetry.loop_lag import watch_loop
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
 from semmem.turns.sessions import Sessions
+from semmem.turns.unread import UnreadHistories
 from semmem.wiring import backup, doors, learning, maintenance, reindex, replicas, request
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, disk_of, open_backends
@@ -68,6 +69,7 @@ class _Parts:
     at_once: AtOnceLearner | None
     uses: AccessRecorder
     sessions: Sessions
+    unread: UnreadHistories
     erasure: Erasure
     housekeeping: maintenance.HousekeepingLoop
     warming: Warming
@@ -158,6 +160,7 @@ class App:
             at_once,
             uses,
             sessions,
+            here.unread,
             erasure,
             maintenance.housekeeping(settings, backends, store, self._announce),
             Warming(backends.store, backends.journal, users_max=settings.memory.hot_cache.warm_users),
@@ -181,6 +184,7 @@ class App:
             note_uses=parts.uses.note,
             work=work,
             spawn=self._tasks.spawn,
+            unread=parts.unread,
         )
         server = doors.envoy_door(settings, exchange, self._announce, work=work)
         grpc = await server.start()
@@ -198,6 +202,12 @@ class App:
                 partial(reindex_routes, parts.reindexing),
             ],
         )
+        if settings.listeners.api.mcp:
+            from semmem.management.mcp_doors import mount  # and with it an SDK that most processes never need
+
+            tools = mount(api, body_bytes_max=settings.listeners.api.body_bytes_max)
+            self._tasks.spawn("tools", tools.run())
+            await tools.ready.wait()
         health = create_health(lambda: self._ready(parts), self._metrics_page(parts))
         listeners, serve = settings.listeners, partial(doors.serve, spawn=self._tasks.spawn, stack=stack)
         return server, Addresses(
