@@ -15,6 +15,7 @@ from semmem import __version__, cli_copies
 from semmem.config import ConfigError, Problem, Settings, examine, load, remarks
 from semmem.request.identity import user_of_key
 from semmem.retrieval.decide.trained import Trained, UnusableWeights
+from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.log_lines import logging_to_stderr
 
 EXIT_FAILED = 1
@@ -117,6 +118,7 @@ def _check(path: Path, *, here: bool) -> int:
     if settings is not None and not problems:
         for remark in remarks(settings, os.environ, here=here):
             print(f"{path}: {remark}")
+        print(f"{path}: {advice(settings.memory.hot_cache.bytes_max, settings.memory.embedding.dimension)}")
     print(f"{path}: {f'{len(problems)} problem(s)' if problems else 'ok'}")
     return EXIT_BAD_CONFIG if problems else 0
 

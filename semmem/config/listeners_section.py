@@ -9,6 +9,7 @@ from semmem.config.values import (
     HostName,
     Line,
     ListOf,
+    NonEmptyLine,
     Origin,
     Seconds,
     Secret,
@@ -62,6 +63,21 @@ class HttpListenerSection(Listener):
     )
 
 
+class JwtSection(Section):
+    """``listeners.api.jwt``: callers known by a JSON Web Token, of the gateway's or an identity provider's. Each may
+    touch their own memories."""
+
+    keys: Line = Field(
+        default="", description="JWK set that tokens are verified with: a file or a URL, read again; empty: no tokens"
+    )
+    issuer: Line = Field(default="", description="what iss must say; empty: anything")
+    audience: Line = Field(default="", description="what aud must name; empty: anything")
+    user_claim: ListOf[NonEmptyLine] = Field(
+        default=("sub",), min_length=1, max_length=8, description="path to the user's id, as in identity.metadata_claim"
+    )
+    refresh_s: Seconds = Field(default=300.0, description="keys are read again after this, or for one that is unknown")
+
+
 class ApiListener(HttpListenerSection):
     """``listeners.api``: REST, MCP and Studio."""
 
@@ -70,6 +86,7 @@ class ApiListener(HttpListenerSection):
         default=SecretStr(""), description="bearer token of the administrator; required beyond this machine"
     )
     admin_token_env: VariableName = Field(default="", description="environment variable that holds admin_token")
+    jwt: JwtSection = JwtSection()
     trusted_headers: ListOf[TrustedHeader] = Field(
         default=(),
         max_length=16,

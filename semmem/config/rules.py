@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from semmem.config.api_rules import api_is_guarded, trusted_callers_are_local, web_tokens_are_for_us
 from semmem.config.problems import NOTHING, Finding, Loc
 from semmem.config.qdrant_rules import qdrant_bits_are_rescored, qdrant_key_needs_a_server, qdrant_tls_is_consistent
 from semmem.config.settings import Settings
-from semmem.config.values import is_loopback
+from semmem.config.values import SECRET_CHARS_MIN
 
 THRESHOLD_REACHABLE_MAX = 0.95
 """Even two sentences that differ in one number (10k, 15k) come to 0.951 with MiniLM; a question never does."""
-
-SECRET_CHARS_MIN = 16
 
 
 def deadlines_nest(settings: Settings) -> Iterator[Finding]:
@@ -205,38 +204,6 @@ def leases_outlast_calls(settings: Settings) -> Iterator[Finding]:
         )
 
 
-def api_is_guarded(settings: Settings) -> Iterator[Finding]:
-    api = settings.listeners.api
-    size = len(api.admin_token.get_secret_value())
-    if is_loopback(api.host) or size >= SECRET_CHARS_MIN:
-        return
-    if size:
-        reason = f"is shorter than {SECRET_CHARS_MIN} characters while {api.address} is reachable from other machines"
-        yield Finding(("listeners", "api", "admin_token"), NOTHING, reason, "use a longer random token")
-    else:
-        yield Finding(
-            ("listeners", "api", "address"),
-            api.address,
-            "is reachable from other machines, and there is no admin_token",
-            "set listeners.api.admin_token_env, or listen on 127.0.0.1",
-            (("listeners", "api", "admin_token"), ("listeners", "api", "admin_token_env")),
-        )
-
-
-def trusted_callers_are_local(settings: Settings) -> Iterator[Finding]:
-    """This listener has no client certificates: who reaches it, is whoever he says."""
-    api = settings.listeners.api
-    if api.trusted_headers and not is_loopback(api.host):
-        yield Finding(
-            ("listeners", "api", "trusted_headers"),
-            list(api.trusted_headers),
-            f"would be believed from anybody who reaches {api.address}, which has no mTLS",
-            "listen on 127.0.0.1, behind a proxy on this machine that authenticates callers, sets these headers and "
-            "strips those of clients; or leave them out and use the admin token",
-            (("listeners", "api", "address"),),
-        )
-
-
 def listeners_are_apart(settings: Settings) -> Iterator[Finding]:
     listeners = settings.listeners
     taken: dict[str, str] = {} if listeners.grpc.unix_socket else {listeners.grpc.address: "grpc"}
@@ -409,6 +376,7 @@ RULES: tuple[Rule, ...] = (
     leases_outlast_calls,
     api_is_guarded,
     trusted_callers_are_local,
+    web_tokens_are_for_us,
     listeners_are_apart,
     replicas_share_a_store,
     replicas_share_a_journal,

@@ -33,6 +33,7 @@ def surroundings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fin
     yield from _folders(settings)
     yield from _libraries(settings)
     yield from _model(settings, environ)
+    yield from _keys(settings)
 
 
 def remarks(settings: Settings, environ: Mapping[str, str], *, here: bool) -> Iterator[str]:
@@ -85,6 +86,13 @@ def _libraries(settings: Settings) -> Iterator[Finding]:
     if redis.url and find_spec("redis") is None:
         at, remedy = ("memory", "hot_cache", "redis", "url"), "install it: pip install 'semmem[redis]'"
         yield Finding(at, redis.url, "needs the package redis, which is not here", remedy)
+
+
+def _keys(settings: Settings) -> Iterator[Finding]:
+    keys = settings.listeners.api.jwt.keys
+    if keys and "://" not in keys and not os.access(keys, os.R_OK):
+        at: Loc = ("listeners", "api", "jwt", "keys")
+        yield Finding(at, keys, "is no file that can be read", "name a file with a JWK set, or a URL")
 
 
 def unusable(folder: Path) -> str:

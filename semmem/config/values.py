@@ -31,6 +31,8 @@ _URL = re.compile(r"https?://[^\s@?#]+")
 
 
 PORT_MAX = 65_535
+SECRET_CHARS_MIN = 16
+"""Of a secret that others may guess at."""
 _URL_PORT = re.compile(r"https?://[^/]*:([0-9]+)(?:/|$)")
 
 

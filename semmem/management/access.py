@@ -1,11 +1,19 @@
-"""Who may call the API, and on whose memories: one admin token, or a trusted identity header for one's own."""
+"""Who may call the API, what they may do, and on whose memories.
+
+A bearer token (the configured administrator's, one of those that were made, or a JSON Web Token of the gateway's) or a
+trusted identity header says who calls. A role is a set of acts; each route names the act it needs.
+"""
 
 from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Flag, StrEnum, auto
 
+from semmem.management.web_tokens import KeysUnavailable, NotValid, WebTokens, looks_like_one
+from semmem.ports.errors import JournalError
+from semmem.ports.tokens import TokenRow
 from semmem.request.head import RequestHead
 from semmem.request.identity import user_in_header
 
@@ -20,51 +28,148 @@ class Denied(Exception):
         self.headers = dict(headers or {})
 
 
-@dataclass(frozen=True, slots=True)
-class AccessRules:
-    """``admin_token`` empty: nobody is admin. ``trusted_headers``: those of this listener, not those of Envoy's, which
-    strips them from clients; ``user_chars_max`` as in ``IdentityRules``."""
+class Act(Flag):
+    """What a call does. READ and WRITE are of memories and what they say; OPERATE is of the running semmem, and shows
+    no content; ADMINISTER is of everybody: tokens, copies, what a screen refused."""
 
-    admin_token: str = field(default="", repr=False)
-    trusted_headers: tuple[str, ...] = ()
-    user_chars_max: int = 256
+    READ = auto()
+    WRITE = auto()
+    OPERATE = auto()
+    ADMINISTER = auto()
+
+
+class CallerRole(StrEnum):
+    """Who a caller is."""
+
+    ADMIN = "admin"
+    OPERATOR = "operator"
+    USER = "user"
+    READER = "reader"
+
+    @property
+    def acts(self) -> Act:
+        return _ACTS[self]
+
+
+_ACTS = {
+    CallerRole.ADMIN: Act.READ | Act.WRITE | Act.OPERATE | Act.ADMINISTER,
+    CallerRole.OPERATOR: Act.OPERATE,
+    CallerRole.USER: Act.READ | Act.WRITE,
+    CallerRole.READER: Act.READ,
+}
+
+_MAY_NOT = {
+    Act.READ: "this token may not see what memories say",
+    Act.WRITE: "this token may only read",
+    Act.OPERATE: "only an operator or an administrator may",
+    Act.ADMINISTER: "only an administrator may",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls: an administrator, or the user that a trusted header names."""
+    """Who calls. ``user``: the only one whose memories this caller may touch; None for any. ``token_id`` names the
+    token in the audit log, where it was one of those that were made. ``by_header``: a proxy says who it is,
+    whatever the query says."""
 
+    role: CallerRole = CallerRole.ADMIN
     user: str | None = None
+    token_id: str = ""
+    by_header: bool = False
 
     @property
     def is_admin(self) -> bool:
-        return self.user is None
+        return self.role is CallerRole.ADMIN
+
+    def must(self, act: Act) -> None:
+        """Raises Denied where this caller may not."""
+        if act not in self.role.acts:
+            raise Denied(403, "FORBIDDEN", _MAY_NOT[act])
 
 
-def authenticate(rules: AccessRules, head: RequestHead) -> Caller:
+class KnownTokens:
+    """Those that were made: which of them is good. Nobody's, where none can be made."""
+
+    async def caller(self, token: str) -> tuple[TokenRow, str | None] | None:
+        """The row and the user of a good token. Raises JournalError."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRules:
+    """``admin_token`` empty: nobody is admin by it. ``trusted_headers``: those of this listener, not those of Envoy's,
+    which strips them from clients; ``user_chars_max`` as in ``IdentityRules``."""
+
+    admin_token: str = field(default="", repr=False)
+    trusted_headers: tuple[str, ...] = ()
+    user_chars_max: int = 256
+    tokens: KnownTokens = field(default_factory=KnownTokens)
+    web_tokens: WebTokens | None = None
+
+
+TOKEN_PREFIX = "semmem_"
+"""So that people and scanners of secrets know one when they see it."""
+
+
+async def authenticate(rules: AccessRules, head: RequestHead) -> Caller:
     """Who calls, from the request's head alone. Raises Denied."""
-    if _has_token(rules, head.header("authorization") or ""):
+    token = _bearer(head.header("authorization") or "")
+    if rules.admin_token and hmac.compare_digest(token.encode("utf-8", "replace"), rules.admin_token.encode()):
         return Caller()
+    if token.startswith(TOKEN_PREFIX):
+        return await _known(rules.tokens, token)
+    if rules.web_tokens is not None and looks_like_one(token):
+        return await _of_web_token(rules.web_tokens, token, rules.user_chars_max)
     user, _ = user_in_header(rules.trusted_headers, head, rules.user_chars_max)
     if user is None:
-        reason = "give the admin token as a bearer token, or a trusted identity header"
-        raise Denied(401, "UNAUTHENTICATED", reason, {"www-authenticate": "Bearer"})
-    return Caller(user)
+        raise _nobody("give a bearer token, or a trusted identity header")
+    return Caller(CallerRole.USER, user, by_header=True)
 
 
-def user_for(caller: Caller, asked_for: str | None) -> str:
-    """The user whose memories this call may touch. Raises Denied."""
+def user_for(caller: Caller, asked_for: str | None, act: Act) -> str:
+    """The user whose memories this call may touch in this way. Raises Denied."""
+    caller.must(act)
     if caller.user is None:
         if not asked_for:
-            raise Denied(400, "MISSING_USER_ID", "an admin call needs user_id")
+            raise Denied(401, "MISSING_USER_ID", "a call that is bound to no user needs user_id")
         return asked_for
     if asked_for and asked_for != caller.user:
         raise Denied(404, "NOT_FOUND", "no such memory")
     return caller.user
 
 
-def _has_token(rules: AccessRules, authorization: str) -> bool:
+async def _known(tokens: KnownTokens, token: str) -> Caller:
+    try:
+        found = await tokens.caller(token)
+    except JournalError:
+        raise _unknown("tokens cannot be looked up now") from None
+    if found is None:
+        raise _nobody("this token is not known, revoked, or its time is over")
+    row, user = found
+    return Caller(CallerRole(row.role), user, row.id)
+
+
+async def _of_web_token(web_tokens: WebTokens, token: str, user_chars_max: int) -> Caller:
+    try:
+        user = await web_tokens.user_of(token)
+    except NotValid as reason:
+        raise _nobody(str(reason)) from None
+    except KeysUnavailable as reason:
+        raise _unknown(str(reason)) from None
+    if len(user) > user_chars_max:
+        raise _nobody("its user's name is too long")
+    return Caller(CallerRole.USER, user)
+
+
+def _nobody(reason: str) -> Denied:
+    return Denied(401, "UNAUTHENTICATED", reason, {"www-authenticate": "Bearer"})
+
+
+def _unknown(reason: str) -> Denied:
+    return Denied(503, "IDENTITY_NOT_AVAILABLE", f"{reason}; try again later")
+
+
+def _bearer(authorization: str) -> str:
+    """What follows the scheme, empty for another scheme."""
     scheme, _, token = authorization.partition(" ")
-    if not rules.admin_token or scheme.lower() != "bearer":
-        return False
-    return hmac.compare_digest(token.strip().encode(), rules.admin_token.encode())
+    return token.strip() if scheme.lower() == "bearer" else ""

@@ -4,38 +4,52 @@ Annotations are evaluated here (no __future__ import), because FastAPI reads tho
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any
 
+import msgspec
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from semmem import __version__
 from semmem.lifecycle.erasure import Receipt
-from semmem.management.access import AccessRules, Denied, user_for
+from semmem.management.access import AccessRules, Act, Denied, user_for
+from semmem.management.changing import Changes
 from semmem.management.door import CALLER, Door, DoorRules
 from semmem.management.errors import describe_errors
 from semmem.management.fields import (
     TOPIC_CHARS_MAX,
-    TYPES_MAX,
+    Kind,
     MemoryId,
     MetadataLimits,
     NewUser,
     ProjectId,
     ScopeName,
+    SessionId,
+    Types,
     UserId,
     metadata_problem,
+    missing,
 )
-from semmem.management.memories import Memories
+from semmem.management.listing import CURSOR_CHARS_MAX, BadCursor, Wanted
+from semmem.management.memories import KeyInUse, Memories
 from semmem.management.purging import Purged, Purging
 from semmem.management.retrieval import add_retrieval_routes
 from semmem.management.shown import shown
-from semmem.management.write_screen import WriteScreen
+from semmem.management.write_screen import Admitted, WriteScreen
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.names import bounded
 
+LIMIT_DEFAULT, LIMIT_MAX = 20, 1000
+"""Memories in a page; more are not refused, and not given."""
+
 Topic = Annotated[str | None, Query(min_length=1, max_length=TOPIC_CHARS_MAX)]
-Types = Annotated[list[MemoryType] | None, Query(alias="type", max_length=TYPES_MAX)]
+Text = Annotated[str | None, Query(alias="q", min_length=1, max_length=500, description="what a content contains")]
+Limit = Annotated[int, Query(ge=1)]
+Offset = Annotated[int, Query(ge=0)]
+PageNumber = Annotated[int | None, Query(ge=1, description="beats offset")]
+Cursor = Annotated[str | None, Query(max_length=CURSOR_CHARS_MAX, description="a next_cursor; beats page and offset")]
 
 
 class NewMemory(BaseModel):
@@ -44,7 +58,7 @@ class NewMemory(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     content: str = Field(min_length=3, max_length=500)
-    type: MemoryType = MemoryType.SEMANTIC
+    type: Kind = MemoryType.SEMANTIC
     user_id: NewUser = None
     project_id: ScopeName = None
     agent_id: ScopeName = None
@@ -54,6 +68,36 @@ class NewMemory(BaseModel):
     importance: float = Field(default=0.5, ge=0, le=1)
     expires_at: AwareDatetime | None = None
     override_screen: bool = False
+    merge_metadata: bool = Field(default=False, description="with a key that is known: over the metadata it has")
+
+
+class ChangedMemory(BaseModel):
+    """What is not named stays as it is; ``expires_at`` null: never. ``override_screen`` as in NewMemory."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    content: str | None = Field(default=None, min_length=3, max_length=500)
+    type: Kind | None = None
+    key: str | None = Field(default=None, min_length=1, max_length=256)
+    metadata: dict[str, Any] | None = None
+    merge_metadata: bool = True
+    importance: float | None = Field(default=None, ge=0, le=1)
+    expires_at: AwareDatetime | None = None
+    override_screen: bool = False
+
+    def changes(self, told: Admitted | None) -> Changes:
+        """``told``: what the write screen says of the content."""
+        return Changes(
+            content=told.content if told is not None else None,
+            own_metadata=told.metadata if told is not None else None,
+            type=self.type,
+            key=self.key,
+            metadata=self.metadata,
+            merge_metadata=self.merge_metadata,
+            importance=self.importance,
+            expires_at=self.expires_at.timestamp() if self.expires_at else None,
+            never_expires="expires_at" in self.model_fields_set and self.expires_at is None,
+        )
 
 
 class EndSession(BaseModel):
@@ -62,8 +106,8 @@ class EndSession(BaseModel):
     user_id: NewUser = None
 
 
-May = Callable[[Request, str | None], str]
-"""Whose memories a call may touch, given the user it names. Raises Denied."""
+May = Callable[[Request, str | None, Act], str]
+"""Whose memories a call may touch in this way, given the user it names. Raises Denied."""
 
 
 def create_api(
@@ -89,33 +133,53 @@ def create_api(
     )
     screening, limits = screening or WriteScreen(), metadata or MetadataLimits()
 
-    def may(request: Request, asked_for: str | None) -> str:
-        return user_for(request.scope[CALLER], asked_for)
+    def may(request: Request, asked_for: str | None, act: Act) -> str:
+        return user_for(request.scope[CALLER], asked_for, act)
+
+    def reader(request: Request, user_id: UserId = None, project_id: ProjectId = None) -> Scope:
+        """A header that a proxy set beats the query; who only reads finds what is theirs."""
+        asked_for = None if request.scope[CALLER].by_header else user_id
+        return Scope(may(request, asked_for, Act.READ), project=project_id)
 
     def owner(request: Request, user_id: UserId = None, project_id: ProjectId = None) -> Scope:
-        return Scope(may(request, user_id), project=project_id)
+        return Scope(may(request, user_id, Act.WRITE), project=project_id)
 
+    Reader = Annotated[Scope, Depends(reader)]
     Owner = Annotated[Scope, Depends(owner)]
 
     @api.get("/v1/memory")
     async def list_memories(
-        scope: Owner,
+        scope: Reader,
+        session_id: SessionId = None,
         types: Types = None,
-        limit: Annotated[int, Query(ge=1, le=1000)] = 20,
-        offset: Annotated[int, Query(ge=0)] = 0,
+        limit: Limit = LIMIT_DEFAULT,
+        offset: Offset = 0,
+        page: PageNumber = None,
+        cursor: Cursor = None,
         status: MemoryStatus | None = None,
         topic: Topic = None,
+        text: Text = None,
+        with_stats: Annotated[bool, Query(alias="stats")] = False,
     ) -> dict[str, Any]:
-        found, total = await memories.page(scope, types or [], limit, offset, status=status, topic=topic)
-        return {"memories": [shown(memory) for memory in found], "total": total, "limit": limit, "offset": offset}
+        """Newest first: a page, an offset, or what follows a cursor."""
+        scope = msgspec.structs.replace(scope, session=session_id)
+        number = min(limit, LIMIT_MAX)
+        wanted = Wanted(number, offset if page is None else (page - 1) * number, status, topic, text, cursor)
+        try:
+            found = await memories.page(scope, types or [], wanted)
+        except BadCursor:
+            raise Denied(400, "INVALID_CURSOR", "query.cursor: is no next_cursor of a list") from None
+        told = {"memories": [shown(memory) for memory in found.memories], "total": found.total, "limit": number}
+        told |= {"offset": wanted.offset, "next_cursor": found.next_cursor}
+        return told | ({"stats": asdict(await memories.stats(scope, types or []))} if with_stats else {})
 
     @api.post("/v1/memory", status_code=201)
     async def create_memory(request: Request, new: NewMemory) -> dict[str, Any]:
-        scope = Scope(may(request, new.user_id), new.project_id, new.agent_id, new.session_id)
+        scope = Scope(may(request, new.user_id, Act.WRITE), new.project_id, new.agent_id, new.session_id)
         if problem := metadata_problem(new.metadata, limits):
             raise Denied(400, "INVALID_REQUEST", f"body.metadata: {problem}")
-        if new.override_screen and not request.scope[CALLER].is_admin:
-            raise Denied(403, "FORBIDDEN", "body.override_screen: only an administrator may")
+        if new.override_screen:
+            request.scope[CALLER].must(Act.ADMINISTER)
         told = screening.judge(new.content, key=new.key, override=new.override_screen)
         memory = await memories.create(
             scope,
@@ -126,8 +190,25 @@ def create_api(
             metadata=new.metadata | told.metadata,
             importance=new.importance,
             expires_at=new.expires_at.timestamp() if new.expires_at else None,
+            merge_metadata=new.merge_metadata,
         )
         return shown(memory)
+
+    @api.put("/v1/memory/{memory_id}")
+    async def update_memory(request: Request, scope: Owner, memory_id: MemoryId, new: ChangedMemory) -> dict[str, Any]:
+        """A new version; what is not named stays. A content passes the write screen."""
+        if new.metadata is not None and (problem := metadata_problem(new.metadata, limits)):
+            raise Denied(400, "INVALID_REQUEST", f"body.metadata: {problem}")
+        if new.override_screen:
+            request.scope[CALLER].must(Act.ADMINISTER)
+        told = (
+            None if new.content is None else screening.judge(new.content, key=memory_id, override=new.override_screen)
+        )
+        try:
+            memory = await memories.update(scope, memory_id, new.changes(told))
+        except KeyInUse:
+            raise Denied(409, "KEY_IN_USE", "another memory of this user has that key") from None
+        return shown(_found(memory, memory_id))
 
     @api.delete("/v1/memory")
     async def delete_memories(scope: Owner, types: Types = None, purge: bool = False) -> dict[str, Any]:
@@ -135,25 +216,25 @@ def create_api(
         return _deleted(receipt) | (await _purged(purging) if purge else {})
 
     add_retrieval_routes(api, memories, may)
+    for routes in more:  # before what takes any name for a memory's id
+        api.include_router(routes(may))
 
     @api.get("/v1/memory/{memory_id}")
-    async def get_memory(scope: Owner, memory_id: MemoryId) -> dict[str, Any]:
-        return shown(_found(await memories.get(scope, memory_id)))
+    async def get_memory(scope: Reader, memory_id: MemoryId) -> dict[str, Any]:
+        return shown(_found(await memories.get(scope, memory_id), memory_id))
 
     @api.delete("/v1/memory/{memory_id}")
     async def delete_memory(scope: Owner, memory_id: MemoryId, purge: bool = False) -> dict[str, Any]:
         receipt = await memories.forget(scope, memory_id)
         if receipt is None and not purge:  # with it: perhaps only the purge is left of an earlier call
-            raise Denied(404, "NOT_FOUND", "no such memory")
+            raise missing(memory_id)
         return _deleted(receipt or Receipt()) | (await _purged(purging) if purge else {})
 
     @api.post("/v1/sessions/{session_id:path}/end", status_code=202)
     async def end_session(request: Request, session_id: str, end: EndSession | None = None) -> dict[str, Any]:
-        user = may(request, end.user_id if end else None)
+        user = may(request, end.user_id if end else None, Act.WRITE)
         return {"success": True, "turns": await memories.end_session(user, bounded(session_id) or "")}
 
-    for routes in more:
-        api.include_router(routes(may))
     return api
 
 
@@ -169,7 +250,7 @@ async def _purged(purging: Purging | None) -> dict[str, Any]:
     return {"purged": done.purged, "purge_seconds": round(done.seconds, 3)}
 
 
-def _found(memory: Memory | None) -> Memory:
+def _found(memory: Memory | None, memory_id: str) -> Memory:
     if memory is None:
-        raise Denied(404, "NOT_FOUND", "no such memory")
+        raise missing(memory_id)
     return memory

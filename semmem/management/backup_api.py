@@ -15,7 +15,7 @@ from semmem.backup.exporting import Exports
 from semmem.backup.importing import Imports, WrongLine
 from semmem.backup.lines import LINE_BYTES_MAX
 from semmem.backup.snapshot import BackupRunning, Snapshots
-from semmem.management.access import Denied
+from semmem.management.access import Act, Denied
 from semmem.management.api import May
 from semmem.management.door import CALLER
 from semmem.management.fields import UserId
@@ -41,7 +41,7 @@ def backup_routes(
 
     @routes.post("/v1/backup")
     async def backup(request: Request) -> StreamingResponse:
-        _admin(request)
+        request.scope[CALLER].must(Act.ADMINISTER)
         frames = snapshots.frames()
         try:
             first = await anext(frames)
@@ -51,13 +51,13 @@ def backup_routes(
 
     @routes.get("/v1/export")
     async def export(request: Request, user_id: UserId = None) -> StreamingResponse:
-        _admin(request)
+        request.scope[CALLER].must(Act.ADMINISTER)
         users = [user_id] if user_id else await exports.users()
         return StreamingResponse(exports.stream(users), media_type="application/x-ndjson")
 
     @routes.post("/v1/import")
     async def take(request: Request, told: Lines) -> dict[str, Any]:
-        _admin(request)
+        request.scope[CALLER].must(Act.ADMINISTER)
         try:
             done = await imports.take(told.signature, told.lines)
         except WrongLine as wrong:
@@ -66,15 +66,10 @@ def backup_routes(
 
     @routes.get("/v1/erasures")
     async def known_erasures(request: Request) -> dict[str, Any]:
-        _admin(request)
+        request.scope[CALLER].must(Act.ADMINISTER)
         return erasures.told(await known.marks(), clock())
 
     return routes
-
-
-def _admin(request: Request) -> None:
-    if not request.scope[CALLER].is_admin:
-        raise Denied(403, "FORBIDDEN", "only an administrator may")
 
 
 async def _again(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from semmem.extraction.placed import Action
-from semmem.management.access import Denied
+from semmem.management.access import Act, Denied
 from semmem.management.api import May
 from semmem.management.curation import Curation, NoModel, NotQuarantined
-from semmem.management.fields import MemoryId, NewUser, ProjectId, ScopeName, UserId
+from semmem.management.fields import MemoryId, NewUser, ProjectId, ScopeName, UserId, missing
 from semmem.management.shown import shown, time_shown
 from semmem.memory import SUPERSEDED_BY, SUPERSEDED_WHY, Memory, Scope
 from semmem.upkeep.consolidation import Group
@@ -41,7 +41,7 @@ def curation_routes(life: Curation, may: May) -> APIRouter:
 
     @routes.post("/v1/memory/consolidate")
     async def consolidate(request: Request, which: Consolidate) -> dict[str, Any]:
-        scope = Scope(may(request, which.user_id), project=which.project_id)
+        scope = Scope(may(request, which.user_id, Act.WRITE), project=which.project_id)
         done = await life.consolidate(scope, dry_run=which.dry_run)
         return {
             "dry_run": which.dry_run,
@@ -53,7 +53,7 @@ def curation_routes(life: Curation, may: May) -> APIRouter:
 
     @routes.post("/v1/memory/summarize")
     async def summarize(request: Request, which: Summarize) -> dict[str, Any]:
-        scope = Scope(may(request, which.user_id), project=which.project_id)
+        scope = Scope(may(request, which.user_id, Act.WRITE), project=which.project_id)
         try:
             done = await life.summarise(scope, older_than_days=which.older_than_days, dry_run=which.dry_run)
         except NoModel as missing:
@@ -71,9 +71,9 @@ def curation_routes(life: Curation, may: May) -> APIRouter:
     async def get_history(
         request: Request, memory_id: MemoryId, user_id: UserId = None, project_id: ProjectId = None
     ) -> dict[str, Any]:
-        told = await life.history(Scope(may(request, user_id), project=project_id), memory_id)
+        told = await life.history(Scope(may(request, user_id, Act.READ), project=project_id), memory_id)
         if told is None:
-            raise _not_found()
+            raise missing(memory_id)
         return {
             "id": memory_id,
             "versions": [
@@ -92,11 +92,11 @@ def curation_routes(life: Curation, may: May) -> APIRouter:
         request: Request, memory_id: MemoryId, user_id: UserId = None, project_id: ProjectId = None
     ) -> dict[str, Any]:
         try:
-            found = await life.release(Scope(may(request, user_id), project=project_id), memory_id)
+            found = await life.release(Scope(may(request, user_id, Act.WRITE), project=project_id), memory_id)
         except NotQuarantined:
             raise Denied(409, "NOT_QUARANTINED", "only a quarantined memory can be released") from None
         if found is None:
-            raise _not_found()
+            raise missing(memory_id)
         action, memory = found
         return {"released": action is not Action.UNCHANGED, "memory": shown(memory)}
 
@@ -125,7 +125,3 @@ def _version(memory: Memory) -> dict[str, Any]:
         "superseded_by": metadata.get(SUPERSEDED_BY),
         "superseded_why": metadata.get(SUPERSEDED_WHY),
     }
-
-
-def _not_found() -> Denied:
-    return Denied(404, "NOT_FOUND", "no such memory")

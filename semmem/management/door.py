@@ -88,7 +88,7 @@ class Door:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            self._let_in(scope, head := head_of(scope))
+            await self._let_in(scope, head := head_of(scope))
             body = await read_body(head, receive, self._rules.body_bytes_max, self._rules.body_timeout_s)
             check_values(body or b"", self._rules.body_values_max)
         except Denied as denied:
@@ -97,7 +97,7 @@ class Door:
         if body is not None:
             await self._app(scope, _again(body, receive), send)
 
-    def _let_in(self, scope: Scope, head: RequestHead) -> None:
+    async def _let_in(self, scope: Scope, head: RequestHead) -> None:
         """From the head alone. Raises Denied."""
         if not head.path.startswith("/"):
             raise Denied(400, "INVALID_REQUEST", "the request target must be a path")
@@ -107,7 +107,7 @@ class Door:
             if has_body(head):
                 raise Denied(400, "INVALID_REQUEST", "this takes no body")
             return
-        scope[CALLER] = authenticate(self._access, head)
+        scope[CALLER] = await authenticate(self._access, head)
 
 
 def head_of(scope: Scope) -> RequestHead:

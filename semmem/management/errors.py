@@ -21,6 +21,14 @@ MESSAGE_CHARS_MAX = 600
 
 PENDING_MESSAGE = "not everything is erased yet; nothing of it is shown or learnt any more, and it will be finished"
 
+FIELD_CODES = {
+    "limit": "INVALID_LIMIT",
+    "type": "INVALID_TYPE",
+    "user_id": "INVALID_USER_ID",
+    "memory_id": "INVALID_ID",
+}
+"""What is wrong with a query or a path, where it is this alone."""
+
 CODES = {400: "INVALID_REQUEST", 404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
 
 
@@ -46,7 +54,7 @@ def describe_errors(api: FastAPI) -> None:
         found = failure.errors()
         places = [f"{_place(one['loc'])}: {one['msg']}" for one in found[:PLACES_MAX]]
         more = [f"{len(found) - PLACES_MAX} more"] if len(found) > PLACES_MAX else []
-        return error(400, "INVALID_REQUEST", "; ".join(places + more))
+        return error(400, _code(found[0]["loc"]) if len(found) == 1 else "INVALID_REQUEST", "; ".join(places + more))
 
     @api.exception_handler(HTTPException)
     async def refused(_request: Request, refusal: HTTPException) -> Response:
@@ -78,6 +86,12 @@ def describe_errors(api: FastAPI) -> None:
     @api.exception_handler(SemmemError)
     async def unavailable(_request: Request, failure: SemmemError) -> Response:
         return error(503, "MEMORY_NOT_AVAILABLE", f"{type(failure).__name__}: try again later")
+
+
+def _code(place: tuple[str | int, ...]) -> str:
+    """Clients of other systems look for these."""
+    at = [str(part) for part in place[:2]]
+    return FIELD_CODES.get(at[-1], "INVALID_REQUEST") if at[0] != "body" else "INVALID_REQUEST"
 
 
 def _place(path: tuple[str | int, ...]) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from semmem.memory import OWN_METADATA
+from semmem.management.access import Denied
+from semmem.memory import OWN_METADATA, MemoryType
 from semmem.ports.names import bounded, fits, usable
 from semmem.ports.storable import depth_exceeds
 
@@ -19,6 +21,7 @@ TOPIC_CHARS_MAX = 64
 """More than any topic has that extraction keeps."""
 TYPES_MAX = 10
 """Types in one call; there are fewer."""
+_USUAL_ID = re.compile(r"[A-Za-z0-9._:@/-]{1,256}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,27 @@ def _memory_id(name: str) -> str:
     return name
 
 
+def missing(memory_id: str) -> Denied:
+    """Why there is nothing under this id: no such memory, or nothing that could be one."""
+    if _USUAL_ID.fullmatch(memory_id):
+        return Denied(404, "NOT_FOUND", "no such memory")
+    return Denied(400, "INVALID_ID", "path.memory_id: is no id that semmem gives")
+
+
+def _kinds(told: Any) -> Any:
+    """``type=semantic,episodic`` is as good as ``type=semantic&type=episodic``."""
+    if not isinstance(told, list):
+        return told
+    return [_kind(word) for one in told for word in (one.split(",") if isinstance(one, str) else [one])]
+
+
+def _kind(told: Any) -> Any:
+    return OTHER_WORDS.get(told, told) if isinstance(told, str) else told
+
+
+OTHER_WORDS = {"factual": "semantic"}
+"""What other systems call a type."""
+
 NewUser = Annotated[str | None, Field(max_length=USER_CHARS_MAX), AfterValidator(_new_user)]
 """A user in a body."""
 UserId = Annotated[str | None, Query(max_length=USER_CHARS_MAX), AfterValidator(_any_user)]
@@ -85,4 +109,10 @@ ScopeName = Annotated[str | None, AfterValidator(_scope_name)]
 """A project, agent or session in a body."""
 ProjectId = Annotated[str | None, Query(), AfterValidator(_scope_name)]
 """A project in a query string."""
+SessionId = Annotated[str | None, Query(), AfterValidator(_scope_name)]
+"""A session in a query string."""
+Kind = Annotated[MemoryType, BeforeValidator(_kind)]
+"""A type of memory in a body."""
+Types = Annotated[list[MemoryType] | None, BeforeValidator(_kinds), Query(alias="type", max_length=TYPES_MAX)]
+"""Types in a query string."""
 MemoryId = Annotated[str, Path(), AfterValidator(_memory_id)]

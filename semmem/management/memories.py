@@ -11,7 +11,9 @@ from semmem.lifecycle.erasure import Erasure, Receipt
 from semmem.lifecycle.holds import Busy, Holds
 from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.writes import Writes
-from semmem.memory import TOPIC, Controls, Conversation, Memory, MemoryStatus, MemoryType, Message, Role, Scope, Source
+from semmem.management.changing import Changes, callers, changed
+from semmem.management.listing import Page, Stats, Wanted, cursor_after, cut, stats
+from semmem.memory import Controls, Conversation, Memory, MemoryStatus, MemoryType, Message, Role, Scope, Source
 from semmem.ports.embedder import Embedder
 from semmem.ports.store import Store
 from semmem.ports.writes import ManagementRecords
@@ -22,6 +24,10 @@ from semmem.text.quoting import unquoted
 
 CREATE_TRIES = 3
 """How often a memory is written anew that an erasure met on its way."""
+
+
+class KeyInUse(Exception):
+    """Another memory of the user has that key."""
 
 
 class Memories:
@@ -58,23 +64,17 @@ class Memories:
         self._after = after
         self._create_wait_s = create_wait_s
 
-    async def page(
-        self,
-        scope: Scope,
-        types: Sequence[MemoryType],
-        limit: int,
-        offset: int,
-        *,
-        status: MemoryStatus | None = None,
-        topic: str | None = None,
-    ) -> tuple[list[Memory], int]:
-        """One page, newest first, and how many there are in all. ``status`` and ``topic`` None mean any."""
-        if status is not None or topic is not None:
-            everything = await self._everything(scope, types)
-            found = [memory for memory in everything if _is_of(memory, status, topic)]
-            return found[offset : offset + limit], len(found)
-        memories = await self._store.list(scope, types=types, limit=limit, offset=offset)
-        return memories, await self._store.count(scope, types=types)
+    async def page(self, scope: Scope, types: Sequence[MemoryType], wanted: Wanted) -> Page:
+        """One page, newest first. Raises BadCursor."""
+        if wanted.needs_all:
+            return cut(await self._everything(scope, types), wanted)
+        memories = await self._store.list(scope, types=types, limit=wanted.limit, offset=wanted.offset)
+        total = await self._store.count(scope, types=types)
+        return Page(memories, total, cursor_after(memories) if wanted.offset + len(memories) < total else None)
+
+    async def stats(self, scope: Scope, types: Sequence[MemoryType]) -> Stats:
+        """Over everything in the scope."""
+        return stats(await self._everything(scope, types), await self._records.uses(scope.user))
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
         """None when the scope has none. The doors know this object, and not the store."""
@@ -91,8 +91,10 @@ class Memories:
         importance: float = 0.5,
         expires_at: float | None = None,
         status: MemoryStatus = MemoryStatus.ACTIVE,
+        merge_metadata: bool = False,
     ) -> Memory:
-        """Store what the API was told; the same user and key is the same memory in a new version.
+        """Store what the API was told; the same user and key is the same memory in a new version, with the metadata it
+        had where ``merge_metadata`` and nothing else is told.
 
         One after another for each user; what an erasure meets on its way is written after it.
         """
@@ -114,12 +116,12 @@ class Memories:
         )
         for _ in range(CREATE_TRIES):
             async with self._holds.held(scope.user, wait_s=self._create_wait_s) as hold_id:
-                if (memory := await self._put(told, hold_id)) is not None:
+                if (memory := await self._put(told, hold_id, merge_metadata)) is not None:
                     await self._quota.make_room(scope.user)
                     return memory
         raise Busy
 
-    async def _put(self, told: Memory, hold_id: str) -> Memory | None:
+    async def _put(self, told: Memory, hold_id: str, merge_metadata: bool) -> Memory | None:
         """None when an erasure came between."""
         now = self._after(told.user, self._clock())
         memory = replace(
@@ -134,17 +136,47 @@ class Memories:
         old = await self._with_key(told) if told.key is not None else None
         if old is None:
             return memory if await writes.put(memory) else None
-        memory = replace(memory, id=old.id, version=old.version + 1, created_at=old.created_at)
+        metadata = callers(old.metadata) | memory.metadata if merge_metadata else memory.metadata
+        memory = replace(memory, id=old.id, version=old.version + 1, created_at=old.created_at, metadata=metadata)
         return memory if await writes.replace(old, memory) else None
 
     async def _with_key(self, told: Memory) -> Memory | None:
         memories = await self._everything(Scope(told.user), ())
         return next((m for m in memories if m.key == told.key and m.project == told.project), None)
 
+    async def update(self, scope: Scope, memory_id: str, changes: Changes) -> Memory | None:
+        """The memory in a new version, or as it was where nothing changes; None when the scope has none.
+
+        One after another with whatever else changes this user's memories. Raises KeyInUse.
+        """
+        vector = None if changes.content is None else await self._embedder.embed(unquoted(changes.content))
+        for _ in range(CREATE_TRIES):
+            async with self._holds.held(scope.user, wait_s=self._create_wait_s) as hold_id:
+                old = await self._store.get(scope, memory_id)
+                if old is None:
+                    return None
+                if changes.key not in (None, old.key) and await self._with_key(replace(old, key=changes.key)):
+                    raise KeyInUse
+                new = changed(old, changes, vector, now=self._after(scope.user, self._clock()))
+                if new is old or await Writes(self._store, self._records, hold_id).replace(old, new):
+                    return new
+        raise Busy
+
     async def forget(self, scope: Scope, memory_id: str) -> Receipt | None:
         """Remove one memory, its history and its statistics; None when there is none. No summary brings back what was
         said in its session until now."""
         return await self._erasure.forget_memory(scope, memory_id)
+
+    async def matching(
+        self, scope: Scope, *, query: str | None, text: str | None, similarity_min: float, limit: int
+    ) -> list[Memory]:
+        """What ``forget`` by a query would take: active memories whose cosine with ``query`` is high enough, the
+        nearest first, or memories of any status that contain ``text``, the newest first."""
+        if query is None:
+            return list(cut(await self._everything(scope, ()), Wanted(limit, text=text)).memories)
+        vector = await self._embedder.embed(query)
+        hits = await self._store.search(scope, vector, limit=limit, now=self._clock(), as_of=self._clock())
+        return [hit.memory for hit in hits if hit.cosine >= similarity_min]
 
     async def forget_scope(self, scope: Scope, types: Sequence[MemoryType]) -> Receipt:
         """Remove a scope's memories; without a filter on types also its turns, so that nothing is learnt again."""
@@ -168,8 +200,3 @@ class Memories:
     async def end_session(self, user: str, session: str) -> int:
         """Learn from a session's waiting turns now; how many wait."""
         return await self._records.end_session(user, session, now=self._clock())
-
-
-def _is_of(memory: Memory, status: MemoryStatus | None, topic: str | None) -> bool:
-    is_about = topic is None or memory.metadata.get(TOPIC) == topic.strip().casefold()
-    return is_about and (status is None or memory.status is status)

@@ -5,12 +5,14 @@ Annotations are evaluated here (no __future__ import), because FastAPI reads tho
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from semmem.management.fields import TYPES_MAX, NewUser, ScopeName
+from semmem.lifecycle.erasure import Receipt
+from semmem.management.access import Act
+from semmem.management.fields import TYPES_MAX, Kind, NewUser, ProjectId, ScopeName, SessionId, Types, UserId
 from semmem.management.memories import Memories
 from semmem.management.shown import shown
 from semmem.memory import Controls, Conversation, MemoryType, Message, Role, Scope
@@ -33,10 +35,30 @@ class SearchQuery(BaseModel):
     user_id: NewUser = None
     project_id: ScopeName = None
     session_id: ScopeName = None
-    types: list[MemoryType] = Field(default_factory=list, max_length=TYPES_MAX)
+    types: list[Kind] = Field(default_factory=list, max_length=TYPES_MAX)
     limit: int = Field(default=5, ge=1, le=50)
     threshold: float | None = Field(default=None, ge=-1, le=1)
     strategy: Strategy | None = None
+
+
+class ForgetFound(BaseModel):
+    """Active memories so near to ``query`` (a cosine), the nearest first; or those of any status that hold ``text``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: str | None = Field(default=None, min_length=1, max_length=2000)
+    text: str | None = Field(default=None, min_length=1, max_length=500)
+    user_id: NewUser = None
+    project_id: ScopeName = None
+    similarity_min: float = Field(default=0.6, ge=0, le=1)
+    limit: int = Field(default=10, ge=1, le=50)
+    dry_run: bool = Field(default=True, description="only say what would be forgotten")
+
+    @model_validator(mode="after")
+    def one_of_both(self) -> "ForgetFound":
+        if (self.query is None) == (self.text is None):
+            raise ValueError("give either query or text")
+        return self
 
 
 class PreviewMessage(BaseModel):
@@ -58,7 +80,7 @@ class PreviewQuery(BaseModel):
     user_id: NewUser = None
     project_id: ScopeName = None
     session_id: ScopeName = None
-    types: list[MemoryType] = Field(default_factory=list, max_length=TYPES_MAX)
+    types: list[Kind] = Field(default_factory=list, max_length=TYPES_MAX)
     limit: int | None = Field(default=None, ge=1, le=50)
     threshold: float | None = Field(default=None, ge=-1, le=1)
     strategy: Strategy | None = None
@@ -79,13 +101,32 @@ class PreviewQuery(BaseModel):
         )
 
 
-def add_retrieval_routes(api: FastAPI, memories: Memories, may: Callable[[Request, str | None], str]) -> None:
+def add_retrieval_routes(api: FastAPI, memories: Memories, may: Callable[[Request, str | None, Act], str]) -> None:
     """``may`` gives the user whose memories a call may read, or raises Denied."""
+
+    @api.get("/v1/memory/search")
+    async def search_by_query(
+        request: Request,
+        query: Annotated[str, Query(alias="q", min_length=1, max_length=2000)],
+        user_id: UserId = None,
+        project_id: ProjectId = None,
+        session_id: SessionId = None,
+        types: Types = None,
+        limit: Annotated[int, Query(ge=1, le=50)] = 5,
+        threshold: Annotated[float | None, Query(ge=-1, le=1)] = None,
+        strategy: Strategy | None = None,
+    ) -> dict[str, Any]:
+        """The same as POST, for what fits into an address."""
+        named = {"user_id": user_id, "project_id": project_id, "session_id": session_id}
+        asked = SearchQuery(
+            query=query, types=types or [], limit=limit, threshold=threshold, strategy=strategy, **named
+        )
+        return await search_memories(request, asked)
 
     @api.post("/v1/memory/search")
     async def search_memories(request: Request, search: SearchQuery) -> dict[str, Any]:
         found = await memories.search(
-            Scope(may(request, search.user_id), project=search.project_id, session=search.session_id),
+            Scope(may(request, search.user_id, Act.READ), project=search.project_id, session=search.session_id),
             search.query,
             _controls(search.types, search.limit, search.threshold),
             strategy=search.strategy,
@@ -93,9 +134,26 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, may: Callable[[Reques
         kept = [scored(one) for one in found.ranked if one.kept or one.reason == "budget"]
         return {"memories": kept, "total": len(kept), "limit": search.limit, **_resolved(found)}
 
+    @api.post("/v1/memory/forget")
+    async def forget_found(request: Request, which: ForgetFound) -> dict[str, Any]:
+        """Forget what is found. A dry run, unless asked otherwise, says what that would be."""
+        scope = Scope(may(request, which.user_id, Act.WRITE), project=which.project_id)
+        found = await memories.matching(
+            scope, query=which.query, text=which.text, similarity_min=which.similarity_min, limit=which.limit
+        )
+        receipt = Receipt()
+        for memory in () if which.dry_run else found:
+            receipt += await memories.forget(scope, memory.id) or Receipt()
+        return {
+            "dry_run": which.dry_run,
+            "memories": [shown(memory) for memory in found],
+            "deleted": receipt.memories,
+            "receipt": receipt.shown(),
+        }
+
     @api.post("/v1/memory/preview")
     async def preview_memories(request: Request, asked: PreviewQuery) -> dict[str, Any]:
-        scope = Scope(may(request, asked.user_id), project=asked.project_id, session=asked.session_id)
+        scope = Scope(may(request, asked.user_id, Act.READ), project=asked.project_id, session=asked.session_id)
         found = await memories.preview(scope, asked.conversation(), strategy=asked.strategy)
         return {
             "query": found.query,

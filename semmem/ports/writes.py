@@ -70,7 +70,7 @@ class DedupRecords(WriteRecords, Protocol):
         """The store was cleared of a left-over memory."""
 
 
-class ManagementRecords(WriteRecords, Protocol):
+class ManagementRecords(WriteRecords, UseStatistics, Protocol):
     """What the management API needs when it is told memories, or that a session has ended. Raises JournalError."""
 
     async def register_user(self, user: str) -> None:

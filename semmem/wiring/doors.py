@@ -12,7 +12,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI
 
-from semmem.background import JournalWriter
+from semmem.background import JournalWriter, Warming
 from semmem.config.listeners_section import HttpListenerSection
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
@@ -22,21 +22,29 @@ from semmem.exchange import Exchange
 from semmem.extraction.screen import Ruling, screen_text
 from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.holds import Holds
-from semmem.management.access import AccessRules
+from semmem.management.access import AccessRules, KnownTokens
 from semmem.management.api import May, create_api
 from semmem.management.curation import Curation
 from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
+from semmem.management.engine_api import Engine, engine_routes
 from semmem.management.fields import MetadataLimits
+from semmem.management.key_sets import keys_at
 from semmem.management.memories import Memories
 from semmem.management.purging import Purging
 from semmem.management.server import HttpListener
+from semmem.management.token_api import token_routes
+from semmem.management.tokens import Tokens
+from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules
 from semmem.management.write_screen import WriteScreen
 from semmem.ports.events import Announce
+from semmem.ports.reindexing import ReindexState
 from semmem.ports.store import Purgeable
+from semmem.reindex.reindexing import Reindexing
 from semmem.request.body_work import BodyWork
 from semmem.retrieval.context import FENCE_MARKERS
 from semmem.retrieval.index.hot_memories import Spawn
+from semmem.retrieval.index.kept import Preloaded
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
@@ -111,28 +119,45 @@ def api(
     erasure: Erasure,
     after: Callable[[str, float], float],
     purgeable: Purgeable,
+    engine: Engine,
     more: Sequence[Callable[[May], APIRouter]] = (),
 ) -> FastAPI:
     """The management API. ``after`` gives a time after a user's last erasure. ``more``: as create_api takes it."""
-    one_line = holds(settings, backends)
+    one_line, tokens = holds(settings, backends), Tokens(backends.journal, clock=time.time)
     return create_api(
         memories(settings, backends, announce, erasure=erasure, holds=one_line, after=after),
-        access(settings),
+        access(settings, tokens),
         announce=announce,
         door=door(settings),
         metadata=metadata_limits(settings),
         screening=write_screen(settings, announce),
-        more=[partial(curation_routes, curation(settings, backends, announce, holds=one_line)), *more],
+        more=[
+            partial(curation_routes, curation(settings, backends, announce, holds=one_line)),
+            partial(token_routes, tokens, time.time),
+            partial(engine_routes, engine),
+            *more,
+        ],
         purging=Purging([backends.journal, purgeable]),
     )
 
 
-def access(settings: Settings) -> AccessRules:
+def access(settings: Settings, tokens: KnownTokens | None = None) -> AccessRules:
     return AccessRules(
         admin_token=settings.listeners.api.admin_token.get_secret_value(),
         trusted_headers=settings.listeners.api.trusted_headers,
         user_chars_max=settings.identity.user_chars_max,
+        tokens=tokens or KnownTokens(),
+        web_tokens=web_tokens(settings),
     )
+
+
+def web_tokens(settings: Settings) -> VerifiedWebTokens | None:
+    """None where no keys are configured."""
+    rules = settings.listeners.api.jwt
+    if not rules.keys:
+        return None
+    wanted = WebTokenRules(rules.issuer, rules.audience, rules.user_claim, rules.refresh_s)
+    return VerifiedWebTokens(keys_at(rules.keys), wanted)
 
 
 def door(settings: Settings) -> DoorRules:
@@ -245,10 +270,20 @@ def metrics_page(
     writer: JournalWriter,
     uses: AccessRecorder,
     erasure: Erasure,
+    reindexing: Reindexing,
+    warming: Warming,
     components: Mapping[str, Callable[[], bool]],
 ) -> MetricsPage:
     """The page with what nobody announces: how much waits, is held in memory, or was dropped, and which components are
     up."""
+    reindex = {metrics.reindex_state.labels(state.value): partial(_is_in, reindexing, state) for state in ReindexState}
+    done = {
+        metrics.reindex_users: "users",
+        metrics.reindex_users_done: "users_done",
+        metrics.reindex_memories_done: "memories_done",
+        metrics.reindex_embedded: "embedded",
+    }
+    reindex |= {gauge: partial(_count, reindexing, name) for gauge, name in done.items()}
     up = {metrics.component_up.labels(name): is_up for name, is_up in components.items()}
     return MetricsPage(
         metrics,
@@ -256,12 +291,23 @@ def metrics_page(
             metrics.journal_queue: lambda: len(writer),
             metrics.hot_users: lambda: backends.store.users,
             metrics.hot_memories: lambda: backends.store.memories,
+            metrics.hot_bytes: lambda: backends.store.bytes,
             metrics.erasures_pending: lambda: erasure.pending,
             **up,
+            **reindex,
         },
         totals={
             metrics.journal_dropped: lambda: writer.dropped,
             metrics.uses_dropped: lambda: uses.dropped,
             metrics.erased_halves.labels("journal"): lambda: backends.journal.turned_away,
+            **{metrics.warmed_users.labels(word): partial(warming.counts.__getitem__, word) for word in Preloaded},
         },
     )
+
+
+def _is_in(reindexing: Reindexing, state: ReindexState) -> float:
+    return float(reindexing.known is not None and reindexing.known.state is state)
+
+
+def _count(reindexing: Reindexing, name: str) -> float:
+    return 0.0 if reindexing.known is None else float(getattr(reindexing.known, name))

@@ -111,5 +111,5 @@ def _prune_turns(conn: Connection, done_before: float, rows_max: int) -> int:
     number = 0
     for old in (done, lonely):
         some = select(turns.c.id).where(old).limit(rows_max - number)
-        number += conn.execute(delete(turns).where(turns.c.id.in_(some))).rowcount
+        number += conn.execute(delete(turns).where(turns.c.id.in_(some), old)).rowcount
     return number

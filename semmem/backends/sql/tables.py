@@ -317,6 +317,20 @@ reindex_writers = Table(
 )
 """Which replicas write to the new collection as well."""
 
+api_tokens = Table(
+    "api_tokens",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("role", Text, nullable=False),
+    Column("label", Text, nullable=False),
+    Column("user_digest", Text, nullable=False),
+    Column("token_hash", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double),
+    Column("revoked_at", Double),
+)
+"""Tokens of the management API, none of which can be made from what is here, nor a user read."""
+
 WAITING = and_(turns.c.opened_at.is_not(None), turns.c.batch_id.is_(None), turns.c.done_at.is_(None))
 IN_BATCH = and_(turns.c.batch_id.is_not(None), turns.c.done_at.is_(None))
 LONELY = and_(turns.c.opened_at.is_(None), turns.c.done_at.is_(None))

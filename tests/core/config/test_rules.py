@@ -127,7 +127,7 @@ CONFLICTS = [
         "listeners: {api: {address: '0.0.0.0:8080'}}",
         "listeners.api.address = '0.0.0.0:8080'",
         "is reachable from other machines, and there is no admin_token; "
-        "set listeners.api.admin_token_env, or listen on 127.0.0.1",
+        "set listeners.api.admin_token_env (or listeners.api.jwt, for users alone), or listen on 127.0.0.1",
     ),
     (
         "listeners: {api: {address: 'semmem.internal:8080', admin_token: hunter2}}",

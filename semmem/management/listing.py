@@ -1,0 +1,112 @@
+"""Which of a user's memories a list shows, in which part of it, and figures over all of them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from semmem.memory import TOPIC, Memory, MemoryStatus
+from semmem.ports.history import Uses
+from semmem.retrieval.context import estimate_tokens
+
+CURSOR_CHARS_MAX = 2048
+
+
+class BadCursor(Exception):
+    """It was not made here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """``text``: what a content must contain, in whatever case. ``cursor``: go on after what it stands for, whatever
+    was written since; it beats ``offset``. None means any."""
+
+    limit: int = 20
+    offset: int = 0
+    status: MemoryStatus | None = None
+    topic: str | None = None
+    text: str | None = None
+    cursor: str | None = None
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether the store's own pages are not enough."""
+        return any(asked is not None for asked in (self.status, self.topic, self.text, self.cursor))
+
+    def takes(self, memory: Memory) -> bool:
+        """Whether the memory is among what is asked for."""
+        return (
+            (self.status is None or memory.status is self.status)
+            and (self.topic is None or memory.metadata.get(TOPIC) == self.topic.strip().casefold())
+            and (self.text is None or self.text.casefold() in memory.content.casefold())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """``total``: of all pages. ``next_cursor``: where to go on; None when this is the last."""
+
+    memories: Sequence[Memory]
+    total: int
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Figures over a scope's memories. ``hit_rate``: the share of active ones that were put into a prompt at least
+    once, from 0 to 1. ``tokens``: estimated, of all contents together."""
+
+    total: int
+    by_type: Mapping[str, int]
+    by_status: Mapping[str, int]
+    tokens: int
+    hit_rate: float
+
+
+def cut(memories: Sequence[Memory], wanted: Wanted) -> Page:
+    """One page of memories that are given newest first, as stores list them. Raises BadCursor."""
+    found = [memory for memory in memories if wanted.takes(memory)]
+    after = None if wanted.cursor is None else _read_cursor(wanted.cursor)
+    rest = found[wanted.offset :] if after is None else [memory for memory in found if _place(memory) > after]
+    shown = rest[: wanted.limit]
+    return Page(shown, len(found), cursor_after(shown) if len(rest) > len(shown) else None)
+
+
+def cursor_after(shown: Sequence[Memory]) -> str | None:
+    """Where to go on after these."""
+    if not shown:
+        return None
+    last = shown[-1]
+    return base64.urlsafe_b64encode(f"{last.created_at!r} {last.id}".encode("utf-8", "surrogatepass")).decode()
+
+
+def stats(memories: Sequence[Memory], uses: Mapping[str, Uses]) -> Stats:
+    """Over all of them."""
+    active = [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
+    used = sum(1 for memory in active if uses.get(memory.id, Uses()).count)
+    return Stats(
+        total=len(memories),
+        by_type=dict(Counter(str(memory.type) for memory in memories)),
+        by_status=dict(Counter(str(memory.status) for memory in memories)),
+        tokens=sum(estimate_tokens(memory.content) for memory in memories),
+        hit_rate=used / len(active) if active else 0.0,
+    )
+
+
+def _place(memory: Memory) -> tuple[float, str]:
+    """In the order of every list: the newest first, ties by id."""
+    return -memory.created_at, memory.id
+
+
+def _read_cursor(cursor: str) -> tuple[float, str]:
+    try:
+        told = base64.b64decode(cursor, altchars=b"-_", validate=True).decode("utf-8", "surrogatepass")
+        created_at, found, memory_id = told.partition(" ")
+        if not found:
+            raise BadCursor
+        return -float(created_at), memory_id
+    except (binascii.Error, ValueError):
+        raise BadCursor from None

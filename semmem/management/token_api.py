@@ -1,0 +1,97 @@
+"""Routes for tokens: made, listed, revoked, by an administrator; and who a caller is.
+
+Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from fastapi import APIRouter, Request
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from semmem.management.access import Act, Caller, CallerRole, Denied
+from semmem.management.api import May
+from semmem.management.door import CALLER
+from semmem.management.fields import NewUser, UserId
+from semmem.management.shown import time_shown
+from semmem.management.tokens import Tokens
+from semmem.ports.tokens import TokenRow
+
+LABEL_CHARS_MAX = 100
+STANDS_FOR = Literal["admin", "operator", "user", "reader"]
+
+
+class NewToken(BaseModel):
+    """``user_id``: the only user it is good for; a token of the role user has one, one of an admin or operator none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: STANDS_FOR
+    label: str = Field(default="", max_length=LABEL_CHARS_MAX, description="for whom or what; holds no secret")
+    user_id: NewUser = None
+    expires_at: AwareDatetime | None = None
+
+
+def token_routes(tokens: Tokens, clock: Callable[[], float], _: May) -> APIRouter:
+    """Everything under /v1/tokens."""
+    routes = APIRouter()
+
+    @routes.get("/v1/whoami")
+    async def whoami(request: Request) -> dict[str, Any]:
+        """The caller's role, what it allows, and the user it is bound to."""
+        caller: Caller = request.scope[CALLER]
+        return {
+            "role": caller.role,
+            "may": [str(act.name).lower() for act in caller.role.acts],
+            "user_id": caller.user,
+            "token_id": caller.token_id or None,
+        }
+
+    @routes.post("/v1/tokens", status_code=201)
+    async def make_token(request: Request, new: NewToken) -> dict[str, Any]:
+        """The answer is the only place where the token is ever shown."""
+        request.scope[CALLER].must(Act.ADMINISTER)
+        role, user = CallerRole(new.role), new.user_id or None
+        if role is not CallerRole.READER and (user is None) is (role is CallerRole.USER):
+            reason = "a token of the role user has one, one of a reader may have one, others have none"
+            raise Denied(400, "INVALID_REQUEST", f"body.user_id: {reason}")
+        expires_at = new.expires_at.timestamp() if new.expires_at else None
+        if expires_at is not None and expires_at <= clock():
+            raise Denied(400, "INVALID_REQUEST", "body.expires_at: is in the past")
+        token, row = await tokens.make(role, label=new.label, user=user, expires_at=expires_at)
+        return {"token": token, **_shown(row, clock())}
+
+    @routes.get("/v1/tokens")
+    async def list_tokens(request: Request) -> dict[str, Any]:
+        request.scope[CALLER].must(Act.ADMINISTER)
+        return {"tokens": [_shown(row, clock()) for row in await tokens.all()]}
+
+    @routes.delete("/v1/tokens/{token_id}")
+    async def revoke_token(request: Request, token_id: str) -> dict[str, Any]:
+        request.scope[CALLER].must(Act.ADMINISTER)
+        if not (revoked := await tokens.revoke(token_id=token_id)):
+            raise Denied(404, "NOT_FOUND", "no such token, or it is revoked already")
+        return {"success": True, "revoked": revoked}
+
+    @routes.delete("/v1/tokens")
+    async def revoke_tokens(request: Request, user_id: UserId = None) -> dict[str, Any]:
+        """All of a user's."""
+        request.scope[CALLER].must(Act.ADMINISTER)
+        if not user_id:
+            raise Denied(401, "MISSING_USER_ID", "name the user whose tokens shall be revoked")
+        return {"success": True, "revoked": await tokens.revoke(user=user_id)}
+
+    return routes
+
+
+def _shown(row: TokenRow, now: float) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "role": row.role,
+        "label": row.label,
+        "bound_to_user": bool(row.user_digest),
+        "created_at": time_shown(row.created_at),
+        "expires_at": time_shown(row.expires_at),
+        "revoked_at": time_shown(row.revoked_at),
+        "good": row.is_good_at(now),
+    }

@@ -1,0 +1,171 @@
+"""JSON Web Tokens that a gateway or an identity provider made: whose one is, by its signature and claims (RFC 7519).
+
+Only asymmetric signatures are read: with a shared secret whoever may read the configuration could make tokens. The keys
+(a JWK set, RFC 7517) come from a file or a URL; a token that names a key which is not among them has them fetched
+again, so that keys can be rotated without a restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from semmem.ports.names import usable
+
+ALGORITHMS = {
+    "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    "EC": ("ES256", "ES384", "ES512"),
+    "OKP": ("EdDSA",),
+}
+"""What each type of key may have signed with (RFC 7518, 8037). No secrets are shared, so HS256 is not among them."""
+TOKEN_CHARS_MAX = 8192
+KEYS_MAX = 100
+LEEWAY_S = 30
+"""Between two machines' clocks."""
+FETCH_AGAIN_S = 10.0
+"""At most so often for tokens that name an unknown key: anybody can make one up."""
+
+
+class NotValid(Exception):
+    """Why a token is not believed: a sentence without any of its content."""
+
+
+class KeysUnavailable(Exception):
+    """The keys cannot be had now. The message names where they should be."""
+
+
+class WebTokens(Protocol):
+    """Who says whose a token is."""
+
+    async def user_of(self, token: str) -> str:
+        """Raises NotValid and KeysUnavailable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WebTokenRules:
+    """``issuer`` and ``audience``: what ``iss`` and ``aud`` must say; empty: not asked. ``user_claim``: the path to the
+    user's id. ``refresh_s``: how old the keys may get."""
+
+    issuer: str = ""
+    audience: str = ""
+    user_claim: tuple[str, ...] = ("sub",)
+    refresh_s: float = 300.0
+
+
+def looks_like_one(token: str) -> bool:
+    """Whether it has the shape of a signed token: three parts."""
+    return token.count(".") == 2 and len(token) <= TOKEN_CHARS_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    key_id: object
+    key: Any
+    algorithms: tuple[str, ...]
+
+
+class VerifiedWebTokens:
+    """``keys`` gives the JWK set as JSON has it; raises KeysUnavailable. Keys that were had once are used for as long
+    as no others can be had."""
+
+    def __init__(
+        self,
+        keys: Callable[[], Awaitable[Mapping[str, Any]]],
+        rules: WebTokenRules,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._fetch = keys
+        self._rules = rules
+        self._clock = clock
+        self._keys: Sequence[_Key] = ()
+        self._fetched_at = self._tried_at = float("-inf")
+        self._line = asyncio.Lock()
+
+    async def user_of(self, token: str) -> str:
+        import jwt  # and with it a library of cryptography, which most processes never need
+
+        try:
+            key_id = jwt.get_unverified_header(token).get("kid")
+            for key in await self._candidates(key_id):
+                try:
+                    return self._user(jwt.decode(token, key.key, algorithms=key.algorithms, **self._asked()))
+                except (jwt.InvalidSignatureError, jwt.InvalidKeyError, jwt.InvalidAlgorithmError):
+                    continue  # another key's
+        except jwt.PyJWTError as error:
+            raise NotValid(f"the token is not valid: {_reason(error)}") from None
+        raise NotValid("the token is not valid: no known key signed it")
+
+    async def _candidates(self, key_id: object) -> list[_Key]:
+        """The keys that may have signed it: the one it names, or, where it names none, all."""
+        if self._clock() - self._fetched_at >= self._rules.refresh_s or (
+            key_id is not None and not self._named(key_id)
+        ):
+            await self._renew()
+        return self._named(key_id) if key_id is not None else list(self._keys)
+
+    def _named(self, key_id: object) -> list[_Key]:
+        return [key for key in self._keys if key.key_id == key_id]
+
+    async def _renew(self) -> None:
+        """Keeps the old keys when there are no new ones. Raises KeysUnavailable when there never were any."""
+        async with self._line:  # many calls at once ask once
+            if self._clock() - self._tried_at < FETCH_AGAIN_S and self._keys:
+                return
+            self._tried_at = self._clock()
+            try:
+                self._keys = list(_keys(await self._fetch()))
+                self._fetched_at = self._tried_at
+            except KeysUnavailable as error:
+                if not self._keys:
+                    raise KeysUnavailable(f"no keys to verify tokens with: {error}") from None
+
+    def _asked(self) -> dict[str, Any]:
+        rules = self._rules
+        required = ["exp", *(["iss"] if rules.issuer else []), *(["aud"] if rules.audience else [])]
+        options = {"require": required, "verify_aud": bool(rules.audience), "verify_iss": bool(rules.issuer)}
+        return {
+            "issuer": rules.issuer or None,
+            "audience": rules.audience or None,
+            "leeway": LEEWAY_S,
+            "options": options,
+        }
+
+    def _user(self, claims: Mapping[str, Any]) -> str:
+        found: Any = claims
+        for name in self._rules.user_claim:
+            found = found.get(name) if isinstance(found, Mapping) else None
+        if not isinstance(found, str) or (user := usable(found)) is None:
+            raise NotValid(f"the token's {'.'.join(self._rules.user_claim)} names no user")
+        return user
+
+
+def _keys(found: Mapping[str, Any]) -> Iterator[_Key]:
+    """Those of a JWK set that may have signed a token; a set may hold others. Raises KeysUnavailable for no set."""
+    import jwt
+
+    told = found.get("keys")
+    if not isinstance(told, list):
+        raise KeysUnavailable("what is there is no JWK set")
+    for one in told[:KEYS_MAX]:
+        if not isinstance(one, dict) or one.get("use", "sig") != "sig":
+            continue
+        allowed = ALGORITHMS.get(str(one.get("kty")), ())
+        named = one.get("alg")
+        algorithms = tuple(name for name in allowed if named in (None, name))
+        if not algorithms:
+            continue
+        try:
+            yield _Key(one.get("kid"), jwt.PyJWK(one).key, algorithms)
+        except jwt.PyJWTError:
+            continue
+
+
+def _reason(error: Exception) -> str:
+    """What the library calls it; its messages may hold parts of the token."""
+    words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in type(error).__name__)
+    return words.strip().removesuffix(" error")

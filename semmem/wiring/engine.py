@@ -1,0 +1,60 @@
+"""Settings and what runs -> what an operator is told of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from semmem import __version__
+from semmem.backup.everybody import Everybody
+from semmem.config import effective
+from semmem.config.settings import Settings
+from semmem.management.engine_api import Engine
+from semmem.wiring.backends import Opened
+
+PROBE = "Does the embedder answer?"
+
+
+def engine(
+    settings: Settings, opened: Opened, up: Mapping[str, Callable[[], bool]], waiting: Callable[[], int]
+) -> Engine:
+    """``up``: which components answered when they were last asked; ``waiting``: halves of turns not yet written."""
+    backends, began = opened.backends, time.time()
+
+    def status() -> Mapping[str, Any]:
+        memory, embedding = settings.memory, settings.memory.embedding
+        store = backends.store
+        return {
+            "version": __version__,
+            "started_at": datetime.fromtimestamp(began, UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "components": {name: is_up() for name, is_up in up.items()},
+            "store": {
+                "backend": memory.backend,
+                "hot_users": store.users,
+                "hot_memories": store.memories,
+            },
+            "embedding": {
+                "source": embedding.source,
+                "signature": backends.embedder.signature,
+                "dimension": embedding.dimension,
+            },
+            "journal": {"kind": "postgresql" if settings.journal.url else "sqlite", "waiting": waiting()},
+            "models": sorted(backends.models),
+            "rerank": backends.reranker is not None,
+            "deployment": {"replicas": settings.deployment.replicas},
+        }
+
+    async def embed() -> None:
+        await backends.embedder.embed(PROBE)
+
+    async def journal() -> None:
+        await backends.journal.token("")
+
+    return Engine(
+        status,
+        {"store": opened.store_backend.health, "embedder": embed, "journal": journal},
+        lambda: effective(settings),
+        Everybody(opened.store_backend, backends.journal).users,
+    )
