@@ -20,7 +20,7 @@ from semmem.ports.collections import Collection, Collections, Described, next_na
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, JournalError, StoreError, StoreMismatch, StoreUnavailable
 from semmem.ports.reindexing import ReindexRecords, ReindexState
-from semmem.ports.store import Store
+from semmem.ports.store import Lagging, Store
 from semmem.ports.store_rules import best
 from semmem.ports.store_wrapper import StoreCall, StoreWrapper
 from semmem.text.quoting import unquoted
@@ -277,6 +277,12 @@ class MovableStore:
     async def expired(self, now: float, *, limit: int) -> Sequence[tuple[str, str]]:
         """As Sweepable says."""
         return await self.live.store.expired(now, limit=limit)
+
+    def written_elsewhere(self, user: str) -> None:
+        """As Lagging says."""
+        for part in self._parts():
+            if isinstance(part.store, Lagging):
+                part.store.written_elsewhere(user)
 
     async def check_room(self) -> None:
         """As DiskBound says."""

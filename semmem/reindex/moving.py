@@ -105,6 +105,7 @@ class Mover:
         return present.embedding is not None or (memory.user, (memory.id, memory.version)) in self._unusable
 
     async def _write(self, user: str, vectors: Mapping[Key, Vector | None], writes: Writes) -> None:
+        self._store.written_elsewhere(user)  # from here on what other processes did shows at once
         difference, target = await self.difference(user), self._target()
         for memory_id in difference.extra:
             await target.forget(Scope(user), memory_id)

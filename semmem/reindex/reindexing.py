@@ -152,7 +152,7 @@ class Reindexing:
                 raise
             except (SemmemError, Busy) as error:
                 if told != str(error):
-                    self._tell(f"reindex: it pauses: {type(error).__name__}: {error}")
+                    self._tell(f"it pauses: {type(error).__name__}: {error}")
                 told = str(error)
             try:
                 async with asyncio.timeout(self._poll_s):
@@ -216,10 +216,10 @@ class Reindexing:
             if part is not target:
                 await self._store.drop(part)  # of an earlier reindex: there is one way back at most
         if known.state is not ReindexState.WAITING:
-            self._tell(f"reindex: from {known.source} to {known.target}, for {known.signature}")
+            self._tell(f"from {known.source} to {known.target}, for {known.signature}")
             known = await self._fill(known)
         if waited_for := await self._records.not_writing(target.about.name):
-            self._tell(f"reindex: it waits for {waited_for} replicas that do not write to the new collection")
+            self._tell(f"it waits for {waited_for} replicas that do not write to the new collection")
             await self._note(replace(known, state=ReindexState.WAITING))
             raise _Cut
         known = await self._verified(known)
@@ -227,7 +227,7 @@ class Reindexing:
         await self._store.switch()
         await self._note(replace(known, state=ReindexState.KEPT, changed_at=self._clock()))
         self._tried.clear()
-        self._tell(f"reindex: everybody reads {known.target}; {known.source} is kept")
+        self._tell(f"everybody reads {known.target}; {known.source} is kept")
 
     async def _begun(self, target: Part) -> Reindex:
         begun = Reindex(self._store.live.about.name, target.about.name, target.about.signature)
@@ -303,7 +303,7 @@ class Reindexing:
             if not again:
                 return known
             left = again
-        self._tell("reindex: some users are written to all the time; they are verified again later")
+        self._tell("some users are written to all the time; they are verified again later")
         raise _Cut
 
     async def _users(self) -> list[str]:

@@ -34,6 +34,7 @@ from semmem.telemetry.loop_lag import watch_loop
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
 from semmem.turns.sessions import Sessions
+from semmem.turns.unread import UnreadHistories
 from semmem.wiring import backup, doors, learning, maintenance, reindex, replicas, request
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, disk_of, open_backends
@@ -68,6 +69,7 @@ class _Parts:
     at_once: AtOnceLearner | None
     uses: AccessRecorder
     sessions: Sessions
+    unread: UnreadHistories
     erasure: Erasure
     housekeeping: maintenance.HousekeepingLoop
     warming: Warming
@@ -158,6 +160,7 @@ class App:
             at_once,
             uses,
             sessions,
+            here.unread,
             erasure,
             maintenance.housekeeping(settings, backends, store, self._announce),
             Warming(backends.store, backends.journal, users_max=settings.memory.hot_cache.warm_users),
@@ -181,6 +184,7 @@ class App:
             note_uses=parts.uses.note,
             work=work,
             spawn=self._tasks.spawn,
+            unread=parts.unread,
         )
         server = doors.envoy_door(settings, exchange, self._announce, work=work)
         grpc = await server.start()

@@ -87,9 +87,13 @@ def reindexing(
         Everybody(store, journal),
         clock=time.time,
         moved=moved,
-        tell=log.info,
+        tell=_tell,
         lease_s=LEASE_S if shared else 0.0,  # one process alone has the journal's file
         poll_s=rules.poll_s,
         settle_s=2 * rules.poll_s if shared else 0.0,
         keep_s=rules.keep_days * DAY_S or None,
     )
+
+
+def _tell(line: str) -> None:
+    log.info("reindex: %s", line)

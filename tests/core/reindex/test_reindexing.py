@@ -380,6 +380,6 @@ async def test_the_switch_is_noted_and_told() -> None:
     assert world.records.known is not None
     assert world.records.known.state is ReindexState.KEPT
     assert world.told == [
-        "reindex: from memories to memories_g2, for new",
-        "reindex: everybody reads memories_g2; memories is kept",
+        "from memories to memories_g2, for new",
+        "everybody reads memories_g2; memories is kept",
     ]
