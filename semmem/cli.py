@@ -1,4 +1,4 @@
-"""The ``semmem`` command: serve, check, calibrate, model, memories, preview, forget, and copies (cli_copies)."""
+"""The ``semmem`` command: serve, check, calibrate, model, memories, preview, forget; the rest is in cli_*."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from semmem import __version__, cli_copies
+from semmem import __version__, cli_copies, cli_operating
 from semmem.config import ConfigError, Problem, Settings, examine, load, remarks
 from semmem.request.identity import user_of_key
 from semmem.retrieval.decide.trained import Trained, UnusableWeights
@@ -46,6 +46,8 @@ def main(argv: list[str] | None = None) -> int:
         return _export(arguments)
     if command in cli_copies.COMMANDS:
         return cli_copies.run(arguments)
+    if command in cli_operating.COMMANDS:
+        return cli_operating.run(arguments)
     return _ask(arguments, {"memories": _memories, "preview": _preview, "forget": _forget}[command])
 
 
@@ -86,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_whose(forget)
     forget.add_argument("--project", default=None, help="only those of this project")
     forget.add_argument("--purge", action="store_true", help="and rewrite the files, so that the disk forgets too")
+    cli_operating.add_commands(commands)
     cli_copies.add_commands(commands)
     return parser
 

@@ -178,9 +178,13 @@ class Memories:
         hits = await self._store.search(scope, vector, limit=limit, now=self._clock(), as_of=self._clock())
         return [hit.memory for hit in hits if hit.cosine >= similarity_min]
 
-    async def forget_scope(self, scope: Scope, types: Sequence[MemoryType]) -> Receipt:
-        """Remove a scope's memories; without a filter on types also its turns, so that nothing is learnt again."""
-        return await self._erasure.forget_scope(scope, types)
+    async def forget_scope(
+        self, scope: Scope, types: Sequence[MemoryType], *, older_than_s: float | None = None
+    ) -> Receipt:
+        """Remove a scope's memories; without a filter on types also its turns, so that nothing is learnt again.
+        ``older_than_s``: only what was said so long ago."""
+        until = None if older_than_s is None else self._clock() - older_than_s
+        return await self._erasure.forget_scope(scope, types, until=until)
 
     async def _everything(self, scope: Scope, types: Sequence[MemoryType]) -> list[Memory]:
         number = await self._store.count(scope, types=types)

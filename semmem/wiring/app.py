@@ -202,6 +202,12 @@ class App:
                 partial(reindex_routes, parts.reindexing),
             ],
         )
+        if settings.listeners.api.mcp:
+            from semmem.management.mcp_doors import mount  # and with it an SDK that most processes never need
+
+            tools = mount(api, body_bytes_max=settings.listeners.api.body_bytes_max)
+            self._tasks.spawn("tools", tools.run())
+            await tools.ready.wait()
         health = create_health(lambda: self._ready(parts), self._metrics_page(parts))
         listeners, serve = settings.listeners, partial(doors.serve, spawn=self._tasks.spawn, stack=stack)
         return server, Addresses(

@@ -90,7 +90,7 @@ async def test_dedup_compares_with_memories_that_have_no_new_vectors_yet() -> No
     world = World()
     await world.told_before(TEA, memory(ALICE, "cat"))
     store = await world.started()
-    hits = await store.search(Scope(ALICE), bag_of_words(TEA.content, NEW), limit=1, now=0.0, fresh=True)
+    hits = await store.search(Scope(ALICE), bag_of_words(TEA.content, NEW), limit=1, now=0.0, as_of=0.0)
     assert [hit.memory.id for hit in hits] == ["tea"]
     assert hits[0].cosine == pytest.approx(1.0)
 
