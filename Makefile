@@ -81,6 +81,10 @@ soak: setup ## ten minutes of mixed load with faults (SECONDS=): every client is
 backup-test: setup ## back up a busy semmem, restore it elsewhere, ask both QUESTIONS=200 of PEOPLE=40: the same answers
 	@$(BIN)/python -m tests.backup --people $(or $(PEOPLE),40) --questions $(or $(QUESTIONS),200)
 
+.PHONY: reindex-test
+reindex-test: setup ## another embedding model for MEMORIES=20000 under traffic, killed twice: nothing wrong, missing or back
+	@$(BIN)/python -m tests.reindex --memories $(or $(MEMORIES),20000)
+
 .PHONY: fuzz
 fuzz: setup $(VENV)/.fuzz-ready ## search for input that breaks a promise, coverage-guided: SECONDS=60 in all, ONLY=targets
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(ONLY),--only "$(ONLY)")
@@ -88,10 +92,26 @@ fuzz: setup $(VENV)/.fuzz-ready ## search for input that breaks a promise, cover
 deploy-check: setup $(DEPLOY_VENV)/.ready ## deploy/: Dockerfile, manifests and configurations, by their readers' own tools
 	$(PYTEST) tests/integration/deploy
 
-.PHONY: test-system
+.PHONY: lock sbom
+LOCK = $(DEPLOY_VENV)/bin/uv pip compile --quiet --no-deps --generate-hashes --no-header --no-annotate --universal --python-version 3.11
+lock: $(DEPLOY_VENV)/.ready ## the digests of what the image installs, from deploy/serving.txt and deploy/weights.txt
+	$(LOCK) deploy/serving.txt -o deploy/serving.lock
+	$(LOCK) deploy/weights.txt -o deploy/weights.lock
+
+sbom: $(DEPLOY_VENV)/.ready ## dist/semmem.cdx.json: what the image installs, with digests, as CycloneDX
+	@mkdir -p dist
+	@cat deploy/serving.lock deploy/weights.lock | $(DEPLOY_VENV)/bin/cyclonedx-py requirements --pyproject pyproject.toml \
+		--mc-type application --output-reproducible -o dist/semmem.cdx.json -
+	@$(PYTHON) -c 'import json; print("sbom:", len(json.load(open("dist/semmem.cdx.json"))["components"]), "packages in dist/semmem.cdx.json")'
+
+.PHONY: test-system image-test
 test-system: setup $(DEPLOY_VENV)/.ready ## what needs Debian's packages, which it installs (as root): a real Prometheus
-	@bash tests/system/install.sh
-	$(PYTEST) -n 2 tests/system
+	@bash tests/system/install.sh prometheus:promtool
+	$(PYTEST) -n 2 tests/system --ignore tests/system/image
+
+image-test: setup ## build the image with podman on a Debian of its mirror and run it: size, start, memory (IMAGE_FOLDER= keeps it)
+	@bash tests/system/install.sh podman runc:runc fuse-overlayfs conmon:conmon netavark: iptables: mmdebstrap
+	$(BIN)/python -m pytest -n 0 -rP --timeout 5400 tests/system/image
 
 .PHONY: bench bench-quick
 BENCH = @$(BIN)/python -m bench $(if $(OUT),--out $(OUT)) $(if $(ONLY),--only $(ONLY)) $(foreach setting,$(SET),--set $(setting))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from semmem.backup import lines
 from semmem.lifecycle.holds import Holds
@@ -51,7 +51,12 @@ class Imported:
         return asdict(self)
 
 
-_Placed = tuple[int, lines.MemoryLine | lines.VersionLine, Memory]
+AT_ONCE = 32
+"""So many memories of a user are written at a time: journal, embedder and store have something to do all the while."""
+
+_Line = TypeVar("_Line")
+_Placed = tuple[int, _Line, Memory]
+_Any = lines.MemoryLine | lines.VersionLine
 
 
 class Imports:
@@ -89,46 +94,77 @@ class Imports:
             await self._take_user(user, list(group), signature, done)
         return done
 
-    async def _take_user(self, user: str, placed: Sequence[_Placed], signature: str, done: Imported) -> None:
+    async def _take_user(self, user: str, placed: Sequence[_Placed[_Any]], signature: str, done: Imported) -> None:
         async with self._holds.held(user, wait_s=self._wait_s) as hold_id:
-            writes = Writes(self._store, self._records, hold_id)
             erased = await self._erased([memory for _, _, memory in placed])
+            left = [each for each in placed if (each[2].id, each[2].version) not in erased]
+            done.erased += len(placed) - len(left)
             await self._records.register_user(user)
-            for place, line, memory in placed:
-                if (memory.id, memory.version) in erased:
-                    done.erased += 1
-                elif isinstance(line, lines.VersionLine):
+            for _, line, memory in left:
+                if isinstance(line, lines.VersionLine):
                     await self._records.keep_version(memory)
                     done.versions += 1
-                else:
-                    await self._take(place, line, memory, writes, signature, done)
+            told = [(place, line, memory) for place, line, memory in left if isinstance(line, lines.MemoryLine)]
+            writes = Writes(self._store, self._records, hold_id)
+            present = await self._present(user)
+            for some in _apart(told, at_once=AT_ONCE):
+                await self._take_some(some, present, writes, signature, done)
             done.over_quota += await self._quota.make_room(user)
 
     async def _erased(self, memories: Sequence[Memory]) -> set[tuple[str, int]]:
         """Asked of each version apart: a memory may have been erased before it was said anew."""
         found = set()
-        for memory in memories:
-            if await self._records.erased_among([memory]):
-                found.add((memory.id, memory.version))
+        for some in _apart([(0, None, memory) for memory in memories], at_once=len(memories)):
+            versions = {memory.id: memory.version for _, _, memory in some}
+            erased = await self._records.erased_among([memory for _, _, memory in some])
+            found |= {(memory_id, versions[memory_id]) for memory_id in erased}
         return found
 
-    async def _take(
-        self, place: int, line: lines.MemoryLine, memory: Memory, writes: Writes, signature: str, done: Imported
+    async def _present(self, user: str) -> dict[str, Memory]:
+        """Read once: nobody else writes the user's memories meanwhile, and what is erased the hold keeps out."""
+        number = await self._store.count(Scope(user))
+        found = await self._store.list(Scope(user), limit=number) if number else []
+        return {memory.id: memory for memory in found}
+
+    async def _take_some(
+        self,
+        some: Sequence[_Placed[lines.MemoryLine]],
+        present: dict[str, Memory],
+        writes: Writes,
+        signature: str,
+        done: Imported,
     ) -> None:
-        present = await self._store.get(Scope(memory.user), memory.id)
-        if present is None:
+        """All of them end, also when one fails: what is under way belongs to the hold."""
+        taking = (self._take(place, memory, present, writes, signature, done) for place, _, memory in some)
+        taken = await asyncio.gather(*taking, return_exceptions=True)
+        new = [each for each, is_new in zip(some, taken, strict=True) if is_new is True]
+        uses = [(memory.user, memory.id, lines.uses_of(line)) for _, line, memory in new if line.uses]
+        if uses:
+            await self._records.record_uses(uses)
+        for failed in taken:
+            if isinstance(failed, BaseException):
+                raise failed
+
+    async def _take(
+        self, place: int, memory: Memory, present: dict[str, Memory], writes: Writes, signature: str, done: Imported
+    ) -> bool:
+        """Whether it is new here."""
+        old = present.get(memory.id)
+        if old is None:
             if await writes.put(await self._embedded(memory, signature)):
+                present[memory.id] = memory
                 done.imported += 1
-                if line.uses:
-                    await self._records.record_uses([(memory.user, memory.id, lines.uses_of(line))])
-            else:
-                done.erased += 1
-        elif present.version < memory.version:
-            done.updated += await writes.replace(present, await self._embedded(memory, signature))
-        elif present.version > memory.version or _comparable(present) == _comparable(memory):
+                return True
+            done.erased += 1
+        elif old.version < memory.version:
+            if await writes.replace(old, await self._embedded(memory, signature)):
+                present[memory.id] = memory
+                done.updated += 1
+        elif old.version > memory.version or _comparable(old) == _comparable(memory):
             done.unchanged += 1
         else:
             done.conflicts.append(place)
+        return False
 
     async def _embedded(self, memory: Memory, signature: str) -> Memory:
         fits = memory.embedding is not None and memory.embedding.shape == (self._dimension,)
@@ -137,8 +173,20 @@ class Imports:
         return replace(memory, embedding=await self._embedder.embed(unquoted(memory.content)))
 
 
-def _read(texts: Sequence[str]) -> list[_Placed]:
-    placed: list[_Placed] = []
+def _apart(placed: Sequence[_Placed[_Line]], *, at_once: int) -> Iterator[list[_Placed[_Line]]]:
+    """In order, so many at a time, and of one memory one at a time."""
+    some: dict[str, _Placed[_Line]] = {}
+    for each in placed:
+        if each[2].id in some or len(some) == at_once:
+            yield [*some.values()]
+            some = {}
+        some[each[2].id] = each
+    if some:
+        yield [*some.values()]
+
+
+def _read(texts: Sequence[str]) -> list[_Placed[_Any]]:
+    placed: list[_Placed[_Any]] = []
     for place, text in enumerate(texts):
         try:
             line = lines.read_line(text.encode("utf-8", "surrogatepass"))

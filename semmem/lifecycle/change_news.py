@@ -1,8 +1,8 @@
 """Whose memories this process changed, told to the other replicas; and what they tell, obeyed here.
 
 A word names users by keyed digests: who reads the bus learns nobody's name. Who hears a digest knows it again where he
-read that user's memories before; and for a while he reads any user of that digest as of now, since the store may show
-him what was there before the change.
+read that user's memories before. For a while the store may show what was there before the change. So the user's next
+reading is as of now where nobody waits for it; else it is as it is, and soon done again.
 
 News are no promise. What could not be told is told as "everything may have changed" as soon as that is possible, and
 so is understood every gap in what is heard. Whatever is lost shows when copies reach their staleness.
@@ -14,6 +14,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from enum import Enum, auto
 from hashlib import blake2b
 from itertools import islice
 from typing import Protocol
@@ -34,6 +35,8 @@ KNOWN_LEAST = 10_000
 """Users whose digests are kept before it is looked whether anything is kept of them here; about 150 bytes each."""
 RECENT_MAX = 20_000
 """Digests that are read as of now; of more, the oldest are read as any other."""
+AGAIN_S = 0.25
+"""After so long memories are read again that somebody waited for: the time tick of a Milvus server is 0.2 s."""
 RETRY_S, RETRY_MAX_S = 0.2, 5.0
 """First and longest pause before a bus is tried again that failed."""
 
@@ -46,17 +49,26 @@ class Copies(Protocol):
     def holds(self, user: str) -> bool:
         """Whether anything is kept of the user, or being read."""
 
-    def changed_elsewhere(self, user: str) -> None:
-        """Another process changed the user's memories."""
+    def changed_elsewhere(self, user: str) -> bool:
+        """Another process changed the user's memories: whether they are read anew at once, and nobody waits for it."""
 
     def all_changed_elsewhere(self) -> None:
         """It may have changed anybody's."""
 
 
+class Reading(Enum):
+    """How memories are to be read: as the store shows them; as of now; or as it shows them, and soon again."""
+
+    ANYHOW = auto()
+    AS_OF_NOW = auto()
+    TWICE = auto()
+
+
 class ChangeNews:
     """``changed`` is told of every write to the store. What changed within ``interval_s`` is told together; above
     ``users_max`` users as "everything". ``key``: the same on all replicas. ``settle_s``: how long a store may show what
-    was there before. ``retry_s``: first pause after a failure.
+    was there before; ``again_s``: after how long what was read meanwhile is read again. ``retry_s``: first pause after
+    a failure.
 
     Nothing here is waited for by a request, and nothing raises.
     """
@@ -68,7 +80,8 @@ class ChangeNews:
         *,
         interval_s: float = 0.1,
         users_max: int = 2000,
-        settle_s: float = 10.0,
+        settle_s: float = 5.0,
+        again_s: float = AGAIN_S,
         retry_s: float = RETRY_S,
         announce: Announce = nobody_listens,
         clock: Callable[[], float] = time.monotonic,
@@ -78,6 +91,7 @@ class ChangeNews:
         self._key_id = self._digest("")[:8]
         self._interval_s = interval_s
         self._users_max = users_max
+        self._again_s = again_s
         self._retry_s = retry_s
         self._announce = announce
         self._origin = secrets.token_hex(8)
@@ -87,7 +101,7 @@ class ChangeNews:
         self._waiting = asyncio.Event()
         self._known: dict[str, str] = {}
         self._known_max = KNOWN_LEAST
-        self._recent: TTLCache[str, None, float] = TTLCache(RECENT_MAX, settle_s, timer=clock)
+        self._recent: TTLCache[str, Reading, float] = TTLCache(RECENT_MAX, settle_s, timer=clock)
         self._away: set[str] = {_HEARING}
         self._is_lost = False
 
@@ -200,10 +214,10 @@ class ChangeNews:
 
     def _doubted(self, digests: Sequence[str]) -> None:
         for digest in digests:
-            self._recent[digest] = None
+            self._recent[digest] = Reading.TWICE
             user = self._known.get(digest)
-            if user is not None and self._copies is not None:
-                self._copies.changed_elsewhere(user)
+            if user is not None and self._copies is not None and self._copies.changed_elsewhere(user):
+                self._recent[digest] = Reading.AS_OF_NOW
 
     def _all_doubted(self) -> None:
         if self._copies is not None:
@@ -211,17 +225,27 @@ class ChangeNews:
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
-    def reading(self, user: str) -> bool:
-        """The user's memories are about to be read, and may be kept: whether others changed them just now."""
+    def reading(self, user: str) -> Reading:
+        """The user's memories are about to be read, and may be kept: how. After that, the news are known."""
         digest = self._digest(user)
         self._known[digest] = user
         if len(self._known) > self._known_max:
             self._forget_unheld()
-        return digest in self._recent
+        how = self._recent.pop(digest, Reading.ANYHOW)
+        if how is Reading.TWICE and not self._is_held(user):  # nothing of it is kept, and no request waits for it
+            return Reading.AS_OF_NOW
+        return how
+
+    def read_again(self, user: str) -> None:
+        """What was read just now may miss what changed."""
+        if self._copies is not None:
+            asyncio.get_running_loop().call_later(self._again_s, self._copies.changed_elsewhere, user)
+
+    def _is_held(self, user: str) -> bool:
+        return self._copies is not None and self._copies.holds(user)
 
     def _forget_unheld(self) -> None:
-        held = self._copies.holds if self._copies is not None else (lambda _user: False)
-        self._known = {digest: user for digest, user in self._known.items() if held(user)}
+        self._known = {digest: user for digest, user in self._known.items() if self._is_held(user)}
         self._known_max = max(KNOWN_LEAST, 2 * len(self._known))
 
     def _digest(self, user: str) -> str:

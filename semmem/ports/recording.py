@@ -64,6 +64,10 @@ class SessionRecords(Protocol):
     async def turn_of_answer(self, user: str, answer_id: str) -> tuple[str, str] | None:
         """Turn id and session of the user's turn that was answered under this name."""
 
+    async def latest_answer(self, user: str, session: str) -> tuple[str, str, float] | None:
+        """Of the session's newest answer that has a name: its turn's id, the name, and when it ended. Turns that many
+        others followed may be passed over."""
+
 
 class MessageRecords(Protocol):
     """What is left of messages when their turns are gone: bare ids. Raises JournalError."""

@@ -43,13 +43,14 @@ class CurrentTurn(Struct, frozen=True):
 
     ``opened``: the request brings words of the user's own, which begin this turn or are resent. Without them (a tool's
     result) ``id`` is the turn whose answer the request goes on from; None where that is not known. ``messages``: those
-    that ``opened`` was made of.
+    that ``opened`` was made of. ``after``: the answer that they go on from, where the API keeps the history.
     """
 
     scope: Scope
     id: str | None = None
     opened: Turn | None = None
     messages: UserMessages | None = None
+    after: str = ""
 
 
 class TurnRecorder:
@@ -84,15 +85,15 @@ class TurnRecorder:
             return await self._continued(conversation, scope)
         session = await self._sessions.name(scope, conversation, now)
         scope, messages = Scope(scope.user, scope.project, scope.agent, session), messages.named(scope.user, session)
-        said, after = next(messages.current_backwards()), self._after(conversation, scope)
+        said, after = next(messages.current_backwards()), await self._after(conversation, scope)
         model = usable(conversation.model) or ""
         turn = self._turn(said, scope, after, now, request_id, resumed=messages.tool_spoke, model=model)
-        return CurrentTurn(scope, turn.id, turn, messages)
+        return CurrentTurn(scope, turn.id, turn, messages, after)
 
     async def record(self, current: CurrentTurn, conversation: Conversation, dialect: str) -> Ticket | None:
         """Offer to the journal what the request brings; a ticket when its answer is to be observed."""
         if current.opened is not None and current.messages is not None:
-            return await self._record_opened(current.opened, current.messages, conversation, dialect)
+            return await self._record_opened(current.opened, current.messages, current.after, conversation, dialect)
         if current.id is None or self._capture not in OBSERVING:
             return None
         self._sessions.opened(current.id, current.scope)
@@ -113,7 +114,7 @@ class TurnRecorder:
         """Offer to the journal how the answer to a ticket's turn ended, for that turn and the earlier ones with it."""
         name = bounded(answer.answer_id) if answer is not None else None
         if name:
-            self._sessions.closed(ticket.turn_id, name)
+            self._sessions.closed(ticket.turn_id, name, now)
         if ending is TurnEnding.UNKNOWN_ENCODING:  # a word of its own for the operator only
             ending = TurnEnding.ANSWER_LOST
         goes_on = ending is TurnEnding.CONTINUES
@@ -139,9 +140,8 @@ class TurnRecorder:
                 self.unread.drop(unread)
 
     async def _record_opened(
-        self, turn: Turn, messages: UserMessages, conversation: Conversation, dialect: str
+        self, turn: Turn, messages: UserMessages, after: str, conversation: Conversation, dialect: str
     ) -> Ticket | None:
-        after = self._after(conversation, turn.scope)
         session, now = turn.scope.session or "", turn.opened_at
         chosen = await self._recovery.choose(
             messages, user=turn.scope.user, session=session, now=now, history=not _kept_by_api(conversation)
@@ -168,19 +168,19 @@ class TurnRecorder:
     def _messages(self, conversation: Conversation, scope: Scope) -> UserMessages:
         return UserMessages(conversation, user=scope.user, session=scope.session or "", chars_max=self._turn_chars_max)
 
-    def _after(self, conversation: Conversation, scope: Scope) -> str:
+    async def _after(self, conversation: Conversation, scope: Scope) -> str:
         """The answer that a request goes on from, where the API keeps the history: it tells the same words apart."""
-        if conversation.conversation_id is None:
+        if conversation.previous_id or conversation.conversation_id is None:
             return conversation.previous_id or ""
-        latest = self._sessions.latest(scope)
-        return conversation.previous_id or (latest.answer_id if latest else "")
+        latest = await self._sessions.latest(scope)
+        return latest.answer_id if latest else ""
 
     async def _continued(self, conversation: Conversation, scope: Scope) -> CurrentTurn:
         """A request without words of the user's own (a tool's result) extends the turn whose answer it goes on from."""
         if conversation.previous_id:
             before = await self._sessions.answered(scope.user, conversation.previous_id)
         else:
-            before = self._sessions.latest(replace(scope, session=scope.session or conversation.conversation_id))
+            before = await self._sessions.latest(replace(scope, session=scope.session or conversation.conversation_id))
         return CurrentTurn(replace(scope, session=before.session), before.turn_id) if before else CurrentTurn(scope)
 
     # --- turns and their ends ----------------------------------------------------------------------------------------

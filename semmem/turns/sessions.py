@@ -20,12 +20,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AnsweredTurn:
-    """A turn that was answered, and the API's name for the answer."""
+    """A turn that was answered, the API's name for the answer, and when it ended (seconds since the epoch)."""
 
     turn_id: str
     session: str
     answer_id: str
     user: str = ""
+    at: float = 0.0
 
 
 class Sessions:
@@ -37,6 +38,8 @@ class Sessions:
     The most recent ``sessions_max`` of each kind are remembered in process; beyond that, after a restart and on another
     replica the journal is asked. A journal that does not say within ``lookup_timeout_s`` makes it a new session: no
     turn is lost for the want of a name.
+
+    ``shared``: other replicas write the same journal, so that what is the newest of anything is asked there.
     """
 
     def __init__(
@@ -46,10 +49,12 @@ class Sessions:
         idle_s: float = 1800.0,
         lookup_timeout_s: float = 0.1,
         sessions_max: int = 10_000,
+        shared: bool = False,
     ) -> None:
         self._records = records
         self._idle_s = idle_s
         self._lookup_timeout_s = lookup_timeout_s
+        self._shared = shared
         self._seen = Recent[str, tuple[float, float, str]](sessions_max)
         self._turns = Recent[str, tuple[str, str]](sessions_max)
         self._answers = Recent[str, AnsweredTurn](sessions_max)
@@ -86,17 +91,31 @@ class Sessions:
         """A turn began; its answer may be asked for before the journal has it."""
         self._turns.put(turn_id, (scope.user, scope.session or ""))
 
-    def closed(self, turn_id: str, answer_id: str) -> None:
+    def closed(self, turn_id: str, answer_id: str, at: float) -> None:
         """A turn was answered under this name."""
         if (turn := self._turns.get(turn_id)) is not None:
             user, session = turn
-            answered = AnsweredTurn(turn_id, session, answer_id, user)
+            answered = AnsweredTurn(turn_id, session, answer_id, user, at)
             self._answers.put(digest(user, answer_id), answered)
             self._latest.put(digest(user, session), answered)
 
-    def latest(self, scope: Scope) -> AnsweredTurn | None:
-        """The newest answer of a session, as far as this process saw it."""
-        return self._latest.get(digest(scope.user, scope.session)) if scope.session else None
+    async def latest(self, scope: Scope) -> AnsweredTurn | None:
+        """The newest answer of a session. Never raises.
+
+        It decides which turn a tool's result goes on with, and which of two equal messages is a new one, where the API
+        keeps the history: an older answer in its place would lose an answer or a turn. An answer that another replica
+        saw is known as soon as it is committed there.
+        """
+        if not scope.session:
+            return None
+        here = self._latest.get(digest(scope.user, scope.session))
+        if here is not None and not self._shared:
+            return here
+        found = await self._within(self._records.latest_answer(scope.user, scope.session))
+        if found is None or (here is not None and here.at >= found[2]):
+            return here
+        turn_id, answer_id, at = found
+        return AnsweredTurn(turn_id, scope.session, answer_id, scope.user, at)
 
     def forget(self, user: str) -> None:
         """Forget the user's sessions and answers: no later request continues one of them."""

@@ -45,9 +45,9 @@ class Kept:
     def holds(self, user: str) -> bool:
         return self.memories.holds(user) or self.blocks.has_any(user)
 
-    def changed_elsewhere(self, user: str) -> None:
-        self.memories.changed_elsewhere(user)
+    def changed_elsewhere(self, user: str) -> bool:
         self.blocks.changed(user, None)
+        return self.memories.changed_elsewhere(user)
 
     def all_changed_elsewhere(self) -> None:
         self.memories.all_changed_elsewhere()

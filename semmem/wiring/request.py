@@ -148,7 +148,7 @@ async def read_again(turns: TurnRecorder) -> None:
 
 
 def sessions(settings: Settings, backends: Backends) -> Sessions:
-    return Sessions(backends.journal, idle_s=settings.identity.session_idle_s)
+    return Sessions(backends.journal, idle_s=settings.identity.session_idle_s, shared=bool(settings.journal.url))
 
 
 def recovery(settings: Settings, backends: Backends, announce: Announce) -> Recovery:
@@ -240,7 +240,8 @@ def reranking(settings: Settings, backends: Backends, announce: Announce) -> Rer
 
 
 def injection_cache(settings: Settings) -> InjectionCache:
-    """None are kept beside other replicas: nobody would tell of what is forgotten there."""
+    """None are kept beside other replicas: a loop's next request may come to one that has no such block, and news of
+    what changed there may be lost for longer than a memory may be stale."""
     injection = settings.memory.injection
     alone = settings.deployment.replicas == 1
     return InjectionCache(entries_max=injection.repeat_entries_max if alone else 0, ttl_s=injection.repeat_ttl_s)

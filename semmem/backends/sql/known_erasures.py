@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Table, and_, delete, or_, select, update
 
-from semmem.backends.sql import marks
+from semmem.backends.sql import locks, marks
 from semmem.backends.sql.erasure import bare_id
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.rewording import end_batches
@@ -90,7 +90,7 @@ def _raise(conn: Connection, table: Table, names: Sequence[str], rows: Sequence[
         index_elements=list(names), set_={"forgotten_at": later}, where=table.c.forgotten_at < later
     )
     if rows:
-        conn.execute(rising, [dict(zip((*names, "forgotten_at"), row, strict=True)) for row in rows])
+        conn.execute(rising, [dict(zip((*names, "forgotten_at"), row, strict=True)) for row in sorted(rows)])
 
 
 def _marked_until(conn: Connection, names: set[str]) -> dict[tuple[str, str], float]:
@@ -129,13 +129,18 @@ def _marks_over(conn: Connection, scope: Scope) -> Iterator[Forgetting]:
 
 def _erase_turns(conn: Connection, until: dict[str, float]) -> int:
     """Turns from which a marked memory was learnt, and that would be learnt from again; only their ids stay."""
-    doomed = [row for row in conn.execute(select(turns).where(or_(WAITING, IN_BATCH))) if _is_marked(row, until)]
+    locks.users(conn, {row.user_id for row in _marked(conn, until)})
+    doomed = _marked(conn, until)  # once more: a batch may have taken some of them before the locks were had
     end_batches(conn, sorted({row.batch_id for row in doomed if row.batch_id}))
     for row in doomed:
         conn.execute(delete(answers).where(answers.c.turn_id == row.id))
         conn.execute(delete(provisional).where(provisional.c.turn_id == row.id))
         conn.execute(update(turns).where(turns.c.id == row.id).values(bare_id(until[marks.digest(row.id)])))
     return len(doomed)
+
+
+def _marked(conn: Connection, until: dict[str, float]) -> list[Row[Any]]:
+    return [row for row in conn.execute(select(turns).where(or_(WAITING, IN_BATCH))) if _is_marked(row, until)]
 
 
 def _is_marked(row: Row[Any], until: dict[str, float]) -> bool:

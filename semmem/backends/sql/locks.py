@@ -4,14 +4,24 @@ On SQLite nobody needs to ask: a transaction that writes has the whole file to i
 transactions run side by side, and these locks put those of one user one after another, from here to their end. Names
 share a bounded number of locks: two that meet in one wait for each other in vain, which is harmless, while a lock for
 each of the users of a commit could be more than a server has room for.
+
+Without them go single statements that say in themselves what they may change, and to which every order of them and
+others is one that a file would see as well: marks that only move on to a later time (``_raise``, ``end_session``,
+``forget_past``), numbers that only rise (``mark_applied``), rows that are inserted if they are not there
+(``register_user``, ``record_said``: whoever is removing the row just then is waited for), what one batch or hold writes
+of itself (``settle``, ``settle_provisional``, ``note_withdrawn``, ``mark_maintained``), and pruning, whose conditions
+are looked at again in each row that somebody else was changing. Where they touch several rows they do so in one order,
+so that nobody waits in a circle; whom that happens to all the same is undone by the server and tried again.
+``mark_adopted`` has a journal to itself that nobody serves.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from sqlalchemy import Connection, Integer, Select, column, func, select, values
+from sqlalchemy import ColumnElement, Connection, Integer, Select, column, func, select, values
 
 from semmem.backends.sql.tables import batches, turns
 
@@ -26,14 +36,23 @@ def user(conn: Connection, name: str) -> None:
         conn.execute(select(func.pg_advisory_xact_lock(_SPACE, _number(name))))
 
 
+def users(conn: Connection, names: Iterable[str]) -> None:
+    """``user``, for all of them."""
+    if needed(conn):
+        _take(conn, func.pg_advisory_xact_lock, names)
+
+
 def users_shared(conn: Connection, names: Iterable[str]) -> None:
     """With others who only add to what these users have; not with whoever is alone with one of them."""
-    if not needed(conn):
-        return
+    if needed(conn):
+        _take(conn, func.pg_advisory_xact_lock_shared, names)
+
+
+def _take(conn: Connection, lock: Callable[..., ColumnElement[Any]], names: Iterable[str]) -> None:
     numbers = sorted({_number(name) for name in names})  # in one order, so that nobody waits in a circle
     if numbers:
         rows = values(column("number", Integer), name="wanted").data([(number,) for number in numbers])
-        conn.execute(select(func.pg_advisory_xact_lock_shared(_SPACE, rows.c.number)))
+        conn.execute(select(lock(_SPACE, rows.c.number)))
 
 
 def try_user(conn: Connection, name: str) -> bool:

@@ -86,7 +86,7 @@ def admitted(conn: Connection, opened: Sequence[Turn]) -> list[Turn]:
 
 def shut(conn: Connection, ids: Sequence[tuple[str, float]]) -> None:
     """Leave the bare (id, time) of turns that were turned away, so that their other halves are too."""
-    rows = [{"id": turn_id, "closing": ERASED, "done_at": at} for turn_id, at in ids]
+    rows = [{"id": turn_id, "closing": ERASED, "done_at": at} for turn_id, at in sorted(ids)]
     statement = upsert_into(conn.dialect.name, turns)
     blank = {name: statement.excluded[name] for name in ("closing", "closed_at", "answer", "finish_reason", "done_at")}
     upsert = statement.on_conflict_do_update(index_elements=["id"], set_=blank, where=turns.c.opened_at.is_(None))

@@ -7,6 +7,7 @@ when it is as old as turns that are pruned. It names nobody: the id is a digest.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import (
@@ -50,7 +51,7 @@ def record_said(conn: Connection, opened: Sequence[Turn], closed: Sequence[TurnC
     rows = [{"id": t.message_id, "ordinal": t.ordinal, "at": t.opened_at} for t in opened if t.message_id]
     rows += [_bare_row(half) for half in closed if half.status in (TurnEnding.DECLINED, TurnEnding.ERASED)]
     if rows:
-        _SAID.run(conn, rows)
+        _SAID.run(conn, sorted(rows, key=itemgetter("id", "ordinal")))
 
 
 def _said_insert(dialect: str) -> Insert:

@@ -1,4 +1,9 @@
-"""The journal's tables are made, or brought up to what this build knows."""
+"""The journal's tables are made, or brought up to what this build knows.
+
+Two numbers say what a journal is. A *revision* only adds tables, and columns with defaults: a build that does not know
+it goes on with what it knows, beside the later one or in its place. What an older build could not live with raises
+``SCHEMA_VERSION``, and that build refuses it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +24,7 @@ _revision = Table(VERSION_TABLE, MetaData(), Column("version_num", String(32), p
 
 
 def bring_up_to_date(conn: Connection) -> None:
-    """Raises JournalError for what is no journal, or is one of a later build."""
+    """Raises JournalError for what is no journal, or is one that only a later build can read."""
     locks.schema(conn)
     tables = set(inspect(conn).get_table_names())
     if journal_schema.name not in tables:
@@ -31,7 +36,7 @@ def bring_up_to_date(conn: Connection) -> None:
     if not 1 <= found <= SCHEMA_VERSION:
         raise JournalError(f"the journal has schema version {found}; this build knows version {SCHEMA_VERSION}")
     revision = conn.execute(select(_revision.c.version_num)).scalar() if VERSION_TABLE in tables else None
-    if revision != HEAD:
+    if revision is None or revision < HEAD:
         _upgrade(conn)
 
 
@@ -53,4 +58,4 @@ def _upgrade(conn: Connection) -> None:
     try:
         command.upgrade(config, "head")
     except CommandError:
-        raise JournalError("the journal was written by a later build, whose revision this one does not know") from None
+        raise JournalError("the journal has a revision that no build of semmem knows") from None

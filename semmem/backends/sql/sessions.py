@@ -14,6 +14,9 @@ from semmem.backends.sql.tables import WAITING, answers, session_drifts, session
 from semmem.memory import Scope, Turn
 from semmem.ports.learning import WaitingSession
 
+LATEST_TURNS = 20
+"""Of so many a session's newest answer is looked for: more are seldom answered at the same time."""
+
 
 class SqlSessions(JournalPart):
     """SessionRecords and TopicRecords, and the ends of sessions."""
@@ -32,6 +35,12 @@ class SqlSessions(JournalPart):
     def turn_of_answer(self, conn: Connection, user: str, answer_id: str) -> tuple[str, str] | None:
         row = conn.execute(_ANSWERED_TURN, {"answer": answer_id, "user": user}).first()
         return None if row is None else (row.id, row.session)
+
+    @one_read
+    def latest_answer(self, conn: Connection, user: str, session: str) -> tuple[str, str, float] | None:
+        """As in the port: among the newest LATEST_TURNS turns."""
+        row = conn.execute(_LATEST_ANSWER, {"user": user, "session": session}).first()
+        return None if row is None else (row.turn_id, row.id, row.answered_at)
 
     @one_write
     def end_session(self, conn: Connection, user: str, session: str, *, now: float) -> int:
@@ -113,6 +122,23 @@ _ANSWERED_TURN = (
     select(turns.c.id, turns.c.session)
     .join(answers, answers.c.turn_id == turns.c.id)
     .where(answers.c.id == bindparam("answer"), turns.c.user_id == bindparam("user"))
+    .order_by(answers.c.answered_at.desc())
+    .limit(1)
+)
+
+
+_NEWEST_TURNS = (
+    select(turns.c.id)
+    .where(
+        turns.c.user_id == bindparam("user"), turns.c.session == bindparam("session"), turns.c.opened_at.is_not(None)
+    )
+    .order_by(turns.c.opened_at.desc())
+    .limit(LATEST_TURNS)
+    .subquery()
+)
+_LATEST_ANSWER = (
+    select(answers)
+    .join(_NEWEST_TURNS, answers.c.turn_id == _NEWEST_TURNS.c.id)
     .order_by(answers.c.answered_at.desc())
     .limit(1)
 )

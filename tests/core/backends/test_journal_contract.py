@@ -279,6 +279,21 @@ async def test_an_answer_that_calls_a_tool_names_its_turn_and_leaves_it_open(jou
     assert await learnt(journal) == {"t": "Noted."}
 
 
+async def test_the_newest_answer_of_a_session_is_found_by_user_and_session(journal: SqlJournal) -> None:
+    mine = Scope("ada", session="s1")
+    opened = [turn(f"t{n}", mine, opened_at=100.0 + n) for n in range(30)]
+    await journal.record([*opened, turn("x", Scope("ada", session="s2")), turn("e", Scope("eve", session="s1"))], [])
+    assert await journal.latest_answer("ada", "s1") is None
+    await journal.record([], [named("t28", "resp_28", at=140.0), named("t29", "resp_29", at=135.0)])
+    await journal.record([], [named("x", "resp_x", at=150.0), named("e", "resp_e", at=150.0), named("l", "resp_l")])
+    assert await journal.latest_answer("ada", "s1") == ("t28", "resp_28", 140.0)
+    await journal.record([], [named("t29", "resp_30", TurnEnding.CONTINUES, at=145.0)])
+    assert await journal.latest_answer("ada", "s1") == ("t29", "resp_30", 145.0)
+    await erase(journal, mine)
+    assert await journal.latest_answer("ada", "s1") is None
+    assert await journal.latest_answer("eve", "s1") == ("e", "resp_e", 150.0)
+
+
 async def test_names_of_answers_go_with_their_turns(journal: SqlJournal) -> None:
     await journal.record([turn("t", Scope("ada", session="s1"))], [named("t", "resp_1")])
     await journal.record([turn("e", Scope("eve", session="s2"))], [named("e", "resp_2")])

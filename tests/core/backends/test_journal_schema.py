@@ -5,10 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from alembic import command
+from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect
 
@@ -32,10 +36,23 @@ async def opened(place: Place) -> AsyncIterator[SqlJournal]:
     await journal.close()
 
 
-def written_by_an_earlier_build(path: Path) -> Path:
-    with closing(sqlite3.connect(path)) as file:
-        file.executescript(EARLIER.read_text())
-    return path
+def written_by_an_earlier_build(place: Place) -> Place:
+    """In a database the same tables and rows, in its own words: that build knew only files."""
+    if isinstance(place, Path):
+        with closing(sqlite3.connect(place)) as file:
+            file.executescript(EARLIER.read_text())
+    else:
+        with psycopg.connect(place, autocommit=True) as connection:
+            connection.execute(EARLIER.read_text().replace(" DOUBLE", " DOUBLE PRECISION").encode())
+    return place
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def earlier(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """A journal of that build's."""
+    if request.param == "sqlite":
+        return written_by_an_earlier_build(tmp_path / "journal.db")
+    return written_by_an_earlier_build(request.getfixturevalue("postgres").create(f"earlier-{worker_name()}"))
 
 
 def shape(conn: Connection) -> dict[str, Any]:
@@ -60,15 +77,14 @@ def _condition(index: Any) -> str:
     return where.replace("turns.", "").replace("batches.", "").replace("(", "").replace(")", "")
 
 
-async def test_a_file_of_an_earlier_build_keeps_what_it_has_and_goes_on(tmp_path: Path) -> None:
-    path = written_by_an_earlier_build(tmp_path / "journal.db")
+async def test_a_journal_of_an_earlier_build_keeps_what_it_has_and_goes_on(earlier: Place) -> None:
     for _ in range(2):
-        async with opened(path) as journal:
+        async with opened(earlier) as journal:
             assert await journal.uses("ada") == {"mem_1": Uses(3, 123.0)}
             [version] = await journal.versions(Scope("ada"), "mem_1")
             assert version.content == "User likes tea"
             assert await journal.turn_of_answer("ada", "resp-t2") == ("t2", "s1")
-    async with opened(path) as journal:
+    async with opened(earlier) as journal:
         again = await journal.claim(EAGER, now=310.0)
         assert again is not None
         assert again.facts is not None
@@ -77,6 +93,36 @@ async def test_a_file_of_an_earlier_build_keeps_what_it_has_and_goes_on(tmp_path
         await journal.finish(again.id, "done", now=311.0)
         await journal.record([turn("new", Scope("eve", session="s"))], [answered("lonely"), answered("new")])
         assert await learnt(journal) == {"new": "Noted.", "t5": None}
+
+
+async def test_every_revision_can_be_undone_and_made_again_without_a_change_to_what_was_there(earlier: Place) -> None:
+    revisions = [each.revision for each in ScriptDirectory(str(MIGRATIONS)).walk_revisions()]
+    names = {table: [name for (name,) in sqlite3_columns(table)] for table in EARLIER_TABLES}
+    async with opened(earlier) as journal:
+        before = await journal._database.read(lambda conn: rows(conn, names))
+        expected = await journal._database.read(shape)
+        assert before["turns"]
+        for revision in [*revisions[1:], "base"]:
+            await journal._database.write(partial(downgrade, revision=revision))
+            assert await journal._database.read(lambda conn: rows(conn, names)) == before
+    for _ in range(2):
+        async with opened(earlier) as journal:
+            assert await journal._database.read(lambda conn: rows(conn, names)) == before
+            assert await journal._database.read(shape) == expected
+
+
+def rows(conn: Connection, names: dict[str, list[str]]) -> dict[str, list[tuple[object, ...]]]:
+    """Of these columns."""
+    return {
+        table: sorted((tuple(row) for row in conn.exec_driver_sql(f"SELECT {', '.join(each)} FROM {table}")), key=repr)
+        for table, each in names.items()
+    }
+
+
+def downgrade(conn: Connection, revision: str) -> None:
+    config = Config(attributes={"connection": conn})
+    config.set_main_option("script_location", str(MIGRATIONS))
+    command.downgrade(config, revision)
 
 
 async def test_an_earlier_build_goes_on_with_the_file_of_this_one(tmp_path: Path) -> None:
@@ -92,6 +138,11 @@ async def test_an_earlier_build_goes_on_with_the_file_of_this_one(tmp_path: Path
         file.commit()
     async with opened(path) as journal:
         assert await journal.uses("ada") == {"mem_1": Uses(3, 123.0)}
+
+
+EARLIER_TABLES = (
+    "accesses answers batches erasures session_drifts session_ends session_pasts turns users versions".split()
+)
 
 
 def sqlite3_columns(table: str) -> list[tuple[str]]:
@@ -120,25 +171,37 @@ def test_the_newest_revision_is_the_one_that_is_asked_for() -> None:
     assert ScriptDirectory(str(MIGRATIONS)).get_heads() == [HEAD]
 
 
-async def test_a_journal_of_a_later_build_is_refused_and_left_alone(place: Place) -> None:
+async def test_a_build_goes_on_with_what_a_later_one_has_added_to(place: Place) -> None:
     async with opened(place) as journal:
         await journal.record([turn("t")], [])
         await change(journal, "UPDATE journal_revision SET version_num = '9999'")
-    with pytest.raises(JournalError, match="later build"):
-        await SqlJournal(place).open()
-    if isinstance(place, Path):
-        with closing(sqlite3.connect(place)) as file:
-            assert file.execute("SELECT id FROM turns").fetchall() == [("t",)]
-            file.execute("UPDATE journal_revision SET version_num = ?", (HEAD,))
-            file.commit()
-    else:
-        restore(place)
+    try:
+        async with opened(place) as journal:
+            await journal.record([turn("u")], [])
+            assert set(await learnt(journal)) == {"t", "u"}
+            assert (await rows_of(journal))["journal_revision"] == [("9999",)]
+    finally:
+        await behind_its_back(place, f"UPDATE journal_revision SET version_num = '{HEAD}'")
+
+
+async def test_a_journal_that_only_a_later_build_can_read_is_refused_and_left_alone(place: Place) -> None:
+    async with opened(place) as journal:
+        await journal.record([turn("t")], [])
+        await change(journal, "UPDATE journal_schema SET version = 3")
+    try:
+        with pytest.raises(JournalError, match="schema version 3"):
+            await SqlJournal(place).open()
+    finally:
+        await behind_its_back(place, "UPDATE journal_schema SET version = 2")
     async with opened(place) as journal:
         assert await learnt(journal) == {"t": None}
 
 
-def restore(url: str) -> None:
-    import psycopg
-
-    with psycopg.connect(url) as connection:
-        connection.execute("UPDATE journal_revision SET version_num = %s", (HEAD,))
+async def behind_its_back(place: Place, statement: str) -> None:
+    """To a journal that would not be opened."""
+    if isinstance(place, Path):
+        with closing(sqlite3.connect(place)) as file, file:
+            file.execute(statement)
+    else:
+        with psycopg.connect(place) as connection:
+            connection.execute(statement.encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from semmem.backup.importing import Imports, WrongLine
 from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.quota import Quota
 from semmem.memory import PROVISIONAL, Forgetting, Memory, Scope
+from semmem.ports.errors import StoreUnavailable
 from semmem.ports.history import Uses
 from tests.support.fakes import HashEmbedder, bag_of_words
 from tests.support.memories import DIMENSION, NOW, memory
@@ -23,10 +25,22 @@ ADA = Scope("ada")
 SIGNATURE = HashEmbedder(DIMENSION).signature
 
 
+class Failing(InProcessStore):
+    """One memory cannot be written."""
+
+    failing = ""
+
+    async def put(self, scope: Scope, memory: Memory) -> None:
+        if memory.id == self.failing:
+            raise StoreUnavailable("down")
+        await asyncio.sleep(0)
+        await super().put(scope, memory)
+
+
 class World:
     def __init__(self, journal: SqlJournal) -> None:
         self.journal = journal
-        self.store = InProcessStore()
+        self.store = Failing()
         holds = Holds(journal, clock=lambda: NOW)
         quota = Quota(self.store, journal, memories_max=3)
         self.imports = Imports(
@@ -105,6 +119,28 @@ async def test_a_file_holds_more_than_a_user_may_have(world: World) -> None:
     told = [memory("ada", f"m{number}", updated_at=NOW + number) for number in range(5)]
     assert await world.take(*told) == {"imported": 5, "over_quota": 2}
     assert await world.store.count(ADA) == 3
+
+
+async def test_versions_of_one_memory_come_one_after_another_in_the_order_of_the_file(world: World) -> None:
+    told = [memory("ada", version=number, content=f"text {number}") for number in (1, 2, 2, 1, 3)]
+    others = [memory("ada", f"other_{number}") for number in range(2)]
+    assert await world.take(told[0], others[0], *told[1:], others[1]) == {"imported": 3, "updated": 2, "unchanged": 2}
+    found = await world.store.get(ADA, "mem_1")
+    assert found is not None
+    assert found.content == "text 3"
+    assert [each.content for each in await world.journal.versions(ADA, "mem_1")] == ["text 1", "text 2"]
+
+
+async def test_what_a_failure_leaves_out_the_same_call_brings_again(world: World) -> None:
+    told = [memory("ada", f"m{number}") for number in range(3)]
+    world.store.failing = "m1"
+    with pytest.raises(StoreUnavailable):
+        await world.take(*told, uses=Uses(3, NOW))
+    assert {each.id for each in await world.store.list(ADA)} == {"m0", "m2"}
+    assert (await world.journal.uses("ada")).keys() == {"m0", "m2"}
+    world.store.failing = ""
+    assert await world.take(*told, uses=Uses(3, NOW)) == {"imported": 1, "unchanged": 2}
+    assert (await world.journal.uses("ada")).keys() == {"m0", "m1", "m2"}
 
 
 async def test_one_wrong_line_imports_none_of_its_call(world: World) -> None:

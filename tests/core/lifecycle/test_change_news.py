@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import given, settings
@@ -14,11 +15,12 @@ from semmem.backends.in_process import InProcessStore
 from semmem.background import Tasks
 from semmem.lifecycle import change_news
 from semmem.lifecycle.attentive_store import AttentiveStore
-from semmem.lifecycle.change_news import USERS_PER_WORD, WORD_CHARS_MAX, ChangeNews
+from semmem.lifecycle.change_news import USERS_PER_WORD, WORD_CHARS_MAX, ChangeNews, Reading
 from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports.events import ChangesTold, Event, NewsBack, NewsLost
-from semmem.ports.store_wrapper import StoreWrapper
-from semmem.retrieval.index.hot_memories import ALL_DOUBT_S, HotMemories
+from semmem.ports.store_wrapper import StoreCall, StoreWrapper
+from semmem.retrieval.index.freshness import ALL_DOUBT_S
+from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.injection_cache import InjectionCache
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.observed_store import ObservedStore
@@ -43,14 +45,16 @@ class Told:
 
     def __init__(self, *held: str) -> None:
         self.held = set(held)
+        self.in_use = set[str]()
         self.users: list[str] = []
         self.everything = 0
 
     def holds(self, user: str) -> bool:
         return user in self.held
 
-    def changed_elsewhere(self, user: str) -> None:
+    def changed_elsewhere(self, user: str) -> bool:
         self.users.append(user)
+        return user in self.in_use
 
     def all_changed_elsewhere(self) -> None:
         self.everything += 1
@@ -66,6 +70,7 @@ class Station:
             key,
             interval_s=interval_s,
             users_max=users_max,
+            again_s=0.0,
             retry_s=0.001,
             announce=self.events.append,
             clock=self.clock,
@@ -95,18 +100,89 @@ async def test_another_replica_is_told_whose_memories_changed_and_nobody_of_the_
     one.news.changed("ada", "mem_1")
     assert await one.news.tell()
     assert (other.copies.users, one.copies.users) == (["ada"], [])
-    assert (other.news.reading("ada"), other.news.reading("bob"), one.news.reading("ada")) == (True, False, False)
+    assert [station.news.reading("ada") for station in (other, one)] == [Reading.AS_OF_NOW, Reading.ANYHOW]
+    assert other.news.reading("bob") is Reading.ANYHOW
     assert (one.counted("told"), other.counted("heard"), one.counted("heard")) == (1, 1, 0)
 
 
-async def test_who_was_not_read_here_before_is_read_as_of_now_for_a_while(wire: Wire) -> None:
+async def test_who_was_not_read_here_before_is_read_as_of_now_once(wire: Wire) -> None:
     one, other = Station(wire), Station(wire)
     one.news.changed("ada")
     await one.news.tell()
     assert other.copies.users == []
-    assert other.news.reading("ada")
-    other.clock.now += 10.1
-    assert not other.news.reading("ada")
+    assert [other.news.reading("ada") for _ in range(2)] == [Reading.AS_OF_NOW, Reading.ANYHOW]
+    one.news.changed("ada")
+    await one.news.tell()
+    other.clock.now += 5.1
+    assert other.news.reading("ada") is Reading.ANYHOW  # every store shows it by now
+
+
+@pytest.mark.parametrize(("in_use", "how"), [(True, Reading.AS_OF_NOW), (False, Reading.TWICE)])
+async def test_whom_a_request_waits_for_is_read_as_it_is_and_again_soon(wire: Wire, in_use: bool, how: Reading) -> None:
+    one, other = Station(wire), Station(wire)
+    other.news.reading("ada")
+    other.copies.held = {"ada"}
+    other.copies.in_use = {"ada"} if in_use else set()
+    one.news.changed("ada")
+    await one.news.tell()
+    assert other.news.reading("ada") is how
+    other.news.read_again("ada")
+    assert other.copies.users == ["ada"]
+    await asyncio.sleep(0.01)
+    assert other.copies.users == ["ada", "ada"]
+
+
+class Lagging(StoreWrapper):
+    """Says when it is told of others' writes, and what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(InProcessStore())
+        self.calls: list[str] = []
+
+    def written_elsewhere(self, user: str) -> None:
+        self.calls.append(f"fresh {user}")
+
+    @contextmanager
+    def around(self, call: StoreCall) -> Iterator[None]:
+        self.calls.append(call.operation)
+        yield
+
+
+@pytest.mark.parametrize(
+    ("in_use", "held", "calls"),
+    [
+        (True, True, ["fresh ada", "list", "list"]),
+        (False, True, ["list", "fresh ada", "list"]),
+        (False, False, ["fresh ada", "list", "list"]),
+    ],
+)
+async def test_a_store_that_lags_is_told_of_others_writes_before_a_reading_that_nobody_waits_for(
+    wire: Wire, in_use: bool, held: bool, calls: list[str]
+) -> None:
+    one, other, inner = Station(wire), Station(wire), Lagging()
+    await inner.open()
+    inner.calls.clear()
+    store = AttentiveStore(inner, other.news)
+    other.news.reading("ada")
+    other.copies.held, other.copies.in_use = {"ada"} if held else set(), {"ada"} if in_use else set()
+    one.news.changed("ada")
+    await one.news.tell()
+    for _ in range(2):
+        await store.list(Scope("ada"))
+    assert inner.calls == calls
+
+
+@pytest.mark.parametrize("operation", ["get", "count"])
+async def test_the_api_reads_as_of_now_whatever_is_held(wire: Wire, operation: str) -> None:
+    one, other, inner = Station(wire), Station(wire), Lagging()
+    await inner.open()
+    inner.calls.clear()
+    other.copies.held = {"ada"}
+    store = AttentiveStore(inner, other.news)
+    one.news.changed("ada")
+    await one.news.tell()
+    await (store.get(Scope("ada"), "mem_1") if operation == "get" else store.count(Scope("ada")))
+    assert inner.calls == ["fresh ada", operation]
 
 
 async def test_no_word_holds_a_name_and_another_key_gives_another_digest(wire: Wire) -> None:
@@ -187,7 +263,7 @@ async def test_pauses_between_tries_grow_and_begin_anew(wire: Wire, monkeypatch:
     one, tasks = Station(wire), Tasks()
     one.line.cut()
     monkeypatch.setattr(change_news, "RETRY_MAX_S", 0.004)
-    monkeypatch.setattr(change_news.asyncio, "sleep", sleep)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
     listening = tasks.spawn("listen", one.news.listen(lambda: one.line.listen(one.news.heard, one.news.connected)))
     while len(pauses) < 7:
         await real(0)
@@ -247,31 +323,34 @@ async def test_nobody_is_known_for_ever_but_who_is_held(wire: Wire, monkeypatch:
 
 
 class View(StoreWrapper):
-    """The store as one process sees it: what others wrote in the last LAG_S is missing, unless it was told of them."""
+    """The store as one process sees it: what others wrote in the last LAG_S is missing until it is told of them."""
 
     def __init__(self, store: Shared, clock: Clock) -> None:
         super().__init__(store)
         self._shared, self._clock = store, clock
         self._fresh: set[str] = set()
-        self._mine: set[tuple[str, int]] = set()
+        self._seen: set[tuple[str, int]] = set()
 
     def written_elsewhere(self, user: str) -> None:
         self._fresh.add(user)
 
     async def put(self, scope: Scope, memory: Memory) -> None:
         await super().put(scope, memory)
-        self._mine.add((memory.id, memory.version))
+        self._seen.add((memory.id, memory.version))
         self._shared.written[memory.id, memory.version] = self._clock.now
 
     async def list(
         self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
     ) -> list[Memory]:
         found = await super().list(scope, types=types, limit=limit, offset=offset)
-        return [memory for memory in found if scope.user in self._fresh or self._is_seen(memory)]
+        if scope.user in self._fresh:
+            self._fresh.remove(scope.user)
+            self._seen |= {(memory.id, memory.version) for memory in found}
+        return [memory for memory in found if self._is_seen(memory)]
 
     def _is_seen(self, memory: Memory) -> bool:
         at = (memory.id, memory.version)
-        return at in self._mine or self._clock.now - self._shared.written.get(at, -math.inf) >= LAG_S
+        return at in self._seen or self._clock.now - self._shared.written.get(at, -math.inf) >= LAG_S
 
 
 class Shared(StoreWrapper):
@@ -285,7 +364,7 @@ class Shared(StoreWrapper):
 class Replica:
     def __init__(self, wire: Wire, shared: Shared, clock: Clock) -> None:
         self.line: Line = wire.line()
-        self.news = ChangeNews(self.line, KEY, clock=clock)
+        self.news = ChangeNews(self.line, KEY, again_s=0.0, clock=clock)
         self.line.changes = self.news
         self.tasks = Tasks()
         store = ObservedStore(
@@ -340,16 +419,21 @@ async def play(steps: list[tuple[str, int, str]], *, cuts: bool) -> None:
     for replica in replicas:
         await replica.news.tell()
         assert replica.news.is_up
-    for replica in replicas:
-        await replica.tasks.wait(5.0)
     if cuts:  # what was missed shows when doubts are over, and when the store has caught up
         clock.now += max(ALL_DOUBT_S, LAG_S)
-        await asyncio.gather(*(replica.contents(user) for replica in replicas for user in USERS))
-        for replica in replicas:
-            await replica.tasks.wait(5.0)
+    await settled(replicas)
     for user in USERS:
         stored = sorted(memory.content for memory in await shared.list(Scope(user)))
         assert [await replica.contents(user) for replica in replicas] == [stored] * 2
+
+
+async def settled(replicas: list[Replica]) -> None:
+    """Everybody is asked for, and what is read again for that is read."""
+    await asyncio.gather(*(replica.contents(user) for replica in replicas for user in USERS))
+    for _ in range(3):
+        await asyncio.sleep(0.001)
+        for replica in replicas:
+            await replica.tasks.wait(5.0)
 
 
 @settings(max_examples=examples(150))

@@ -192,7 +192,7 @@ async def fill_the_journal(world: ErasedWorld) -> None:
 
 
 async def test_with_a_full_journal_nothing_appears_when_there_is_space_again(tmp_path: Path) -> None:
-    async with erased_world(tmp_path, size_bytes_max=240 * 1024) as world:
+    async with erased_world(tmp_path, size_bytes_max=280 * 1024) as world:
         await world.create("User likes tea")
         await fill_the_journal(world)
         for number in range(ROUNDS):
@@ -373,9 +373,9 @@ async def test_sessions_of_an_erased_user_are_not_gone_on_from(world: ErasedWorl
     sessions = world.erasing.sessions
     for user in ("alice", "bob"):
         sessions.opened(f"t-{user}", Scope(user, session="s"))
-        sessions.closed(f"t-{user}", "answer")
+        sessions.closed(f"t-{user}", "answer", 1.0)
     await world.delete()
-    assert (await sessions.answered("alice", "answer"), sessions.latest(ALICE)) == (None, None)
+    assert (await sessions.answered("alice", "answer"), await sessions.latest(ALICE)) == (None, None)
     assert await sessions.answered("bob", "answer") is not None
 
 

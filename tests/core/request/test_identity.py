@@ -127,6 +127,7 @@ class Records:
     def __init__(self, start: float | None = None, fails: bool = False) -> None:
         self.start, self.fails, self.asked = start, fails, 0
         self.answers: dict[tuple[str, str], tuple[str, str]] = {}
+        self.latest: dict[tuple[str, str], tuple[str, str, float]] = {}
 
     async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None:
         self.asked += 1
@@ -139,6 +140,12 @@ class Records:
         if self.fails:
             raise JournalError("locked")
         return self.answers.get((user, answer_id))
+
+    async def latest_answer(self, user: str, session: str) -> tuple[str, str, float] | None:
+        self.asked += 1
+        if self.fails:
+            raise JournalError("locked")
+        return self.latest.get((user, session))
 
 
 async def test_the_same_words_tomorrow_are_another_session() -> None:
@@ -201,7 +208,7 @@ async def test_a_chain_of_answers_stays_in_one_session_before_the_journal_has_th
     sessions = Sessions(records)
     first = await sessions.name(Scope("u"), talk("hi"), now=1.0)
     sessions.opened("t1", Scope("u", session=first))
-    sessions.closed("t1", "resp_1")
+    sessions.closed("t1", "resp_1", 1.0)
     records.asked = 0
     assert await sessions.name(Scope("u"), going_on("resp_1"), now=2.0) == first
     assert records.asked == 0
@@ -218,7 +225,7 @@ async def test_a_chain_is_found_in_the_journal_and_only_by_its_own_user() -> Non
 async def test_the_chain_of_one_user_is_never_anothers() -> None:
     sessions = Sessions(Records())
     sessions.opened("t1", Scope("u", session="s1"))
-    sessions.closed("t1", "resp_1")
+    sessions.closed("t1", "resp_1", 1.0)
     assert await sessions.answered("v", "resp_1") is None
 
 
@@ -233,12 +240,42 @@ async def test_an_unknown_answer_begins_a_session_of_its_own(fails: bool) -> Non
 async def test_the_newest_answer_of_a_session_is_known() -> None:
     sessions = Sessions(Records())
     scope = Scope("u", session="conv_1")
-    assert sessions.latest(scope) is None
+    assert await sessions.latest(scope) is None
     sessions.opened("t1", scope)
-    sessions.closed("t1", "resp_1")
-    sessions.closed("t1", "resp_2")
-    newest = sessions.latest(scope)
+    sessions.closed("t1", "resp_1", 1.0)
+    sessions.closed("t1", "resp_2", 2.0)
+    newest = await sessions.latest(scope)
     assert newest is not None
     assert (newest.turn_id, newest.answer_id) == ("t1", "resp_2")
-    assert sessions.latest(Scope("v", session="conv_1")) is None
-    assert sessions.latest(Scope("u")) is None
+    assert await sessions.latest(Scope("v", session="conv_1")) is None
+    assert await sessions.latest(Scope("u")) is None
+
+
+async def test_who_is_alone_asks_the_journal_only_for_answers_that_it_did_not_see() -> None:
+    records = Records()
+    records.latest["u", "conv_1"] = ("t0", "resp_0", 1.0)
+    sessions, scope = Sessions(records), Scope("u", session="conv_1")
+    before = await sessions.latest(scope)
+    assert before is not None
+    assert (before.turn_id, before.session, before.answer_id) == ("t0", "conv_1", "resp_0")
+    sessions.opened("t1", scope)
+    sessions.closed("t1", "resp_1", 2.0)
+    newest = await sessions.latest(scope)
+    assert newest is not None
+    assert (newest.answer_id, records.asked) == ("resp_1", 1)
+
+
+@pytest.mark.parametrize(("elsewhere_at", "newest_id"), [(3.0, "resp_elsewhere"), (1.0, "resp_here")])
+async def test_the_newest_answer_is_the_newest_of_all_replicas(elsewhere_at: float, newest_id: str) -> None:
+    records = Records()
+    sessions, scope = Sessions(records, shared=True), Scope("u", session="conv_1")
+    sessions.opened("t1", scope)
+    sessions.closed("t1", "resp_here", 2.0)
+    records.latest["u", "conv_1"] = ("t2", "resp_elsewhere", elsewhere_at)
+    newest = await sessions.latest(scope)
+    assert newest is not None
+    assert newest.answer_id == newest_id
+    records.fails = True
+    kept = await sessions.latest(scope)
+    assert kept is not None
+    assert kept.answer_id == "resp_here"

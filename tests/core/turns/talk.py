@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from semmem.backends.in_process import InProcessStore
@@ -29,7 +28,7 @@ from semmem.turns.recovery import Recovery, RecoveryRules
 from semmem.turns.seen import SeenMessages
 from semmem.turns.sessions import Sessions
 from tests.support.fakes import HashEmbedder, hot
-from tests.support.journal_samples import erase
+from tests.support.journal_samples import Place, erase
 
 NOW = 1_800_000_000.0
 DAY_S = 86_400.0
@@ -45,7 +44,7 @@ Json = dict[str, Any]
 class ReticentJournal(SqlJournal):
     """A real one that counts what it is asked of messages. ``silent``: it does not answer that."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Place) -> None:
         super().__init__(path)
         self.silent = False
         self.asked = 0
@@ -89,8 +88,10 @@ class Talk:
         seen_max: int = 20_000,
         permissions: PermissionRules = PermissionRules(),
         upstream: VerdictRules = NO_SOURCES,
+        shared: bool = False,
     ) -> None:
         self.journal = journal
+        self._shared = shared
         self.now = NOW
         self.queue = Queue()
         self.store = InProcessStore()
@@ -103,7 +104,7 @@ class Talk:
 
     def restart(self, permissions: PermissionRules | None = None) -> None:
         """Forget everything but the journal."""
-        self.sessions = Sessions(self.journal, lookup_timeout_s=5.0)
+        self.sessions = Sessions(self.journal, lookup_timeout_s=5.0, shared=self._shared)
         self.recorder = TurnRecorder(
             self.sessions,
             self.queue,
@@ -167,6 +168,16 @@ class Talk:
         )
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         observation.feed(json.dumps({"choices": [choice]}).encode())
+        observation.end()
+        await self.commit()
+
+    async def respond(self, ticket: Ticket | None, name: str, *output: Json) -> None:
+        """The same of a request to /v1/responses, under the API's name for it."""
+        assert ticket is not None
+        self.now += 1.0
+        observation = self.exchange.response(ticket, status=200, content_type="application/json", content_encoding="")
+        said = {"id": name, "object": "response", "status": "completed", "output": list(output)}
+        observation.feed(json.dumps(said).encode())
         observation.end()
         await self.commit()
 

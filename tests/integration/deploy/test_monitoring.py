@@ -9,7 +9,6 @@ import json
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -23,8 +22,8 @@ from tests.integration.deploy.manifests import (
     TOOLS,
     Json,
     Layout,
-    rendered,
     validate_others,
+    with_monitoring,
 )
 from tests.support.harness import house, stand_in_model
 
@@ -191,18 +190,6 @@ def test_every_metric_of_an_alert_is_on_the_dashboard_or_beside_it() -> None:
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """overlays/shared with the component, as a reader would combine them."""
     return with_monitoring("overlays/shared", tmp_path_factory.mktemp("watched"))
-
-
-def with_monitoring(name: str, folder: Path) -> Layout:
-    home = Path(*[".."] * (len(folder.resolve().parts) - 1)) / DEPLOY.resolve().relative_to("/") / "k8s"
-    kustomization: dict[str, Any] = {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "resources": [str(home / name)],
-        "components": [str(home / "components" / "monitoring")],
-    }
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
-    return rendered(name, folder)
 
 
 def test_the_operators_objects_have_the_fields_of_their_schemas(watched: Layout, tmp_path: Path) -> None:
