@@ -4,14 +4,16 @@ The package needs an environment of its own (``make .venv-milvus/.ready``), whos
 
     .venv-milvus/bin/python -P bench/milvus_server.py FOLDER --port 19530
 
-It says ``milvus ready URI`` when it serves, 5 to 15 seconds later, and ends with SIGTERM. One for each machine: etcd
-inside it listens on 127.0.0.1:2379 and 2380.
+It says ``milvus ready URI`` when it serves, 5 to 15 seconds later, and ends with SIGTERM. Without ``--port`` it takes a
+free one; several may run beside each other, as etcd inside each has two ports of its own on 127.0.0.1.
+``--authorization`` makes it ask for a token (``root:Milvus`` at first).
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import signal
 import socket
 import sys
@@ -22,14 +24,29 @@ from typing import Any
 
 START_S = 120.0
 POLL_S = 0.1
+ETCD = """\
+name: default
+data-dir: {folder}/data/etcd.data
+listen-client-urls: http://127.0.0.1:{client}
+advertise-client-urls: http://127.0.0.1:{client}
+listen-peer-urls: http://127.0.0.1:{peer}
+initial-advertise-peer-urls: http://127.0.0.1:{peer}
+initial-cluster: default=http://127.0.0.1:{peer}
+log-outputs: [{folder}/logs/etcd.log]
+"""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="for its data, some 250 MB and more")
-    parser.add_argument("--port", type=int, default=19530)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--authorization", action="store_true")
     arguments = parser.parse_args()
-    server = _server(arguments.folder.resolve(), arguments.port)
+    folder = arguments.folder.resolve()
+    port, client, peer = _free_ports(3)
+    os.environ["ETCD_CONFIG_PATH"] = str(_etcd(folder, client, peer))
+    options = {"proxy_port": arguments.port or port, "etcd_port": client}
+    server = _server(data_dir=str(folder), authorization_enabled=arguments.authorization, **options)
     server.start()
     process = server.server_proc
     # It does not end by SIGTERM within 20 seconds, and its data are nobody's.
@@ -44,7 +61,24 @@ def main() -> int:
     return 0
 
 
-def _server(folder: Path, port: int) -> Any:
+def _free_ports(number: int) -> list[int]:
+    found = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [each.getsockname()[1] for each in found]
+    for each in found:
+        each.close()
+    return ports
+
+
+def _etcd(folder: Path, client: int, peer: int) -> Path:
+    """The file that tells the etcd inside where to listen."""
+    for name in ("configs", "logs", "data"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    file = folder / "configs" / "etcd.yaml"
+    file.write_text(ETCD.format(folder=folder, client=client, peer=peer))
+    return file
+
+
+def _server(**settings: Any) -> Any:
     milvus = importlib.import_module("milvus")
 
     class Config(milvus.MilvusServerConfig):  # type: ignore[name-defined, misc]
@@ -60,7 +94,9 @@ def _server(folder: Path, port: int) -> Any:
                 return None
             return found
 
-    return milvus.MilvusServer(Config(data_dir=str(folder), proxy_port=port), wait_for_started=False)
+    config = Config(**settings)
+    config.configurable_items["authorization_enabled"][1] = settings["authorization_enabled"]
+    return milvus.MilvusServer(config, wait_for_started=False)
 
 
 def _is_healthy(process: Any, port: int) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bench import cores, learning, mem0_part, process, requests, saturation, scale, streams
+from bench import cores, learning, mem0_part, misses, process, requests, saturation, scale, streams
 from bench.plan import Place, Plan, Say
 
 Json = dict[str, Any]
@@ -31,6 +31,7 @@ PARTS = (
     Part("saturation", saturation.measure, saturation.table, quick=False),
     Part("cores", cores.measure, cores.table, quick=False),
     Part("scale", scale.measure, scale.table, quick=False),
+    Part("misses", misses.measure, misses.table, quick=False),
     Part("mem0", mem0_part.measure, mem0_part.table, quick=False),
     Part("learning", learning.measure, learning.table, quick=False),
 )

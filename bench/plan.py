@@ -36,6 +36,8 @@ class Plan:
     Scale: ``scale_memories`` of as many users as ``scale_users`` says, size by size; ``scale_calls`` searches of each
     kind and size in ``scale_rounds`` rounds, none of which begins after ``scale_seconds_max``.
 
+    Misses: users of ``miss_memories`` each, ``miss_calls`` of each kind and size in ``miss_rounds`` rounds.
+
     mem0: ``mem0_questions`` about ``mem0_facts`` in ``mem0_rounds`` rounds, and at most ``mem0_noise`` of each kind
     that nothing answers.
 
@@ -78,6 +80,10 @@ class Plan:
     scale_calls: int = 200
     scale_rounds: int = 20
     scale_seconds_max: float = 180.0
+
+    miss_memories: tuple[int, ...] = (10, 100, 1_000)
+    miss_calls: int = 16
+    miss_rounds: int = 10
 
     mem0_facts: int = 1_200
     mem0_questions: int = 400

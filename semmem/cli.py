@@ -1,4 +1,4 @@
-"""The ``semmem`` command: serve, check, calibrate, model, memories, preview, forget, and copies (cli_copies)."""
+"""The ``semmem`` command: serve, check, calibrate, model, memories, preview, forget; the rest is in cli_*."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from semmem import __version__, cli_copies
+from semmem import __version__, cli_copies, cli_operating
 from semmem.config import ConfigError, Problem, Settings, examine, load, remarks
 from semmem.request.identity import user_of_key
 from semmem.retrieval.decide.trained import Trained, UnusableWeights
+from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.log_lines import logging_to_stderr
 
 EXIT_FAILED = 1
@@ -45,6 +46,8 @@ def main(argv: list[str] | None = None) -> int:
         return _export(arguments)
     if command in cli_copies.COMMANDS:
         return cli_copies.run(arguments)
+    if command in cli_operating.COMMANDS:
+        return cli_operating.run(arguments)
     return _ask(arguments, {"memories": _memories, "preview": _preview, "forget": _forget}[command])
 
 
@@ -85,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_whose(forget)
     forget.add_argument("--project", default=None, help="only those of this project")
     forget.add_argument("--purge", action="store_true", help="and rewrite the files, so that the disk forgets too")
+    cli_operating.add_commands(commands)
     cli_copies.add_commands(commands)
     return parser
 
@@ -117,6 +121,7 @@ def _check(path: Path, *, here: bool) -> int:
     if settings is not None and not problems:
         for remark in remarks(settings, os.environ, here=here):
             print(f"{path}: {remark}")
+        print(f"{path}: {advice(settings.memory.hot_cache.bytes_max, settings.memory.embedding.dimension)}")
     print(f"{path}: {f'{len(problems)} problem(s)' if problems else 'ok'}")
     return EXIT_BAD_CONFIG if problems else 0
 

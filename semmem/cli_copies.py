@@ -1,4 +1,4 @@
-"""The ``semmem`` command's part about copies: backup, restore, export, import, erasures, journal import."""
+"""The ``semmem`` command's part about copies: backup, restore, export, import, erasures, journal import, reindex."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from semmem.config import ConfigError, Settings, load
 EXIT_FAILED, EXIT_BAD_CONFIG, EXIT_INTERRUPTED = 1, 2, 130
 """As semmem.cli has them."""
 
-COMMANDS = frozenset({"backup", "restore", "export", "import", "erasures", "journal"})
+COMMANDS = frozenset({"backup", "restore", "export", "import", "erasures", "journal", "reindex"})
 
 Commands = Any
 """What argparse makes of subcommands; it has no public name."""
@@ -39,6 +39,13 @@ def add_commands(commands: Commands) -> None:
     )
     importing.add_argument("left", type=Path, metavar="JOURNAL", help="its file, or its data_dir")
     importing.add_argument("--config", type=Path, default=None, help="config.yaml of the semmem that goes on")
+    reindexing = _asking(commands, "reindex", "make vectors of the configured embedding model for all memories")
+    what = reindexing.add_mutually_exclusive_group()
+    what.add_argument("--force", action="store_true", help="also where they are of this model already")
+    what.add_argument("--rollback", action="store_true", help="only back to a former model's vectors that are kept")
+    what.add_argument("--drop-old", action="store_true", help="drop the former collection, and the way back with it")
+    reindexing.add_argument("--limit", type=int, default=None, help="embed at most so many memories, then pause")
+    reindexing.add_argument("--json", action="store_true", help="progress as lines of JSON instead of a bar")
     restoring = commands.add_parser("restore", help="put a backup into an empty data_dir, while nothing runs on it")
     restoring.add_argument("source", type=Path, help="the folder of a backup")
     restoring.add_argument("--config", type=Path, default=None, help="config.yaml that names data_dir")
@@ -125,6 +132,27 @@ def _adopt(settings: Settings, arguments: argparse.Namespace) -> dict[str, Any]:
     return adopt(settings, arguments.left, _say)
 
 
+def _reindex(settings: Settings, arguments: argparse.Namespace) -> dict[str, Any]:
+    """By the semmem that runs, or here when none does."""
+    from semmem.backup import BackupError
+    from semmem.management.reindex_commands import NoAnswer, Refused, as_json, ask, bar
+    from semmem.wiring.reindex_offline import run
+
+    if arguments.limit is not None and arguments.limit < 1:
+        raise BackupError("--limit is at least 1")
+    api, say = settings.listeners.api, as_json if arguments.json else bar
+    asked: dict[str, Any] = {"force": arguments.force, "limit": arguments.limit, "drop": arguments.drop_old}
+    try:
+        if not arguments.rollback:
+            url = arguments.api or f"http://{api.address}"
+            return ask(url, api.admin_token.get_secret_value(), **asked, say=say)
+    except NoAnswer:
+        _say("no semmem runs here: this command does it")
+    except Refused as refused:
+        raise BackupError(str(refused)) from None
+    return asyncio.run(run(settings, **asked, back=arguments.rollback, say=say))
+
+
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
@@ -136,4 +164,5 @@ _ACTIONS: dict[str, Callable[[Settings, argparse.Namespace], dict[str, Any]]] = 
     "erasures": _erasures,
     "restore": _restore,
     "journal": _adopt,
+    "reindex": _reindex,
 }

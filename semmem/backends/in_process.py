@@ -51,9 +51,9 @@ class InProcessStore:
         limit: int,
         now: float,
         types: Sequence[MemoryType] = (),
-        fresh: bool = False,
+        as_of: float | None = None,
     ) -> list[Hit]:
-        """As the port says; every write shows at once, so ``fresh`` changes nothing."""
+        """As the port says; every write shows at once, so ``as_of`` changes nothing."""
         self._check_open()
         query = self._checked(vector)
         found = [memory for memory in self._in(scope, types) if _is_retrievable(memory, now)]

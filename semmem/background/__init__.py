@@ -9,6 +9,7 @@ from semmem.background.learner import DriftLoop, Learner
 from semmem.background.outage import Outage
 from semmem.background.patient_embedder import PatientEmbedder
 from semmem.background.tasks import OffloadThreads, Tasks
+from semmem.background.warming import Warming
 
 __all__ = [
     "AtOnceLearner",
@@ -19,4 +20,5 @@ __all__ = [
     "Outage",
     "PatientEmbedder",
     "Tasks",
+    "Warming",
 ]

@@ -17,6 +17,7 @@ from semmem.backup import BackupError, folder, lines
 from semmem.memory import Forgetting, Memory, Scope
 from semmem.ports.erasure import ErasureRecords, KnownErasures, Mark
 from semmem.ports.store import Fillable, Store
+from semmem.ports.tokens import TokenRecords
 
 STAGING = "restoring"
 IGNORED = frozenset({"lost+found"})
@@ -43,6 +44,7 @@ class Restored:
     erased_memories: int = 0
     erased_turns: int = 0
     erased_versions: int = 0
+    revoked_tokens: int = 0
     journal: dict[str, int] = field(default_factory=dict)
 
 
@@ -104,6 +106,11 @@ async def apply_erasures(
     for what in pending:  # who serves finishes them, and shows nothing of it until then
         hold_id, _ = await journal.begin_erasure(what, now=now)
         await journal.release(hold_id)
+
+
+async def revoke_tokens(tokens: TokenRecords, *, now: float, restored: Restored) -> None:
+    """Nobody knows which of them were revoked since: they are made anew."""
+    restored.revoked_tokens = await tokens.revoke_tokens(now=now)
 
 
 async def fill(

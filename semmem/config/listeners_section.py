@@ -87,6 +87,9 @@ class ApiListener(HttpListenerSection):
     )
     admin_token_env: VariableName = Field(default="", description="environment variable that holds admin_token")
     jwt: JwtSection = JwtSection()
+    mcp: bool = Field(
+        default=False, description="serve tools for models at /mcp (Model Context Protocol); takes 55 MB more"
+    )
     trusted_headers: ListOf[TrustedHeader] = Field(
         default=(),
         max_length=16,

@@ -29,9 +29,23 @@ from semmem.config.values import (
 class HotCacheSection(Section):
     """``memory.hot_cache``: active users' memories in process, which is where they are ranked."""
 
-    users_max: int = Field(default=1000, ge=1, le=1_000_000, description="users kept; the least recently active go")
-    memories_max: int = Field(
-        default=20_000, ge=1, le=10_000_000, description="memories kept of all users, about 4 KB each"
+    bytes_max: int = Field(
+        default=100_000_000,
+        ge=1_000_000,
+        le=1_000_000_000_000,
+        description="what they take at most, some 3 KB a memory (docs/operations.md); whoever comes back stays longest",
+    )
+    users_max: int | None = Field(
+        default=None, ge=1, le=10_000_000, description="users kept; null: as bytes_max allows"
+    )
+    memories_max: int | None = Field(
+        default=None, ge=1, le=100_000_000, description="memories kept of all users; null: as bytes_max allows"
+    )
+    warm_users: int = Field(
+        default=0,
+        ge=0,
+        le=1_000_000,
+        description="users, the latest active first, that are loaded behind the requests after a start; 0: none",
     )
     staleness_s: float | None = Field(
         default=None,
@@ -242,6 +256,22 @@ class ConsolidationSection(Section):
     )
 
 
+class ReindexSection(Section):
+    """``memory.reindex``: when the embedding model is another than that of the memories' vectors."""
+
+    start: Literal["manual", "auto"] = Field(
+        default="manual",
+        description="manual: semmem does not start, and says what to run; auto: it makes new vectors while it serves,"
+        " and finds by words whom it has not come to yet",
+    )
+    keep_days: Days = Field(
+        default=7, description="how long the former collection is kept to go back to; 0: until somebody drops it"
+    )
+    poll_s: Seconds = Field(
+        default=5.0, description="pause between two looks at what there is to do, and at what another replica has done"
+    )
+
+
 class MemorySection(Section):
     """``memory``: the section most deployments touch."""
 
@@ -282,6 +312,7 @@ class MemorySection(Section):
     write_screen: WriteScreenSection = WriteScreenSection()
     decay: DecaySection = DecaySection()
     consolidation: ConsolidationSection = ConsolidationSection()
+    reindex: ReindexSection = ReindexSection()
     ttl_days: Days = Field(default=0, description="lifetime given to each new memory; 0: no end")
     retention_days: Days = Field(default=0, description="memories not updated for this long are removed; 0: never")
     max_memories_per_user: int = Field(

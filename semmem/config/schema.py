@@ -19,7 +19,7 @@ _UNITS = {
     "_seconds": "seconds",
     "_hours": "hours",
     "_days": "days",
-    "_bytes_max": "bytes",
+    "bytes_max": "bytes",
     "_chars_max": "characters",
     "_chars_min": "characters",
     "_tokens": "tokens",

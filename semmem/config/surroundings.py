@@ -34,6 +34,7 @@ def surroundings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fin
     yield from _libraries(settings)
     yield from _model(settings, environ)
     yield from _keys(settings)
+    yield from _tools(settings)
 
 
 def remarks(settings: Settings, environ: Mapping[str, str], *, here: bool) -> Iterator[str]:
@@ -86,6 +87,12 @@ def _libraries(settings: Settings) -> Iterator[Finding]:
     if redis.url and find_spec("redis") is None:
         at, remedy = ("memory", "hot_cache", "redis", "url"), "install it: pip install 'semmem[redis]'"
         yield Finding(at, redis.url, "needs the package redis, which is not here", remedy)
+
+
+def _tools(settings: Settings) -> Iterator[Finding]:
+    if settings.listeners.api.mcp and find_spec("mcp") is None:
+        remedy = "install it: pip install 'semmem[mcp]'"
+        yield Finding(("listeners", "api", "mcp"), True, "needs the package mcp, which is not here", remedy)
 
 
 def _keys(settings: Settings) -> Iterator[Finding]:

@@ -138,7 +138,7 @@ class Comparing:
         scope = Scope(new.turn.scope.user, project=new.turn.scope.project or None)
         types = tuple(kind for kind in MemoryType if _comparable(kind, new.fact.type))
         limit = self._neighbours_max + len(new.apart)
-        hits = await self._store.search(scope, new.vector, limit=limit, now=new.now, types=types, fresh=True)
+        hits = await self._store.search(scope, new.vector, limit=limit, now=new.now, types=types, as_of=new.now)
         others = [hit for hit in hits if hit.memory.id not in new.apart]
         return [hit for hit in others if (hit.memory.project or None) == scope.project and not _is_summary(hit.memory)]
 

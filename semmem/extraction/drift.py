@@ -6,6 +6,7 @@ one a little later; either way every turn is learnt from once, only in other bat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -19,6 +20,8 @@ CONTENT_WORDS_MIN = 3
 """A message with fewer ("How much?", "Are they always real?") goes on with whatever the topic is."""
 TEXT_CHARS_MAX = 1000
 """Of a message, as much is embedded; the model reads about that much."""
+REST_S = 60.0
+"""How long nobody looks again where nothing was written, as far as is known."""
 
 
 class DriftWatch:
@@ -26,7 +29,8 @@ class DriftWatch:
 
     A message is compared with at least ``turns_min`` earlier ones. Only sessions with a turn of the last
     ``look_back_s`` seconds are looked at, once per new turn, at most ``sessions_max`` at a time, those first that wait
-    longest. ``strip_block`` removes semmem's own block from a text.
+    longest. ``strip_block`` removes semmem's own block from a text. ``last_write`` is another value after each write to
+    the journal; by default it always is.
     """
 
     def __init__(
@@ -39,6 +43,7 @@ class DriftWatch:
         look_back_s: float = 300.0,
         sessions_max: int = 20,
         strip_block: Callable[[str], str] = str,
+        last_write: Callable[[], object] = object,
     ) -> None:
         if not 0 < threshold <= 1 or turns_min < 1 or sessions_max < 1:
             raise ValueError("threshold must be a cosine above 0, turns_min and sessions_max at least 1")
@@ -49,10 +54,16 @@ class DriftWatch:
         self._look_back_s = look_back_s
         self._sessions_max = sessions_max
         self._strip_block = strip_block
+        self._last_write = last_write
         self._seen: dict[tuple[str, str], float] = {}
+        self._all_seen: object = None
+        self._rests_until = -math.inf
 
     async def look(self, now: float) -> int:
         """How many sessions were cut. Raises JournalError and EmbedderError."""
+        written = self._last_write()
+        if written == self._all_seen and now < self._rests_until:
+            return 0
         sessions = await self._journal.waiting_sessions(
             turns_min=self._turns_min + 1, opened_after=now - self._look_back_s
         )
@@ -63,6 +74,8 @@ class DriftWatch:
         for key in unseen[: self._sessions_max]:
             cuts += await self._cut(await self._journal.waiting_turns(*key))
             self._seen[key] = newest[key]
+        if len(unseen) <= self._sessions_max:
+            self._all_seen, self._rests_until = written, now + REST_S
         return cuts
 
     async def _cut(self, turns: Sequence[Turn]) -> bool:

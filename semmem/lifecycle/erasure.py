@@ -139,13 +139,19 @@ class Erasure:
         """Whether this process is at it."""
         return what in self._pending
 
-    async def forget_scope(self, scope: Scope, types: Sequence[MemoryType] = ()) -> Receipt:
-        """Erase a scope; without ``types`` also its turns, so that nothing is learnt again.
+    async def forget_scope(
+        self, scope: Scope, types: Sequence[MemoryType] = (), *, until: float | None = None
+    ) -> Receipt:
+        """Erase a scope; without ``types`` also its turns, so that nothing is learnt again. ``until``: only what was
+        said then or before.
 
         Raises ErasurePending, ErasuresFull when nothing was done and nothing is remembered, and StoreError when it
         cannot be looked whether that was all.
         """
-        receipt = await self._forget(Forgetting(scope, self._now(scope.user), tuple(types)))
+        now = self._now(scope.user)
+        receipt = await self._forget(Forgetting(scope, now if until is None else min(until, now), tuple(types)))
+        if until is not None:
+            return receipt
         for memory_id in await self._ahead(scope, types):
             receipt += await self.forget_memory(scope, memory_id) or Receipt()
         return receipt

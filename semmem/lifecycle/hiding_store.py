@@ -62,12 +62,12 @@ class HidingStore(StoreWrapper):
         limit: int,
         now: float,
         types: Sequence[MemoryType] = (),
-        fresh: bool = False,
+        as_of: float | None = None,
     ) -> list[Hit]:
         """As the port says: asks for more while hidden hits take others' places."""
         asked = limit
         while True:
-            hits = await super().search(scope, vector, limit=asked, now=now, types=types, fresh=fresh)
+            hits = await super().search(scope, vector, limit=asked, now=now, types=types, as_of=as_of)
             shown = [hit for hit in hits if not self._marks.cover(hit.memory)]
             if len(shown) >= limit or len(hits) < asked or len(shown) == len(hits) or asked == HITS_MAX:
                 return shown[:limit]

@@ -41,6 +41,7 @@ from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.names import bounded
 
+DAY_S = 86_400.0
 LIMIT_DEFAULT, LIMIT_MAX = 20, 1000
 """Memories in a page; more are not refused, and not given."""
 
@@ -48,6 +49,7 @@ Topic = Annotated[str | None, Query(min_length=1, max_length=TOPIC_CHARS_MAX)]
 Text = Annotated[str | None, Query(alias="q", min_length=1, max_length=500, description="what a content contains")]
 Limit = Annotated[int, Query(ge=1)]
 Offset = Annotated[int, Query(ge=0)]
+OlderThan = Annotated[float | None, Query(ge=0, le=36_500, description="only what was said so many days ago")]
 PageNumber = Annotated[int | None, Query(ge=1, description="beats offset")]
 Cursor = Annotated[str | None, Query(max_length=CURSOR_CHARS_MAX, description="a next_cursor; beats page and offset")]
 
@@ -211,11 +213,16 @@ def create_api(
         return shown(_found(memory, memory_id))
 
     @api.delete("/v1/memory")
-    async def delete_memories(scope: Owner, types: Types = None, purge: bool = False) -> dict[str, Any]:
-        receipt = await memories.forget_scope(scope, types or [])
+    async def delete_memories(
+        scope: Owner, types: Types = None, older_than_days: OlderThan = None, purge: bool = False
+    ) -> dict[str, Any]:
+        older_than_s = None if older_than_days is None else older_than_days * DAY_S
+        receipt = await memories.forget_scope(scope, types or [], older_than_s=older_than_s)
         return _deleted(receipt) | (await _purged(purging) if purge else {})
 
     add_retrieval_routes(api, memories, may)
+    for routes in more:  # before what takes any name for a memory's id
+        api.include_router(routes(may))
 
     @api.get("/v1/memory/{memory_id}")
     async def get_memory(scope: Reader, memory_id: MemoryId) -> dict[str, Any]:
@@ -233,8 +240,6 @@ def create_api(
         user = may(request, end.user_id if end else None, Act.WRITE)
         return {"success": True, "turns": await memories.end_session(user, bounded(session_id) or "")}
 
-    for routes in more:
-        api.include_router(routes(may))
     return api
 
 

@@ -175,12 +175,16 @@ class Memories:
         if query is None:
             return list(cut(await self._everything(scope, ()), Wanted(limit, text=text)).memories)
         vector = await self._embedder.embed(query)
-        hits = await self._store.search(scope, vector, limit=limit, now=self._clock(), fresh=True)
+        hits = await self._store.search(scope, vector, limit=limit, now=self._clock(), as_of=self._clock())
         return [hit.memory for hit in hits if hit.cosine >= similarity_min]
 
-    async def forget_scope(self, scope: Scope, types: Sequence[MemoryType]) -> Receipt:
-        """Remove a scope's memories; without a filter on types also its turns, so that nothing is learnt again."""
-        return await self._erasure.forget_scope(scope, types)
+    async def forget_scope(
+        self, scope: Scope, types: Sequence[MemoryType], *, older_than_s: float | None = None
+    ) -> Receipt:
+        """Remove a scope's memories; without a filter on types also its turns, so that nothing is learnt again.
+        ``older_than_s``: only what was said so long ago."""
+        until = None if older_than_s is None else self._clock() - older_than_s
+        return await self._erasure.forget_scope(scope, types, until=until)
 
     async def _everything(self, scope: Scope, types: Sequence[MemoryType]) -> list[Memory]:
         number = await self._store.count(scope, types=types)

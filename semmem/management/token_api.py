@@ -69,7 +69,7 @@ def token_routes(tokens: Tokens, clock: Callable[[], float], _: May) -> APIRoute
     @routes.delete("/v1/tokens/{token_id}")
     async def revoke_token(request: Request, token_id: str) -> dict[str, Any]:
         request.scope[CALLER].must(Act.ADMINISTER)
-        if not (revoked := await tokens.revoke(token_id=token_id)):
+        if not (revoked := await tokens.revoke(token_id)):
             raise Denied(404, "NOT_FOUND", "no such token, or it is revoked already")
         return {"success": True, "revoked": revoked}
 
@@ -79,7 +79,7 @@ def token_routes(tokens: Tokens, clock: Callable[[], float], _: May) -> APIRoute
         request.scope[CALLER].must(Act.ADMINISTER)
         if not user_id:
             raise Denied(401, "MISSING_USER_ID", "name the user whose tokens shall be revoked")
-        return {"success": True, "revoked": await tokens.revoke(user=user_id)}
+        return {"success": True, "revoked": await tokens.revoke_of(user_id)}
 
     return routes
 

@@ -62,11 +62,13 @@ class Tokens(KnownTokens):
     async def all(self) -> Sequence[TokenRow]:
         return await self._records.tokens()
 
-    async def revoke(self, *, token_id: str = "", user: str = "") -> int:
-        """Revoke one, or all of a user; how many were good until now."""
-        return await self._records.revoke_tokens(
-            now=self._clock(), token_id=token_id, user_digest=_user_digest(user or None)
-        )
+    async def revoke(self, token_id: str) -> int:
+        """Revoke one; 0 when there is none, or it was revoked already."""
+        return await self._records.revoke_tokens(now=self._clock(), token_id=token_id)
+
+    async def revoke_of(self, user: str) -> int:
+        """Revoke all of a user's; how many were not revoked until now."""
+        return await self._records.revoke_tokens(now=self._clock(), user_digest=_user_digest(user))
 
 
 def _hash(token: str) -> str:

@@ -38,6 +38,13 @@ class MaintenanceRecords(HoldRecords, RemovalRecords, UseStatistics, Protocol):
         """The store was cleared of a left-over memory."""
 
 
+class ActiveUsers(Protocol):
+    """Who has talked lately. Raises JournalError."""
+
+    async def users_active(self, *, limit: int) -> list[str]:
+        """Users, those whose turns are the latest first: at most ``limit``, fewer where some of them talk a lot."""
+
+
 class Housekeeping(Protocol):
     """What keeps the database small, and says how full it is. Raises JournalError."""
 

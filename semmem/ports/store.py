@@ -38,12 +38,13 @@ class Store(Protocol):
         limit: int,
         now: float,
         types: Sequence[MemoryType] = (),
-        fresh: bool = False,
+        as_of: float | None = None,
     ) -> list[Hit]:
         """The nearest active, unexpired memories, best first, ``score`` = ``cosine``.
 
-        ``types`` empty means all. ``fresh`` asks to see every write that finished before the call (it may wait for
-        it: never on the request path); without it a write may take a moment to show.
+        ``types`` empty means all. ``as_of`` asks to see every write that this process finished, and every one that
+        anybody finished before that time, in seconds since the epoch (it may wait for them: never on the request
+        path); without it a write may take a moment to show.
         """
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:

@@ -55,10 +55,10 @@ class StoreWrapper:
         limit: int,
         now: float,
         types: Sequence[MemoryType] = (),
-        fresh: bool = False,
+        as_of: float | None = None,
     ) -> list[Hit]:
         with self.around(StoreCall("search")):
-            return await self._store.search(scope, vector, limit=limit, now=now, types=types, fresh=fresh)
+            return await self._store.search(scope, vector, limit=limit, now=now, types=types, as_of=as_of)
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
         with self.around(StoreCall("get")):

@@ -37,6 +37,7 @@ class TokenRecords(Protocol):
         """All, the newest first; those that are revoked too."""
         ...
 
-    async def revoke_tokens(self, *, now: float, token_id: str = "", user_digest: str = "") -> int:
-        """Revoke one token, or all of a user; how many were good until now. They are gone 90 days later."""
+    async def revoke_tokens(self, *, now: float, token_id: str | None = None, user_digest: str | None = None) -> int:
+        """Revoke one token, all of a user, or where neither is given all there are; how many were not revoked until
+        now. They are gone 90 days later."""
         ...

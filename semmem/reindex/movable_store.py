@@ -9,7 +9,8 @@ they are there: so does it to a former collection that is kept.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,9 +18,11 @@ import numpy as np
 from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
 from semmem.ports.collections import Collection, Collections, Described, next_name
 from semmem.ports.embedder import Embedder
-from semmem.ports.errors import EmbedderError, JournalError, StoreMismatch, StoreUnavailable
+from semmem.ports.errors import EmbedderError, JournalError, StoreError, StoreMismatch, StoreUnavailable
 from semmem.ports.reindexing import ReindexRecords, ReindexState
+from semmem.ports.store import Lagging, Store
 from semmem.ports.store_rules import best
+from semmem.ports.store_wrapper import StoreCall, StoreWrapper
 from semmem.text.quoting import unquoted
 
 ALL = 2**31 - 1
@@ -93,29 +96,39 @@ class MovableStore:
         """Whether the vectors of the collection that is read are of another model."""
         return self._target is not None and self.live.about.signature != self._embedder.signature
 
+    def fits(self, signature: str) -> bool:
+        """Whether vectors of this signature are those of the embedder."""
+        return signature == self._embedder.signature
+
     async def open(self) -> None:
         """As the port says. Raises StoreMismatch for another model's collection unless it may be reindexed."""
         async with self._opening:
             if self._live is not None:
                 return
-            await self._collections.open()
-            found, beside = await self._collections.found()
-            live = found or self._own(self.name)
-            target = await self._target_of(live, beside)
-            others = [*beside, *([target] if target is not None and target not in beside else [])]
-            parts = [Part(about, self._collections.collection(about)) for about in (live, *others)]
+            parts: list[Part] = []
             try:
-                for part in parts:
-                    await part.store.open()
-                if target is not None:
-                    await self._say_writing(target.name)
+                await self._collections.open()
+                target = await self._open_parts(parts)
             except BaseException:
                 for part in parts:
                     await part.store.close()
+                await self._collections.close()
                 raise
-            self._beside = tuple(parts[1:])
-            self._target = next((part for part in parts[1:] if part.about == target), None)
+            self._beside, self._target = tuple(parts[1:]), target
             self._live = parts[0]
+
+    async def _open_parts(self, parts: list[Part]) -> Part | None:
+        """Open the one that is read, and then all beside it; the target."""
+        found, beside = await self._collections.found()
+        live = found or self._own(self.name)
+        wanted = await self._target_of(live, beside)
+        more = [wanted] if wanted is not None and wanted not in beside else []
+        for about in (live, *beside, *more):
+            parts.append(Part(about, self._collections.collection(about)))
+            await parts[-1].store.open()
+        if wanted is not None:
+            await self._say_writing(wanted.name)
+        return next((part for part in parts[1:] if part.about == wanted), None)
 
     async def close(self) -> None:
         async with self._opening:
@@ -216,13 +229,13 @@ class MovableStore:
         limit: int,
         now: float,
         types: Sequence[MemoryType] = (),
-        fresh: bool = False,
+        as_of: float | None = None,
     ) -> list[Hit]:
-        """As the port says. Without ``fresh``, some of a user who has no new vectors yet may be missing."""
+        """As the port says. Without ``as_of``, some of a user who has no new vectors yet may be missing."""
         live, target = self.live.store, self._target
         if target is None or not self.lacks_vectors:
-            return await live.search(scope, vector, limit=limit, now=now, types=types, fresh=fresh)
-        if fresh:
+            return await live.search(scope, vector, limit=limit, now=now, types=types, as_of=as_of)
+        if as_of is not None:
             memories = await self._embedded(await live.list(scope, types=types, limit=ALL), target.store)
             return await asyncio.to_thread(_nearest, memories, vector, limit, now)
         hits = await target.store.search(scope, vector, limit=limit, now=now, types=types)
@@ -265,6 +278,12 @@ class MovableStore:
         """As Sweepable says."""
         return await self.live.store.expired(now, limit=limit)
 
+    def written_elsewhere(self, user: str) -> None:
+        """As Lagging says."""
+        for part in self._parts():
+            if isinstance(part.store, Lagging):
+                part.store.written_elsewhere(user)
+
     async def check_room(self) -> None:
         """As DiskBound says."""
         await self._collections.check_room()
@@ -304,13 +323,13 @@ class MovableStore:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    async def _embedded(self, memories: Sequence[Memory], target: Collection) -> list[Memory]:
+    async def _embedded(self, memories: Sequence[Memory], target: Collection) -> Sequence[Memory]:
         """With vectors: those that the target keeps, or made now."""
         if not memories:
-            return []
+            return ()
         there = {memory.id: memory for memory in await target.list(Scope(memories[0].user), limit=ALL)}
         told = [_with_vector_of(memory, there.get(memory.id)) for memory in memories]
-        return list(await asyncio.gather(*map(self._with_own_vector, told)))
+        return await asyncio.gather(*map(self._with_own_vector, told))
 
     async def _with_own_vector(self, memory: Memory) -> Memory:
         if memory.embedding is not None or memory.status is not MemoryStatus.ACTIVE:
@@ -319,6 +338,23 @@ class MovableStore:
             return replace(memory, embedding=await self._embedder.embed(unquoted(memory.content)))
         except EmbedderError:
             return memory
+
+
+class WithVectors(StoreWrapper):
+    """A view of ``shown``, which shows what ``store`` has, for whoever keeps vectors: StoreError while there are none
+    of the model whose name they would be kept under."""
+
+    def __init__(self, shown: Store, store: MovableStore) -> None:
+        super().__init__(shown)
+        self._movable = store
+
+    @contextmanager
+    def around(self, call: StoreCall) -> Iterator[None]:
+        if self._movable.lacks_vectors:
+            raise StoreError(
+                "memories are being reindexed, and have no vectors of their new model yet: try again later"
+            )
+        yield
 
 
 def _with_vector_of(memory: Memory, other: Memory | None) -> Memory:
@@ -350,5 +386,5 @@ def _refusal(live: Described, own: Described, begun: bool) -> str:
     return (
         f"the collection {live.name} holds vectors of {live.signature or 'unknown'}, {live.dimension} numbers each, and"
         f" the configuration names {own.signature}, {own.dimension} numbers: run `semmem reindex`{far}, or set"
-        " memory.reindex.start to auto, which does it while requests are served; or configure the former model"
+        " memory.reindex.start: auto, which does it while requests are served; or configure the former model"
     )

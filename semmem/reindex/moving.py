@@ -59,9 +59,9 @@ class Moved:
 
 
 class Mover:
-    """``embedder`` None: the new collection has no vectors. Raises Busy, StoreError, JournalError and EmbedderError."""
+    """Raises Busy, StoreError, JournalError and EmbedderError; LookupError where nothing is to be moved any more."""
 
-    def __init__(self, store: MovableStore, embedder: Embedder | None, records: WriteRecords, holds: Holds) -> None:
+    def __init__(self, store: MovableStore, embedder: Embedder, records: WriteRecords, holds: Holds) -> None:
         self._store = store
         self._embedder = embedder
         self._records = records
@@ -95,7 +95,6 @@ class Mover:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _target(self) -> Collection:
-        """Raises LookupError: there is nothing to move to any more."""
         if self._store.target is None:
             raise LookupError
         return self._store.target.store
@@ -103,13 +102,10 @@ class Mover:
     def _is_there(self, memory: Memory, present: Memory | None) -> bool:
         if present is None or present.version != memory.version:
             return False
-        return (
-            self._embedder is None
-            or present.embedding is not None
-            or (memory.user, (memory.id, memory.version)) in self._unusable
-        )
+        return present.embedding is not None or (memory.user, (memory.id, memory.version)) in self._unusable
 
     async def _write(self, user: str, vectors: Mapping[Key, Vector | None], writes: Writes) -> None:
+        self._store.written_elsewhere(user)  # from here on what other processes did shows at once
         difference, target = await self.difference(user), self._target()
         for memory_id in difference.extra:
             await target.forget(Scope(user), memory_id)
@@ -137,8 +133,6 @@ class Mover:
 
     async def _vector(self, memory: Memory) -> Vector | None:
         """None: this text can have none, while others can. Raises EmbedderError when nothing can be embedded now."""
-        if self._embedder is None:
-            return None
         try:
             return await self._embedder.embed(unquoted(memory.content))
         except EmbedderError:

@@ -19,7 +19,7 @@ from hashlib import blake2b
 from typing import Any, Protocol
 
 from semmem.lifecycle.holds import Busy
-from semmem.ports.errors import SemmemError
+from semmem.ports.errors import SemmemError, StoreMismatch
 from semmem.ports.reindexing import Reindex, ReindexRecords, ReindexState
 from semmem.reindex.movable_store import MovableStore, Part
 from semmem.reindex.moving import Moved, Mover
@@ -91,6 +91,8 @@ class Reindexing:
     async def status(self) -> dict[str, Any]:
         """How far it is. ``state`` is ``none`` where there is nothing to do."""
         known = await self._records.reindex(self._store.name)
+        if known is not None and self._known is not None and self._known.target == known.target:
+            known = max(known, self._known, key=lambda each: (each.changed_at, each.users_done))  # noted now and then
         live = self._store.live.about
         told: dict[str, Any] = {"state": "none", "collection": live.name, "signature": live.signature}
         if known is not None:
@@ -146,9 +148,11 @@ class Reindexing:
             try:
                 await self.step()
                 told = ""
+            except StoreMismatch:
+                raise
             except (SemmemError, Busy) as error:
                 if told != str(error):
-                    self._tell(f"reindex: it pauses: {type(error).__name__}: {error}")
+                    self._tell(f"it pauses: {type(error).__name__}: {error}")
                 told = str(error)
             try:
                 async with asyncio.timeout(self._poll_s):
@@ -174,17 +178,28 @@ class Reindexing:
     async def _follow(self) -> None:
         await self._store.follow()
         known = await self._records.reindex(self._store.name)
-        names = [self._store.live.about.name, *(part.about.name for part in self._store.beside)]
         if known is not None and known.state is ReindexState.DROPPING:
             for part in self._store.beside:
                 await self._store.leave(part)
-        elif known is not None and known.state is not ReindexState.KEPT and known.target not in names:
-            await self._store.begin(known.target)  # another process was asked to make every vector anew
+        elif known is not None and self._is_news(known):
+            await self._store.begin(known.target)
         self._known = known
+
+    def _is_news(self, known: Reindex) -> bool:
+        """Whether another process was asked to make every vector anew."""
+        names = [self._store.live.about.name, *(part.about.name for part in self._store.beside)]
+        is_ours = known.state is not ReindexState.KEPT and self._store.fits(known.signature)
+        return is_ours and known.target not in names
 
     async def _drop_in_time(self) -> None:
         known = self._known = await self._records.reindex(self._store.name)
         if known is None:
+            return
+        if known.state not in (ReindexState.KEPT, ReindexState.DROPPING):
+            if self._settle_s:  # it is another model's, which other processes move to
+                return
+            await self._records.end_reindex(self._store.name)  # a journal of earlier: there is no such target
+            self._known = None
             return
         over = self._keep_s is not None and self._clock() - known.changed_at >= self._keep_s
         if known.state is ReindexState.DROPPING or (known.state is ReindexState.KEPT and over):
@@ -201,10 +216,10 @@ class Reindexing:
             if part is not target:
                 await self._store.drop(part)  # of an earlier reindex: there is one way back at most
         if known.state is not ReindexState.WAITING:
-            self._tell(f"reindex: from {known.source} to {known.target}, for {known.signature}")
+            self._tell(f"from {known.source} to {known.target}, for {known.signature}")
             known = await self._fill(known)
         if waited_for := await self._records.not_writing(target.about.name):
-            self._tell(f"reindex: it waits for {waited_for} replicas that do not write to the new collection")
+            self._tell(f"it waits for {waited_for} replicas that do not write to the new collection")
             await self._note(replace(known, state=ReindexState.WAITING))
             raise _Cut
         known = await self._verified(known)
@@ -212,7 +227,7 @@ class Reindexing:
         await self._store.switch()
         await self._note(replace(known, state=ReindexState.KEPT, changed_at=self._clock()))
         self._tried.clear()
-        self._tell(f"reindex: everybody reads {known.target}; {known.source} is kept")
+        self._tell(f"everybody reads {known.target}; {known.source} is kept")
 
     async def _begun(self, target: Part) -> Reindex:
         begun = Reindex(self._store.live.about.name, target.about.name, target.about.signature)
@@ -288,7 +303,7 @@ class Reindexing:
             if not again:
                 return known
             left = again
-        self._tell("reindex: some users are written to all the time; they are verified again later")
+        self._tell("some users are written to all the time; they are verified again later")
         raise _Cut
 
     async def _users(self) -> list[str]:

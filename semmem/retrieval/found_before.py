@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary, ref
 
 from semmem.memory import Vector
 from semmem.retrieval.index.memory_index import MemoryIndex
+from semmem.retrieval.index.sizes import FOUND_MAX
 
 T = TypeVar("T")
 
@@ -30,7 +31,7 @@ class _Kept(Generic[T]):
 class FoundBefore(Generic[T]):
     """Of each index the ``entries_max`` questions that were asked last, and what was found for them."""
 
-    def __init__(self, entries_max: int = 32) -> None:
+    def __init__(self, entries_max: int = FOUND_MAX) -> None:
         self._entries_max = entries_max
         self._of: WeakKeyDictionary[MemoryIndex, OrderedDict[Hashable, _Kept[T]]] = WeakKeyDictionary()
 

@@ -20,16 +20,29 @@ class OncePerMemory(Generic[T]):
 
     def __init__(self, derive: Callable[[Memory], T]) -> None:
         self._derive = derive
-        self._known: dict[int, tuple[T, ref[Memory]]] = {}
+        self._known: dict[int, tuple[T, _Held]] = {}
 
     def __call__(self, memory: Memory) -> T:
         place = id(memory)
         known = self._known.get(place)
         if known is None:
-            known = self._derive(memory), ref(memory, lambda _gone: self._known.pop(place, None))
-            self._known[place] = known
+            held = _Held(memory, self._gone)
+            held.place = place
+            known = self._known[place] = (self._derive(memory), held)
         return known[0]
 
     def __len__(self) -> int:
         """Of how many memories something is remembered now."""
         return len(self._known)
+
+    def _gone(self, held: ref[Memory]) -> None:
+        if isinstance(held, _Held):
+            self._known.pop(held.place, None)
+
+
+class _Held(ref[Memory]):
+    """Knows where its memory was, so that one function serves all: a closure for each takes 0.3 kB."""
+
+    __slots__ = ("place",)
+
+    place: int

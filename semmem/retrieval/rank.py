@@ -71,14 +71,14 @@ def rank(
     """
     scored = (_scored(hit, now, half_life_s) for hit in hits)
     stated = Stated(said)
-    kept: list[_Content] = []
+    kept: list[_Compared] = []
     verdicts: list[Ranked] = []
     room, standing_room = limit, standing_max
     for hit in sorted(scored, key=lambda hit: (-hit.score, hit.memory.id)):
         is_extra = standing_room > 0 and hit.memory.id in standing
         reason = _unfit(hit, now, threshold) or cuts.get(hit.memory.id) or ("" if is_extra or room > 0 else "limit")
         if not reason:  # comparing contents is the dear part, and only for what could still be kept
-            content = _content(hit.memory)
+            content = _content(hit.memory), hit.memory.embedding
             reason = _needless(content, stated, kept) or ("screened" if _screened(hit.memory) else "")
             if not reason:
                 kept.append(content)
@@ -89,23 +89,23 @@ def rank(
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """What is compared of a memory: its statement, its words, those that turn one fact into another, its names, its
-    unit vector."""
+    """What is compared of a memory beside its unit vector: its statement, its words, those that turn one fact into
+    another, its names. A vector here would hold all of the index that it is a row of."""
 
     statement: Statement
     words: frozenset[str]
     telling: frozenset[str]
     names: frozenset[str]
-    vector: Vector | None
 
     @classmethod
     def of(cls, memory: Memory) -> _Content:
         content = memory.content
         said = frozenset(words(content))
         names = frozenset(name.casefold() for name in _NAME.findall(content))
-        return cls(Statement.of(content), said, _told_apart_by(content, said), names, memory.embedding)
+        return cls(Statement.of(content), said, _told_apart_by(content, said), names)
 
 
+_Compared = tuple[_Content, Vector | None]
 _content, _screened = OncePerMemory(_Content.of), OncePerMemory(readable)
 
 
@@ -129,18 +129,18 @@ def _unfit(hit: Hit, now: float, threshold: float | None) -> str:
     return "below_threshold" if threshold is not None and hit.cosine < threshold else ""
 
 
-def _needless(content: _Content, stated: Stated, kept: Sequence[_Content]) -> str:
-    if stated.holds(content.statement):
+def _needless(new: _Compared, stated: Stated, kept: Sequence[_Compared]) -> str:
+    if stated.holds(new[0].statement):
         return "already_said"
-    return "near_duplicate" if any(_same(content, other) for other in kept) else ""
+    return "near_duplicate" if any(_same(*new, *other) for other in kept) else ""
 
 
-def _same(one: _Content, other: _Content) -> bool:
+def _same(one: _Content, vector: Vector | None, other: _Content, other_vector: Vector | None) -> bool:
     if one.telling != other.telling or not (one.names <= other.words and other.names <= one.words):
         return False
     if len(one.words & other.words) >= SAME_WORDS * max(len(one.words | other.words), 1):
         return True
-    return one.vector is not None and other.vector is not None and _cosine(one.vector, other.vector) > SAME_VECTORS
+    return vector is not None and other_vector is not None and _cosine(vector, other_vector) > SAME_VECTORS
 
 
 def _cosine(one: Vector, other: Vector) -> float:

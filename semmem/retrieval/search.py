@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semmem.memory import Hit, MemoryType, Scope, Vector
-from semmem.ports.errors import StoreTimeout
+from semmem.ports.errors import EmbedderBusy, StoreTimeout
 from semmem.ports.store import Store
 from semmem.retrieval.decide.decision import LOGIT_WEIGHT, Decision, RequestVerdict, Verdict
 from semmem.retrieval.decide.features import RequestWords
@@ -149,7 +149,8 @@ async def find(
     read: WordsRead | None = None,
     before: FoundBefore[Candidates] | None = None,
 ) -> SearchResult:
-    """By the user's index where it is there in time, else by the store's own search. Raises StoreError.
+    """By the user's index where it is there in time, else by the store's own search. Raises StoreError, and
+    EmbedderBusy for a user whose memories have no vectors.
 
     ``cut_too`` and ``read``: as for ``best_of``. ``before``: what this decision found before.
     """
@@ -157,6 +158,8 @@ async def find(
     index = await memories.index(query.scope.user, wait_s=LOADING_SHARE * timeout_s)
     if index is None:
         return await _find_cold(memories, query, vector, timeout_s=timeout_s - (time.perf_counter() - started))
+    if index.lacks_vectors and query.strategy is not Strategy.RECENT:
+        raise EmbedderBusy("the user's memories have no vectors yet")
     cut_too = cut_too or query.threshold is not None
     asked = (
         *(hash(query.text), id(vector), query.strategy, query.scope, query.types, query.during, query.wants),
@@ -181,6 +184,7 @@ async def find(
         )
         if before is not None:
             before.put(index, asked, vector, query.now, best)
+            memories.found(query.scope.user, index, best.hits)
     if query.strategy is Strategy.RECENT:
         return SearchResult(query, best, HOT)  # no cosine was asked for, so there is none to compare
     is_general = best.request is not None and best.request.is_general

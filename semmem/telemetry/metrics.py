@@ -141,12 +141,30 @@ class Metrics:
         )
         self.hot_users = Gauge("semmem_hot_users", "Users whose memories are in process.", registry=r)
         self.hot_memories = Gauge("semmem_hot_memories", "Memories in process, of all users.", registry=r)
+        self.hot_bytes = Gauge("semmem_hot_bytes", "What memories in process take, estimated.", registry=r)
+        self.warmed_users = Counter(
+            "semmem_warmed_users", "Users loaded after the start for whom nobody waited, by result.", ["result"],
+            registry=r,
+        )  # fmt: skip
         self.embedder_seconds = Histogram(
             "semmem_embedder_seconds", "One text to its vector, cache included.", ["status"], buckets=FAST, registry=r
         )
         self.model_seconds = Histogram(
             "semmem_model_seconds", "Calls to language models.", ["role", "status"], buckets=SLOW, registry=r
         )
+
+        # reindex
+        self.reindex_state = Gauge(
+            "semmem_reindex_state", "1 for the state that a reindex is in, if there is one.", ["state"], registry=r
+        )
+        self.reindex_users = Gauge("semmem_reindex_users", "Users to be reindexed.", registry=r)
+        self.reindex_users_done = Gauge("semmem_reindex_users_done", "Users that are reindexed.", registry=r)
+        self.reindex_memories_done = Gauge(
+            "semmem_reindex_memories_done",
+            "Memories that the new collection has in common with the former.",
+            registry=r,
+        )
+        self.reindex_embedded = Gauge("semmem_reindex_embedded", "Memories embedded for it.", registry=r)
 
         # the process
         self.loop_lag_seconds = Histogram(

@@ -38,6 +38,10 @@ class Recent(Generic[K, V]):
         if len(entries) > self._entries_max:
             entries.popitem(last=False)
 
+    def values(self) -> list[V]:
+        """The one that was used longest ago comes first."""
+        return list(self._entries.values())
+
     def drop(self, unwanted: Callable[[V], bool]) -> None:
         """Forget those entries; the others stay as recent as they were."""
         for key in [key for key, value in self._entries.items() if unwanted(value)]:

@@ -22,6 +22,7 @@ from semmem.turns.ids import turn_id
 from semmem.turns.observation import Ticket
 from semmem.turns.recovery import Chosen, Recovery
 from semmem.turns.sessions import Sessions
+from semmem.turns.unread import Unread, UnreadHistories
 from semmem.turns.user_messages import UserMessage, UserMessages
 
 OBSERVING = ("observe", "single_filter")
@@ -67,6 +68,7 @@ class TurnRecorder:
         capture: str = "observe",
         turn_chars_max: int = 64 * 1024,
         answer_bytes_max: int = 64 * 1024,
+        unread: UnreadHistories | None = None,
     ) -> None:
         self._sessions = sessions
         self._journal = journal
@@ -74,6 +76,7 @@ class TurnRecorder:
         self._capture = capture
         self._turn_chars_max = turn_chars_max
         self._answer_bytes_max = answer_bytes_max
+        self.unread = unread or UnreadHistories()
 
     async def current(self, conversation: Conversation, scope: Scope, now: float, request_id: str) -> CurrentTurn:
         """The turn that the request's own words begin or belong to; without any, the one it goes on from."""
@@ -123,6 +126,19 @@ class TurnRecorder:
         reason = usable(answer.finish_reason) if answer is not None else None
         self._journal.offer(TurnClosed(ticket.turn_id, ending, now, text, reason, name))
 
+    async def read_again(self) -> None:
+        """Recover what stands in histories that were not compared with the journal, as far as it answers now."""
+        for unread in self.unread.waiting():
+            newest, messages = unread.newest, unread.messages
+            user, session = newest.scope.user, newest.scope.session or ""
+            chosen = await self._recovery.choose(messages, user=user, session=session, now=newest.opened_at)
+            if chosen.unread:
+                return
+            last = next(messages.current_backwards())
+            opened = self._opened(newest, replace(chosen, current=(last,)), unread.after)
+            if unread in self.unread.waiting() and self._offer_all(messages, replace(chosen, current=()), opened[:-1]):
+                self.unread.drop(unread)
+
     async def _record_opened(
         self, turn: Turn, messages: UserMessages, after: str, conversation: Conversation, dialect: str
     ) -> Ticket | None:
@@ -134,8 +150,11 @@ class TurnRecorder:
         accepted = self._offer_all(messages, chosen, opened)
         if not chosen.current or chosen.current[-1].ordinal != turn.ordinal:
             return None  # the turn itself is not to be kept
+        if chosen.unread:
+            self.unread.keep(conversation, Unread(turn, messages, after))
         if accepted and chosen.complete and not _kept_by_api(conversation):
             self._recovery.seen.settle(messages.key, chosen.current[-1])
+            self.unread.settled(messages.key)
         if self._capture == "history" and not _kept_by_api(conversation):
             self._close_from_history(messages, turn)
         if not accepted or self._capture not in OBSERVING:

@@ -55,13 +55,14 @@ class Chosen(Struct, frozen=True):
     """What of a request becomes turns, oldest first.
 
     ``again``: places of current messages that are journalled already, or may be. ``complete``: no later request needs
-    to look at what stands before the last of them.
+    to look at what stands before the last of them. ``unread``: the journal did not say what it knows of the history.
     """
 
     recovered: tuple[UserMessage, ...]
     current: tuple[UserMessage, ...]
     again: frozenset[str]
     complete: bool
+    unread: bool = False
 
 
 class Recovery:
@@ -97,6 +98,7 @@ class Recovery:
         past = self._unsettled(messages, self.seen.settled(messages.key)) if history else []
         doubtful = current if messages.answered else current[:-1]
         complete = read = True
+        asked = bool(past)
         try:
             known = await self.seen.look_up([*past, *doubtful])
         except Unread:
@@ -110,9 +112,9 @@ class Recovery:
             current = [said for said in current if said not in doubtful or _is_wanted(said, known[said.id], began)]
         shared = {said.id for said in past if self.seen.is_shared(said, user)}
         if not any(known[said.id] is UNSEEN for said in past):  # nothing that could be recovered, as nearly always
-            return Chosen((), tuple(current), again, complete)
+            return Chosen((), tuple(current), again, complete, unread=asked and not read)
         recovered, settled = await self._recovered(past, known, shared, user, now)
-        return Chosen(tuple(recovered), tuple(current), again, complete and settled)
+        return Chosen(tuple(recovered or ()), tuple(current), again, complete and settled, unread=recovered is None)
 
     def _unsettled(self, messages: UserMessages, settled: str | None) -> list[UserMessage]:
         """The history from the last words that were dealt with, oldest first."""
@@ -126,8 +128,8 @@ class Recovery:
 
     async def _recovered(
         self, past: Sequence[UserMessage], known: Mapping[str, Known], shared: Collection[str], user: str, now: float
-    ) -> tuple[Sequence[UserMessage], bool]:
-        """The messages, and whether that was all of them."""
+    ) -> tuple[Sequence[UserMessage] | None, bool]:
+        """The messages (None: the journal does not say), and whether that was all of them."""
         wanted, erased = self._wanted(past, known, shared, now), list[UserMessage]()
         if wanted:
             try:
@@ -136,7 +138,7 @@ class Recovery:
                     known = await self.seen.look_up(past, first=True)
             except Unread:
                 self._count("unread", len(wanted))
-                return (), False
+                return None, False
             if forgotten_at is not None:
                 left = self._wanted(past, known, shared, now, forgotten_at)
                 wanted, erased = left, [said for said in wanted if said not in left]

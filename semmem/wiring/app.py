@@ -16,20 +16,26 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from semmem.background import AtOnceLearner, JournalWriter, Learner, Tasks
+from semmem.backends.sql.journal import SqlJournal
+from semmem.background import AtOnceLearner, JournalWriter, Learner, Tasks, Warming
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.lifecycle.erasure import Erasure
 from semmem.management.health import create_health
+from semmem.management.reindex_api import reindex_routes
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
+from semmem.reindex.movable_store import MovableStore
+from semmem.reindex.reindexing import Reindexing
+from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.counting import Counting
 from semmem.telemetry.loop_lag import watch_loop
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
 from semmem.turns.sessions import Sessions
-from semmem.wiring import backup, doors, learning, maintenance, replicas, request
+from semmem.turns.unread import UnreadHistories
+from semmem.wiring import backup, doors, learning, maintenance, reindex, replicas, request
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, disk_of, open_backends
 from semmem.wiring.engine import engine
@@ -63,9 +69,12 @@ class _Parts:
     at_once: AtOnceLearner | None
     uses: AccessRecorder
     sessions: Sessions
+    unread: UnreadHistories
     erasure: Erasure
     housekeeping: maintenance.HousekeepingLoop
+    warming: Warming
     replicas: Replicas | None
+    reindexing: Reindexing
 
 
 class App:
@@ -83,6 +92,10 @@ class App:
         self._embedder_tried = asyncio.Event()
         self._fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
+    def _make_store(self, settings: Settings, vectors: Embedder, turns: SqlJournal) -> MovableStore:
+        self._store = reindex.movable(settings, vectors, turns, may_move=settings.memory.reindex.start == "auto")
+        return self._store
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Addresses]:
         """Serve inside the block; drain and close at its end. Raises OSError or SemmemError when it cannot start."""
@@ -95,6 +108,7 @@ class App:
                 spawn=self._tasks.spawn,
                 listeners=listeners,
                 announce=self._announce,
+                make_store=self._make_store,
             )
             parts = self._parts(opened)
             if parts.replicas is not None:
@@ -146,9 +160,14 @@ class App:
             at_once,
             uses,
             sessions,
+            here.unread,
             erasure,
             maintenance.housekeeping(settings, backends, store, self._announce),
+            Warming(backends.store, backends.journal, users_max=settings.memory.hot_cache.warm_users),
             replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge),
+            reindex.reindexing(
+                settings, self._store, backends.embedder, backends.journal, moved=backends.store.forget_user
+            ),
         )
 
     async def _open_doors(self, parts: _Parts, stack: AsyncExitStack) -> tuple[ExtProcServer, Addresses]:
@@ -165,6 +184,7 @@ class App:
             note_uses=parts.uses.note,
             work=work,
             spawn=self._tasks.spawn,
+            unread=parts.unread,
         )
         server = doors.envoy_door(settings, exchange, self._announce, work=work)
         grpc = await server.start()
@@ -177,8 +197,17 @@ class App:
             after=after,
             purgeable=parts.opened.store_backend,
             engine=engine(settings, parts.opened, self._up(parts), lambda: len(parts.writer)),
-            more=[backup.routes(settings, parts.opened, self._announce)],
+            more=[
+                backup.routes(settings, parts.opened, self._announce),
+                partial(reindex_routes, parts.reindexing),
+            ],
         )
+        if settings.listeners.api.mcp:
+            from semmem.management.mcp_doors import mount  # and with it an SDK that most processes never need
+
+            tools = mount(api, body_bytes_max=settings.listeners.api.body_bytes_max)
+            self._tasks.spawn("tools", tools.run())
+            await tools.ready.wait()
         health = create_health(lambda: self._ready(parts), self._metrics_page(parts))
         listeners, serve = settings.listeners, partial(doors.serve, spawn=self._tasks.spawn, stack=stack)
         return server, Addresses(
@@ -190,6 +219,7 @@ class App:
     def _begin(self, parts: _Parts) -> None:
         """Everything that runs as long as the process."""
         settings, backends = self._settings, parts.opened.backends
+        log.info("%s", advice(settings.memory.hot_cache.bytes_max, settings.memory.embedding.dimension))
         upkeep = maintenance.upkeep(settings, backends, parts.opened.store_backend, self._announce)
         for name, work in (
             ("open store", lambda: self._open_store(parts.store)),
@@ -205,8 +235,11 @@ class App:
             self._tasks.keep(name, work)
         if parts.opened.news is not None:
             parts.opened.news.begin(self._tasks, Kept(backends.store, self._injection_cache))
+        self._tasks.keep("reindex", lambda: self._reindex(parts.reindexing))
         if parts.replicas is not None:
             parts.replicas.begin(self._tasks)
+        if settings.memory.hot_cache.warm_users:
+            self._tasks.keep("warming", lambda: parts.warming.run(lambda: parts.store.answers))
         if parts.at_once is not None:  # else the first turn would wait for it
             self._tasks.keep("start of the reader", lambda: learning.start_reader(backends))
         drift = learning.drift_loop(settings, backends, parts.learner.nudge)
@@ -217,6 +250,14 @@ class App:
         """A store that answers but does not fit is fatal."""
         try:
             await store.open()
+        except StoreError as error:
+            self._fail(error)
+
+    async def _reindex(self, reindexing: Reindexing) -> None:
+        """A store that everybody reads with another model's vectors is fatal."""
+        await self._embedder_tried.wait()
+        try:
+            await reindexing.run()
         except StoreError as error:
             self._fail(error)
 
@@ -262,7 +303,9 @@ class App:
             writer=parts.writer,
             uses=parts.uses,
             erasure=parts.erasure,
+            warming=parts.warming,
             components=self._up(parts),
+            reindexing=parts.reindexing,
         )
 
     def _up(self, parts: _Parts) -> dict[str, Callable[[], bool]]:

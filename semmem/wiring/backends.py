@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,7 @@ from semmem.lifecycle.attentive_store import AttentiveStore
 from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.marks import Marks
 from semmem.lifecycle.write_gate import WriteGate
+from semmem.ports.collections import Collection
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import JournalUnavailable, StoreError
 from semmem.ports.events import Announce, nobody_listens
@@ -62,6 +63,10 @@ FENCE_KEY_FILE = "fence.key"
 
 class StoreBackend(Store, Sweepable, Purgeable, Enumerable, Protocol):
     """What keeps memories."""
+
+
+MakeStore = Callable[[Settings, Embedder, SqlJournal], StoreBackend]
+"""The configured store, for this embedder's vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,7 @@ async def open_backends(
     *,
     spawn: Spawn,
     listeners: Sequence[Listener],
+    make_store: MakeStore,
     announce: Announce = nobody_listens,
 ) -> Opened:
     """Every backend, to be closed with ``stack``. The journal is open; store and embedder are opened while requests
@@ -127,7 +133,7 @@ async def open_backends(
     stack.push_async_callback(turns.close)
     vectors = await asyncio.to_thread(embedding.embedder, settings)
     stack.push_async_callback(vectors.close)
-    store_backend = store(settings, vectors.signature)
+    store_backend = make_store(settings, vectors, turns)
     clients, ranker, worker = models(settings, metrics), reranker(settings, metrics), WorkerProcess()
     indexing = OffloadThreads()
     for part in (store_backend, *clients.values(), ranker, worker, indexing):
@@ -197,7 +203,7 @@ def store(settings: Settings, signature: str) -> StoreBackend:
     return qdrant(settings, signature) if settings.memory.backend == "qdrant" else milvus(settings, signature)
 
 
-def qdrant(settings: Settings, signature: str) -> StoreBackend:
+def qdrant(settings: Settings, signature: str) -> Collection:
     """Raises StoreError when its package is not installed."""
     try:
         from semmem.wiring.qdrant import qdrant_store  # an optional package, which takes half a second to import
@@ -208,26 +214,35 @@ def qdrant(settings: Settings, signature: str) -> StoreBackend:
 
 def milvus(settings: Settings, signature: str) -> MilvusStore:
     """A store at the address of a server, or the embedded one with its child process."""
+    rules, options = settings.memory.milvus, milvus_options(settings, signature)
+    if rules.address:
+        return MilvusStore(**milvus_client(settings), **options)
+    return EmbeddedMilvus(milvus_lite(settings), purge_timeout_s=rules.purge_timeout_s, **options)
+
+
+def milvus_lite(settings: Settings) -> MilvusLiteProcess:
+    """The child process, not started."""
+    return MilvusLiteProcess(Path(settings.data_dir) / settings.memory.milvus.data_dir)
+
+
+def milvus_client(settings: Settings) -> dict[str, Any]:
+    """Where the server is, and what it asks for."""
     rules = settings.memory.milvus
-    if not rules.address:
-        process = MilvusLiteProcess(Path(settings.data_dir) / rules.data_dir)
-        return EmbeddedMilvus(
-            process, purge_timeout_s=rules.purge_timeout_s, **_milvus_options(settings, rules, signature)
-        )
-    return MilvusStore(
-        _uri(rules.address, rules),
-        token=rules.token.get_secret_value(),
-        database=rules.database,
-        secure=rules.tls.enabled,
-        ca_pem_path=rules.tls.ca_file,
-        client_pem_path=rules.tls.cert_file,
-        client_key_path=rules.tls.key_file,
-        server_name=rules.tls.server_name,
-        **_milvus_options(settings, rules, signature),
-    )
+    return {
+        "uri": _uri(rules.address, rules),
+        "token": rules.token.get_secret_value(),
+        "database": rules.database,
+        "secure": rules.tls.enabled,
+        "ca_pem_path": rules.tls.ca_file,
+        "client_pem_path": rules.tls.cert_file,
+        "client_key_path": rules.tls.key_file,
+        "server_name": rules.tls.server_name,
+    }
 
 
-def _milvus_options(settings: Settings, rules: MilvusSection, signature: str) -> dict[str, Any]:
+def milvus_options(settings: Settings, signature: str) -> dict[str, Any]:
+    """What is asked of a collection, and how long."""
+    rules = settings.memory.milvus
     return {
         "collection": rules.collection,
         "dimension": rules.dimension,
@@ -263,8 +278,9 @@ def hot_memories(settings: Settings, store: Store, spawn: Spawn, offload: Offloa
         store,
         spawn=spawn,
         offload=offload,
-        users_max=rules.users_max,
-        memories_max=rules.memories_max,
+        bytes_max=rules.bytes_max,
+        users_max=math.inf if rules.users_max is None else rules.users_max,
+        memories_max=math.inf if rules.memories_max is None else rules.memories_max,
         rows_max=ROWS_PER_MEMORY * settings.memory.max_memories_per_user,
         staleness_s=staleness_s,
         loads_max=rules.loads_max,

@@ -20,6 +20,8 @@ from semmem.management.api import May
 from semmem.management.backup_api import backup_routes
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce
+from semmem.ports.store import Store
+from semmem.reindex.movable_store import MovableStore, WithVectors
 from semmem.wiring.backends import FENCE_KEY_FILE, Opened
 from semmem.wiring.erasure import holds
 from semmem.wiring.maintenance import quota
@@ -48,8 +50,11 @@ def snapshots(settings: Settings, opened: Opened) -> Snapshots:
         dimension=settings.memory.embedding.dimension,
         fence=Path(settings.data_dir) / FENCE_KEY_FILE,
     )
+    shown: Store = opened.hidden.shown
+    if isinstance(opened.store_backend, MovableStore):
+        shown = WithVectors(shown, opened.store_backend)
     return Snapshots(
-        opened.hidden.shown,
+        shown,
         Everybody(opened.store_backend, opened.backends.journal),
         opened.gate,
         Journal(partial(_copy_journal, settings), copies.census),

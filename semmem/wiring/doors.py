@@ -12,7 +12,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI
 
-from semmem.background import JournalWriter
+from semmem.background import JournalWriter, Warming
 from semmem.config.listeners_section import HttpListenerSection
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
@@ -38,10 +38,13 @@ from semmem.management.tokens import Tokens
 from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules
 from semmem.management.write_screen import WriteScreen
 from semmem.ports.events import Announce
+from semmem.ports.reindexing import ReindexState
 from semmem.ports.store import Purgeable
+from semmem.reindex.reindexing import Reindexing
 from semmem.request.body_work import BodyWork
 from semmem.retrieval.context import FENCE_MARKERS
 from semmem.retrieval.index.hot_memories import Spawn
+from semmem.retrieval.index.kept import Preloaded
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
@@ -267,10 +270,20 @@ def metrics_page(
     writer: JournalWriter,
     uses: AccessRecorder,
     erasure: Erasure,
+    reindexing: Reindexing,
+    warming: Warming,
     components: Mapping[str, Callable[[], bool]],
 ) -> MetricsPage:
     """The page with what nobody announces: how much waits, is held in memory, or was dropped, and which components are
     up."""
+    reindex = {metrics.reindex_state.labels(state.value): partial(_is_in, reindexing, state) for state in ReindexState}
+    done = {
+        metrics.reindex_users: "users",
+        metrics.reindex_users_done: "users_done",
+        metrics.reindex_memories_done: "memories_done",
+        metrics.reindex_embedded: "embedded",
+    }
+    reindex |= {gauge: partial(_count, reindexing, name) for gauge, name in done.items()}
     up = {metrics.component_up.labels(name): is_up for name, is_up in components.items()}
     return MetricsPage(
         metrics,
@@ -278,12 +291,23 @@ def metrics_page(
             metrics.journal_queue: lambda: len(writer),
             metrics.hot_users: lambda: backends.store.users,
             metrics.hot_memories: lambda: backends.store.memories,
+            metrics.hot_bytes: lambda: backends.store.bytes,
             metrics.erasures_pending: lambda: erasure.pending,
             **up,
+            **reindex,
         },
         totals={
             metrics.journal_dropped: lambda: writer.dropped,
             metrics.uses_dropped: lambda: uses.dropped,
             metrics.erased_halves.labels("journal"): lambda: backends.journal.turned_away,
+            **{metrics.warmed_users.labels(word): partial(warming.counts.__getitem__, word) for word in Preloaded},
         },
     )
+
+
+def _is_in(reindexing: Reindexing, state: ReindexState) -> float:
+    return float(reindexing.known is not None and reindexing.known.state is state)
+
+
+def _count(reindexing: Reindexing, name: str) -> float:
+    return 0.0 if reindexing.known is None else float(getattr(reindexing.known, name))

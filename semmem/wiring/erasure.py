@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from semmem.background import JournalWriter, Outage
 from semmem.config.settings import Settings
@@ -22,6 +22,7 @@ from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.injection_cache import InjectionCache
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.turns.sessions import Sessions
+from semmem.turns.unread import UnreadHistories
 from semmem.wiring.backends import Backends, Hidden
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,7 @@ class Here:
     blocks: InjectionCache
     sessions: Sessions
     notes: AccessRecorder
+    unread: UnreadHistories = field(default_factory=UnreadHistories)
 
     def forget(self, what: Forgetting) -> tuple[int, list[str]]:
         user = what.scope.user
@@ -47,6 +49,8 @@ class Here:
         self.blocks.changed(user, what.memory_id)
         if what.takes_user:
             self.sessions.forget(user)
+        if what.takes_turns:
+            self.unread.forget(what)
         return self.writer.forget(what) if what.takes_turns else (0, [])
 
     async def written(self, *, timeout_s: float) -> None:

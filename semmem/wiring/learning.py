@@ -126,6 +126,7 @@ def drift_loop(settings: Settings, backends: Backends, nudge: Callable[[], None]
         turns_min=extraction.drift_turns_min,
         look_back_s=extraction.session_idle_s,
         strip_block=without_tags,
+        last_write=backends.journal.last_write,
     )
     return DriftLoop(watch.look, nudge, interval_s=DRIFT_INTERVAL_S)
 

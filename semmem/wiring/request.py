@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -32,11 +33,13 @@ from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import Recovery, RecoveryRules
 from semmem.turns.seen import SeenMessages
 from semmem.turns.sessions import Sessions
+from semmem.turns.unread import UnreadHistories
 from semmem.wiring.backends import Backends
 from semmem.wiring.maintenance import DAY_S
 
 log = logging.getLogger(__name__)
 
+UNREAD_RETRY_S = 1.0
 WAITING_SHARE = 0.8
 """Of the time in which a turn has to be committed: the rest is for the commit."""
 
@@ -53,23 +56,27 @@ def exchange(
     note_uses: Callable[[str, Sequence[str], float], None],
     work: BodyWork,
     spawn: Spawn,
+    unread: UnreadHistories,
 ) -> Exchange:
     """``after`` gives a time after a user's last erasure; ``note_uses`` is told whose memories were put into a prompt,
     which, and when; ``spawn`` starts what embeds questions while their turns are recorded."""
     memory, limits = settings.memory, settings.limits
+    turns = TurnRecorder(
+        sessions,
+        writer,
+        recovery(settings, backends, announce),
+        capture=settings.capture.mode,
+        answer_bytes_max=limits.answer_bytes_max,
+        unread=unread,
+    )
+    spawn("unread histories", read_again(turns))
     return Exchange(
         askers=AskerRules(
             identity(settings),
             PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store),
             verdict_rules(settings),
         ),
-        turns=TurnRecorder(
-            sessions,
-            writer,
-            recovery(settings, backends, announce),
-            capture=settings.capture.mode,
-            answer_bytes_max=limits.answer_bytes_max,
-        ),
+        turns=turns,
         recall=recall(settings, backends, announce, spawn),
         limits=ExchangeLimits(
             request_body_bytes_max=limits.request_body_bytes_max,
@@ -130,6 +137,14 @@ def journal_writer(
         announce=announce,
         committed=nobody_learns if at_once is None else at_once.committed,
     )
+
+
+async def read_again(turns: TurnRecorder) -> None:
+    """Compare histories with the journal that it did not answer for, until cancelled."""
+    while True:
+        await turns.unread.some()
+        await asyncio.sleep(UNREAD_RETRY_S)
+        await turns.read_again()
 
 
 def sessions(settings: Settings, backends: Backends) -> Sessions:

@@ -85,12 +85,12 @@ class Failing(InProcessStore):
         limit: int,
         now: float,
         types: Sequence[MemoryType] = (),
-        fresh: bool = False,
+        as_of: float | None = None,
     ) -> list[Hit]:
         await asyncio.sleep(self.delay_s)
         if self.error is not None:
             raise self.error
-        return await super().search(scope, vector, limit=limit, now=now, types=types, fresh=fresh)
+        return await super().search(scope, vector, limit=limit, now=now, types=types, as_of=as_of)
 
     async def list(
         self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0

@@ -10,14 +10,16 @@ import argparse
 import random
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from demo.processes import signals_raise
 from tests.canary.__main__ import counted, shown
 from tests.fleet.alternation import Trials
 from tests.fleet.plan import Size
-from tests.fleet.run import Report, play
+from tests.fleet.promises import Promise, promises
+from tests.fleet.report import Report
+from tests.fleet.run import play
 from tests.fleet.stack import Parts
 from tests.support.harness import BAG_OF_WORDS, SHIPPED_EMBEDDER
 
@@ -39,9 +41,10 @@ def main() -> int:
     print(f"fleet: seed {seed}, {size.users} users, {size.clients} clients", flush=True)
     with signals_raise(), tempfile.TemporaryDirectory(prefix="semmem-fleet-") as temporary:
         folder = (options.keep or Path(temporary)).resolve()
-        report = play(folder, parts, size, seed, trials, lambda line: print(line, flush=True))
-    print(summary(report))
-    return 1 if report.failed else 0
+        report = play(folder, parts, size, seed, trials, options.stop_s, lambda line: print(line, flush=True))
+    made = promises(report)
+    print(summary(report, made))
+    return 1 if any(promise.broken for promise in made) else 0
 
 
 def _options() -> argparse.Namespace:
@@ -51,6 +54,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--clients", type=int, default=12, help="requests at the same time")
     parser.add_argument("--seed", type=int, default=None, help="what users do and say; chosen and shown by default")
     parser.add_argument("--trials", type=int, default=120, help="answers under strict alternation; 0: none of it")
+    parser.add_argument("--stop-s", type=float, default=30.0, help="how long the store is stopped; 0: not at all")
     parser.add_argument("--replicas", type=int, default=2, help="1 shows what the driver itself sees")
     parser.add_argument("--lite", action="store_true", help="one Milvus Lite for both, in place of a Milvus server")
     parser.add_argument("--own-journals", action="store_true", help="a SQLite journal of each replica: this must fail")
@@ -60,7 +64,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def summary(report: Report) -> str:
+def summary(report: Report, shown_of_each: Sequence[Promise]) -> str:
     """What was seen; its last line has the figures."""
     verdict, recall, tally = report.verdict, report.recall, report.tally
     lost, doubled, errors, returned = report.figures
@@ -69,8 +73,8 @@ def summary(report: Report) -> str:
         [
             f"outcomes   {counted(tally.outcomes)}",
             f"API        asked for again later {counted(tally.later) or 'nothing'}; interrupted {tally.interrupted}",
-            f"turns      {verdict.accepted} accepted of users who erased nothing;"
-            f" {report.seconds:.0f} s, {rate:.0f} a second",
+            f"turns      {verdict.accepted} accepted of users who erased nothing, and {verdict.waited} that waited for"
+            f" a server in a replica that was killed; {report.seconds:.0f} s, {rate:.0f} a second",
             f"answers    {verdict.answers_in_flight} lost in flight at the kill,"
             f" {verdict.answers_unnoticed} in the second after it, {verdict.answers_unseen} failed open;"
             f" {report.unlearnt} turns not learnt from",
@@ -82,24 +86,12 @@ def summary(report: Report) -> str:
             f" {recall.gone} asked for something erased",
             f"Envoy      streams that failed open {report.passed}",
             *([f"alternate  {report.alternated}"] if report.alternated else []),
-            *_lines(report),
+            *(str(promise) for promise in shown_of_each),
+            *(line for promise in shown_of_each for line in shown(promise.name.upper(), promise.broken)),
             f"fleet: {verdict.turns} turns, {lost} lost, {doubled} doubled, {errors} client errors,"
             f" {returned} erased came back",
         ]
     )
-
-
-def _lines(report: Report) -> Iterable[str]:
-    yield from shown("ALTERNATING", report.alternated.wrong if report.alternated else ())
-    yield from shown("WRONG", report.tally.wrong)
-    yield from shown("RECALL", report.recall.wrong)
-    yield from shown("SUPERSEDED", report.verdict.superseded)
-    yield from shown("UNLIKE", report.unlike)
-    yield from shown("LEAK", report.findings.leaks.values())
-    yield from shown("RETURN", report.findings.returns.values())
-    yield from shown("LOST", report.verdict.lost)
-    yield from shown("DOUBLED", report.verdict.doubled)
-    yield from shown("HISTORY", report.histories)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from tests.canary.people import Person, Talk
 from tests.canary.sentences import FACTS
 from tests.fleet.plan import TALKS, Deed, Kind
 from tests.fleet.stack import LEASE_S, Troubles
-from tests.fleet.verdict import Sent, Spoken, near
+from tests.fleet.verdict import Away, Sent, Spoken, near
 
 VISIBLE_S = 8.0
 """What was told so long ago must be in a prompt: the staleness of a replica that nobody tells of changes, and some
@@ -40,6 +40,11 @@ class Recall:
     gone: int = 0
     missed: list[tuple[Fact, str]] = field(default_factory=list)
     superseded: set[tuple[int, int]] = field(default_factory=set)
+
+    @property
+    def due(self) -> int:
+        """Those that had to be answered rightly."""
+        return self.asked - self.failed_open - self.early
 
     @property
     def wrong(self) -> list[str]:
@@ -132,7 +137,7 @@ class Client:
         """Whether nobody may have had the time to learn it."""
         now, (_, sent) = time.monotonic(), self._told[fact.number]
         met = [kill for kill in self._notes.troubles.kills if fact.began < kill < fact.ended + VISIBLE_S]
-        late = now < fact.ended + VISIBLE_S or near(sent, met) or any(now < kill + INTERRUPTED_S for kill in met)
+        late = now < fact.ended + VISIBLE_S or near(sent, Away(met)) or any(now < kill + INTERRUPTED_S for kill in met)
         away = [back for gone, back in self._notes.troubles.outages if fact.ended + VISIBLE_S > gone]
         return late or any(now < back + VISIBLE_S for back in away)
 
@@ -175,7 +180,7 @@ class Client:
         """A conversation with a turn that semmem may not have had is ended: sent again in a history, that would be news
         after an erasure that it never knew of."""
         talk, spoken = self._talks[place]
-        if talk.over or any(near(one, self._notes.troubles.kills) for one in spoken.turns):
+        if talk.over or any(near(one, self._notes.troubles.gone) for one in spoken.turns):
             self._begin(place)
             self._talks[place][1].whole = False
 

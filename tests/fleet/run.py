@@ -5,57 +5,27 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 
 from tests.canary.doors import Doors, Tally
-from tests.canary.ledger import Findings, Ledger
+from tests.canary.ledger import Ledger
 from tests.canary.model import Prompts, overheard_model
 from tests.canary.people import Person
 from tests.canary.run import Say
 from tests.canary.words import Words
 from tests.fleet.after import ask_for_erased, at_rest, client, failed_open, held, histories, unlike
-from tests.fleet.alternation import Alternated, Alternation, Trials
-from tests.fleet.clients import Client, Notes, Recall
+from tests.fleet.alternation import Alternation, Trials
+from tests.fleet.clients import Client, Notes
 from tests.fleet.faults import all_faults
 from tests.fleet.plan import TURNS, Deed, Size, deeds
+from tests.fleet.report import Report
 from tests.fleet.stack import Fleet, Parts, fleet
+from tests.fleet.stalled import stall
 from tests.fleet.verdict import Verdict, expect, judge_facts, judge_turns
 
 SAY_EVERY_S = 10.0
-
-
-@dataclass(slots=True)
-class Report:
-    """What was seen. ``unlike``: what replicas list differently; ``histories``: of memories with too many versions;
-    ``passed``: requests without semmem, by Envoy."""
-
-    size: Size
-    tally: Tally
-    findings: Findings
-    verdict: Verdict
-    recall: Recall
-    alternated: Alternated | None = None
-    seconds: float = 0.0
-    erased: int = 0
-    asked_for_erased: int = 0
-    unlearnt: int = 0
-    unlike: list[str] = field(default_factory=list)
-    histories: list[str] = field(default_factory=list)
-    passed: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def figures(self) -> tuple[int, int, int, int]:
-        """Lost, doubled, client errors, erased that came back."""
-        verdict = self.verdict
-        return len(verdict.lost), len(verdict.doubled), self.tally.failures, len(self.findings.returns)
-
-    @property
-    def failed(self) -> bool:
-        other = self.findings.leaks or self.unlearnt or self.unlike or self.recall.wrong
-        return any(self.figures) or bool(other) or bool(self.alternated and self.alternated.wrong)
 
 
 class Run:
@@ -120,10 +90,10 @@ class Run:
         report, users = self.report, self._size.users
         report.passed = await failed_open(self._fleet)
         report.unlearnt = await asyncio.to_thread(at_rest, self._fleet)
-        kills = self._fleet.troubles.kills
-        expect(self._notes.spoken, kills)
+        gone = self._fleet.troubles.gone
+        expect(self._notes.spoken, gone)
         turns = await asyncio.to_thread(self._fleet.journals.turns)
-        judge_turns(report.verdict, self._notes.spoken, turns, kills, self._fleet.troubles.when)
+        judge_turns(report.verdict, self._notes.spoken, turns, gone, self._fleet.troubles.when)
         lists = [await asyncio.to_thread(held, replica.semmem, self._ledger, users) for replica in self._fleet.replicas]
         report.unlike = unlike(lists)
         report.recall.superseded = {
@@ -143,11 +113,15 @@ def by_turns(plans: list[list[Deed]]) -> list[list[tuple[int, Deed]]]:
     return [[(place, plan[row]) for place, plan in enumerate(plans) if row < len(plan)] for row in range(longest)]
 
 
-def play(folder: Path, parts: Parts, size: Size, seed: int, trials: Trials | None, say: Say) -> Report:
-    """Play the whole plan in an empty folder."""
+def play(folder: Path, parts: Parts, size: Size, seed: int, trials: Trials | None, stop_s: float, say: Say) -> Report:
+    """Play the whole plan in an empty folder. ``stop_s``: how long the store is stopped in the end."""
     users = size.users + (trials.users if trials else 0)
     ledger = Ledger(Words(seed), users)
     prompts = Prompts(ledger)
     with overheard_model(prompts.heard) as model, fleet(folder, parts, model, say) as found:
         say("two replicas, their servers and Envoy are ready")
-        return asyncio.run(Run(found, size, seed, ledger, prompts, say).play(trials))
+        report = asyncio.run(Run(found, size, seed, ledger, prompts, say).play(trials))
+        if stop_s:
+            say(f"the store is going to be stopped for {stop_s:.0f} s")
+            report.stalled = stall(folder / "stalled", found.store, program=parts.program, stop_s=stop_s)
+        return report

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.own_milvus import milvus_server
 from tests.canary.run import Say
 from tests.canary.stack import ShippedSidecar, soon_healthy
 from tests.fleet.journals import Journals, OwnJournals, SharedJournal
+from tests.fleet.milvus import StoreServer, milvus_lite, milvus_server
+from tests.fleet.verdict import Away
 from tests.support.endpoints import another_endpoint
 from tests.support.harness import PATIENT, EnvoyProcess, envoy_process, eventually
-from tests.support.servers import PostgresServer, ValkeyServer, postgres_server, shared_milvus_lite, valkey_server
+from tests.support.servers import PostgresServer, ValkeyServer, postgres_server, valkey_server
 
 Json = dict[str, Any]
 
@@ -47,6 +48,10 @@ class Troubles:
     outages: list[tuple[float, float]] = field(default_factory=list)
     events: list[tuple[float, str]] = field(default_factory=list)
 
+    @property
+    def gone(self) -> Away:
+        return Away(self.kills, self.outages)
+
     def say(self, word: str) -> None:
         self.events.append((time.monotonic(), word))
 
@@ -57,7 +62,8 @@ class Troubles:
 
 
 class Fleet:
-    """``doors``: an Envoy of each replica alone. ``away`` says how many things are gone at this moment."""
+    """``doors``: an Envoy of each replica alone. ``away`` says how many things are gone at this moment. ``store``: the
+    server of the store that they share."""
 
     def __init__(
         self,
@@ -67,9 +73,10 @@ class Fleet:
         journals: Journals,
         postgres: PostgresServer | None,
         valkey: ValkeyServer,
+        store: StoreServer,
     ) -> None:
         self.replicas, self.envoy, self.doors, self.journals = replicas, envoy, doors, journals
-        self.postgres, self.valkey = postgres, valkey
+        self.postgres, self.valkey, self.store = postgres, valkey, store
         self.up = asyncio.Event()
         self.up.set()
         self.troubles = Troubles()
@@ -113,11 +120,13 @@ class Fleet:
 def fleet(folder: Path, parts: Parts, model: str, say: Say) -> Iterator[Fleet]:
     """Everything runs within the block. ``model`` is the URL of the model."""
     with ExitStack() as stack:
-        milvus = stack.enter_context(_milvus(folder / "milvus", parts, say))
+        (folder / "milvus").mkdir(parents=True, exist_ok=True)
+        store = stack.enter_context((milvus_lite if parts.lite else milvus_server)(folder / "milvus"))
+        say(f"the store is ready at {store.address}")
         valkey = stack.enter_context(valkey_server(folder / "valkey"))
         postgres = None if parts.own_journals else stack.enter_context(postgres_server(folder / "postgres"))
         url = postgres.create("semmem") if postgres else ""
-        override = config(parts, milvus, url)
+        override = config(parts, store.address, url, valkey.url if url else "")
         replicas = [
             ShippedSidecar(folder / f"semmem-{number}", override, parts.program, ("rules",))
             for number in range(parts.replicas)
@@ -129,28 +138,22 @@ def fleet(folder: Path, parts: Parts, model: str, say: Say) -> Iterator[Fleet]:
         envoy = stack.enter_context(_envoy(folder / "envoy", ports, model))
         doors = [stack.enter_context(_envoy(folder / f"envoy-{port}", [port], model)) for port in ports]
         journals = SharedJournal(url) if url else OwnJournals([replica.data_dir for replica in replicas])
-        found = Fleet(replicas, envoy, doors, journals, postgres, valkey)
+        found = Fleet(replicas, envoy, doors, journals, postgres, valkey, store)
         found.wait_healthy()
         yield found
 
 
-@contextmanager
-def _milvus(folder: Path, parts: Parts, say: Say) -> Iterator[str]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with shared_milvus_lite(folder) if parts.lite else milvus_server("", folder, say) as address:
-        assert address, "no Milvus server: make .venv-milvus/.ready, or --lite"
-        yield address
-
-
-def config(parts: Parts, milvus: str, journal: str) -> Json:
-    """Of both replicas. A busy machine shall not look like a fault: deadlines are patient."""
+def config(parts: Parts, milvus: str, journal: str, news: str) -> Json:
+    """Of both replicas, which tell each other of changes by ``news``, or by the journal's server where that is empty.
+    A busy machine shall not look like a fault: deadlines are patient."""
     memory: Json = {
         "milvus": {"address": milvus},
         "extraction": {"lease_s": LEASE_S},
         "injection": {"fence_key": secrets.token_hex(32)},
     }
+    memory["hot_cache"] = {"redis": {"url": news}}
     if parts.staleness_s is not None:
-        memory["hot_cache"] = {"staleness_s": parts.staleness_s}
+        memory["hot_cache"]["staleness_s"] = parts.staleness_s
     shared: Json = {"deployment": {"replicas": parts.replicas}, "journal": {"url": journal}} if journal else {}
     return {"deadlines": PATIENT, "memory": memory, **shared}
 

@@ -16,6 +16,18 @@ NOTICED_S = 1.0
 """So long after a kill a stream may still be opened to the replica that is gone."""
 
 
+ASKED_AGAIN_S = 1.0
+"""So long after its server is back the journal may not answer yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """Moments around the kills of replicas, and from when to when the journal's server was away; time.monotonic."""
+
+    kills: Sequence[float] = ()
+    outages: Sequence[tuple[float, float]] = ()
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Holding:
     """A memory that holds a fact. ``superseded``: by what, when something told later was taken to contradict it."""
@@ -60,6 +72,9 @@ class Verdict:
     accepted: int = 0
     facts: int = 0
     superseded: list[str] = field(default_factory=list)
+    waited: int = 0
+    """Turns that are gone, since they waited for the journal's server in a replica that was killed meanwhile, or since
+    it was away when the next request brought them again, and that was the last one."""
     answers_in_flight: int = 0
     answers_unnoticed: int = 0
     """Of turns that began within NOTICED_S after a kill."""
@@ -67,24 +82,36 @@ class Verdict:
     """Of turns that failed open: nobody was to observe them."""
 
 
-def near(one: Sent, kills: Sequence[float]) -> bool:
-    """Whether a replica was killed while something of this turn may have been on its way."""
-    return any(one.began <= kill <= one.ended + SETTLED_S for kill in kills)
+def near(one: Sent, away: Away) -> bool:
+    """Whether a replica was killed while something of this turn may have been on its way: to the journal it is until
+    the journal's server is there."""
+    return any(one.began <= kill <= _written(one, away) for kill in away.kills)
 
 
-def accepted(spoken: Spoken, kills: Sequence[float]) -> list[bool]:
-    """Which turns semmem must have: those that it took, and those before them, which the later request brought."""
+def _written(one: Sent, away: Away) -> float:
+    met = [back + ASKED_AGAIN_S for gone, back in away.outages if one.began <= back and gone <= one.ended + SETTLED_S]
+    return max([one.ended, *met]) + SETTLED_S
+
+
+def _reads(one: Sent, away: Away) -> bool:
+    """Whether the journal could be asked what of the request's history it knows."""
+    return all(one.ended < gone or one.began > back + ASKED_AGAIN_S for gone, back in away.outages)
+
+
+def accepted(spoken: Spoken, away: Away) -> list[bool]:
+    """Which turns semmem must have: those that it took, and those before them, which a later request brought."""
     found, since = [], False
     for one in reversed(spoken.turns):
-        since = since or (one.took and not near(one, kills))
-        found.append(since)
+        kept = one.took and not near(one, away)
+        found.append(since or kept)
+        since = since or (kept and _reads(one, away))
     return found[::-1]
 
 
-def expect(conversations: Iterable[Spoken], kills: Sequence[float]) -> None:
+def expect(conversations: Iterable[Spoken], away: Away) -> None:
     """Facts of accepted turns may not be missing; the others may be there or not."""
     for spoken in conversations:
-        for one, must in zip(spoken.turns, accepted(spoken, kills), strict=True):
+        for one, must in zip(spoken.turns, accepted(spoken, away), strict=True):
             if one.fact is not None:
                 one.fact.expected = must
                 one.fact.free = one.fact.free or not must
@@ -110,7 +137,7 @@ def judge_turns(
     verdict: Verdict,
     conversations: Iterable[Spoken],
     journal: Iterable[Turn],
-    kills: Sequence[float],
+    away: Away,
     when: Callable[[float], str] = str,
 ) -> None:
     """Each accepted turn is in the journal once, with its answer unless that was under way at a kill.
@@ -123,33 +150,34 @@ def judge_turns(
     for spoken in conversations:
         verdict.turns += len(spoken.turns)
         if spoken.whole:
-            _judge_spoken(verdict, spoken, rows, kills, when)
+            _judge_spoken(verdict, spoken, rows, away, when)
 
 
 def _judge_spoken(
     verdict: Verdict,
     spoken: Spoken,
     rows: Mapping[tuple[str, str, str], Sequence[Turn]],
-    kills: Sequence[float],
+    away: Away,
     when: Callable[[float], str],
 ) -> None:
     times = Counter(one.text for one in spoken.turns)
-    for number, (one, must) in enumerate(zip(spoken.turns, accepted(spoken, kills), strict=True)):
+    for number, (one, must) in enumerate(zip(spoken.turns, accepted(spoken, away), strict=True)):
         found = rows.get((spoken.user, spoken.session, one.text), ())
         where = f"turn {number} of {spoken.session}, {when(one.began)}"
         verdict.accepted += must
+        verdict.waited += one.took and not must and not found
         if must and len(found) < times[one.text]:
             verdict.lost.append(f"{where}: {len(found)} times in the journal, not {times[one.text]}")
         if len(found) > times[one.text]:
             verdict.doubled.append(f"{where}: {len(found)} times in the journal, not {times[one.text]}")
         if found and all(turn.answer is None for turn in found):
-            _without_answer(verdict, one, where, kills)
+            _without_answer(verdict, one, where, away)
 
 
-def _without_answer(verdict: Verdict, one: Sent, where: str, kills: Sequence[float]) -> None:
-    if near(one, kills):
+def _without_answer(verdict: Verdict, one: Sent, where: str, away: Away) -> None:
+    if near(one, away):
         verdict.answers_in_flight += 1
-    elif any(kill <= one.began <= kill + NOTICED_S for kill in kills):
+    elif any(kill <= one.began <= kill + NOTICED_S for kill in away.kills):
         verdict.answers_unnoticed += 1
     elif not one.took:
         verdict.answers_unseen += 1

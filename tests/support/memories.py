@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,8 @@ async def put(store: Store, *memories: Memory) -> None:
 
 
 async def found(store: Store, scope: Scope, vector: Vector | None = None, **options: Any) -> list[Hit]:
-    """A fresh search: it sees every write that finished before."""
-    settings: dict[str, Any] = {"limit": 10, "now": NOW, "fresh": True, **options}
+    """A search that sees every write that finished before."""
+    settings: dict[str, Any] = {"limit": 10, "now": NOW, "as_of": math.inf, **options}
     return await store.search(scope, towards(0) if vector is None else vector, **settings)
 
 

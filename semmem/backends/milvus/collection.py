@@ -6,22 +6,20 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from itertools import islice
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from semmem.backends.milvus.answers import rows_of
 from semmem.backends.milvus.connection import MilvusConnection
 from semmem.backends.milvus.indexes import INDEXES
+from semmem.backends.milvus.own_writes import Consistency
 from semmem.backends.milvus.rows import FOUND_FIELDS, VECTOR_FIELD, VERSION_FIELDS, Row, newest, rows_filter
 from semmem.memory import Vector
 
 WINDOW_MAX = 16_384
-SPARE_ROWS = 4
 """Milvus refuses more rows than this in one search or query."""
+SPARE_ROWS = 4
 DELETE_BATCH = 500
 SCAN_BATCH = 1000
-
-Consistency = Literal["Bounded", "Strong"]
-"""A Strong read on a server waits for the next time tick, about 200 ms, and then sees every write."""
 
 Item = TypeVar("Item")
 
@@ -34,9 +32,16 @@ class MilvusCollection:
         self._index = INDEXES[index]
 
     async def nearest(
-        self, query: Vector, filter: str, *, limit: int, timeout_s: float, level: Consistency
+        self,
+        query: Vector,
+        filter: str,
+        *,
+        limit: int,
+        timeout_s: float,
+        level: Consistency,
+        alive: Callable[[Iterable[Row]], list[Row]],
     ) -> list[Row]:
-        """Rows of the nearest ``limit`` memories with their ``cosine``.
+        """Rows of the nearest ``limit`` memories with their ``cosine``, of those that ``alive`` leaves.
 
         A few more rows are asked for, since a memory that is being replaced has several, and many more while that was
         not enough: each row costs, some 0.15 ms on Lite.
@@ -44,7 +49,7 @@ class MilvusCollection:
         asked = min(limit + SPARE_ROWS, WINDOW_MAX)
         while True:
             hits = await self._search(query, filter, asked, timeout_s, level)
-            rows = newest({**hit["entity"], "cosine": max(-1.0, min(1.0, float(hit["distance"])))} for hit in hits)
+            rows = newest(alive(map(_found, hits)))
             if len(rows) >= limit or len(hits) < asked or asked == WINDOW_MAX:
                 return rows
             asked = min(4 * asked, WINDOW_MAX)
@@ -78,11 +83,15 @@ class MilvusCollection:
         )
         return rows_of(answer)
 
+    async def nothing(self, *, level: Consistency, timeout_s: float) -> None:
+        """One round trip that reads no row."""
+        await self.rows(rows_filter([""]), ["id"], limit=1, timeout_s=timeout_s, level=level)
+
     async def insert(self, *rows: Row, timeout_s: float) -> None:
         await self._connection.call("insert", timeout_s=timeout_s, data=list(rows))
 
     async def users(self, reading: Callable[[], AbstractAsyncContextManager[None]], *, timeout_s: float) -> set[str]:
-        """Whose rows there are. Each page is read within ``reading``."""
+        """Whose rows there are. Each page is read within ``reading``, and Bounded, as all that iterators read."""
         found: set[str] = set()
         scan = self._connection.scan("version > 0", ["user_id"], batch=SCAN_BATCH, timeout_s=timeout_s)
         async with aclosing(scan):
@@ -93,9 +102,9 @@ class MilvusCollection:
                     return found
                 found |= {row["user_id"] for row in rows}
 
-    async def delete_rows(self, user: str, row_ids: Iterable[str], *, timeout_s: float) -> None:
+    async def delete_rows(self, row_ids: Iterable[str], *, timeout_s: float) -> None:
         for part in batches(row_ids, DELETE_BATCH):
-            await self.delete(rows_filter(user, part), timeout_s=timeout_s)
+            await self.delete(rows_filter(part), timeout_s=timeout_s)
 
     async def delete(self, filter: str, *, timeout_s: float) -> int:
         """How many rows went: Lite names them, a server counts them."""
@@ -123,6 +132,10 @@ class MilvusCollection:
                 if seen >= rows_max:
                     break
         return highest
+
+
+def _found(hit: Any) -> Row:
+    return {**hit["entity"], "cosine": max(-1.0, min(1.0, float(hit["distance"])))}
 
 
 def batches(items: Iterable[Item], size: int) -> Iterable[list[Item]]:

@@ -25,6 +25,7 @@ from semmem.ports.errors import StoreError, StoreFull, StoreMismatch, StoreTimeo
 SCHEMA_VERSION = 1
 METRIC = "COSINE"
 CONNECT_FAILED = 2
+NO_COLLECTION = 100
 NOT_LOADED = 101
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 """How Milvus Lite's messages begin when the system refused a write."""
@@ -129,13 +130,13 @@ class MilvusConnection:
         client, self._client = self._client, None
         await self._tasks.close()
         if client is not None:
-            with _our_errors("close"):
+            with our_errors("close"):
                 await client.close()
 
     @asynccontextmanager
     async def within(self, operation: str, timeout_s: float) -> AsyncIterator[None]:
         """A deadline for everything inside, and Milvus' errors as ours."""
-        with _our_errors(operation):
+        with our_errors(operation):
             async with asyncio.timeout(timeout_s):
                 yield
 
@@ -157,7 +158,7 @@ class MilvusConnection:
 
     async def scan(self, filter: str, fields: list[str], *, batch: int, timeout_s: float) -> AsyncGenerator[list[Any]]:
         """Batches of every row that matches, whoever's it is."""
-        with _our_errors("scan"):
+        with our_errors("scan"):
             client = await asyncio.to_thread(MilvusClient, **self._options)
             try:
                 iterator = await asyncio.to_thread(
@@ -205,6 +206,7 @@ class MilvusConnection:
             client.close()
 
     def _create_collection(self, client: MilvusClient) -> None:
+        client.list_collections(timeout=self._open_timeout_s)  # which names a missing database
         client.create_collection(
             self._collection,
             schema=schema(self._dimension),
@@ -275,11 +277,13 @@ def ensure(present: Callable[[], bool], make: Callable[[], None]) -> None:
 
 
 @contextmanager
-def _our_errors(operation: str) -> Iterator[None]:
+def our_errors(operation: str) -> Iterator[None]:
     """Milvus' own messages are left out, of chained exceptions too: they quote filters, and so user ids."""
     try:
         yield
     except MilvusException as error:
+        if error.code == CONNECT_FAILED and _refuses_token(error):
+            raise StoreError(f"milvus {operation}: the server refuses the token (memory.milvus.token)") from None
         raise _ours(operation, error.code, str(error.message)) from None
     except grpc.RpcError as error:
         code = error.code() if callable(getattr(error, "code", None)) else None
@@ -291,8 +295,20 @@ def _our_errors(operation: str) -> Iterator[None]:
         raise StoreError(f"milvus {operation} failed: {type(error).__name__} (a TLS file?)") from None
 
 
+def _refuses_token(error: MilvusException) -> bool:
+    """pymilvus says of every first call that fails that the server cannot be reached; what gRPC said lies beneath."""
+    beneath = error.__cause__ or error.__context__
+    return isinstance(beneath, grpc.RpcError) and beneath.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
 def _ours(operation: str, code: object, message: str) -> StoreError:
     text = f"{code} {message}"
+    if code is grpc.StatusCode.PERMISSION_DENIED:
+        return StoreError(f"milvus {operation}: the token's user lacks a right to the collection")
+    if "database not found" in message:
+        return StoreError(f"milvus {operation}: the server has no such database (memory.milvus.database)")
+    if code == NO_COLLECTION:
+        return StoreError(f"milvus {operation}: the collection is gone; semmem makes a new one when it starts")
     if code == CONNECT_FAILED or "UNAVAILABLE" in text:
         return StoreUnavailable(f"milvus {operation}: the server cannot be reached")
     if "DEADLINE_EXCEEDED" in text or "Retry timeout" in text:

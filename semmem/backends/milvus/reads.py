@@ -5,19 +5,14 @@ deleted may miss both; one that starts while rows move from the write buffer int
 rows. So an old row is deleted only when every read that began before its successor was there has ended, and reads
 wait for a flush.
 
-A Milvus server does, so the above costs it a wait in the background and nothing in reads. But a Bounded read may lag
-behind a write by a time tick (200 ms), and on 2.3.5 a Session read does not wait for a deletion: a user whose
-memories were just written here is read with Strong for a while.
+A Milvus server does: there reads need not be waited for. It shows writes late instead (see own_writes).
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-
-from cachetools import TTLCache
 
 
 class Reads:
@@ -54,16 +49,3 @@ class Reads:
             yield
         finally:
             self._gate.set()
-
-
-class RecentWrites:
-    """The users written to in the last ``settle_s`` seconds."""
-
-    def __init__(self, *, settle_s: float) -> None:
-        self._written: TTLCache[str, None, float] = TTLCache(math.inf, settle_s)  # none may go before its time
-
-    def add(self, user: str) -> None:
-        self._written[user] = None
-
-    def __contains__(self, user: str) -> bool:
-        return user in self._written

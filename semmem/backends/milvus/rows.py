@@ -65,8 +65,10 @@ def memory_filter(user: str, memory_id: str) -> str:
     return f"{user_filter(user)} and memory_id == {quote(memory_id)}"
 
 
-def rows_filter(user: str, row_ids: Iterable[str]) -> str:
-    return f"{user_filter(user)} and id in [{', '.join(map(quote, row_ids))}]"
+def rows_filter(row_ids: Iterable[str]) -> str:
+    """Ids are one user's (``row_id``). With nothing else in it a server deletes by it without a query of its own, which
+    would wait for a time tick."""
+    return f"id in [{', '.join(map(quote, row_ids))}]"
 
 
 def older_filter(user: str, newest: Iterable[tuple[str, int]]) -> str:
@@ -168,6 +170,24 @@ def row_in_scope(row: Row, scope: Scope, types: Sequence[MemoryType]) -> bool:
         and all(wanted is None or wanted == row[name] for wanted, name in narrowed)
         and (not types or row["type"] in [kind.value for kind in types])
     )
+
+
+def is_retrievable(row: Row, scope: Scope, types: Sequence[MemoryType], now: float) -> bool:
+    """The same question as ``search_filter``, of a whole row."""
+    return (
+        row["status"] == MemoryStatus.ACTIVE.value
+        and row["has_embedding"]
+        and (row["expires_at"] == 0 or row["expires_at"] > _milliseconds(now))
+        and row_in_scope(row, scope, types)
+    )
+
+
+def with_cosine(row: Row, query: Vector) -> Row:
+    """A whole row as a search finds it."""
+    return {
+        **{name: row[name] for name in FOUND_FIELDS},
+        "cosine": min(1.0, max(-1.0, float(row[VECTOR_FIELD] @ query))),
+    }
 
 
 def memories_of(rows: Iterable[Row], scope: Scope, types: Sequence[MemoryType]) -> list[Memory]:

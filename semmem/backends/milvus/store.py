@@ -12,13 +12,15 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Unpack
+from weakref import WeakValueDictionary
 
 from semmem.backends.milvus.answers import memories_in
-from semmem.backends.milvus.collection import WINDOW_MAX, Consistency, MilvusCollection, batches
+from semmem.backends.milvus.collection import WINDOW_MAX, MilvusCollection, batches
 from semmem.backends.milvus.connection import MilvusConnection, TlsOptions, tls_options
 from semmem.backends.milvus.flush import BackgroundFlush
+from semmem.backends.milvus.own_writes import OwnWrites
 from semmem.backends.milvus.owned_tasks import OwnedTasks
-from semmem.backends.milvus.reads import Reads, RecentWrites
+from semmem.backends.milvus.reads import Reads
 from semmem.backends.milvus.rows import (
     ALL_FIELDS,
     FOUND_FIELDS,
@@ -26,21 +28,20 @@ from semmem.backends.milvus.rows import (
     VERSION_FIELDS,
     Row,
     expired_filter,
-    memory_filter,
     memory_of,
     newest,
     older_filter,
     row_in_scope,
     row_of,
-    rows_filter,
-    search_filter,
-    user_filter,
     was_said_until,
 )
+from semmem.backends.milvus.user_rows import NOW, WHATEVER_OTHERS_WROTE, UserRows
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import StoreError
 from semmem.ports.store_rules import best, check_memory, contains, page, usable_vector
 
+LITE = "milvus_lite"
+"""How the version of Milvus Lite begins."""
 BOUNDED_STALENESS_S = 5.0
 """How far behind a Bounded read of a server may be at most, by Milvus' default (``gracefulTime``)."""
 FILL_BATCH = 200
@@ -53,15 +54,15 @@ class MilvusStore:
     """A Store in one Milvus collection with a partition key on the user.
 
     ``uri`` is http(s)://host:port; ``signature`` names the embedding (a collection made for another one is refused).
-    ``search_timeout_s`` bounds a search, ``read_timeout_s`` get, list, count and a ``fresh`` search,
+    ``search_timeout_s`` bounds a search, ``read_timeout_s`` get, list, count and a search ``as_of`` a time,
     ``write_timeout_s`` one write once it is its turn, ``open_timeout_s`` connecting, creating and loading.
     ``rows_per_user_max`` bounds what one user's list may read (at most 16,384): beyond it StoreError.
     ``flush`` None means only when the server is Milvus Lite; then after ``flush_rows`` rows or ``flush_interval_s``.
     ``sweep_rows_max`` bounds how many updated memories one sweep looks at.
     ``tls``: see TlsOptions.
 
-    Times come back in whole milliseconds. Hits carry no embedding; get and list do. Get, list and count see what this
-    process wrote; so does search on Milvus Lite, while on a server it may take 200 ms (unless ``fresh``).
+    Times come back in whole milliseconds. Hits carry no embedding; get and list do. Every read sees what this process
+    wrote; what another wrote shows within 200 ms on a server (unless a search is ``as_of`` a time).
     """
 
     def __init__(
@@ -102,15 +103,16 @@ class MilvusStore:
         self._search_timeout_s = search_timeout_s
         self._read_timeout_s = read_timeout_s
         self._write_timeout_s = write_timeout_s
-        self._rows_per_user_max = rows_per_user_max
         self._sweep_rows_max = sweep_rows_max
         self._wants_flush = flush
         self._flushing = BackgroundFlush(self._flush, rows=flush_rows, interval_s=flush_interval_s)
         self._tasks = OwnedTasks("milvus")
         self._reads = Reads()
-        self._recent = RecentWrites(settle_s=BOUNDED_STALENESS_S + write_timeout_s)
+        self._own = OwnWrites(settle_s=BOUNDED_STALENESS_S + write_timeout_s)
+        self._rows = UserRows(self._collection, self._own, rows_max=rows_per_user_max)
         self._opening = asyncio.Lock()
         self._writing = asyncio.Lock()
+        self._writing_for: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def open(self) -> None:
         """As the port says. After a failure it may be called again, until the server is there."""
@@ -118,7 +120,8 @@ class MilvusStore:
             if self._connection.is_open:
                 return
             version = await self._connection.open()
-            if self._wants_flush or (self._wants_flush is None and version.startswith("milvus_lite")):
+            self._own.lags = not version.startswith(LITE)
+            if self._wants_flush or (self._wants_flush is None and not self._own.lags):
                 self._flushing.wrote(1)  # what an earlier process left in the buffer
                 self._tasks.spawn(self._flushing.run())
 
@@ -137,25 +140,19 @@ class MilvusStore:
         limit: int,
         now: float,
         types: Sequence[MemoryType] = (),
-        fresh: bool = False,
+        as_of: float | None = None,
     ) -> list[Hit]:
         query = usable_vector(vector, self._dimension)
         if limit < 1:
             return []
-        timeout_s = self._read_timeout_s if fresh else self._search_timeout_s
+        timeout_s = self._search_timeout_s if as_of is None else self._read_timeout_s
         async with self._connection.within("search", timeout_s), self._reads.reading():
-            found = await self._collection.nearest(
-                query,
-                search_filter(scope, types, now),
-                limit=limit,
-                timeout_s=timeout_s,
-                level="Strong" if fresh else "Bounded",
-            )
-        hits = (Hit(memory_of(row), row["cosine"], row["cosine"]) for row in found)
+            rows = await self._rows.nearest(query, scope, types, now, limit=limit, as_of=as_of, timeout_s=timeout_s)
+        hits = (Hit(memory_of(row), row["cosine"], row["cosine"]) for row in rows)
         return best((hit for hit in hits if contains(scope, hit.memory, types)), limit)
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
-        rows = await self._read("get", scope, memory_filter(scope.user, memory_id), ALL_FIELDS)
+        rows = await self._read("get", scope.user, ALL_FIELDS, memory_id)
         found = [row for row in newest(rows) if row_in_scope(row, scope, ())]
         return memory_of(found[0]) if found else None
 
@@ -163,21 +160,21 @@ class MilvusStore:
         self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
     ) -> list[Memory]:
         """As the port says. Milvus cannot sort, so the user's rows are all read, whatever the page."""
-        rows = await self._read("list", scope, user_filter(scope.user), ALL_FIELDS)
+        rows = await self._read("list", scope.user, ALL_FIELDS)
         return page(await memories_in(rows, scope, types), limit=limit, offset=offset)
 
     async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
-        rows = newest(await self._read("count", scope, user_filter(scope.user), SCOPE_FIELDS))
+        rows = newest(await self._read("count", scope.user, SCOPE_FIELDS))
         return sum(1 for row in rows if row_in_scope(row, scope, types))
 
     async def health(self) -> None:
         timeout_s = self._read_timeout_s
         async with self._connection.within("health", timeout_s):
-            await self._collection.rows(rows_filter("", [""]), ["id"], limit=1, timeout_s=timeout_s, level="Bounded")
+            await self._collection.nothing(level="Bounded", timeout_s=timeout_s)
 
     def written_elsewhere(self, user: str) -> None:
         """As Lagging says."""
-        self._recent.add(user)
+        self._own.unsure(user)
 
     # --- writes ------------------------------------------------------------------------------------------------------
 
@@ -185,26 +182,26 @@ class MilvusStore:
         """As the port says. Raises StoreError too for content above 8,192 bytes and names above 1,024 (UTF-8)."""
         check_memory(scope, memory)
         row = row_of(memory, self._vector(memory), self._dimension)
-        async with self._write("put"):
-            self._recent.add(memory.user)
-            present = await self._own_rows(memory_filter(memory.user, memory.id))
+        async with self._write("put", memory.user):
+            present = await self._rows.before_a_put(memory.user, memory.id, timeout_s=self._write_timeout_s)
             highest = max((other["version"] for other in present), default=0)
             if highest < memory.version:
                 await self._collection.insert(row, timeout_s=self._write_timeout_s)
+                self._own.inserted(row)
                 self._flushing.wrote(1)
             older = [other["id"] for other in present if other["version"] < max(highest, memory.version)]
             if older:
-                await self._reads.drained()
+                await self._reads_ended()
                 await self._delete_rows(memory.user, older)
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
-        return bool(await self._forget(scope, memory_filter(scope.user, memory_id), (), None))
+        return bool(await self._forget(scope, memory_id))
 
     async def forget_scope(
         self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
     ) -> int:
         """As the port says, however many rows there are."""
-        return len(await self._forget(scope, user_filter(scope.user), types, said_until))
+        return len(await self._forget(scope, None, types, said_until))
 
     async def sweep(self, now: float, *, expired: bool = True) -> int:
         """Remove rows that no read shows: lower versions, then (when asked) expired memories. Returns how many.
@@ -236,16 +233,21 @@ class MilvusStore:
 
     async def users(self) -> set[str]:
         """As Enumerable says."""
-        return await self._collection.users(self._reads.reading, timeout_s=self._read_timeout_s)
+        timeout_s = self._read_timeout_s
+        async with self._connection.within("users", timeout_s):
+            await self._collection.nothing(level="Strong", timeout_s=timeout_s)  # so much the pages show as well
+        return await self._collection.users(self._reads.reading, timeout_s=timeout_s)
 
     async def fill(self, memories: Sequence[Memory]) -> None:
         """As Fillable says, some hundred rows at a time."""
         for part in batches(memories, FILL_BATCH):
             rows = [row_of(memory, self._vector(memory), self._dimension) for memory in part]
             async with self._write("fill"):
-                for memory in part:
-                    self._recent.add(memory.user)
-                await self._collection.insert(*rows, timeout_s=self._write_timeout_s)
+                try:
+                    await self._collection.insert(*rows, timeout_s=self._write_timeout_s)
+                finally:
+                    for memory in part:
+                        self._own.unsure(memory.user)
             self._flushing.wrote(len(rows))
 
     async def purge(self) -> bool:
@@ -257,57 +259,72 @@ class MilvusStore:
     def _vector(self, memory: Memory) -> Vector | None:
         return None if memory.embedding is None else usable_vector(memory.embedding, self._dimension)
 
-    async def _read(self, operation: str, scope: Scope, filter: str, fields: Sequence[str]) -> Sequence[Row]:
+    async def _read(
+        self, operation: str, user: str, fields: Sequence[str], memory_id: str | None = None
+    ) -> Sequence[Row]:
         timeout_s = self._read_timeout_s
-        level: Consistency = "Strong" if scope.user in self._recent else "Bounded"
         async with self._connection.within(operation, timeout_s), self._reads.reading():
-            rows = await self._collection.rows(
-                filter, fields, limit=self._rows_per_user_max + 1, timeout_s=timeout_s, level=level
+            present = await self._rows.present(
+                user, memory_id, fields, as_of=WHATEVER_OTHERS_WROTE, timeout_s=timeout_s
             )
-        self._check_all_seen(rows)
-        return rows
-
-    async def _own_rows(self, filter: str, fields: Sequence[str] = SCOPE_FIELDS) -> Sequence[Row]:
-        """What a write has to know: every row, as of now."""
-        return await self._collection.rows(
-            filter, fields, limit=self._rows_per_user_max + 1, timeout_s=self._write_timeout_s, level="Strong"
-        )
+        return present.whole()
 
     async def _forget(
-        self, scope: Scope, filter: str, types: Sequence[MemoryType], said_until: float | None
+        self,
+        scope: Scope,
+        memory_id: str | None,
+        types: Sequence[MemoryType] = (),
+        said_until: float | None = None,
     ) -> set[str]:
         """Delete until a Strong read finds nothing more; the ids of the memories that went."""
         memories: set[str] = set()
         deleted: set[str] = set()
+        as_of = WHATEVER_OTHERS_WROTE if self._own.lags else NOW  # what shows without waiting goes first
+        fields = SCOPE_FIELDS if said_until is None else FOUND_FIELDS
         while True:
-            async with self._write("forget"):
-                self._recent.add(scope.user)
-                present = await self._own_rows(filter, SCOPE_FIELDS if said_until is None else FOUND_FIELDS)
-                asked = [row for row in newest(present) if row_in_scope(row, scope, types)]
+            async with self._write("forget", scope.user):
+                present = await self._rows.present(
+                    scope.user, memory_id, fields, as_of=as_of, timeout_s=self._write_timeout_s
+                )
+                asked = [row for row in newest(present.rows) if row_in_scope(row, scope, types)]
                 ids = {row["memory_id"] for row in asked if said_until is None or was_said_until(row, said_until)}
-                doomed = {row["id"] for row in present if row["memory_id"] in ids}
-                if not doomed:
-                    self._check_all_seen(present)
+                doomed = {row["id"] for row in present.rows if row["memory_id"] in ids}
+                if not doomed and as_of == NOW:
+                    present.whole()
                     return memories
-                if doomed <= deleted:
+                if doomed and doomed <= deleted:
                     raise StoreError("milvus forget: deleted rows are still there")
-                await self._delete_rows(scope.user, sorted(doomed))
+                if doomed:
+                    await self._delete_rows(scope.user, sorted(doomed))
+            as_of = NOW
             memories |= ids
             deleted |= doomed
 
     @asynccontextmanager
-    async def _write(self, operation: str) -> AsyncIterator[None]:
-        """One writer at a time: Lite does not take several. The deadline begins when it is this one's turn."""
-        async with self._writing, self._connection.within(operation, self._write_timeout_s):
-            yield
+    async def _write(self, operation: str, user: str = "") -> AsyncIterator[None]:
+        """One writer at a time: Lite does not take several, and of a server's, each user's. The deadline begins when it
+        is this one's turn."""
+        turn = self._writing_for.setdefault(user, asyncio.Lock()) if user and self._own.lags else self._writing
+        async with turn, self._connection.within(operation, self._write_timeout_s):
+            try:
+                yield
+            except BaseException:
+                self._own.unsure(user)
+                raise
+
+    async def _reads_ended(self) -> None:
+        """Lite does not read snapshots (semmem.backends.milvus.reads)."""
+        if not self._own.lags:
+            await self._reads.drained()
 
     async def _delete_rows(self, user: str, row_ids: Sequence[str]) -> None:
-        await self._collection.delete_rows(user, row_ids, timeout_s=self._write_timeout_s)
+        await self._collection.delete_rows(row_ids, timeout_s=self._write_timeout_s)
+        self._own.deleted(user, row_ids)
         self._flushing.wrote(len(row_ids))
 
     async def _sweep_one(self, filter: str) -> int:
         async with self._write("sweep"):
-            await self._reads.drained()
+            await self._reads_ended()
             removed = await self._collection.delete(filter, timeout_s=self._write_timeout_s)
         self._flushing.wrote(removed)
         return removed
@@ -315,7 +332,3 @@ class MilvusStore:
     async def _flush(self) -> None:
         async with self._write("flush"), self._reads.held_off():
             await self._collection.flush(timeout_s=self._write_timeout_s)
-
-    def _check_all_seen(self, rows: Sequence[Row]) -> None:
-        if len(rows) > self._rows_per_user_max:
-            raise StoreError(f"a user has more than rows_per_user_max={self._rows_per_user_max} rows")

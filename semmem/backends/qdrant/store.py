@@ -24,10 +24,10 @@ from semmem.ports.store_rules import best, check_memory, contains, page, usable_
 
 
 class QdrantStore:
-    """``search_timeout_s`` bounds a search, ``read_timeout_s`` get, list, count and a ``fresh`` search,
+    """``search_timeout_s`` bounds a search, ``read_timeout_s`` get, list, count and a search ``as_of`` a time,
     ``write_timeout_s`` one write. ``rows_per_user_max`` bounds what one user's list may read: beyond it StoreError.
 
-    A write returns when it is applied, so ``fresh`` changes nothing but the deadline. Hits carry no embedding; get and
+    A write returns when it is applied, so ``as_of`` changes nothing but the deadline. Hits carry no embedding; get and
     list do.
     """
 
@@ -65,13 +65,13 @@ class QdrantStore:
         limit: int,
         now: float,
         types: Sequence[MemoryType] = (),
-        fresh: bool = False,
+        as_of: float | None = None,
     ) -> list[Hit]:
         query = usable_vector(vector, self._dimension)
         if limit < 1:
             return []
         asked = points.retrievable(scope, types, now)
-        timeout_s = self._read_timeout_s if fresh else self._search_timeout_s
+        timeout_s = self._search_timeout_s if as_of is None else self._read_timeout_s
         async with within("search", timeout_s):
             found = await self._requests.nearest(query, asked, limit=limit, timeout_s=timeout_s)
         return best((hit for hit in map(_hit, found) if contains(scope, hit.memory, types)), limit)

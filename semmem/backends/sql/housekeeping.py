@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, select
 
 from semmem.backends.sql import marks, messages
 from semmem.backends.sql.part import JournalPart, one_read, one_write
@@ -23,6 +24,24 @@ from semmem.backends.sql.tables import (
     session_ends,
     session_pasts,
     turns,
+)
+
+
+def _counts(**rows: ColumnElement[bool]) -> Select[Any]:
+    """One row: how many turns there are of each, by name."""
+    return select(
+        *(select(func.count()).select_from(turns).where(of).scalar_subquery().label(n) for n, of in rows.items())
+    )
+
+
+_DONE = turns.c.done_at.is_not(None)
+_COUNTS = _counts(
+    open=and_(WAITING, turns.c.closed_at.is_(None)),
+    ready=and_(WAITING, turns.c.closed_at.is_not(None)),
+    leased=IN_BATCH,
+    done=and_(_DONE, turns.c.closing < REFUSED),
+    refused=and_(_DONE, turns.c.closing == REFUSED),
+    lonely=LONELY,
 )
 
 
@@ -77,15 +96,7 @@ class SqlHousekeeping(JournalPart):
 
         Each number comes from one partial index: done turns, which are most, are never read with their texts.
         """
-        done = turns.c.done_at.is_not(None)
-        return {
-            "open": _count(conn, and_(WAITING, turns.c.closed_at.is_(None))),
-            "ready": _count(conn, and_(WAITING, turns.c.closed_at.is_not(None))),
-            "leased": _count(conn, IN_BATCH),
-            "done": _count(conn, and_(done, turns.c.closing < REFUSED)),
-            "refused": _count(conn, and_(done, turns.c.closing == REFUSED)),
-            "lonely": _count(conn, LONELY),
-        }
+        return dict(conn.execute(_COUNTS).mappings().one())
 
     @one_read
     def health(self, conn: Connection) -> None:
@@ -102,7 +113,3 @@ def _prune_turns(conn: Connection, done_before: float, rows_max: int) -> int:
         some = select(turns.c.id).where(old).limit(rows_max - number)
         number += conn.execute(delete(turns).where(turns.c.id.in_(some), old)).rowcount
     return number
-
-
-def _count(conn: Connection, rows: ColumnElement[bool]) -> int:
-    return conn.execute(select(func.count()).select_from(turns).where(rows)).scalar_one()

@@ -31,8 +31,13 @@ class SqlTokens(JournalPart):
         return [TokenRow(**row._mapping) for row in rows]
 
     @one_write
-    def revoke_tokens(self, conn: Connection, *, now: float, token_id: str = "", user_digest: str = "") -> int:
+    def revoke_tokens(
+        self, conn: Connection, *, now: float, token_id: str | None = None, user_digest: str | None = None
+    ) -> int:
         conn.execute(delete(api_tokens).where(api_tokens.c.revoked_at < now - REVOKED_KEPT_S))
-        which = api_tokens.c.id == token_id if token_id else api_tokens.c.user_digest == user_digest
-        good = update(api_tokens).where(which, api_tokens.c.revoked_at.is_(None)).values(revoked_at=now)
+        good = update(api_tokens).where(api_tokens.c.revoked_at.is_(None)).values(revoked_at=now)
+        if token_id is not None:
+            good = good.where(api_tokens.c.id == token_id)
+        if user_digest is not None:
+            good = good.where(api_tokens.c.user_digest == user_digest)
         return conn.execute(good).rowcount

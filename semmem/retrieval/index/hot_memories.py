@@ -1,5 +1,7 @@
 """Active users' memories in this process, ready to be ranked; everybody else's are loaded when they are asked for.
 
+Whose are kept, regulars.py says, within bounds in bytes; how many bytes, sizes.py.
+
 It is a Store around the store: reads and writes pass through, and a write that passes shows in the user's index at
 once. What other replicas write shows when the index is older than ``staleness_s``, and is loaded again. From half that
 age on it is loaded behind the requests, so that a user who stays active never waits for it.
@@ -12,20 +14,23 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from cachetools import LRUCache, TTLCache
+from cachetools import TTLCache
 
-from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
+from semmem.memory import Hit, Memory, MemoryType, Scope
 from semmem.ports.errors import StoreError, StoreTimeout
 from semmem.ports.store import Store
 from semmem.ports.store_wrapper import StoreWrapper
 from semmem.ports.text_work import Offload
+from semmem.retrieval.index.freshness import Freshness
+from semmem.retrieval.index.kept import Kept, Preloaded, built, slim
 from semmem.retrieval.index.memory_index import MemoryIndex
+from semmem.retrieval.index.regulars import Regulars, Room
 
 Spawn = Callable[[str, Coroutine[Any, Any, Any]], asyncio.Task[Any]]
 """Starts a task that somebody owns."""
@@ -33,42 +38,27 @@ Spawn = Callable[[str, Coroutine[Any, Any, Any]], asyncio.Task[Any]]
 READS_MAX = 3
 """How often memories are read for one load while writes go on. Then it is given up: what was read may hold a memory
 that was deleted meanwhile."""
-LATE_S = 30.0
-"""How long after it failed here (a deadline, a cancelled caller) a write may still be done in the store. What was read
-before that is read again after it: a memory whose deletion came late must not stay here until the process ends."""
-DOUBT_S = 1.0
-"""How long memories that another process has changed are shown on while they are read anew: a request that came
-meanwhile would have none at all."""
-ALL_DOUBT_S = 5.0
-"""The same where anybody's may have changed: they are read anew as they are asked for."""
 AHEAD_S = 1.0
 """So long what was read ahead waits for the search that it was read for, where it is not kept anyway."""
-
-
-@dataclass(slots=True)
-class _Kept:
-    """One user's memories. ``index`` None: something was written since it was built. ``doubted_at``: another process
-    has changed them since they were read."""
-
-    memories: dict[str, Memory]
-    index: MemoryIndex | None
-    read_at: float
-    doubted_at: float = math.inf
+AHEAD_ROW_BYTES = 8192
+"""Of a memory of a user of whom there is more than is ever kept: more than nearly every memory takes."""
 
 
 @dataclass(slots=True)
 class _Load:
-    """``is_ahead``: somebody will ask for it who does not wait yet."""
+    """``is_ahead``: somebody will ask for it who does not wait yet. ``is_spare``: nobody has asked for it, so it is
+    kept only where there is room for it without anybody's going."""
 
     task: asyncio.Task[MemoryIndex | StoreError | None]
     overtaken: bool = False
     is_ahead: bool = False
+    is_spare: bool = False
 
 
 class HotMemories(StoreWrapper):
     """``index`` gives what ranking needs of a user; the rest is the Store port, passed on.
 
-    At most ``users_max`` users and ``memories_max`` memories in all are kept, the least recently used go first. A user
+    What is kept takes at most ``bytes_max``, of at most ``users_max`` users and ``memories_max`` memories. A user
     has at most ``rows_max`` memories of any status. At most ``loads_max`` users are loaded at a time while no more than
     ``loads_waiting_max`` wait for it; a place among them and each reading have ``load_timeout_s``.
     ``staleness_s`` 0 keeps nothing: every search loads. ``offload`` builds the indexes. What ``warm`` has loaded and
@@ -81,8 +71,9 @@ class HotMemories(StoreWrapper):
         *,
         spawn: Spawn,
         offload: Offload = asyncio.to_thread,
-        users_max: int = 1000,
-        memories_max: int = 20_000,
+        bytes_max: int = 100_000_000,
+        users_max: float = math.inf,
+        memories_max: float = math.inf,
         rows_max: int = 5000,
         staleness_s: float = math.inf,
         loads_max: int = 4,
@@ -90,25 +81,23 @@ class HotMemories(StoreWrapper):
         load_timeout_s: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if users_max < 1 or memories_max < 1 or rows_max < 1 or loads_max < 1:
-            raise ValueError("users_max, memories_max, rows_max and loads_max must be at least 1")
+        if min(bytes_max, users_max, memories_max, rows_max, loads_max) < 1:
+            raise ValueError("bytes_max, users_max, memories_max, rows_max and loads_max must be at least 1")
         super().__init__(store)
         self._spawn = spawn
-        self._users_max = users_max
         self._rows_max = rows_max
         self._staleness_s = staleness_s
         self._loads_waiting_max = loads_waiting_max
         self._load_timeout_s = load_timeout_s
         self._clock = clock
-        self._kept: LRUCache[str, _Kept] = LRUCache(memories_max, getsizeof=lambda kept: len(kept.memories))
-        self._ahead: TTLCache[str, _Kept, float] = TTLCache(
-            max(memories_max, rows_max), AHEAD_S, timer=clock, getsizeof=lambda kept: len(kept.memories)
+        self._kept = Regulars[Kept](Room(bytes_max, memories_max, users_max))
+        self._ahead: TTLCache[str, Kept, float] = TTLCache(
+            max(bytes_max, rows_max * AHEAD_ROW_BYTES), AHEAD_S, timer=clock, getsizeof=lambda kept: kept.bytes
         )
         self._loading: dict[str, _Load] = {}
         self._slots = asyncio.Semaphore(loads_max)
         self._offload = offload
-        self._late_until: dict[str, float] = {}
-        self._all_doubted_at = -math.inf
+        self._fresh = Freshness(staleness_s)
 
     @property
     def users(self) -> int:
@@ -118,14 +107,20 @@ class HotMemories(StoreWrapper):
     @property
     def memories(self) -> int:
         """How many memories are kept now."""
-        return int(self._kept.currsize)
+        return int(self._kept.taken.memories)
+
+    @property
+    def bytes(self) -> int:
+        """What is kept takes so many, estimated."""
+        return int(self._kept.taken.bytes)
 
     # --- the index ---------------------------------------------------------------------------------------------------
 
     def warm(self, user: str) -> None:
-        """Begin to load what a search by this user will need, if it is not here."""
+        """The user has come: begin to load what a search will need, if it is not here."""
+        self._kept.visit(user, self._clock())
         if self._ready(user) is None and (load := self._load(user)) is not None:
-            load.is_ahead = True
+            load.is_ahead, load.is_spare = True, False
 
     def at_hand(self, user: str) -> MemoryIndex | None:
         """The user's index where it is here already."""
@@ -139,7 +134,7 @@ class HotMemories(StoreWrapper):
         load = self._load(user)
         if load is None:
             return None
-        load.is_ahead = False
+        load.is_ahead = load.is_spare = False
         await asyncio.wait({load.task}, timeout=wait_s)  # neither late nor cancelled does this end the load
         if not load.task.done() or load.task.cancelled():
             return None
@@ -148,35 +143,44 @@ class HotMemories(StoreWrapper):
             raise loaded
         return loaded
 
+    async def preload(self, user: str) -> Preloaded:
+        """Load a user who may come soon, as a regular, when nobody waits for another load; not in anybody's place."""
+        while self._loading:
+            await asyncio.wait([load.task for load in self._loading.values()])
+        if user in self._kept:
+            return Preloaded.LOADED
+        load = self._load(user)
+        if load is None:
+            return Preloaded.FAILED
+        load.is_spare = True
+        await asyncio.wait({load.task})
+        if load.task.cancelled() or not isinstance(load.task.result(), MemoryIndex):
+            return Preloaded.FAILED
+        return Preloaded.LOADED if user in self._kept else Preloaded.NO_ROOM
+
+    def found(self, user: str, index: MemoryIndex, hits: Sequence[Hit]) -> None:
+        """These were found for a question that was not asked before: what is kept of that takes room as well."""
+        kept = self._kept.get(user)
+        if kept is None or kept.index is not index:
+            return
+        if more := kept.find(hits):
+            self._kept.grow(user, more)
+
     def _ready(self, user: str) -> MemoryIndex | None:
         kept = self._kept.get(user)
         if kept is None or kept.index is None:
             return None
         now = self._clock()
-        if not self._is_current(user, kept, now):
+        if not self._fresh.is_current(user, kept, now):
             return None
-        if now - kept.read_at > self._staleness_s / 2 or self._is_doubted(kept):
+        if self._fresh.is_ageing(kept, now):
             self._load(user)
         return kept.index
 
     def _read_ahead(self, user: str) -> MemoryIndex | None:
         """What was loaded for this search before it came here, once."""
         kept = self._ahead.pop(user, None)
-        return None if kept is None or self._missed_a_late_write(user, kept, self._clock()) else kept.index
-
-    def _is_current(self, user: str, kept: _Kept, now: float) -> bool:
-        if now - kept.read_at >= self._staleness_s or now - kept.doubted_at >= DOUBT_S:
-            return False
-        return not self._missed_a_late_write(user, kept, now) and not self._is_doubted_too_long(kept, now)
-
-    def _is_doubted(self, kept: _Kept) -> bool:
-        return kept.doubted_at < math.inf or kept.read_at <= self._all_doubted_at
-
-    def _is_doubted_too_long(self, kept: _Kept, now: float) -> bool:
-        return kept.read_at <= self._all_doubted_at <= now - ALL_DOUBT_S
-
-    def _missed_a_late_write(self, user: str, kept: _Kept, now: float) -> bool:
-        return kept.read_at < self._late_until.get(user, -math.inf) <= now
+        return None if kept is None or self._fresh.missed_a_late_write(user, kept, self._clock()) else kept.index
 
     def _load(self, user: str) -> _Load | None:
         """The load that is under way for the user, or a new one; None when too many users wait for theirs."""
@@ -196,53 +200,39 @@ class HotMemories(StoreWrapper):
                     limit.reschedule(asyncio.get_running_loop().time() + self._load_timeout_s)
                     read_at, memories = await self._read(user)
                     limit.reschedule(None)  # a thread cannot be stopped: what it has begun is better used
-                    index = await self._build(memories.values())
+                    kept = await self._offload(partial(built, memories, read_at))
                     if not load.overtaken:
-                        self._keep(user, _Kept(memories, index, read_at), is_ahead=load.is_ahead)
-                        return index
+                        self._keep(user, kept, load)
+                        return kept.index
                 return None
         except StoreError as error:
             return error
         except TimeoutError:
             return StoreTimeout(f"memories were not loaded within {self._load_timeout_s} s")
 
-    async def _build(self, memories: Iterable[Memory]) -> MemoryIndex:
-        """Beside the event loop."""
-        live = [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
-        return await self._offload(partial(MemoryIndex, live))
-
     async def _read(self, user: str) -> tuple[float, dict[str, Memory]]:
         kept, now = self._kept.get(user), self._clock()
-        if kept is not None and kept.index is None and not self._is_doubted(kept) and self._is_current(user, kept, now):
+        if (
+            kept is not None
+            and kept.index is None
+            and not self._fresh.is_doubted(kept)
+            and self._fresh.is_current(user, kept, now)
+        ):
             return kept.read_at, dict(kept.memories)
         found = await self._store.list(Scope(user), limit=self._rows_max)
-        return now, {memory.id: _slim(memory) for memory in found}
+        return now, {memory.id: slim(memory) for memory in found}
 
-    def _keep(self, user: str, kept: _Kept, *, is_ahead: bool) -> None:
-        self._drop(user)
-        if kept.read_at >= self._late_until.get(user, math.inf):
-            del self._late_until[user]
-        if self._staleness_s > 0:
-            self._put(user, kept)
-        if is_ahead and user not in self._kept and len(kept.memories) <= self._ahead.maxsize:
+    def _keep(self, user: str, kept: Kept, load: _Load) -> None:
+        self._fresh.was_read(user, kept)
+        if self._staleness_s > 0 and (not load.is_spare or self._kept.fits(kept.size)):
+            self._kept.put(user, kept, kept.size, self._clock(), is_regular=load.is_spare)
+        if load.is_ahead and user not in self._kept and kept.bytes <= self._ahead.maxsize:
             self._ahead[user] = kept
-
-    def _put(self, user: str, kept: _Kept) -> None:
-        """Of two bounds the cache keeps that of all memories. A user with more than these is not kept at all."""
-        self._drop(user)
-        if len(kept.memories) > self._kept.maxsize:
-            return
-        while len(self._kept) >= self._users_max:
-            self._kept.popitem()
-        self._kept[user] = kept
-
-    def _drop(self, user: str) -> None:
-        self._kept.pop(user, None)
 
     def forget_user(self, user: str) -> None:
         """Read the user's memories anew: what was read before shows what must not be shown any more."""
         self._overtake(user)
-        self._drop(user)
+        self._kept.drop(user)
 
     # --- other processes' writes -------------------------------------------------------------------------------------
 
@@ -257,15 +247,15 @@ class HotMemories(StoreWrapper):
         kept, now = self._kept.get(user), self._clock()
         if kept is None:
             return False
-        if kept.index is None or not self._is_current(user, kept, now):
-            self._drop(user)
+        if kept.index is None or not self._fresh.is_current(user, kept, now):
+            self._kept.drop(user)
             return False
         kept.doubted_at = min(kept.doubted_at, now)
         return self._load(user) is not None
 
     def all_changed_elsewhere(self) -> None:
         """Another process may have changed anybody's: each is read anew when it is asked for."""
-        self._all_doubted_at = self._clock()
+        self._fresh.doubt_all(self._clock())
         self._ahead.clear()
         for load in self._loading.values():
             load.overtaken = True
@@ -277,7 +267,7 @@ class HotMemories(StoreWrapper):
             await super().put(scope, memory)
         except BaseException:  # it may have been written all the same
             self._overtake(scope.user)
-            self._drop(scope.user)
+            self._kept.drop(scope.user)
             self._may_be_late(scope.user)
             raise
         self._overtake(scope.user)
@@ -302,13 +292,10 @@ class HotMemories(StoreWrapper):
             raise
         finally:
             self._overtake(user)
-            self._drop(user)
+            self._kept.drop(user)
 
     def _may_be_late(self, user: str) -> None:
-        now = self._clock()
-        waiting = self._late_until.items()
-        self._late_until = {other: until for other, until in waiting if until > now or other in self._kept}
-        self._late_until[user] = now + LATE_S
+        self._fresh.may_be_late(user, self._clock(), self._kept)
 
     def _overtake(self, user: str) -> None:
         self._ahead.pop(user, None)
@@ -318,16 +305,5 @@ class HotMemories(StoreWrapper):
 
     def _written(self, user: str, memory: Memory) -> None:
         kept = self._kept.get(user)
-        if kept is None:
-            return
-        present = kept.memories.get(memory.id)
-        if present is not None and present.version >= memory.version:
-            return  # as in the store, a version is written once
-        kept.memories[memory.id] = _slim(memory)
-        kept.index = None
-        self._put(user, kept)
-
-
-def _slim(memory: Memory) -> Memory:
-    """Of a memory that is not recalled only id and version matter: an older version must not come back."""
-    return memory if memory.status is MemoryStatus.ACTIVE else replace(memory, content="", embedding=None)
+        if kept is not None and kept.write(memory):
+            self._kept.put(user, kept, kept.size, self._clock())

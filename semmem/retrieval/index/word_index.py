@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from sys import getsizeof
 
 import numpy as np
 import numpy.typing as npt
 
 from semmem.retrieval.index.bm25 import bm25
+from semmem.retrieval.index.sizes import INTEGER_BYTES, REAL_BYTES
 from semmem.text.terms import RELATED
 
 SATURATION = 0.9
@@ -57,6 +59,13 @@ class WordIndex:
             )
             self._starts = starts.tolist()
         self._pairs = _pairs(stream, document, len(self._columns), self._count)
+
+    @property
+    def bytes(self) -> int:
+        """What it takes in memory, without what every index has."""
+        of_terms = getsizeof(self._columns) + sum(map(getsizeof, self._columns), 2 * INTEGER_BYTES * len(self._columns))
+        arrays = self._rows.nbytes + self._weights.nbytes + self._pairs.nbytes
+        return of_terms + arrays + getsizeof(self._starts) + (REAL_BYTES + 8) * len(self._rarity)
 
     def match(self, query: list[str]) -> Match:
         """``query``: the question's terms in order; a repeated term counts once."""

@@ -105,6 +105,21 @@ async def test_users_come_up_again_longest_ago_first(journal: SqlJournal) -> Non
     assert await journal.users_due(maintained_before=100.0, limit=1) == ["eve"]
 
 
+async def test_who_talked_last_comes_first_whether_or_not_a_batch_has_learnt_from_it(journal: SqlJournal) -> None:
+    told = {"ada": 10.0, "bob": 30.0, "eve": 20.0}
+    for user, at in told.items():
+        await journal.record([turn(f"t of {user}", Scope(user, session="s"), opened_at=at)], [answered(f"t of {user}")])
+    assert await journal.users_active(limit=10) == ["bob", "eve", "ada"]
+    assert await journal.users_active(limit=2) == ["bob", "eve"]
+    batch = await journal.claim(EAGER, now=1000.0)
+    assert batch is not None
+    await journal.finish(batch.id, "learnt", now=1001.0)
+    assert sorted(await journal.users_active(limit=10)) == ["ada", "bob", "eve"]
+    assert (await journal.users_active(limit=10))[-1] == batch.scope.user
+    await erase(journal, Scope("eve"))
+    assert "eve" not in await journal.users_active(limit=10)
+
+
 async def test_a_user_without_memories_can_be_forgotten_and_keeps_their_turns(journal: SqlJournal) -> None:
     await journal.record([turn("t")], [])
     await journal.keep_version(memory("m"))

@@ -128,9 +128,9 @@ async def test_a_superseded_memory_keeps_a_vector_that_the_search_left_out(journ
             limit: int,
             now: float,
             types: Sequence[MemoryType] = (),
-            fresh: bool = False,
+            as_of: float | None = None,
         ) -> list[Hit]:
-            hits = await super().search(scope, vector, limit=limit, now=now, types=types, fresh=fresh)
+            hits = await super().search(scope, vector, limit=limit, now=now, types=types, as_of=as_of)
             return [replace(hit, memory=replace(hit.memory, embedding=None)) for hit in hits]
 
     lean = Lean()

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.extraction.drift import DriftWatch, first_drift
+from semmem.extraction.drift import REST_S, DriftWatch, first_drift
 from semmem.memory import Scope, Turn, TurnEnding, Vector
 from semmem.ports.errors import EmbedderError
-from semmem.ports.learning import BatchRules
+from semmem.ports.learning import BatchRules, WaitingSession
 from semmem.ports.recording import TurnClosed
 from tests.support.fakes import HashEmbedder
 
@@ -112,6 +112,44 @@ async def test_of_many_sessions_those_that_wait_longest_come_first_and_none_is_l
         await say(journal, *TRIP, SCRIPT, scope=Scope(f"user-{number}", session="s1"), start=100.0 + 10 * number)
     watch = DriftWatch(journal, HashEmbedder(), sessions_max=2)
     assert [await watch.look(now=140.0) for _ in range(3)] == [2, 1, 0]
+
+
+class Reads:
+    """The journal; counts how often it was asked for sessions."""
+
+    def __init__(self, journal: SqlJournal) -> None:
+        self._journal = journal
+        self.asked = 0
+
+    async def waiting_sessions(self, *, turns_min: int, opened_after: float) -> list[WaitingSession]:
+        self.asked += 1
+        return await self._journal.waiting_sessions(turns_min=turns_min, opened_after=opened_after)
+
+    async def waiting_turns(self, user: str, session: str) -> list[Turn]:
+        return await self._journal.waiting_turns(user, session)
+
+    async def cut_session(self, user: str, session: str, *, before: float) -> None:
+        await self._journal.cut_session(user, session, before=before)
+
+
+async def test_where_nothing_was_written_the_journal_is_left_alone_for_a_while(journal: SqlJournal) -> None:
+    reads, written = Reads(journal), [0]
+    watch = DriftWatch(reads, HashEmbedder(), last_write=lambda: written[-1])
+    await watch.look(now=100.0)
+    await watch.look(now=105.0)
+    assert reads.asked == 1
+    await say(journal, *TRIP, SCRIPT)
+    written.append(1)
+    assert await watch.look(now=110.0) == 1
+    assert await watch.look(now=110.0 + REST_S) == 0  # a write may have escaped notice
+    assert reads.asked == 3
+
+
+async def test_nobody_rests_before_all_sessions_were_looked_at(journal: SqlJournal) -> None:
+    for number in range(3):
+        await say(journal, *TRIP, SCRIPT, scope=Scope(f"user-{number}", session="s1"))
+    watch = DriftWatch(journal, HashEmbedder(), sessions_max=2, last_write=lambda: "the same")
+    assert [await watch.look(now=110.0) for _ in range(3)] == [2, 1, 0]
 
 
 async def test_a_session_that_fell_silent_is_not_looked_at(journal: SqlJournal) -> None:

@@ -11,6 +11,7 @@ from tests.fleet.clients import Recall
 from tests.fleet.journals import Turn
 from tests.fleet.verdict import (
     NOTICED_S,
+    Away,
     Held,
     Holding,
     Sent,
@@ -24,6 +25,7 @@ from tests.fleet.verdict import (
 
 BEFORE, KILL, AFTER = 10.0, 20.0, 30.0
 TEXTS = ("one", "two", "three")
+Outages = tuple[tuple[float, float], ...]
 
 
 def sent(text: str, at: float = BEFORE, *, took: bool = True, fact: Fact | None = None) -> Sent:
@@ -38,9 +40,9 @@ def row(text: str, answer: str | None = "Noted.") -> Turn:
     return Turn("alice", "s1", text, answer, done=True)
 
 
-def judged(talk: Spoken, journal: list[Turn], kills: tuple[float, ...] = (KILL,)) -> Verdict:
+def judged(talk: Spoken, journal: list[Turn], kills: tuple[float, ...] = (KILL,), outages: Outages = ()) -> Verdict:
     verdict = Verdict()
-    judge_turns(verdict, [talk], journal, kills)
+    judge_turns(verdict, [talk], journal, Away(kills, outages))
     return verdict
 
 
@@ -100,6 +102,19 @@ def test_the_answer_of_a_turn_that_failed_open_was_not_to_be_observed() -> None:
     assert (verdict.lost, verdict.answers_unseen) == ([], 1)
 
 
+def test_what_waited_for_the_server_in_a_killed_replica_is_counted_unless_a_later_request_could_bring_it_again() -> (
+    None
+):
+    during, outage = sent("one", KILL - 4), ((KILL - 5, AFTER),)
+    assert judged(spoken(during), [], outages=outage).waited == 1
+    assert judged(spoken(during), []).lost != []
+    again = sent("two", AFTER + 2)
+    assert len(judged(spoken(during, again), [row("two")], outages=outage).lost) == 1
+    in_vain = sent("two", AFTER - 1)
+    verdict = judged(spoken(during, in_vain), [row("two")], outages=outage)
+    assert (verdict.lost, verdict.waited) == ([], 1)
+
+
 def test_the_journal_of_somebody_who_erased_something_is_not_judged() -> None:
     assert judged(spoken(sent("one"), whole=False), []).lost == []
 
@@ -118,7 +133,7 @@ def test_the_journal_of_somebody_who_erased_something_is_not_judged() -> None:
     ids=["taken", "brought again", "never taken", "at the kill", "brought again after it", "both at it", "just after"],
 )
 def test_a_turn_is_accepted_when_semmem_took_it_or_a_later_one(turns: list[Sent], which: list[bool]) -> None:
-    assert accepted(spoken(*turns), [KILL]) == which
+    assert accepted(spoken(*turns), Away([KILL])) == which
 
 
 # --- facts ---------------------------------------------------------------------------------------------------------
@@ -126,14 +141,14 @@ def test_a_turn_is_accepted_when_semmem_took_it_or_a_later_one(turns: list[Sent]
 
 def test_only_facts_of_accepted_turns_must_be_there() -> None:
     taken, refused = told(1), told(2)
-    expect([spoken(sent("one", fact=taken), sent("two", fact=refused, took=False))], [KILL])
+    expect([spoken(sent("one", fact=taken), sent("two", fact=refused, took=False))], Away([KILL]))
     assert [(fact.expected, fact.free) for fact in (taken, refused)] == [(True, False), (False, True)]
     assert judged_fact(refused, {}).lost == []
 
 
 def test_an_expected_fact_in_no_memory_is_lost_and_in_two_it_is_doubled() -> None:
     fact = told()
-    expect([spoken(sent("one", fact=fact))], [])
+    expect([spoken(sent("one", fact=fact))], Away())
     assert len(judged_fact(fact, {}).lost) == 1
     once = judged_fact(fact, {(0, 1): [Holding("mem_1", 2)]})
     assert (once.lost, once.doubled, once.facts) == ([], [], 1)
@@ -143,7 +158,7 @@ def test_an_expected_fact_in_no_memory_is_lost_and_in_two_it_is_doubled() -> Non
 
 def test_a_superseded_memory_is_neither_lost_nor_doubled_and_is_told() -> None:
     fact = told()
-    expect([spoken(sent("one", fact=fact))], [])
+    expect([spoken(sent("one", fact=fact))], Away())
     verdict = judged_fact(fact, {(0, 1): [Holding("mem_1", 3, "mem_2")]})
     assert (verdict.lost, verdict.doubled, len(verdict.superseded)) == ([], [], 1)
 
@@ -155,7 +170,7 @@ def test_a_question_for_what_was_superseded_is_not_wrong_and_any_other_is() -> N
 
 def test_an_erased_fact_is_not_lost() -> None:
     fact = told()
-    expect([spoken(sent("one", fact=fact))], [])
+    expect([spoken(sent("one", fact=fact))], Away())
     fact.gone = "DELETE"
     assert judged_fact(fact, {}).lost == []
 
@@ -176,5 +191,11 @@ def test_an_answer_is_joined_when_its_turn_is_there_once_with_it() -> None:
 
 def test_late_facts_unjoined_answers_and_undone_erasures_are_wrong() -> None:
     trials = Trials(answers=2, facts=1, erasures=1)
-    assert Alternated(trials, joined=2, delays=[0.4]).wrong == []
-    assert len(Alternated(trials, joined=1, delays=[1.4], undone=1).wrong) == 3
+    right, wrong = Alternated(trials, joined=2, delays=[0.4]), Alternated(trials, joined=1, delays=[1.4], undone=1)
+    assert (right.unjoined, right.late, right.returned) == ([], [], [])
+    assert [len(lines) for lines in (wrong.unjoined, wrong.late, wrong.returned)] == [1, 1, 1]
+
+
+def test_one_late_fact_of_twenty_is_a_busy_machine_and_three_are_not() -> None:
+    assert Alternated(Trials(), delays=[0.4] * 19 + [1.4]).late == []
+    assert len(Alternated(Trials(), delays=[0.4] * 17 + [1.4] * 3).late) == 1

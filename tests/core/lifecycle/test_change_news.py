@@ -19,7 +19,8 @@ from semmem.lifecycle.change_news import USERS_PER_WORD, WORD_CHARS_MAX, ChangeN
 from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports.events import ChangesTold, Event, NewsBack, NewsLost
 from semmem.ports.store_wrapper import StoreCall, StoreWrapper
-from semmem.retrieval.index.hot_memories import ALL_DOUBT_S, HotMemories
+from semmem.retrieval.index.freshness import ALL_DOUBT_S
+from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.injection_cache import InjectionCache
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.observed_store import ObservedStore

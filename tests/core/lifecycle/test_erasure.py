@@ -192,7 +192,7 @@ async def fill_the_journal(world: ErasedWorld) -> None:
 
 
 async def test_with_a_full_journal_nothing_appears_when_there_is_space_again(tmp_path: Path) -> None:
-    async with erased_world(tmp_path, size_bytes_max=240 * 1024) as world:
+    async with erased_world(tmp_path, size_bytes_max=280 * 1024) as world:
         await world.create("User likes tea")
         await fill_the_journal(world)
         for number in range(ROUNDS):

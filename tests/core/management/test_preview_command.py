@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
@@ -19,12 +20,18 @@ from semmem.cli import main
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
+from semmem.management.curation_api import curation_routes
+from semmem.management.engine_api import engine_routes
 from semmem.management.memories import Memories
 from semmem.management.server import HttpListener
+from semmem.management.token_api import token_routes
+from semmem.management.tokens import Tokens
 from semmem.memory import MemoryType, Scope
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.decide.trained import SHIPPED, Trained
 from semmem.retrieval.recall import Recall, RecallRules
+from tests.core.management.test_api import life
+from tests.core.management.test_roles import an_engine
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
 
@@ -49,7 +56,14 @@ async def _serve(folder: Path, decision: Decision, ready: Future[str], stop: asy
         holds=erasing.holds,
     )
     await memories.create(Scope("alice"), type=MemoryType.SEMANTIC, content="User likes green tea")
-    listener = HttpListener(create_api(memories, AccessRules(admin_token=TOKEN)), "127.0.0.1:0")
+    tokens = Tokens(journal, clock=lambda: 1e9)
+    routes = [
+        partial(curation_routes, life(store, journal)),
+        partial(token_routes, tokens, lambda: 1e9),
+        partial(engine_routes, an_engine()),
+    ]
+    app = create_api(memories, AccessRules(admin_token=TOKEN, tokens=tokens), more=routes)
+    listener = HttpListener(app, "127.0.0.1:0")
     ready.set_result(listener.bind())
     serving = Tasks().spawn("api", listener.serve())
     await stop.wait()

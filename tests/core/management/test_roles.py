@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -16,15 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backup.restoring import Restored, revoke_tokens
 from semmem.management.access import AccessRules, Act, CallerRole, KnownTokens
 from semmem.management.api import create_api
 from semmem.management.backup_api import backup_routes
 from semmem.management.curation_api import curation_routes
 from semmem.management.engine_api import Engine, engine_routes
+from semmem.management.reindex_api import reindex_routes
 from semmem.management.token_api import token_routes
 from semmem.management.tokens import Tokens
 from semmem.ports.errors import JournalError, StoreUnavailable
 from semmem.ports.tokens import TokenRow
+from semmem.reindex.reindexing import Reindexing
 from tests.core.management.test_api import ADMIN, Api
 
 NEEDS = {
@@ -51,6 +54,9 @@ NEEDS = {
     ("GET", "/v1/health"): Act.OPERATE,
     ("GET", "/v1/config"): Act.OPERATE,
     ("GET", "/v1/users"): Act.ADMINISTER,
+    ("GET", "/v1/memory/reindex"): Act.OPERATE,
+    ("POST", "/v1/memory/reindex"): Act.OPERATE,
+    ("DELETE", "/v1/memory/reindex"): Act.OPERATE,
     ("GET", "/v1/whoami"): Act(0),
     ("POST", "/v1/tokens"): Act.ADMINISTER,
     ("GET", "/v1/tokens"): Act.ADMINISTER,
@@ -65,6 +71,18 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/import": {"lines": []},
     "/v1/tokens": {"role": "reader"},
 }
+
+
+class NothingToReindex:
+    """Stands where Reindexing does."""
+
+    async def status(self) -> dict[str, Any]:
+        return {"state": "none"}
+
+    async def start(self, *, force: bool, limit: int | None) -> None: ...
+
+    async def drop_former(self) -> int:
+        return 0
 
 
 @dataclass
@@ -88,7 +106,8 @@ class Guarded:
             more=[
                 partial(curation_routes, api.life),
                 partial(token_routes, self.tokens, self.clock),
-                partial(engine_routes, _engine()),
+                partial(engine_routes, an_engine()),
+                partial(reindex_routes, cast(Reindexing, NothingToReindex())),
                 partial(backup_routes, nothing, nothing, nothing, nothing, self.clock),
             ],
         )
@@ -104,7 +123,7 @@ class Guarded:
         return found
 
 
-def _engine() -> Engine:
+def an_engine() -> Engine:
     async def works() -> None: ...
 
     async def fails() -> None:
@@ -156,7 +175,7 @@ async def test_a_role_may_do_its_acts_and_no_other(guarded: Guarded, role: str) 
     for (method, path), act in NEEDS.items():
         if role == "admin" and act is Act.ADMINISTER:
             continue  # what stands behind these is not there
-        takes_user = path not in ("/v1/import", "/v1/tokens", "/v1/memory/{memory_id}")
+        takes_user = path not in ("/v1/import", "/v1/tokens", "/v1/memory/{memory_id}", "/v1/memory/reindex")
         body = BODIES.get(path, {}) | ({"user_id": "alice"} if takes_user else {})
         asked = {"json": body} if method in ("POST", "PUT") and not path.endswith("/release") else {}
         url = path.format(memory_id="mem_0", session_id="s", token_id="t")
@@ -251,6 +270,14 @@ def _all_bytes(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.iterdir())
 
 
+async def test_a_journal_that_was_restored_opens_with_no_token_of_before(guarded: Guarded) -> None:
+    tokens = [(await guarded.make(role="reader"))["token"] for _ in range(2)]
+    restored = Restored()
+    await revoke_tokens(guarded.api.journal, now=guarded.clock(), restored=restored)
+    assert restored.revoked_tokens == 2
+    assert [(await guarded.call(token, "GET", "/v1/whoami")).status_code for token in tokens] == [401, 401]
+
+
 @given(place=st.integers(0, 90), letter=st.sampled_from("aA0-_.="))
 async def test_a_token_with_one_other_letter_is_nobodys(place: int, letter: str) -> None:
     tokens = Tokens(InMemory(), clock=Clock())
@@ -293,5 +320,5 @@ class InMemory:
     async def tokens(self) -> list[TokenRow]:
         return list(self.rows.values())
 
-    async def revoke_tokens(self, *, now: float, token_id: str = "", user_digest: str = "") -> int:
+    async def revoke_tokens(self, *, now: float, token_id: str | None = None, user_digest: str | None = None) -> int:
         return 0

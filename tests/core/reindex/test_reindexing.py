@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from semmem.memory import MemoryStatus, Scope
-from semmem.ports.errors import EmbedderError, StoreMismatch
-from semmem.ports.reindexing import ReindexState
+from semmem.ports.errors import EmbedderError, StoreError, StoreMismatch
+from semmem.ports.reindexing import Reindex, ReindexState
+from semmem.reindex.movable_store import WithVectors
 from tests.core.reindex.world import NEW, OLD, World, memory
 from tests.support.fakes import bag_of_words
 
@@ -52,9 +55,12 @@ async def test_until_they_have_new_vectors_memories_are_read_without_any() -> No
     assert (read.content, read.embedding) == (TEA.content, None)
     await world.mover.move(ALICE)
     [read] = await store.list(Scope(ALICE))
-    assert read.embedding is not None and len(read.embedding) == NEW
+    assert read.embedding is not None
+    assert len(read.embedding) == NEW
     one = await store.get(Scope(ALICE), "tea")
-    assert one is not None and one.embedding is not None and len(one.embedding) == NEW
+    assert one is not None
+    assert one.embedding is not None
+    assert len(one.embedding) == NEW
 
 
 async def test_a_user_of_whom_some_have_new_vectors_is_read_without_any() -> None:
@@ -84,7 +90,7 @@ async def test_dedup_compares_with_memories_that_have_no_new_vectors_yet() -> No
     world = World()
     await world.told_before(TEA, memory(ALICE, "cat"))
     store = await world.started()
-    hits = await store.search(Scope(ALICE), bag_of_words(TEA.content, NEW), limit=1, now=0.0, fresh=True)
+    hits = await store.search(Scope(ALICE), bag_of_words(TEA.content, NEW), limit=1, now=0.0, as_of=0.0)
     assert [hit.memory.id for hit in hits] == ["tea"]
     assert hits[0].cosine == pytest.approx(1.0)
 
@@ -132,6 +138,17 @@ async def test_a_version_that_was_written_without_its_vector_gets_one() -> None:
     await store.put(Scope(ALICE), memory(ALICE, "tea", 2, embedding=None))
     await world.reindexing.step()
     assert await world.vectors_are_right("memories_g2", NEW)
+
+
+async def test_an_older_version_in_the_new_collection_is_replaced() -> None:
+    world = World()
+    await world.told_before(memory(ALICE, "tea", 2))
+    store = await world.started()
+    assert store.target is not None
+    await store.target.store.put(Scope(ALICE), TEA)
+    assert [one.embedding for one in await store.list(Scope(ALICE))] == [None]
+    await world.reindexing.step()
+    assert await world.contents("memories_g2") == {(ALICE, "tea"): (2, memory(ALICE, "tea", 2).content)}
 
 
 async def test_what_an_earlier_try_left_in_the_new_collection_goes() -> None:
@@ -240,6 +257,36 @@ async def test_a_process_of_the_former_model_says_that_everybody_reads_another_n
         await former.step()
 
 
+async def test_a_process_of_the_former_model_goes_on_until_then_and_what_it_writes_is_not_lost() -> None:
+    world = World()
+    await world.told_before(TEA)
+    former = await world.started("old", OLD, settle_s=0.001)
+    serving = world.reindexing
+    await world.started(settle_s=0.001)
+    world.records.others_not_writing = 1
+    await world.reindexing.step()
+    await serving.step()
+    await former.put(Scope(BOB), replace(DOG, embedding=bag_of_words(DOG.content, OLD)))
+    assert (await world.reindexing.status())["state"] == "waiting"
+    world.records.others_not_writing = 0
+    await world.reindexing.step()
+    assert set(await world.contents("memories_g2")) == {(ALICE, "tea"), (BOB, "dog")}
+    assert await world.vectors_are_right("memories_g2", NEW)
+
+
+async def test_by_force_another_process_writes_to_the_new_collection_too() -> None:
+    world = World()
+    await world.told_before(TEA)
+    await world.started("old", OLD, settle_s=0.001)
+    asked = world.reindexing
+    other = await world.started("old", OLD, settle_s=0.001)
+    await asked.start(force=True)
+    world.records.claimed_elsewhere = True
+    await world.reindexing.step()
+    assert [part.about.name for part in other.beside] == ["memories_g2"]
+    assert other.target is not None
+
+
 async def test_back_to_the_former_model_only_what_changed_is_embedded() -> None:
     world = World()
     await world.told_before(TEA, memory(ALICE, "cat"), DOG)
@@ -305,13 +352,34 @@ async def test_what_is_not_recalled_needs_no_vector_to_be_read() -> None:
     assert read == {"tea": True, "old": False}
 
 
+async def test_no_backup_is_taken_of_memories_without_vectors() -> None:
+    world = World()
+    await world.told_before(TEA)
+    store = await world.started()
+    view = WithVectors(store, store)
+    with pytest.raises(StoreError, match="are being reindexed"):
+        await view.list(Scope(ALICE))
+    await world.reindexing.step()
+    assert [one.id for one in await view.list(Scope(ALICE))] == ["tea"]
+
+
+async def test_a_journal_of_earlier_that_knows_of_another_collection_is_set_right() -> None:
+    world = World()
+    await world.told_before(TEA)
+    world.records.known = Reindex("memories", "memories_g2", "new")
+    await world.started("old", OLD)
+    await world.reindexing.step()
+    assert (await world.reindexing.status())["state"] == "none"
+
+
 async def test_the_switch_is_noted_and_told() -> None:
     world = World()
     await world.told_before(TEA)
     await world.started()
     await world.reindexing.step()
-    assert world.records.known is not None and world.records.known.state is ReindexState.KEPT
+    assert world.records.known is not None
+    assert world.records.known.state is ReindexState.KEPT
     assert world.told == [
-        "reindex: from memories to memories_g2, for new",
-        "reindex: everybody reads memories_g2; memories is kept",
+        "from memories to memories_g2, for new",
+        "everybody reads memories_g2; memories is kept",
     ]

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from semmem.backends.in_process import InProcessCollections, InProcessStore
+from semmem.background import Tasks
 from semmem.memory import Memory, Scope, Vector
 from semmem.ports.collections import Described
 from semmem.ports.reindexing import Reindex
@@ -33,7 +34,7 @@ class Turns:
 
     async def play(self, *parts: Coroutine[Any, Any, Any], stop_after: int | None = None) -> None:
         """Run them to their ends; the first is killed after so many turns of all."""
-        tasks = [asyncio.ensure_future(part) for part in parts]
+        tasks = [Tasks().spawn("part", part) for part in parts]
         steps = 0
         while not all(task.done() for task in tasks):
             for _ in range(5):  # whoever can go on without a turn does

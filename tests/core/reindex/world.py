@@ -55,7 +55,7 @@ class World:
         """The process, started with a model."""
         self.store = self.opened_with(model, dimension)
         await self.store.open()
-        self.mover = Mover(self.store, self.embedder, self.records, self.holds)  # type: ignore[arg-type]
+        self.mover = Mover(self.store, self.embedder, self.records, self.holds)
         self.reindexing = Reindexing(
             self.store,
             self.mover,
@@ -76,12 +76,12 @@ class World:
     async def write(self, new: Memory) -> bool:
         """As a batch or the API does."""
         async with self.holds.held(new.user) as hold_id:
-            return await Writes(self.store, self.records, hold_id).put(new)  # type: ignore[arg-type]
+            return await Writes(self.store, self.records, hold_id).put(new)
 
     async def erase(self, user: str, id: str) -> None:
         """As whoever removes a memory does: it waits for no hold."""
         await self.turns.turn()
-        await remove(self.store, self.records, Scope(user), id)  # type: ignore[arg-type]
+        await remove(self.store, self.records, Scope(user), id)
 
     async def contents(self, name: str) -> dict[tuple[str, str], tuple[int, str]]:
         """What a collection holds: by user and id, version and text."""

@@ -9,87 +9,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.backends.in_process import InProcessStore
-from semmem.background import OffloadThreads, Tasks
-from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
-from semmem.ports.errors import StoreError, StoreTimeout, StoreUnavailable
-from semmem.retrieval.index import hot_memories
-from semmem.retrieval.index.hot_memories import AHEAD_S, ALL_DOUBT_S, DOUBT_S, LATE_S, READS_MAX, HotMemories
+from semmem.background import OffloadThreads
+from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope
+from semmem.ports.errors import StoreTimeout, StoreUnavailable
+from semmem.retrieval.index import kept
+from semmem.retrieval.index.freshness import ALL_DOUBT_S, DOUBT_S, LATE_S
+from semmem.retrieval.index.hot_memories import AHEAD_S, READS_MAX
 from semmem.retrieval.index.memory_index import MemoryIndex
 from tests.support.examples import examples
 from tests.support.fakes import HashEmbedder
-
-ADA, BOB = Scope("ada"), Scope("bob")
-
-
-class Library(InProcessStore):
-    """Counts its readings. Can hold a reading back after it has read, and can fail."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._is_open = True
-        self.readings = 0
-        self.error: StoreError | None = None
-        self.fails_after_writing = False
-        self.open_doors = asyncio.Event()
-        self.open_doors.set()
-
-    async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
-    ) -> list[Memory]:
-        self.readings += 1
-        found = await super().list(scope, types=types, limit=limit, offset=offset)
-        await self.open_doors.wait()
-        if self.error is not None:
-            raise self.error
-        return found
-
-    async def put(self, scope: Scope, memory: Memory) -> None:
-        await super().put(scope, memory)
-        if self.fails_after_writing:
-            raise StoreTimeout("written, but who knows")
-
-    async def forget(self, scope: Scope, memory_id: str) -> bool:
-        if self.fails_after_writing:
-            raise StoreTimeout("done later, but who knows")
-        return await super().forget(scope, memory_id)
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Shelf:
-    """A library with hot memories in front of it."""
-
-    def __init__(self, **options: Any) -> None:
-        self.store, self.clock, self.tasks = Library(), Clock(), Tasks()
-        self.hot = HotMemories(self.store, spawn=self.tasks.spawn, clock=self.clock, **options)
-
-    async def knows(self, number: int, content: str = "tea", scope: Scope = ADA, **fields: Any) -> Memory:
-        memory = Memory(
-            f"mem_{number}",
-            1,
-            MemoryType.SEMANTIC,
-            content,
-            scope.user,
-            embedding=await HashEmbedder().embed(content),
-        )
-        memory = replace(memory, **fields)
-        await self.hot.put(scope, memory)
-        return memory
-
-    async def contents(self, user: str = "ada") -> list[str]:
-        index = await self.hot.index(user, wait_s=5)
-        assert index is not None
-        return sorted(memory.content for memory in index.memories)
+from tests.support.shelf import ADA, BOB, Shelf
 
 
 async def test_a_user_is_read_once_and_then_served_from_here() -> None:
@@ -296,6 +231,74 @@ async def test_writes_to_what_is_kept_stay_within_the_bound() -> None:
     assert len(await shelf.contents()) == 5  # read again each time, and not kept
 
 
+async def test_what_is_kept_is_bounded_in_bytes_and_by_what_searches_leave_behind() -> None:
+    shelf = Shelf(bytes_max=150_000)
+    for user in range(20):
+        for number in range(10):
+            await shelf.knows(number, f"tea {number}", Scope(f"user {user}"))
+        await shelf.contents(f"user {user}")
+        assert shelf.hot.bytes <= 150_000
+    users, last = shelf.hot.users, "user 19"
+    assert 2 <= users < 20
+    index = shelf.hot.at_hand(last)
+    assert index is not None
+    before = shelf.hot.bytes
+    shelf.hot.found(last, index, [Hit(memory, 0.5, 0.5) for memory in index.memories])
+    assert shelf.hot.bytes > before or shelf.hot.users < users
+    shelf.hot.found(last, MemoryIndex([]), [])  # of an index that is kept no longer nothing is
+    for _ in range(200):
+        shelf.hot.found(last, index, [Hit(memory, 0.5, 0.5) for memory in index.memories])
+        assert shelf.hot.bytes <= 150_000
+
+
+async def test_of_a_write_the_bytes_are_counted_and_of_a_new_index_no_more_than_it_takes() -> None:
+    shelf = Shelf()
+    await shelf.contents()
+    empty = shelf.hot.bytes
+    for number in range(10):
+        await shelf.knows(number, f"tea {number}")
+    assert shelf.hot.bytes > empty + 10 * 4 * 384
+    await shelf.contents()
+    ten = shelf.hot.bytes
+    for version in range(2, 30):  # the same memory again and again
+        await shelf.knows(0, "tea 0", version=version)
+    await shelf.contents()
+    assert abs(shelf.hot.bytes - ten) < 100
+
+
+async def test_a_search_keeps_the_index_it_has_while_its_user_is_thrown_out() -> None:
+    shelf = Shelf(users_max=1)
+    await shelf.knows(1, "tea")
+    index = await shelf.hot.index("ada", wait_s=5)
+    await shelf.contents("bob")
+    assert shelf.hot.at_hand("ada") is None
+    assert index is not None
+    assert index.scores("tea", index.vectors[0]).cosine[0] == pytest.approx(1.0)
+    assert [memory.content for memory in index.memories] == ["tea"]
+
+
+async def test_two_users_with_as_many_memories_as_are_allowed_load_at_once_and_one_is_kept() -> None:
+    shelf = Shelf(bytes_max=3_000_000)
+    for user in ("ada", "bob"):
+        for number in range(1000):
+            await shelf.knows(number, f"tea number {number} of {user}", Scope(user))
+    found = await asyncio.gather(shelf.contents("ada"), shelf.contents("bob"))
+    assert [len(contents) for contents in found] == [1000, 1000]
+    assert (shelf.hot.users, shelf.hot.bytes <= 3_000_000) == (1, True)
+
+
+async def test_vectors_are_kept_once_and_nobody_can_write_into_them() -> None:
+    shelf = Shelf()
+    await shelf.knows(1, "tea")
+    index = await shelf.hot.index("ada", wait_s=5)
+    assert index is not None
+    embedding = index.memories[0].embedding
+    assert embedding is not None
+    assert np.shares_memory(embedding, index.vectors)
+    with pytest.raises(ValueError, match="read-only"):
+        embedding[0] = 1.0
+
+
 async def test_warming_begins_to_read_before_anybody_waits() -> None:
     shelf = Shelf()
     shelf.hot.warm("ada")
@@ -305,7 +308,7 @@ async def test_warming_begins_to_read_before_anybody_waits() -> None:
     assert len(shelf.tasks) == 0
 
 
-@pytest.mark.parametrize("options", [{"staleness_s": 0.0}, {"memories_max": 1, "rows_max": 2}])
+@pytest.mark.parametrize("options", [{"staleness_s": 0.0}, {"memories_max": 1}, {"bytes_max": 2, "rows_max": 2}])
 async def test_what_was_read_ahead_serves_the_search_it_was_read_for_and_no_other(options: dict[str, Any]) -> None:
     shelf = Shelf(**options)
     for number in range(2):
@@ -406,7 +409,7 @@ class SlowIndex(MemoryIndex):
 
 
 async def test_an_index_that_takes_long_is_built_to_its_end_and_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hot_memories, "MemoryIndex", SlowIndex)
+    monkeypatch.setattr(kept, "MemoryIndex", SlowIndex)
     monkeypatch.setattr(SlowIndex, "most", 0)
     thread = OffloadThreads()
     shelf = Shelf(load_timeout_s=0.05, offload=thread)

@@ -58,13 +58,13 @@ class Recording(InProcessStore):
         limit: int,
         now: float,
         types: Sequence[MemoryType] = (),
-        fresh: bool = False,
+        as_of: float | None = None,
     ) -> list[Hit]:
         self.limits.append(limit)
         await asyncio.sleep(self.delay_s)
         if self.broken:
             raise StoreError("disk full")
-        return await super().search(scope, vector, limit=limit, now=now, types=types, fresh=fresh)
+        return await super().search(scope, vector, limit=limit, now=now, types=types, as_of=as_of)
 
 
 class Slow(HashEmbedder):

@@ -45,7 +45,7 @@ async def test_every_write_is_told_of_and_no_read_is() -> None:
     assert await store.get(ADA, kept.id) == kept
     assert await store.list(ADA, types=[MemoryType.SEMANTIC], limit=5) == [kept]
     assert await store.count(ADA) == 1
-    [hit] = await store.search(ADA, towards(0), limit=1, now=NOW, fresh=True)
+    [hit] = await store.search(ADA, towards(0), limit=1, now=NOW, as_of=NOW)
     assert hit.memory.id == kept.id
     await store.health()
     assert len(observed.changes) == 1

@@ -105,20 +105,21 @@ class Talk:
     def restart(self, permissions: PermissionRules | None = None) -> None:
         """Forget everything but the journal."""
         self.sessions = Sessions(self.journal, lookup_timeout_s=5.0, shared=self._shared)
+        self.recorder = TurnRecorder(
+            self.sessions,
+            self.queue,
+            Recovery(
+                SeenMessages(self.journal, messages_max=self._seen_max, lookup_timeout_s=5.0),
+                self._rules,
+                announce=self._count,
+            ),
+            capture=self._capture,
+        )
         self.exchange = Exchange(
             askers=AskerRules(
                 IdentityRules(trusted_headers=("x-user-id",)), permissions or self._permissions, self._upstream
             ),
-            turns=TurnRecorder(
-                self.sessions,
-                self.queue,
-                Recovery(
-                    SeenMessages(self.journal, messages_max=self._seen_max, lookup_timeout_s=5.0),
-                    self._rules,
-                    announce=self._count,
-                ),
-                capture=self._capture,
-            ),
+            turns=self.recorder,
             recall=Recall(hot(self.store), HashEmbedder(), RECALL),
             limits=ExchangeLimits(phase_s=10.0),
             clock=lambda: self.now,
@@ -146,6 +147,11 @@ class Talk:
         result = await self.exchange.request(head, json.dumps({"model": "m", **body}).encode())
         await self.commit()
         return result
+
+    async def read_again(self) -> None:
+        """What the process does every second while histories wait."""
+        await self.recorder.read_again()
+        await self.commit()
 
     async def commit(self) -> None:
         halves, self.queue[:] = list(self.queue), []

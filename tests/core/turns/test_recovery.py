@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from semmem.memory import Memory, MemoryType, Scope, Turn
+from semmem.memory import Forgetting, Memory, MemoryType, Scope, Turn
 from semmem.ports.recording import TurnClosed
 from semmem.request.head import RequestHead
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.turns.observation import Ticket
 from semmem.turns.recovery import RecoveryRules
+from semmem.turns.unread import CHARS_MAX
 from tests.core.turns.talk import DAY_S, NOW, ReticentJournal, Talk, message
 from tests.support.fakes import HashEmbedder
 
@@ -249,6 +250,81 @@ async def test_a_journal_that_does_not_answer_costs_the_history_until_it_does(ta
     await talk.ask(TEA, ">a", MILK, ">b", SUGAR, ">c", CAKE)
     assert await talk.learn() == {TEA: 1, MILK: 1, SUGAR: 1, CAKE: 1}
     assert talk.counted == {"unread": 2, "recovered": 1}
+
+
+async def test_a_history_that_nobody_brings_again_is_read_when_the_journal_answers(talk: Talk) -> None:
+    await talk.ask(TEA)
+    talk.restart()
+    talk.journal.silent = True
+    await talk.ask(TEA, ">a", MILK, ">b", SUGAR)
+    await talk.read_again()
+    assert await talk.learn() == {TEA: 1, SUGAR: 1}
+    talk.journal.silent = False
+    await talk.read_again()
+    assert await talk.learn() == {TEA: 1, MILK: 1, SUGAR: 1}
+    assert talk.answers[MILK] == "b"
+    await talk.read_again()
+    await talk.ask(TEA, ">a", MILK, ">b", SUGAR, ">c", CAKE)
+    assert await talk.learn() == {TEA: 1, MILK: 1, SUGAR: 1, CAKE: 1}
+    assert not talk.recorder.unread
+
+
+async def test_what_a_later_request_recovered_is_not_read_again(talk: Talk) -> None:
+    await talk.ask(TEA)
+    talk.restart()
+    talk.journal.silent = True
+    await talk.ask(TEA, ">a", MILK, ">b", SUGAR)
+    talk.journal.silent = False
+    await talk.ask(TEA, ">a", MILK, ">b", SUGAR, ">c", CAKE)
+    assert not talk.recorder.unread
+    assert await talk.learn() == {TEA: 1, MILK: 1, SUGAR: 1, CAKE: 1}
+
+
+async def test_an_erasure_between_leaves_nothing_to_be_read_again(talk: Talk) -> None:
+    await talk.ask(TEA)
+    talk.restart()
+    talk.journal.silent = True
+    await talk.ask(TEA, ">a", MILK, ">b", SUGAR)
+    talk.journal.silent = False
+    await talk.journal.erase("alice", talk.now + 1)
+    await talk.read_again()
+    assert await talk.learn() == {}
+
+
+async def test_words_that_wait_to_be_compared_are_forgotten_at_once(talk: Talk) -> None:
+    await talk.ask(TEA)
+    talk.restart()
+    talk.journal.silent = True
+    await talk.ask(TEA, ">a", MILK, ">b", SUGAR)
+    await talk.ask(TEA, ">a", MILK, ">b", SUGAR, user="bob")
+    talk.recorder.unread.forget(Forgetting(Scope("alice"), talk.now + 1))
+    assert [each.newest.scope.user for each in talk.recorder.unread.waiting()] == ["bob"]
+
+
+async def test_a_long_history_waits_for_its_next_request_alone(talk: Talk) -> None:
+    talk.journal.silent = True
+    await talk.ask(TEA, ">" + "a" * CHARS_MAX, MILK)
+    assert not talk.recorder.unread
+
+
+async def test_what_a_dead_replica_had_not_written_is_recovered_by_another_one_as_soon_as_the_journal_answers(
+    talk: Talk, journal: ReticentJournal
+) -> None:
+    other = Talk(journal)
+    await talk.ask(TEA)
+    await other.ask(TEA, ">a", MILK)
+    talk.commit = nothing  # type: ignore[method-assign]
+    await talk.ask(TEA, ">a", MILK, ">b", SUGAR)  # and is killed
+    journal.silent = True
+    await other.ask(TEA, ">a", MILK, ">b", SUGAR, ">c", CAKE)
+    assert await other.learn() == {TEA: 1, MILK: 1, CAKE: 1}
+    journal.silent = False
+    await other.ask(TEA, ">a", MILK, ">b", SUGAR, ">c", CAKE, ">d", "Bye")
+    assert await other.learn() == {TEA: 1, MILK: 1, SUGAR: 1, CAKE: 1, "Bye": 1}
+
+
+async def nothing() -> None:
+    """No commit: what was offered stays in memory."""
 
 
 async def test_a_journal_that_does_not_answer_costs_no_new_message(talk: Talk) -> None:

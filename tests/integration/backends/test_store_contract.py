@@ -226,13 +226,13 @@ async def test_search_finds_exactly_what_a_user_has(store: Store, user: str) -> 
         assert await found_ids(store, Scope(name)) == expected
 
 
-async def test_a_search_that_is_not_fresh_shows_a_write_soon(store: Store, user: str) -> None:
+async def test_a_search_on_the_request_path_shows_a_write_soon(store: Store, user: str) -> None:
     await put(store, memory(user))
     deadline = asyncio.get_running_loop().time() + 5
-    hits = await found(store, Scope(user), fresh=False)
+    hits = await found(store, Scope(user), as_of=None)
     while not hits and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(0.02)
-        hits = await found(store, Scope(user), fresh=False)
+        hits = await found(store, Scope(user), as_of=None)
     assert [hit.memory.id for hit in hits] == ["mem_1"]
 
 

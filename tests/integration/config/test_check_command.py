@@ -35,6 +35,7 @@ def test_the_command_says_it_and_imports_no_model_library(tmp_path: Path) -> Non
 def test_what_is_worse_than_it_could_be_is_said_and_refuses_nothing(tmp_path: Path) -> None:
     told = _run("check", str(write(tmp_path, "memory: {embedding: {source: none}}")))
     assert told.returncode == 0
-    remark, verdict = told.stdout.splitlines()
+    remark, advice, verdict = told.stdout.splitlines()
     assert "memory.embedding.source is none: memories are found by the words" in remark
+    assert "room for 3,011 users of 10 memories" in advice
     assert verdict.endswith(": ok")

@@ -1,0 +1,77 @@
+"""The two ways to the tools: streamable HTTP at /mcp of the API, behind the API's own door, and stdio for one user."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.transport_security import TransportSecuritySettings
+
+from semmem.management.door import CALLER, Receive, Scope, Send
+from semmem.management.mcp_tools import memory_server
+
+PATH = "/mcp"
+TIMEOUT_S = 60.0
+
+
+class Tools:
+    """Tools that were added to an API: they answer while ``run`` runs, from when ``ready`` is set."""
+
+    def __init__(self, server: MCPServer) -> None:
+        self._server = server
+        self.ready = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with self._server.session_manager.run():
+            self.ready.set()
+            await asyncio.Event().wait()
+
+
+def mount(api: FastAPI, *, body_bytes_max: int) -> Tools:
+    """Add the tools to the API.
+
+    Each request stands for itself, so any replica may get it. Host and Origin are the door's business.
+    """
+
+    async def call(context: Context, method: str, path: str, asked: Mapping[str, Any]) -> httpx.Response:
+        request: Any = context.request_context.request
+
+        async def for_caller(scope: Scope, receive: Receive, send: Send) -> None:
+            await api({**scope, CALLER: request.scope[CALLER]}, receive, send)
+
+        transport = httpx.ASGITransport(app=for_caller)
+        async with httpx.AsyncClient(transport=transport, base_url="http://semmem") as http:
+            return await http.request(method, path, **asked)
+
+    server = memory_server(call)
+    application = server.streamable_http_app(
+        streamable_http_path=PATH,
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=body_bytes_max,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    api.router.routes.extend(application.routes)
+
+    return Tools(server)
+
+
+async def serve_stdio(url: str, token: str, user: str | None) -> None:
+    """Answer on standard input and output, by calls to a running semmem, until the input ends."""
+    headers = {"authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=False) as http:
+
+        async def call(_context: Context, method: str, path: str, asked: Mapping[str, Any]) -> httpx.Response:
+            try:
+                return await http.request(method, path, **asked)
+            except httpx.HTTPError as error:
+                failure = {"code": "NO_ANSWER", "message": f"{url}: {type(error).__name__}"}
+                return httpx.Response(503, json={"error": failure})
+
+        await memory_server(call, user=user).run_stdio_async()

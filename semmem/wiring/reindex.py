@@ -1,0 +1,99 @@
+"""Settings -> the store that can be moved to another embedding model, and what moves it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from semmem.backends.in_process import InProcessCollections
+from semmem.backends.milvus.collections import LiteCollections, MilvusCollections
+from semmem.backends.milvus.connection import tls_options
+from semmem.backends.milvus.store import MilvusStore
+from semmem.backends.single_collection import SingleCollection
+from semmem.backends.sql.journal import SqlJournal
+from semmem.background.patient_embedder import PatientEmbedder
+from semmem.backup.everybody import Everybody
+from semmem.config.settings import Settings
+from semmem.lifecycle.holds import Holds
+from semmem.ports.collections import Collection, Collections, Described
+from semmem.ports.embedder import Embedder
+from semmem.reindex.movable_store import MovableStore
+from semmem.reindex.moving import Mover
+from semmem.reindex.reindexing import Reindexing
+from semmem.wiring import backends
+from semmem.wiring.maintenance import DAY_S
+
+log = logging.getLogger(__name__)
+
+LEASE_S = 30.0
+"""So long nobody else goes on with the work of a replica that died."""
+HOLD_LEASE_S, HOLD_WAIT_S = 30.0, 2.0
+"""Of a user while a slice is written; whoever is at work on the user longer than that is come back to."""
+
+
+def movable(settings: Settings, embedder: Embedder, journal: SqlJournal, *, may_move: bool) -> MovableStore:
+    """The configured store, for this embedder's vectors. ``may_move``: another model's is opened, to be reindexed."""
+    return MovableStore(collections(settings, embedder.signature), embedder, journal, may_move=may_move)
+
+
+def collections(settings: Settings, signature: str) -> Collections:
+    """Where the configured store keeps memories. Raises StoreError when a package for it is not installed."""
+    if settings.memory.backend == "in_process":
+        return InProcessCollections()
+    if settings.memory.backend == "qdrant":
+        return SingleCollection(settings.memory.qdrant.collection, backends.qdrant(settings, signature))
+    return _milvus(settings)
+
+
+def _milvus(settings: Settings) -> Collections:
+    rules, options = settings.memory.milvus, backends.milvus_options(settings, "")
+    if not rules.address:
+        lite = backends.milvus_lite(settings)
+        return LiteCollections(rules.collection, lite, purge_timeout_s=rules.purge_timeout_s, options=options)
+    client = backends.milvus_client(settings)
+
+    def collection(about: Described) -> Collection:
+        described = {"collection": about.name, "signature": about.signature, "dimension": about.dimension}
+        return MilvusStore(**client, **{**options, **described})
+
+    return MilvusCollections(rules.collection, collection, client_options=_for_pymilvus(client))
+
+
+def _for_pymilvus(client: dict[str, Any]) -> dict[str, Any]:
+    """MilvusStore's own names for the same."""
+    tls = {name: value for name, value in client.items() if name not in ("uri", "token", "database")}
+    named = {"uri": client["uri"], "token": client["token"], "db_name": client["database"]}
+    return {**named, **tls_options(tls)}  # type: ignore[arg-type]  # what is left of client is TlsOptions
+
+
+def reindexing(
+    settings: Settings,
+    store: MovableStore,
+    embedder: Embedder,
+    journal: SqlJournal,
+    *,
+    moved: Callable[[str], None] = lambda _user: None,
+) -> Reindexing:
+    """What moves ``store`` to vectors of ``embedder``. ``moved``: a user has them now."""
+    rules, shared = settings.memory.reindex, bool(settings.journal.url)
+    patient = PatientEmbedder(embedder, texts_max=settings.memory.extraction.embed_texts_max)
+    holds = Holds(journal, clock=time.time, wait_s=HOLD_WAIT_S, lease_s=HOLD_LEASE_S)
+    return Reindexing(
+        store,
+        Mover(store, patient, journal, holds),
+        journal,
+        Everybody(store, journal),
+        clock=time.time,
+        moved=moved,
+        tell=_tell,
+        lease_s=LEASE_S if shared else 0.0,  # one process alone has the journal's file
+        poll_s=rules.poll_s,
+        settle_s=2 * rules.poll_s if shared else 0.0,
+        keep_s=rules.keep_days * DAY_S or None,
+    )
+
+
+def _tell(line: str) -> None:
+    log.info("reindex: %s", line)

@@ -1,0 +1,140 @@
+"""The collections beside one another that a store may have: which one is read, and what becomes of the others."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from pymilvus import MilvusClient
+
+from semmem.backends.in_process import InProcessCollections
+from semmem.backends.milvus.collections import LiteCollections, MilvusCollections
+from semmem.backends.milvus.lite import MilvusLiteProcess
+from semmem.memory import Scope
+from semmem.ports.collections import Collections, Described, live_name, next_name, number_of
+from semmem.ports.errors import StoreError
+from tests.integration.backends.conftest import SERVER_URI, milvus_store
+from tests.support.memories import DIMENSION, memory, put, towards
+
+KINDS = ["in_process", "milvus_lite"] + (["milvus_server"] if SERVER_URI else [])
+Make = Callable[[], Collections]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def process(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[MilvusLiteProcess]:
+    child = MilvusLiteProcess(tmp_path_factory.mktemp("lite") / "data", stop_timeout_s=1.0)
+    await child.start()
+    yield child
+    await child.stop()
+
+
+@pytest_asyncio.fixture(params=KINDS, loop_scope="module")
+async def make(request: pytest.FixtureRequest, process: MilvusLiteProcess) -> AsyncIterator[Make]:
+    """Makes the same collections again, as a process does that starts."""
+    name = f"moved_{secrets.token_hex(4)}"
+    uri = SERVER_URI if request.param == "milvus_server" else process.uri
+    if request.param == "in_process":
+        only = InProcessCollections(name)
+        yield lambda: only
+        return
+
+    def by_address() -> Collections:
+        return MilvusCollections(name, lambda about: named(uri, about), client_options={"uri": uri})
+
+    yield by_address
+    client = MilvusClient(uri, timeout=10)
+    for each in [each for each in client.list_collections() if number_of(name, each)]:
+        for alias in client.list_aliases(each)["aliases"]:
+            client.drop_alias(alias)
+        client.drop_collection(each, timeout=10)
+    client.close()
+
+
+def named(uri: str, about: Described) -> Any:
+    return milvus_store(uri, about.name, signature=about.signature, dimension=about.dimension)
+
+
+async def made(collections: Collections, *described: Described) -> None:
+    for about in described:
+        store = collections.collection(about)
+        await store.open()
+        await put(store, memory("ada", content=about.name, embedding=None))
+        await store.close()
+
+
+async def test_where_nothing_was_made_there_is_none(make: Make) -> None:
+    assert await make().found() == (None, [])
+
+
+async def test_the_first_is_read_until_another_one_is_switched_to(make: Make) -> None:
+    collections = make()
+    old = Described(collections.name, "model/16", DIMENSION)
+    new = Described(next_name(collections.name, [old.name]), "other/8", 8)
+    await made(collections, old, new)
+    assert await make().found() == (old, [new])
+    await collections.switch(new.name)
+    await collections.switch(new.name)
+    assert await make().found() == (new, [old])
+    await collections.switch(old.name)
+    assert await make().found() == (old, [new])
+
+
+async def test_one_is_dropped_with_all_that_it_holds_but_never_the_one_that_is_read(make: Make) -> None:
+    collections = make()
+    old = Described(collections.name, "model/16", DIMENSION)
+    new = Described(next_name(collections.name, [old.name]), "other/8", 8)
+    await made(collections, old, new)
+    if not isinstance(collections, InProcessCollections):
+        with pytest.raises(StoreError, match="everybody reads"):
+            await collections.drop(old.name)
+    await collections.switch(new.name)
+    await collections.drop(old.name)
+    await collections.drop(old.name)
+    assert await make().found() == (new, [])
+    store = collections.collection(new)
+    await store.open()
+    assert [one.content for one in await store.list(Scope("ada"))] == [new.name]
+    await store.close()
+
+
+async def test_collections_of_others_are_none_of_these(process: MilvusLiteProcess) -> None:
+    mine = MilvusCollections("mine", lambda about: named(process.uri, about), client_options={"uri": process.uri})
+    others = [Described(name, "model/16", DIMENSION) for name in ("mine_too", "mine_g", "mine_gx2", "mine_g2_copy")]
+    await made(mine, *others)
+    assert await mine.found() == (None, [])
+
+
+async def test_after_a_restart_of_the_folder_the_same_one_is_read(data_dir: Path) -> None:
+    def folder() -> LiteCollections:
+        child = MilvusLiteProcess(data_dir, stop_timeout_s=1.0)
+        return LiteCollections("mine", child, purge_timeout_s=10.0, options={"index": "FLAT", "read_timeout_s": 5.0})
+
+    collections = folder()
+    await collections.open()
+    old, new = Described("mine", "model/16", DIMENSION), Described("mine_g2", "other/16", DIMENSION)
+    await made(collections, old, new)
+    await collections.switch(new.name)
+    await collections.close()
+    collections = folder()
+    await collections.open()
+    assert await collections.found() == (new, [old])
+    store = collections.collection(new)
+    await store.open()
+    await put(store, memory("ada", "mem_2", embedding=towards(3)))
+    assert {one.content for one in await store.list(Scope("ada"))} == {"mine_g2", "content of mem_2"}
+    assert await store.purge()
+    await collections.check_room()
+    await store.close()
+    await collections.close()
+
+
+async def test_a_name_is_taken_once() -> None:
+    assert next_name("m", ["m"]) == "m_g2"
+    assert next_name("m", ["m_g9", "m", "x_g11", "m_gx"]) == "m_g10"
+    assert number_of("m", live_name("m")) is None

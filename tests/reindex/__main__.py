@@ -1,0 +1,37 @@
+"""``python -m tests.reindex [--memories 20000] [--kills 2]``: another embedding model under traffic, killed meanwhile.
+
+Exit status 1 when an answer was wrong, a memory missing, or an erased one came back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.reindex.story import play
+
+THINGS = 50
+"""Memories of each person."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.reindex", description=__doc__)
+    parser.add_argument("--memories", type=int, default=20_000)
+    parser.add_argument("--kills", type=int, default=2)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="semmem-reindex-") as folder:
+        told = play(Path(folder), persons=max(1, options.memories // THINGS), things=THINGS, kills=options.kills)
+    print("\n".join(told.lines))
+    print(f"{told.seconds:.0f} s with its restarts, killed {told.kills} times while it was filling")
+    counted = told.counted
+    print(
+        f"reindex: {told.memories} memories, {counted.wrong} wrong, {counted.missing} missing,"
+        f" {counted.came_back} came back"
+    )
+    return 0 if told.is_right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
