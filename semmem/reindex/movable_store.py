@@ -9,20 +9,17 @@ they are there: so does it to a former collection that is kept.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
 from semmem.ports.collections import Collection, Collections, Described, next_name
 from semmem.ports.embedder import Embedder
-from semmem.ports.errors import EmbedderError, JournalError, StoreError, StoreMismatch, StoreUnavailable
+from semmem.ports.errors import EmbedderError, JournalError, StoreMismatch, StoreUnavailable
 from semmem.ports.reindexing import ReindexRecords, ReindexState
-from semmem.ports.store import Lagging, Store
-from semmem.ports.store_rules import best
-from semmem.ports.store_wrapper import StoreCall, StoreWrapper
+from semmem.ports.store import Lagging
+from semmem.reindex.vectors import has_vector_if_needed, nearest, with_vector_of
 from semmem.text.quoting import unquoted
 
 ALL = 2**31 - 1
@@ -62,6 +59,7 @@ class MovableStore:
         self._target: Part | None = None
         self._whole: set[str] = set()
         self._opening = asyncio.Lock()
+        self._writing: set[asyncio.Future[None]] = set()
 
     # --- which collections -------------------------------------------------------------------------------------------
 
@@ -173,6 +171,7 @@ class MovableStore:
         await part.store.open()
         self._whole.clear()
         self._beside, self._target = (*self._beside, part), part
+        await self._writes_ended()
         await self._say_writing(about.name)
         return part
 
@@ -208,6 +207,7 @@ class MovableStore:
         self._beside = tuple(each for each in self._beside if each is not part)
         if self._target is part:
             self._target = None
+        await self._writes_ended()
         await part.store.close()
 
     async def drop(self, part: Part) -> None:
@@ -237,7 +237,7 @@ class MovableStore:
             return await live.search(scope, vector, limit=limit, now=now, types=types, as_of=as_of)
         if as_of is not None:
             memories = await self._embedded(await live.list(scope, types=types, limit=ALL), target.store)
-            return await asyncio.to_thread(_nearest, memories, vector, limit, now)
+            return await asyncio.to_thread(nearest, memories, vector, limit, now)
         hits = await target.store.search(scope, vector, limit=limit, now=now, types=types)
         there = {memory.id: memory.version for memory in await live.list(scope, types=types, limit=ALL)}
         return [hit for hit in hits if there.get(hit.memory.id) == hit.memory.version]
@@ -247,7 +247,7 @@ class MovableStore:
         if target is None or not self.lacks_vectors:
             return await live.get(scope, memory_id)
         memory, other = await live.get(scope, memory_id), await target.store.get(scope, memory_id)
-        return None if memory is None else _with_vector_of(memory, other)
+        return None if memory is None else with_vector_of(memory, other)
 
     async def list(
         self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
@@ -258,8 +258,8 @@ class MovableStore:
             return await live.list(scope, types=types, limit=limit, offset=offset)
         found = await live.list(scope, types=types, limit=limit, offset=offset)
         there = {memory.id: memory for memory in await target.store.list(Scope(scope.user), limit=ALL)}
-        told = [_with_vector_of(memory, there.get(memory.id)) for memory in found]
-        if scope.user in self._whole or all(map(_has_vector_if_needed, told)):
+        told = [with_vector_of(memory, there.get(memory.id)) for memory in found]
+        if scope.user in self._whole or all(map(has_vector_if_needed, told)):
             return told
         self.wants(scope.user)
         return [replace(memory, embedding=None) for memory in told]
@@ -291,28 +291,47 @@ class MovableStore:
     # --- writes ------------------------------------------------------------------------------------------------------
 
     async def put(self, scope: Scope, memory: Memory) -> None:
-        for part in self._parts():
-            await part.store.put(scope, self._fitting(memory, part))
+        async with self._everywhere() as parts:
+            for part in parts:
+                await part.store.put(scope, self._fitting(memory, part))
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
-        result, *_ = [await part.store.forget(scope, memory_id) for part in self._parts()]
+        async with self._everywhere() as parts:
+            result, *_ = [await part.store.forget(scope, memory_id) for part in parts]
         return result
 
     async def forget_scope(
         self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
     ) -> int:
-        parts = self._parts()
-        result, *_ = [await part.store.forget_scope(scope, types=types, said_until=said_until) for part in parts]
+        async with self._everywhere() as parts:
+            result, *_ = [await part.store.forget_scope(scope, types=types, said_until=said_until) for part in parts]
         return result
 
     async def sweep(self, now: float, *, expired: bool = True) -> int:
         """As Sweepable says."""
-        result, *_ = [await part.store.sweep(now, expired=expired) for part in self._parts()]
+        async with self._everywhere() as parts:
+            result, *_ = [await part.store.sweep(now, expired=expired) for part in parts]
         return result
 
     async def purge(self) -> bool:
         """As Purgeable says."""
         return all([await part.store.purge() for part in self._parts()])
+
+    @asynccontextmanager
+    async def _everywhere(self) -> AsyncIterator[tuple[Part, ...]]:
+        """Where a write goes, known to whoever changes that."""
+        ended = asyncio.get_running_loop().create_future()
+        self._writing.add(ended)
+        try:
+            yield self._parts()
+        finally:
+            self._writing.discard(ended)
+            ended.set_result(None)
+
+    async def _writes_ended(self) -> None:
+        """Return when the writes that are under way have ended: they go where they began to go."""
+        if self._writing:
+            await asyncio.wait(tuple(self._writing))
 
     def _parts(self) -> tuple[Part, ...]:
         return (self.live, *self._beside)
@@ -328,7 +347,7 @@ class MovableStore:
         if not memories:
             return ()
         there = {memory.id: memory for memory in await target.list(Scope(memories[0].user), limit=ALL)}
-        told = [_with_vector_of(memory, there.get(memory.id)) for memory in memories]
+        told = [with_vector_of(memory, there.get(memory.id)) for memory in memories]
         return await asyncio.gather(*map(self._with_own_vector, told))
 
     async def _with_own_vector(self, memory: Memory) -> Memory:
@@ -338,47 +357,6 @@ class MovableStore:
             return replace(memory, embedding=await self._embedder.embed(unquoted(memory.content)))
         except EmbedderError:
             return memory
-
-
-class WithVectors(StoreWrapper):
-    """A view of ``shown``, which shows what ``store`` has, for whoever keeps vectors: StoreError while there are none
-    of the model whose name they would be kept under."""
-
-    def __init__(self, shown: Store, store: MovableStore) -> None:
-        super().__init__(shown)
-        self._movable = store
-
-    @contextmanager
-    def around(self, call: StoreCall) -> Iterator[None]:
-        if self._movable.lacks_vectors:
-            raise StoreError(
-                "memories are being reindexed, and have no vectors of their new model yet: try again later"
-            )
-        yield
-
-
-def _with_vector_of(memory: Memory, other: Memory | None) -> Memory:
-    """The memory, with the vector that the other one has, if it is the same."""
-    same = other is not None and other.version == memory.version
-    return replace(memory, embedding=other.embedding if same and other is not None else None)
-
-
-def _has_vector_if_needed(memory: Memory) -> bool:
-    return memory.embedding is not None or memory.status is not MemoryStatus.ACTIVE
-
-
-def _nearest(memories: Sequence[Memory], vector: Vector, limit: int, now: float) -> list[Hit]:
-    found = [memory for memory in memories if _is_retrievable(memory, now)]
-    if not found or limit < 1:
-        return []
-    matrix = np.stack([memory.embedding for memory in found if memory.embedding is not None])
-    cosines = np.clip(matrix @ vector, -1.0, 1.0).tolist()
-    return best((Hit(memory, cosine, cosine) for memory, cosine in zip(found, cosines, strict=True)), limit)
-
-
-def _is_retrievable(memory: Memory, now: float) -> bool:
-    lives = memory.expires_at is None or memory.expires_at > now
-    return lives and memory.status is MemoryStatus.ACTIVE and memory.embedding is not None
 
 
 def _refusal(live: Described, own: Described, begun: bool) -> str:

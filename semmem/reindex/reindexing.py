@@ -26,6 +26,7 @@ from semmem.reindex.moving import Moved, Mover
 
 NOTE_USERS = 20
 """So many users later it is noted how far it is; they are gone through again after a kill."""
+WANTED_MAX = 3
 BUSY_PAUSE_S = 0.2
 PASSES_MAX = 5
 """Of verification in a row, while users are written to between two looks."""
@@ -103,6 +104,11 @@ class Reindexing:
         elif self._store.beside:
             told |= {"state": ReindexState.KEPT.value, "source": self._store.beside[-1].about.name}
         return told
+
+    @property
+    def state(self) -> str:
+        """In one word, as this process knew it last."""
+        return "none" if self._known is None else self._known.state.value
 
     @property
     def known(self) -> Reindex | None:
@@ -260,8 +266,8 @@ class Reindexing:
         return known
 
     async def _move_wanted(self) -> None:
-        while self._wanted:
-            user = next(iter(self._wanted))
+        """A few of those who are asked for, and then one in the order, so that it is seen to go on."""
+        for user in list(self._wanted)[:WANTED_MAX]:
             del self._wanted[user]
             self._tried.add(user)
             await self._move(user)

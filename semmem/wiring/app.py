@@ -196,7 +196,9 @@ class App:
             erasure=parts.erasure,
             after=after,
             purgeable=parts.opened.store_backend,
-            engine=engine(settings, parts.opened, self._up(parts), lambda: len(parts.writer)),
+            engine=engine(
+                settings, parts.opened, self._up(parts), lambda: len(parts.writer), lambda: parts.reindexing.state
+            ),
             more=[
                 backup.routes(settings, parts.opened, self._announce),
                 partial(reindex_routes, parts.reindexing),

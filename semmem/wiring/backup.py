@@ -21,7 +21,8 @@ from semmem.management.backup_api import backup_routes
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce
 from semmem.ports.store import Store
-from semmem.reindex.movable_store import MovableStore, WithVectors
+from semmem.reindex.movable_store import MovableStore
+from semmem.reindex.with_vectors import WithVectors
 from semmem.wiring.backends import FENCE_KEY_FILE, Opened
 from semmem.wiring.erasure import holds
 from semmem.wiring.maintenance import quota

@@ -18,9 +18,14 @@ PROBE = "Does the embedder answer?"
 
 
 def engine(
-    settings: Settings, opened: Opened, up: Mapping[str, Callable[[], bool]], waiting: Callable[[], int]
+    settings: Settings,
+    opened: Opened,
+    up: Mapping[str, Callable[[], bool]],
+    waiting: Callable[[], int],
+    reindexing: Callable[[], str],
 ) -> Engine:
-    """``up``: which components answered when they were last asked; ``waiting``: halves of turns not yet written."""
+    """``up``: which components answered when they were last asked; ``waiting``: halves of turns not yet written;
+    ``reindexing``: the word for how far that is."""
     backends, began = opened.backends, time.time()
 
     def status() -> Mapping[str, Any]:
@@ -34,6 +39,7 @@ def engine(
                 "backend": memory.backend,
                 "hot_users": store.users,
                 "hot_memories": store.memories,
+                "reindex": reindexing(),
             },
             "embedding": {
                 "source": embedding.source,

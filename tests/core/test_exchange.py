@@ -454,6 +454,18 @@ async def test_a_question_that_cannot_be_embedded_in_time_is_found_by_its_words(
     assert (await nobody.ask()).outcome is Outcome.EMBEDDER_BUSY
 
 
+async def test_memories_without_vectors_are_found_by_their_words() -> None:
+    """As long as they are of another model."""
+    world = World()
+    await world.knows(BUDGET)
+    [memory] = await world.store.list(Scope("alice"))
+    await world.store.forget(Scope("alice"), memory.id)
+    await world.store.put(Scope("alice"), replace(memory, embedding=None))
+    result = await world.ask("What is my budget for the Hawaii trip?")
+    assert result.outcome is Outcome.EMBEDDER_BUSY
+    assert BUDGET in prompt(result)
+
+
 async def test_without_an_embedder_the_newest_memories_stand_in() -> None:
     world = World()
     world.embedder.failing = True

@@ -20,9 +20,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.reindex", description=__doc__)
     parser.add_argument("--memories", type=int, default=20_000)
     parser.add_argument("--kills", type=int, default=2)
+    parser.add_argument("--pause", type=float, default=0.2, help="seconds between two calls of each of three threads")
     options = parser.parse_args()
+    persons = max(1, options.memories // THINGS)
     with tempfile.TemporaryDirectory(prefix="semmem-reindex-") as folder:
-        told = play(Path(folder), persons=max(1, options.memories // THINGS), things=THINGS, kills=options.kills)
+        told = play(Path(folder), persons=persons, things=THINGS, kills=options.kills, pause_s=options.pause)
     print("\n".join(told.lines))
     print(f"{told.seconds:.0f} s with its restarts, killed {told.kills} times while it was filling")
     counted = told.counted

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
+from semmem.background import Tasks
 from semmem.memory import MemoryStatus, Scope
 from semmem.ports.errors import EmbedderError, StoreError, StoreMismatch
 from semmem.ports.reindexing import Reindex, ReindexState
-from semmem.reindex.movable_store import WithVectors
+from semmem.reindex.with_vectors import WithVectors
 from tests.core.reindex.world import NEW, OLD, World, memory
 from tests.support.fakes import bag_of_words
 
@@ -330,6 +332,28 @@ async def test_by_force_every_vector_is_made_anew_by_the_same_model() -> None:
     await world.reindexing.step()
     assert (store.live.about.name, world.embedder.embedded) == ("memories_g2", 2)
     assert await world.vectors_are_right("memories_g2", OLD)
+
+
+async def test_a_write_that_began_before_is_waited_for_and_not_missed() -> None:
+    world = World()
+    await world.told_before(TEA)
+    store = await world.started("old", OLD)
+    world.turns.free = False
+    late = replace(DOG, embedding=None)
+    beginning: list[object] = []
+
+    async def begin() -> None:
+        beginning.append(await store.begin())
+
+    tasks = Tasks()
+    writing, begun = tasks.spawn("write", store.put(Scope(BOB), late)), tasks.spawn("begin", begin())
+    await asyncio.sleep(0.01)
+    assert beginning == []
+    world.turns.free = True
+    world.turns.let_go()
+    await asyncio.gather(writing, begun)
+    await world.reindexing.step()
+    assert (BOB, "dog") in await world.contents("memories_g2")
 
 
 async def test_one_that_was_begun_by_force_goes_on_after_a_restart() -> None:

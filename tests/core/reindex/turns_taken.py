@@ -32,6 +32,12 @@ class Turns:
             self._waiting.append(mine)
             await mine
 
+    def let_go(self) -> None:
+        """Everybody who waits."""
+        for each in self._waiting:
+            if not each.done():
+                each.set_result(None)
+
     async def play(self, *parts: Coroutine[Any, Any, Any], stop_after: int | None = None) -> None:
         """Run them to their ends; the first is killed after so many turns of all."""
         tasks = [Tasks().spawn("part", part) for part in parts]

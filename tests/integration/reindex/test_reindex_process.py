@@ -101,6 +101,7 @@ def test_a_running_semmem_shows_how_far_it_is_and_makes_every_vector_anew_when_t
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["state"] == "kept"
         assert process.metric("semmem_reindex_state", state="kept") == 1
+        assert process.api("GET", "/v1/status")["store"]["reindex"] == "kept"
         assert process.metric("semmem_reindex_memories_done") == 15
         assert process.api("DELETE", "/v1/memory/reindex")["dropped"] == 1
         assert process.api("GET", "/v1/memory/reindex")["state"] == "none"
