@@ -73,6 +73,10 @@ canary: setup ## N=100000 operations of many users (SEED=): nobody meets another
 fleet: setup $(MILVUS_VENV)/.ready ## two replicas and their servers, some of which go away (ARGS="--lite --turns 10"): nothing lost or doubled
 	$(BIN)/python -m tests.fleet $(if $(SEED),--seed $(SEED)) $(ARGS)
 
+.PHONY: server-test
+server-test: setup $(MILVUS_VENV)/.ready ## what stores promise on a real Milvus server, started for it: other replicas, restarts, tokens, databases
+	@$(BIN)/python -m tests.server $(ARGS)
+
 .PHONY: soak
 soak: setup ## ten minutes of mixed load with faults (SECONDS=): every client is answered, memory and open files stay flat
 	$(BIN)/python -m tests.soak --seconds $(or $(SECONDS),600)

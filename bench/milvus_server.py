@@ -6,7 +6,8 @@ The package needs an environment of its own (``make .venv-milvus/.ready``), whos
 
 It says ``milvus ready URI`` when it serves, 5 to 15 seconds later, and ends with SIGTERM. Without ``--port`` it takes a
 free one; several may run beside each other, as etcd inside each has two ports of its own on 127.0.0.1.
-``--authorization`` makes it ask for a token (``root:Milvus`` at first).
+``--authorization`` makes it ask for a token (``root:Milvus`` at first), ``--tls FOLDER`` speak TLS with the
+``server.pem`` and ``server.key`` in there, and with a ``ca.pem`` ask clients for a certificate of that authority.
 """
 
 from __future__ import annotations
@@ -41,12 +42,14 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="for its data, some 250 MB and more")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--authorization", action="store_true")
+    parser.add_argument("--tls", type=Path)
     arguments = parser.parse_args()
     folder = arguments.folder.resolve()
     port, client, peer = _free_ports(3)
     os.environ["ETCD_CONFIG_PATH"] = str(_etcd(folder, client, peer))
     options = {"proxy_port": arguments.port or port, "etcd_port": client}
-    server = _server(data_dir=str(folder), authorization_enabled=arguments.authorization, **options)
+    settings = {"authorization_enabled": arguments.authorization, **_tls(arguments.tls)}
+    server = _server(settings, data_dir=str(folder), **options)
     server.start()
     process = server.server_proc
     # It does not end by SIGTERM within 20 seconds, and its data are nobody's.
@@ -78,7 +81,15 @@ def _etcd(folder: Path, client: int, peer: int) -> Path:
     return file
 
 
-def _server(**settings: Any) -> Any:
+def _tls(certificates: Path | None) -> dict[str, Any]:
+    if certificates is None:
+        return {}
+    files = {name: str(certificates.resolve() / name) for name in ("server.pem", "server.key", "ca.pem")}
+    paths = {"server_pem_path": files["server.pem"], "server_key_path": files["server.key"]}
+    return {**paths, "ca_pem_path": files["ca.pem"], "tls_mode": 2 if Path(files["ca.pem"]).exists() else 1}
+
+
+def _server(settings: dict[str, Any], **options: Any) -> Any:
     milvus = importlib.import_module("milvus")
 
     class Config(milvus.MilvusServerConfig):  # type: ignore[name-defined, misc]
@@ -94,8 +105,9 @@ def _server(**settings: Any) -> Any:
                 return None
             return found
 
-    config = Config(**settings)
-    config.configurable_items["authorization_enabled"][1] = settings["authorization_enabled"]
+    config = Config(**options)
+    for name, value in settings.items():
+        config.configurable_items[name][1] = value
     return milvus.MilvusServer(config, wait_for_started=False)
 
 

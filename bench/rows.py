@@ -43,6 +43,8 @@ SPREAD = 0.7
 CONTENT_CHARS = 120
 SEARCHES = 200
 LISTS = 50
+FACTS = 20
+BATCHES = 5
 LIMIT = 5
 NOW = 1_800_000_000.0
 IDLE_S = 5.0
@@ -86,7 +88,7 @@ def main() -> int:
 async def _run(folder: Path, arguments: argparse.Namespace) -> int:
     print(
         "index     rows    insert/s  ms CPU/row  MB RSS  bytes/row  log/row"
-        "  search ms  CPU  recall@5 short  list ms  CPU"
+        "  search ms  CPU  recall@5 short  list ms  CPU  fact ms  CPU"
     )
     with milvus_server("", folder, print) if not arguments.lite else _nothing() as address:
         if not arguments.lite and not address:
@@ -134,11 +136,12 @@ async def _measure(engine: Engine, index: str, rows: int, partitions: int) -> No
         size, logged = _bytes(engine.folder) - disk, _log_bytes(engine.folder) - log
         found, searched = await _searched(engine, store, vectors, idle)
         listed = await _listed(engine, store, len(vectors) // PER_USER, idle)
+        learnt = await _learnt(engine, store, vectors, idle)
         recall, short = _recall(found, vectors)
         print(
             f"{index:8} {rows:7} {rows / took:9.0f} {1000 * worked / rows:11.2f}"
             f" {resident_mb(engine.pid)['rss'] - before:7.0f} {(size - logged) / rows:10.0f} {logged / rows:8.0f}"
-            f" {searched} {100 * recall:9.2f} {short:5} {listed}",
+            f" {searched} {100 * recall:9.2f} {short:5} {listed} {learnt}",
             flush=True,
         )
     finally:
@@ -213,6 +216,21 @@ async def _listed(engine: Engine, store: MilvusStore, users: int, idle: float) -
         found = await store.list(Scope(_user(number % users)), limit=PER_USER)
         assert len(found) == PER_USER
         times.append(time.perf_counter() - at)
+    return _asked(times, cpu_seconds(engine.pid) - worked - idle * (time.perf_counter() - began))
+
+
+async def _learnt(engine: Engine, store: MilvusStore, vectors: Vectors, idle: float) -> Asked:
+    """Facts of a batch: each is compared with what is known and written, then the user's memories are counted."""
+    times = []
+    began, worked = time.perf_counter(), cpu_seconds(engine.pid)
+    for batch in range(BATCHES):
+        user, as_of, at = f"learner-{batch}", time.time(), time.perf_counter()
+        for number, vector in enumerate(vectors[:FACTS]):
+            await store.search(Scope(user), vector, limit=FACTS, now=NOW, as_of=as_of)
+            fact = Memory(f"mem_{number}", 1, MemoryType.SEMANTIC, "a fact", user, created_at=NOW, embedding=vector)
+            await store.put(Scope(user), fact)
+        assert await store.count(Scope(user)) == FACTS
+        times += [(time.perf_counter() - at) / FACTS] * FACTS
     return _asked(times, cpu_seconds(engine.pid) - worked - idle * (time.perf_counter() - began))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.support.empty_journal import empty_journal
 from tests.support.examples import use_profile
 from tests.support.journal_samples import Place
 from tests.support.postgres import TestServer, running_server, worker_name
@@ -90,7 +91,7 @@ def database(postgres: TestServer) -> str:
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """An empty journal's file or URL. What is opened there twice is one journal."""
     if request.param == "sqlite":
-        return tmp_path / "journal.db"
+        return empty_journal(tmp_path / "journal.db")
     server, name = request.getfixturevalue("postgres"), request.getfixturevalue("database")
     server.empty(name)
     return str(server.url(name))

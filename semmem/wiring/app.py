@@ -93,7 +93,7 @@ class App:
         self._fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def _make_store(self, settings: Settings, vectors: Embedder, turns: SqlJournal) -> MovableStore:
-        self._store = reindex.movable(settings, vectors, turns, may_move=settings.memory.reindex.start == "auto")
+        self._store = reindex.movable(settings, vectors, turns, may_move=reindex.may_begin(settings, vectors))
         return self._store
 
     @asynccontextmanager

@@ -23,6 +23,7 @@ from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.moving import Mover
 from semmem.reindex.reindexing import Reindexing
 from semmem.wiring import backends
+from semmem.wiring.embedding import has_no_model
 from semmem.wiring.maintenance import DAY_S
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,13 @@ HOLD_LEASE_S, HOLD_WAIT_S = 30.0, 2.0
 def movable(settings: Settings, embedder: Embedder, journal: SqlJournal, *, may_move: bool) -> MovableStore:
     """The configured store, for this embedder's vectors. ``may_move``: another model's is opened, to be reindexed."""
     return MovableStore(collections(settings, embedder.signature), embedder, journal, may_move=may_move)
+
+
+def may_begin(settings: Settings, embedder: Embedder) -> bool:
+    """Whether semmem reindexes what another model has made without being told. Not where ``source: auto`` found no
+    model: it may be there again at the next start."""
+    found_none = settings.memory.embedding.source == "auto" and has_no_model(embedder.signature)
+    return settings.memory.reindex.start == "auto" and not found_none
 
 
 def collections(settings: Settings, signature: str) -> Collections:

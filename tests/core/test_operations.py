@@ -223,10 +223,13 @@ def test_an_alert_names_only_words_that_exist() -> None:
 
 
 def log_calls() -> dict[str, str]:
-    """The constant text of every log call in semmem, and its level."""
+    """The constant text of every log call in semmem, and its level; an Outage adds words to what it names."""
     found: dict[str, str] = {}
     for file in CODE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Outage":
+                levels = [word.value.attr for word in node.keywords if isinstance(word.value, ast.Attribute)]
+                found[f"{ast.literal_eval(node.args[1])} failed"] = (levels or ["ERROR"])[0].lower()
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
                 continue
             text = node.args[0]

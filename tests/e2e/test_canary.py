@@ -11,6 +11,7 @@ import pytest
 from tests.canary.__main__ import failed, summary
 from tests.canary.doors import DOORS
 from tests.canary.run import Plan, play
+from tests.support.examples import examples
 from tests.support.harness import BAG_OF_WORDS
 
 LAST_LINE = r"canary: (\d+) operations, (\d+) leaks, (\d+) returns"
@@ -23,19 +24,19 @@ def figures(shown: str) -> tuple[int, int, int]:
     return operations, leaks, returns
 
 
-@pytest.mark.long(40)
-@pytest.mark.timeout(600)
+@pytest.mark.long(30)
+@pytest.mark.timeout(1800)
 def test_nobody_meets_anothers_words_and_what_was_erased_stays_away(tmp_path: Path) -> None:
-    plan = Plan(1500, users=36, seed=secrets.randbelow(10**6), restarts=1, program=BAG_OF_WORDS)
+    plan = Plan(examples(900), users=30, seed=secrets.randbelow(10**6), restarts=1, program=BAG_OF_WORDS)
 
     report = play(tmp_path, plan, lambda _line: None)
 
     shown = summary(report)
     assert figures(shown)[1:] == (0, 0), f"seed {plan.seed}\n{shown}"
     assert not failed(report), f"seed {plan.seed}\n{shown}"
-    assert figures(shown)[0] >= 1500
+    assert figures(shown)[0] >= plan.operations
     assert set(report.tally.doors) == set(DOORS)
-    assert report.erased > 50
+    assert report.erased > 30
     assert report.restarts == 1
     assert report.tally.outcomes["injected"]
     assert report.asked["facts"]
@@ -45,7 +46,7 @@ def test_nobody_meets_anothers_words_and_what_was_erased_stays_away(tmp_path: Pa
 @pytest.mark.timeout(600)
 def test_a_planted_leak_and_a_planted_return_are_found(tmp_path: Path) -> None:
     plan = Plan(
-        600, users=24, seed=secrets.randbelow(10**6), restarts=0, plants=("leak", "return"), program=BAG_OF_WORDS
+        400, users=24, seed=secrets.randbelow(10**6), restarts=0, plants=("leak", "return"), program=BAG_OF_WORDS
     )
 
     report = play(tmp_path, plan, lambda _line: None)

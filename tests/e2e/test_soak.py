@@ -1,4 +1,4 @@
-"""The short form of ``make soak``: fifteen seconds of load with each fault once. Too short to speak of growth."""
+"""The short form of ``make soak``: nine seconds of load with each fault once. Too short to speak of growth."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tests.soak.samples import files_grew, growth, memory_grew
 from tests.support.harness import BAG_OF_WORDS, StandInModel, stand_in_model
 
 
-@pytest.mark.long(50)
+@pytest.mark.long(40)
 @pytest.mark.timeout(400)
 def test_every_client_of_a_mixed_load_with_faults_is_answered(tmp_path: Path) -> None:
     seed = secrets.randbelow(10**6)
     report = soak(
         tmp_path,
-        seconds=15,
+        seconds=9,
         clients=6,
         seed=seed,
-        fault_interval_s=5.5,
+        fault_interval_s=3.3,
         sample_interval_s=1.0,
         say=lambda _line: None,
         program=BAG_OF_WORDS,

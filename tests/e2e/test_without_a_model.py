@@ -52,13 +52,21 @@ def test_it_says_what_is_worse(plain: House) -> None:
     assert "what repeats or replaces a memory is told by rules alone" in printed
 
 
-def test_what_was_stored_without_a_model_is_not_searched_with_one(model: StandInModel, tmp_path: Path) -> None:
+def test_what_was_stored_without_a_model_is_found_with_one_after_a_reindex(model: StandInModel, tmp_path: Path) -> None:
     with house(tmp_path, model, NO_MODEL, program=SHIPPED_EMBEDDER) as running:
         running.semmem.remember("ada", LEARNT)
     config = tmp_path / "config.yaml"
     config.write_text(config.read_text().replace("source: none", "source: local"))
-    command = [sys.executable, "-m", "semmem", "serve", "--config", str(config)]
+    refused = semmem("serve", config)
+    assert refused.returncode == 1
+    assert "holds vectors of none/words/384" in refused.stderr
+    assert semmem("reindex", config).returncode == 0
+    with house(tmp_path, model, program=SHIPPED_EMBEDDER) as running:
+        asked = running.chat("ada", "In which city does Emma have her home?")
+        assert LEARNT.encode() in asked.prompt
+
+
+def semmem(command: str, config: Path) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "semmem", command, "--config", str(config)]
     environ = os.environ | {"HF_HUB_OFFLINE": "1"}
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=START_S, env=environ)
-    assert ended.returncode == 1
-    assert "has embedding signature none/words/384 (configured: sentence-transformers/" in ended.stderr
+    return subprocess.run(argv, capture_output=True, text=True, timeout=START_S, env=environ)

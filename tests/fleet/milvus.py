@@ -1,6 +1,7 @@
-"""The store's server: it can be stopped like a machine that hangs, and is begun again by its supervisor if it ended.
+"""The store's server: it can be stopped like a machine that hangs; then its supervisor ends it and begins it again.
 
-Milvus 2.3.5 that was stopped for half a minute may find that its own leases have run out; then it ends itself.
+Milvus 2.3.5 that merely goes on after half a minute finds its own leases run out: it ends itself, or stays and answers
+nothing any more.
 """
 
 from __future__ import annotations
@@ -21,19 +22,16 @@ from tests.support.servers import shared_milvus_lite
 
 @dataclass(slots=True)
 class StoreServer:
-    """``supervise``: begins it again if it has ended, and waits until it serves; whether it had ended. Blocking."""
+    """``revive``: makes its process, which was stopped, or another one in its place serve again. Blocking."""
 
     address: str
-    supervise: Callable[[], bool]
+    revive: Callable[[int], None]
 
     def stop(self) -> int:
         """Its process, which does nothing from here on."""
         pid = listening_at(int(self.address.rsplit(":", 1)[1]))
         os.kill(pid, signal.SIGSTOP)
         return pid
-
-    def go_on(self, pid: int) -> None:
-        os.kill(pid, signal.SIGCONT)
 
 
 @dataclass(slots=True)
@@ -43,16 +41,19 @@ class _Milvus:
     child: Child | None = None
     starts: int = 0
 
-    def supervise(self) -> bool:
-        if self.child is not None and self.child.process.poll() is None:
-            return False
+    def revive(self, pid: int) -> None:
+        os.kill(pid, signal.SIGKILL)
+        if self.child is not None:
+            self.child.wait(20)
+        self.start()
+
+    def start(self) -> None:
         self.starts += 1
         python = MILVUS_VENV / "bin" / "python"
         argv = [str(python), "-P", str(SERVER), str(self.folder / "server"), "--port", str(self.port)]
         log = self.folder / f"milvus-{self.starts}.log"
         self.child = Child("milvus", argv, log=log, cwd=HOME, environ=os.environ)
         self.child.wait_for(r"^milvus ready http://(\S+)$", timeout_s=START_S)
-        return True
 
     def end(self) -> None:
         if self.child is not None:
@@ -63,7 +64,7 @@ class _Milvus:
 @contextmanager
 def milvus_lite(folder: Path) -> Iterator[StoreServer]:
     with shared_milvus_lite(folder) as address:
-        yield StoreServer(address, lambda: False)
+        yield StoreServer(address, lambda pid: os.kill(pid, signal.SIGCONT))
 
 
 @contextmanager
@@ -72,8 +73,8 @@ def milvus_server(folder: Path) -> Iterator[StoreServer]:
     assert (MILVUS_VENV / ".ready").exists(), "no Milvus server: make .venv-milvus/.ready, or --lite"
     milvus = _Milvus(folder)
     try:
-        milvus.supervise()
-        yield StoreServer(f"127.0.0.1:{milvus.port}", milvus.supervise)
+        milvus.start()
+        yield StoreServer(f"127.0.0.1:{milvus.port}", milvus.revive)
     finally:
         milvus.end()
 

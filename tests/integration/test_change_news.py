@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.harness import SemmemProcess, eventually, semmem_process
+from tests.support.ports import free_port
 from tests.support.postgres import TestServer, worker_name
 from tests.support.servers import ValkeyServer, shared_milvus_lite, valkey_server
 
@@ -21,6 +22,7 @@ AHEAD_S = STALENESS_S / 2
 """From this age on memories are read anew even if nobody tells anything."""
 SOON_S = 1.0
 TRIES = 3
+TOLD, OUTAGES = "semmem_change_news_total", "semmem_change_news_outages_total"
 FENCE_KEY = "tests-of-change-news-0123456789"
 
 
@@ -94,8 +96,8 @@ def test_what_is_told_on_one_replica_is_found_on_the_other_within_a_second(pair:
     waits = [pair.seen_after("ada", f"Ada has {number} cats.") for number in range(TRIES)]
     assert max(waits) < AHEAD_S  # nobody looks again by himself before that
     assert min(waits) < SOON_S
-    assert pair.one.metric("semmem_change_news_total", result="told") >= TRIES
-    assert pair.other.metric("semmem_change_news_total", result="heard") >= TRIES
+    assert pair.one.metric(TOLD, result="told") >= TRIES
+    assert pair.other.metric(TOLD, result="heard") >= TRIES
     assert is_told(pair.other)
 
 
@@ -109,23 +111,35 @@ def test_what_is_removed_on_one_replica_is_gone_from_the_other(pair: Pair) -> No
 
 @pytest.mark.long(25)
 def test_without_news_changes_show_by_staleness_and_news_come_back(pair: Pair) -> None:
-    outages = "semmem_change_news_outages_total"
-    before = pair.other.metric(outages, result="begun")
+    before = pair.other.metric(OUTAGES, result="begun")
     if pair.valkey is None:
         pair.deaf()
     else:
         pair.valkey.kill()
     eventually(
-        lambda: pair.other.metric(outages, result="begun") == before + 1, within_s=20, what="the loss is counted"
+        lambda: pair.other.metric(OUTAGES, result="begun") == before + 1, within_s=20, what="the loss is counted"
     )
     assert pair.seen_after("cleo", "Cleo has a horse.") < STALENESS_S + 2 * SOON_S
     if pair.valkey is not None:
-        assert pair.one.metric("semmem_change_news_total", result="untold") >= 1
+        assert pair.one.metric(TOLD, result="untold") >= 1
         pair.valkey.start()
     for process in (pair.one, pair.other):
         eventually(partial(is_told, process), within_s=20, what="news are heard again")
     assert min(pair.seen_after("cleo", f"Cleo has {number} goats.") for number in range(TRIES)) < SOON_S
-    assert pair.other.metric(outages, result="begun") == before + 1
+    assert pair.other.metric(OUTAGES, result="begun") == before + 1
     log = pair.other.child.printed()
     assert log.count("other replicas are not told") == log.count("are told of changes, and heard, again") == before + 1
     assert "cleo" not in log
+
+
+@pytest.mark.long(5)
+def test_a_redis_that_is_not_there_keeps_nobody_from_serving(tmp_path: Path) -> None:
+    nowhere = {"url": f"redis://127.0.0.1:{free_port()}"}
+    settings = {"memory": {"backend": "in_process", "hot_cache": {"redis": nowhere}}}
+    with semmem_process(tmp_path, settings) as process:
+        process.remember("dora", "Dora has a canary.")
+        assert recall(process, "dora") == {"Dora has a canary."}
+        eventually(lambda: process.metric(TOLD, result="untold") >= 3, within_s=20, what="it is tried again")
+        assert process.metric(OUTAGES, result="begun") == 1
+        assert not is_told(process)
+        assert process.child.printed().count("other replicas are not told") == 1

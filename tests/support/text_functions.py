@@ -44,6 +44,7 @@ from semmem.extraction.model_facts import Facts, line_of
 from semmem.extraction.phrasing import Claim, ShownTexts, TurnText
 from semmem.extraction.rules import facts_in, phrasing, read_clauses
 from semmem.extraction.rules.event_time import DatedText, event_time
+from semmem.lifecycle.change_news import ChangeNews
 from semmem.memory import Conversation, Fact, Hit, Injection, Memory, MemoryType, Message, Role, Scope, Turn
 from semmem.ports.errors import ModelRefused
 from semmem.ports.learning import Batch
@@ -70,6 +71,7 @@ from semmem.turns.ids import message_id, session_key, turn_id
 from semmem.turns.recorder import storable
 from semmem.upkeep import consolidation
 from tests.support.decisions import weights
+from tests.support.wire import Wire
 
 Call = Callable[[str], object]
 NOW = 1_700_000_000.0
@@ -135,6 +137,7 @@ _ONE = np.ones(2, dtype=np.float32)
 _DIRECTIONS = np.ones((5, 2, 1), dtype=np.float32)
 _LIKELY = pair_model.Likelihoods(0.9, 0.05, 0.05)
 WEIGHING = weighing.Weighing(verdict.judge, 0.25, 0.9)
+NEWS = ChangeNews(Wire().line(), b"key")
 
 
 def _turn(text: str) -> Turn:
@@ -432,6 +435,8 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.context.strip_block": context.strip_block,
     "retrieval.context.without_blocks": lambda t: context.without_blocks(_said(t)),
     "retrieval.context.without_tags": context.without_tags,
+    "lifecycle.change_news.ChangeNews.heard": lambda t: NEWS.heard(f"changed {t}"),
+    "retrieval.fence.Fence.derived": lambda t: Fence(b"key").derived(t.encode("utf-8", "surrogatepass")),
     "retrieval.fence.Fence.mark": lambda t: Fence(b"key").mark("ada", t),
     "retrieval.fence.Fence.stands_in": lambda t: Fence(b"key").stands_in(_said(t).messages, "ada"),
     "retrieval.decide.decision.Decision.request_alone": lambda t: Decision(WEIGHTS).request_alone(t, VECTOR),
@@ -634,8 +639,10 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.injection_cache.InjectionCache.changed": _NAMES,
     "retrieval.injection_cache.InjectionCache.has_any": _NAMES,
     "retrieval.index.hot_memories.HotMemories.at_hand": _NAMES,
+    "retrieval.index.hot_memories.HotMemories.changed_elsewhere": _NAMES,
     "retrieval.index.hot_memories.HotMemories.forget": _NAMES,
     "retrieval.index.hot_memories.HotMemories.forget_user": _NAMES,
+    "retrieval.index.hot_memories.HotMemories.holds": _NAMES,
     "retrieval.index.hot_memories.HotMemories.index": _NAMES,
     "retrieval.index.hot_memories.HotMemories.found": "counts bytes of hits, without reading them",
     "retrieval.index.hot_memories.HotMemories.preload": _NAMES,
@@ -675,6 +682,11 @@ NEEDLESS: Mapping[str, str] = {
     "text.times.calendar.whole": _NAMES,
     "text.times.calendar.window": _NAMES,
     "text.times.grammar.TimePhrase.get": _NAMES,
+    "lifecycle.attentive_store.AttentiveStore.get": _NAMES,
+    "lifecycle.change_news.ChangeNews.changed": _NAMES,
+    "lifecycle.change_news.ChangeNews.lost": _NAMES,
+    "lifecycle.change_news.ChangeNews.read_again": _NAMES,
+    "lifecycle.change_news.ChangeNews.reading": _NAMES,
     "lifecycle.erasure.Erasure.forget_memory": _NAMES,
     "lifecycle.hiding_store.HidingStore.get": _NAMES,
     "lifecycle.hiding_store.HidingStore.put": _NAMES,

@@ -10,6 +10,7 @@ import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Fact
+from tests.support.empty_journal import empty_journal
 
 
 class TracedJournal(SqlJournal):
@@ -43,7 +44,7 @@ class Journals:
         self._opened: list[TracedJournal] = []
 
     async def open(self) -> TracedJournal:
-        journal = TracedJournal(self._folder / f"journal-{len(self._opened)}.db")
+        journal = TracedJournal(empty_journal(self._folder / f"journal-{len(self._opened)}.db"))
         self._opened.append(journal)
         await journal.open()
         return journal

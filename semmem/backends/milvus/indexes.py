@@ -33,6 +33,11 @@ class Index:
         does not look at those."""
         return {"params": self.build} if self.build else {}
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether a search finds the nearest, whatever else the collection holds."""
+        return not self.build
+
     def search(self, limit: int) -> dict[str, int]:
         """Parameters of one search."""
         if self.is_graph:

@@ -18,6 +18,7 @@ from semmem.backends.milvus.answers import memories_in
 from semmem.backends.milvus.collection import WINDOW_MAX, MilvusCollection, batches
 from semmem.backends.milvus.connection import MilvusConnection, TlsOptions, tls_options
 from semmem.backends.milvus.flush import BackgroundFlush
+from semmem.backends.milvus.indexes import INDEXES
 from semmem.backends.milvus.own_writes import OwnWrites
 from semmem.backends.milvus.owned_tasks import OwnedTasks
 from semmem.backends.milvus.reads import Reads
@@ -109,7 +110,7 @@ class MilvusStore:
         self._tasks = OwnedTasks("milvus")
         self._reads = Reads()
         self._own = OwnWrites(settle_s=BOUNDED_STALENESS_S + write_timeout_s)
-        self._rows = UserRows(self._collection, self._own, rows_max=rows_per_user_max)
+        self._rows = UserRows(self._collection, self._own, is_exact=INDEXES[index].is_exact, rows_max=rows_per_user_max)
         self._opening = asyncio.Lock()
         self._writing = asyncio.Lock()
         self._writing_for: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

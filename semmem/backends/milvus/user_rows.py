@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from semmem.backends.milvus.answers import INLINE_ROWS_MAX
 from semmem.backends.milvus.collection import MilvusCollection
 from semmem.backends.milvus.own_writes import CAUGHT_UP_S, Consistency, OwnWrites
 from semmem.backends.milvus.rows import (
+    ALL_FIELDS,
     SCOPE_FIELDS,
     Row,
     is_retrievable,
@@ -44,11 +47,13 @@ class Present:
 
 class UserRows:
     """Every call is made inside ``MilvusConnection.within``. ``as_of`` is a time of ``own.now``, until which others'
-    writes are seen. Of one user ``rows_max`` rows are read."""
+    writes are seen. Of one user ``rows_max`` rows are read. ``is_exact``: the collection's own search misses nothing.
+    """
 
-    def __init__(self, collection: MilvusCollection, own: OwnWrites, *, rows_max: int) -> None:
+    def __init__(self, collection: MilvusCollection, own: OwnWrites, *, is_exact: bool, rows_max: int) -> None:
         self._collection = collection
         self._own = own
+        self._is_exact = is_exact
         self._rows_max = rows_max
 
     async def nearest(
@@ -63,11 +68,17 @@ class UserRows:
         timeout_s: float,
     ) -> list[Row]:
         """Rows of the nearest memories, at least ``limit`` where there are as many. ``as_of`` in seconds since the
-        epoch; with None nothing is waited for."""
+        epoch: then they are the nearest, whatever the index. With None nothing is waited for, and a graph may miss
+        some."""
         began = self._own.now()
         level: Consistency = "Bounded"
         if as_of is not None:
-            level = self._own.level(scope.user, began, began - (time.time() - as_of))
+            since = began - (time.time() - as_of)
+            if not self._is_exact:
+                present = await self.present(scope.user, None, ALL_FIELDS, as_of=since, timeout_s=timeout_s)
+                if not present.is_cut:
+                    return await _ranked(present.rows, query, scope, types, now)
+            level = self._own.level(scope.user, began, since)
         found = await self._collection.nearest(
             query,
             search_filter(scope, types, now),
@@ -100,3 +111,14 @@ class UserRows:
     def _answered(self, user: str, level: Consistency, began: float) -> None:
         if level == "Strong":
             self._own.settled(user, began)
+
+
+async def _ranked(
+    rows: Sequence[Row], query: Vector, scope: Scope, types: Sequence[MemoryType], now: float
+) -> list[Row]:
+    """Every memory that may be found, with its cosine; of many, beside the event loop."""
+
+    def ranked() -> list[Row]:
+        return [with_cosine(row, query) for row in newest(rows) if is_retrievable(row, scope, types, now)]
+
+    return ranked() if len(rows) <= INLINE_ROWS_MAX else await asyncio.to_thread(ranked)

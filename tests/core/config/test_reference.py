@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,17 @@ def test_the_defaults_break_no_rule() -> None:
 
 @pytest.mark.parametrize("path", [path for path, _ in schema.leaves() if "N" not in path], ids=".".join)
 def test_every_key_stands_in_the_shipped_file_with_its_default(path: tuple[str, ...]) -> None:
-    assert at(yaml.safe_load(SHIPPED.read_text()), path) == at(effective(Settings()), path)
+    assert at(shipped(), path) == at(defaults(), path)
+
+
+@cache
+def shipped() -> Any:
+    return yaml.safe_load(SHIPPED.read_text())
+
+
+@cache
+def defaults() -> Any:
+    return effective(Settings())
 
 
 def test_the_shipped_file_has_a_commented_model_that_names_every_key_and_loads(tmp_path: Path) -> None:

@@ -138,3 +138,22 @@ def test_nothing_is_remarked_on_where_there_is_a_model_or_nobody_can_tell(tmp_pa
     (folder / "about.json").write_text("{}")
     assert remarked(tmp_path, "model: nobody/made-this") == []
     assert len(remarked(tmp_path, "model: nobody/made-this, backend: torch")) == 1
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        ("memory: {hot_cache: {warm_users: 10}}", False),
+        ("memory: {hot_cache: {warm_users: 10, staleness_s: 5}}", True),
+        ("memory: {hot_cache: {warm_users: 10, staleness_s: 600}}", False),
+        ("memory: {hot_cache: {staleness_s: 5}}", False),
+    ],
+)
+def test_loading_users_who_are_read_again_when_they_come_is_remarked_on(tmp_path: Path, rules: str, told: bool) -> None:
+    settings = load(write(tmp_path, rules), {})
+    said = [line for line in remarks(settings, {}, here=False) if "warm_users" in line]
+    assert bool(said) is told
+    several = settings.model_copy(update={"deployment": settings.deployment.model_copy(update={"replicas": 2})})
+    by_default = settings.memory.hot_cache.staleness_s is None
+    said = [line for line in remarks(several, {}, here=False) if "warm_users" in line]
+    assert bool(said) is (told or by_default)

@@ -86,5 +86,5 @@ def test_each_promise_is_broken_by_what_contradicts_it(change: Callable[[Report]
     assert str(broken).startswith("BROKEN ")
 
 
-def test_a_request_in_a_hundred_may_be_late() -> None:
-    assert Stalled(30.0, seconds=[0.1] * 99 + [0.9], back_s=1.0).in_time >= SHARE_MIN
+def test_a_few_requests_in_a_hundred_may_be_late() -> None:
+    assert Stalled(30.0, seconds=[0.1] * 96 + [0.9] * 4, back_s=1.0).in_time >= SHARE_MIN

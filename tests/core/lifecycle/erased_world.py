@@ -27,6 +27,7 @@ from semmem.ports.errors import StoreUnavailable
 from semmem.ports.learning import BatchRules, Extractor
 from semmem.ports.recording import TurnClosed
 from semmem.retrieval.recall import Recall, RecallRules
+from tests.support.empty_journal import empty_journal
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder
 from tests.support.telling_judge import judge
@@ -161,7 +162,7 @@ async def erased_world(
 ) -> AsyncIterator[ErasedWorld]:
     """Running: the writer and, if ``learning``, the learner. ``journal``: options of the journal."""
     path = folder / "journal.db"
-    opened = SqlJournal(path, **{"busy_timeout_s": 0.2, **journal})
+    opened = SqlJournal(empty_journal(path), **{"busy_timeout_s": 0.2, **journal})
     await opened.open()
     store = Store() if store is None else store
     await store.open()

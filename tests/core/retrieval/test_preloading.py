@@ -129,6 +129,25 @@ async def test_it_begins_when_the_store_answers_and_rests_while_it_does_not() ->
     assert shelf.hot.users == 2
 
 
+async def test_it_rests_when_the_store_goes_away_and_goes_on_where_it_was() -> None:
+    shelf, names, answers = Shelf(), Names("a", "b", "c"), [True, True, False, False, True, True]
+
+    def can_load() -> bool:
+        return answers.pop(0) if answers else True
+
+    read_when_away: list[int] = []
+
+    def look() -> bool:
+        can = can_load()
+        if not can:
+            read_when_away.append(shelf.store.readings)
+        return can
+
+    await Warming(shelf.hot, names, users_max=9, look_s=0.001).run(look)
+    assert read_when_away == [1, 1]
+    assert (shelf.hot.users, shelf.store.readings) == (3, 3)
+
+
 async def test_an_erasure_between_the_list_and_the_load_leaves_nothing_to_load() -> None:
     shelf, names = Shelf(), Names("bob", "ada")
     await shelf.knows(1, "secret")

@@ -17,6 +17,7 @@ from semmem.wiring import embedding
 from semmem.wiring.backends import Backends, journal
 from semmem.wiring.embedding import chosen, has_no_model
 from semmem.wiring.learning import drift_loop
+from semmem.wiring.reindex import may_begin
 from tests.support.configuration import loaded
 from tests.support.fakes import HashEmbedder, hot
 
@@ -76,3 +77,16 @@ def test_changes_of_topic_are_not_looked_for_by_words(tmp_path: Path) -> None:
 def test_a_table_of_tokens_is_better_than_words(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"a table")
     assert isinstance(serving(tmp_path, model="nobody/made-this", static_dir=str(tmp_path)), StaticEmbedder)
+
+
+@pytest.mark.parametrize(("source", "begins"), [("none", True), ("auto", False)])
+def test_only_who_asks_for_words_has_everything_reindexed_to_words(tmp_path: Path, source: str, begins: bool) -> None:
+    rules = f"{{onnx_dir: '{tmp_path}', model: nobody/made-this, source: {source}}}"
+    settings = loaded(tmp_path, f"memory: {{embedding: {rules}, reindex: {{start: auto}}}}")
+    assert may_begin(settings, chosen(settings.memory.embedding)) is begins
+
+
+def test_another_model_is_reindexed_to_only_where_that_is_configured(tmp_path: Path) -> None:
+    settings = loaded(tmp_path, "memory: {reindex: {start: auto}}")
+    assert may_begin(settings, HashEmbedder())
+    assert not may_begin(loaded(tmp_path, "memory: {reindex: {start: manual}}"), HashEmbedder())

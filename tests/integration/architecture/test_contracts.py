@@ -84,6 +84,9 @@ VIOLATIONS = {
     "SQL in management": ("semmem/management/memories.py", "sqlalchemy"),
     "SQLite in Milvus' family": ("semmem/backends/milvus/rows.py", "sqlite3"),
     "Milvus in the journal's family": ("semmem/backends/sql/tables.py", "pymilvus"),
+    "Redis in the journal's family": ("semmem/backends/sql/replicas.py", "redis"),
+    "Redis in wiring": ("semmem/wiring/news.py", "redis.asyncio"),
+    "Redis in lifecycle": ("semmem/lifecycle/change_news.py", "redis"),
     "scikit-learn on the way of a request": ("semmem/retrieval/decide/decision.py", "sklearn.linear_model"),
     "a request learns": ("semmem/retrieval/recall.py", "semmem.retrieval.decide.fitting"),
     "the running semmem knows what is learnt from": ("semmem/wiring/request.py", "semmem.retrieval.decide.scenes"),
@@ -98,7 +101,7 @@ VIOLATIONS = {
     # a module without a room
     "a module at the top": ("semmem/helpers.py", "semmem.memory"),
     "a package at the top": ("semmem/common/__init__.py", "semmem.memory"),
-    "a backend without a family": ("semmem/backends/redis_cache.py", "semmem.memory"),
+    "a backend without a family": ("semmem/backends/kafka.py", "semmem.memory"),
     # a circle
     "a circle of rooms": ("semmem/ports/names.py", "semmem.lifecycle.marks"),
     "a circle in a room": ("semmem/dialects/sse.py", "semmem.dialects.chat"),

@@ -1,7 +1,8 @@
 """Exported models, and stores for the contract suite: in process, Milvus Lite as a child process, a Milvus server, and
 Qdrant: the client's local mode, once in this process and once behind Qdrant's REST interface.
 
-``MILVUS_TEST_URI=http://127.0.0.1:19530`` names the server; its collections are dropped afterwards.
+``MILVUS_TEST_URI=http://127.0.0.1:19530`` names the server (``make server-test`` starts one); its collections are
+dropped afterwards.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tests.support.memories import DIMENSION
 from tests.support.qdrant_server import QdrantStandIn
 
 SERVER_URI = os.environ.get("MILVUS_TEST_URI", "")
+collect_ignore = [] if SERVER_URI else ["test_milvus_server.py"]
 QDRANT = Collection("memories", DIMENSION, "test/16")
 QDRANT_LIMITS: dict[str, Any] = {"search_timeout_s": 5.0, "read_timeout_s": 5.0}
 STORES = ["in_process", "milvus_lite", "qdrant_local", "qdrant_rest"] + (["milvus_server"] if SERVER_URI else [])

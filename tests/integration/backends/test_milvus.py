@@ -189,6 +189,35 @@ async def test_each_index_finds_what_was_put(lite: MilvusLiteProcess, collection
         assert hit.cosine == pytest.approx(1.0, abs=0.01)
 
 
+def clouds(users: int, each: int) -> np.ndarray:
+    """Vectors of so many users, of shape (users, each, DIMENSION)."""
+    vectors = np.random.default_rng(3).standard_normal((users, each, DIMENSION)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=2, keepdims=True)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("index", list(INDEXES))
+async def test_a_search_as_of_a_time_finds_the_nearest_whatever_the_index(
+    lite: MilvusLiteProcess, collection: str, index: str
+) -> None:
+    vectors = clouds(40, 25)
+    async with opened(lite.uri, collection, index=index, num_partitions=1) as store:
+        await store.fill(
+            [
+                memory(f"user-{user}", f"mem_{at}", embedding=vector)
+                for user, own in enumerate(vectors)
+                for at, vector in enumerate(own)
+            ]
+        )
+        await store._flush()
+        for user, own in enumerate(vectors):
+            asked = vectors[user - 1][0]
+            hits = await found(store, Scope(f"user-{user}"), asked, limit=5)
+            exact = np.argsort(-(own @ asked))[:5]
+            assert [hit.memory.id for hit in hits] == [f"mem_{at}" for at in exact]
+            np.testing.assert_allclose([hit.cosine for hit in hits], (own @ asked)[exact], atol=1e-5)
+            assert {hit.memory.embedding for hit in hits} == {None}
+
+
 async def test_a_collection_with_another_index_is_refused(lite: MilvusLiteProcess, collection: str) -> None:
     async with opened(lite.uri, collection, index="HNSW"):
         pass
@@ -402,7 +431,9 @@ async def test_every_acknowledged_memory_survives_kill_9_and_the_store_goes_on_b
                 acknowledged.add(f"mem_{worker}_{number}")
 
         async def kill() -> None:
-            await asyncio.sleep(1.0)
+            async with asyncio.timeout(60):
+                while len(acknowledged) <= 20:
+                    await asyncio.sleep(0.1)
             assert process.pid is not None
             os.kill(process.pid, signal.SIGKILL)
 

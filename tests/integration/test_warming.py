@@ -1,0 +1,61 @@
+"""A whole semmem that loads the latest active users after its start."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import httpx
+
+from semmem.backends.sql.journal import SqlJournal
+from semmem.config import Settings
+from semmem.memory import Scope
+from semmem.wiring.app import App
+from tests.support.journal_samples import answered, turn
+
+FREE = "127.0.0.1:0"
+
+
+def settings(folder: Path, warm_users: int) -> Settings:
+    return Settings.model_validate(
+        {
+            "data_dir": str(folder),
+            "memory": {
+                "backend": "in_process",
+                "embedding": {"source": "none"},
+                "hot_cache": {"warm_users": warm_users},
+                "extraction": {"at_once": False},
+            },
+            "listeners": {name: {"address": FREE} for name in ("grpc", "api", "health")},
+        }
+    )
+
+
+async def figures(folder: Path, warm_users: int, *, loaded: int) -> dict[str, str]:
+    """Of the metrics, once so many users are in process."""
+    rules = settings(folder, warm_users)
+    async with App(rules).running() as addresses, httpx.AsyncClient(base_url=f"http://{addresses.health}") as client:
+        assert (await client.get("/readyz")).status_code == 200
+        async with asyncio.timeout(20):
+            while True:
+                page = (await client.get("/metrics")).text
+                lines = (line.rpartition(" ") for line in page.splitlines() if not line.startswith("#"))
+                found = {name: value for name, _, value in lines}
+                if float(found["semmem_hot_users"]) >= loaded:
+                    return found
+                await asyncio.sleep(0.05)
+
+
+async def test_the_latest_active_users_are_in_process_soon_after_the_start(tmp_path: Path) -> None:
+    journal = SqlJournal(settings(tmp_path, 0).journal_file)
+    await journal.open()
+    for number in range(5):
+        scope = Scope(f"user {number}", session="s")
+        await journal.record([turn(f"t{number}", scope, opened_at=100.0 + number)], [answered(f"t{number}")])
+    await journal.close()
+    found = await figures(tmp_path, 3, loaded=3)
+    assert found['semmem_warmed_users_total{result="loaded"}'] == "3.0"
+    assert float(found["semmem_hot_bytes"]) > 0
+    found = await figures(tmp_path, 0, loaded=0)
+    assert found['semmem_warmed_users_total{result="loaded"}'] == "0.0"
+    assert found["semmem_hot_users"] == "0.0"
