@@ -15,7 +15,7 @@ from semmem.background import at_once
 from semmem.extraction import work
 from semmem.extraction.placed import PAIR_FOUND, PAIR_REPLACED
 from semmem.extraction.unsettled import KEPT
-from semmem.management.errors import CODES
+from semmem.management.errors import CODES, FIELD_CODES
 from semmem.memory import CONTRADICTED, REPEATED, TurnEnding
 from semmem.request.outcome import Outcome
 from semmem.telemetry.metrics import Metrics
@@ -168,7 +168,8 @@ def api_refusals() -> set[tuple[str, str]]:
 def test_every_refusal_of_the_api_has_its_row_and_every_row_its_refusal() -> None:
     documented = {(status, code.strip("`")) for _, status, code in cells("Calls of the API")}
     by_the_framework = {(str(status), code) for status, code in CODES.items()}
-    assert documented == api_refusals() | by_the_framework
+    by_field = {("400", code) for code in FIELD_CODES.values()}
+    assert documented == api_refusals() | by_the_framework | by_field
     assert len(documented) > 10
 
 

@@ -701,6 +701,8 @@ NEEDLESS: Mapping[str, str] = {
     "turns.recorder.TurnRecorder.decline": "UserMessages: each message once; tests/core/turns hold them to that",
     "turns.recorder.TurnRecorder.record": "UserMessages: each message once; tests/core/turns hold them to that",
     "turns.recovery.Recovery.choose": _NAMES,
+    "turns.unread.UnreadHistories.keep": "lengths alone, of at most so many conversations",
+    "turns.unread.UnreadHistories.settled": "compares keys of at most so many conversations",
     "turns.user_messages.UserMessages.named": _NAMES,
     "turns.ids.chained_session": _NAMES,
     "turns.ids.derived_session": _NAMES,
