@@ -16,6 +16,8 @@ from semmem import __version__
 from tests.integration.deploy.manifests import DEPLOY, HOME, TOOLS, run
 from tests.integration.deploy.test_deploy import DOCKERFILE
 
+EXTRAS = ("redis", "mcp")
+"""What a configuration may ask for; Qdrant's client is not in the image."""
 NOT_SERVING = {"sentence-transformers", "huggingface-hub", "pandas"}
 """As deploy/serving.txt explains."""
 
@@ -78,7 +80,8 @@ def _named(name: str) -> str:
 
 def _needed() -> set[str]:
     """Followed from pyproject.toml through the metadata of what is installed here."""
-    wanted = tomllib.loads((HOME / "pyproject.toml").read_text())["project"]["dependencies"]
+    project = tomllib.loads((HOME / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *(each for extra in EXTRAS for each in project["optional-dependencies"][extra])]
     found: set[str] = set()
     waiting = [(Requirement(each), "") for each in wanted]
     while waiting:
