@@ -99,7 +99,7 @@ class ExtractionSection(Section):
         default=1000, ge=1, le=100_000, description="most turns that wait to be learnt from at once; batches learn more"
     )
     at_once_concurrency: int = Field(
-        default=2, ge=1, le=64, description="turns learnt from at once at the same time, of different users"
+        default=8, ge=1, le=64, description="turns learnt from at once at the same time, of different users"
     )
     at_once_wait_s: Seconds = Field(
         default=60.0,
