@@ -114,8 +114,10 @@ class VerifiedWebTokens:
     async def _renew(self) -> None:
         """Keeps the old keys when there are no new ones. Raises KeysUnavailable when there never were any."""
         async with self._line:  # many calls at once ask once
-            if self._clock() - self._tried_at < FETCH_AGAIN_S and self._keys:
-                return
+            if self._clock() - self._tried_at < FETCH_AGAIN_S:
+                if self._keys:
+                    return
+                raise KeysUnavailable("no keys to verify tokens with: they could not be had a moment ago")
             self._tried_at = self._clock()
             try:
                 self._keys = list(_keys(await self._fetch()))

@@ -175,6 +175,21 @@ async def test_without_keys_nobody_is_called_wrong() -> None:
     assert (answer.status_code, wrong.status_code) == (503, 401)
 
 
+async def test_a_provider_that_never_answered_is_not_asked_by_every_call() -> None:
+    keys = Keys()
+    keys.broken = True
+    believed = keys.believed()
+
+    async def refused() -> None:
+        with pytest.raises(KeysUnavailable):
+            await believed.user_of(signed())
+
+    await asyncio.gather(*(refused() for _ in range(50)))
+    assert keys.fetched == 1
+    keys.broken, keys.keys, keys.now = False, [jwk(RSA, "1")], keys.now + FETCH_AGAIN_S
+    assert await believed.user_of(signed()) == "alice"
+
+
 async def test_a_nested_claim_is_found() -> None:
     rules = WebTokenRules(issuer="https://id.example", user_claim=("realm", "user"))
     claims = CLAIMS | {"realm": {"user": "bob"}}
