@@ -121,10 +121,13 @@ def test_a_refusal_is_shown_with_its_reason(
 ) -> None:
     monkeypatch.setenv("SEMMEM_LISTENERS__API__ADMIN_TOKEN", "another-token-of-16-characters")
     with running(tmp_path) as url:
-        assert main(["preview", "tea?", "--user", "alice", "--api", url]) == 1
+        assert main(["preview", "tea?", "--user", "alice", "--api", url]) == 4
     assert "401" in capsys.readouterr().err
 
 
-def test_a_semmem_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["preview", "tea?", "--user", "alice", "--api", "http://127.0.0.1:9"]) == 1
-    assert "http://127.0.0.1:9/v1/memory/preview: ConnectError" in capsys.readouterr().err
+def test_a_semmem_that_is_not_there_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEMMEM_LISTENERS__API__ADMIN_TOKEN", TOKEN)
+    assert main(["preview", "tea?", "--user", "alice", "--api", "http://127.0.0.1:9"]) == 3
+    assert "http://127.0.0.1:9/v1/memory/preview: nothing listens there" in capsys.readouterr().err
