@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -22,7 +24,7 @@ from semmem.commands.asking import (
 )
 from semmem.commands.command import ASKING_EXITS, Command, Parser
 from semmem.commands.failure import PENDING, Failure, misused
-from semmem.commands.memories import TYPES, given_only
+from semmem.commands.memories import TYPES, every_memory, given_only
 from semmem.commands.terminal import document, one_line, write
 
 COUNTED = {
@@ -36,13 +38,14 @@ COUNTED = {
 }
 """What a receipt counts, in words."""
 
+DAY_S = 86_400.0
+
 Asked = Mapping[str, Any]
 
 
 def _arguments(parser: Parser) -> None:
     add_whose(parser)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--all", action="store_true", help="everything of the user, as without any choice")
     which.add_argument("--id", action="append", help="one memory alone; repeatable")
     which.add_argument("--query", help="active memories whose meaning is near to this, the nearest first")
     which.add_argument("--text", help="memories that contain this text")
@@ -51,6 +54,7 @@ def _arguments(parser: Parser) -> None:
     parser.add_argument("--project", help="only of this project")
     parser.add_argument("--similarity-min", type=float, metavar="COSINE", help="how near for --query, 0 to 1 (0.6)")
     parser.add_argument("--limit", type=int, metavar="N", help="most memories for --query and --text, 1 to 50 (10)")
+    parser.add_argument("--all", action="store_true", help="everybody's, in the place of a user; for an administrator")
     parser.add_argument("--dry-run", action="store_true", help="only say what would be forgotten")
     parser.add_argument("--purge", action="store_true", help="and rewrite the files, so that the disk forgets too")
     add_connection(parser)
@@ -60,7 +64,8 @@ def _forget(given: argparse.Namespace) -> int:
     found_by = given.query is not None or given.text is not None
     _check(given, found_by=found_by)
     settings = settings_of(given)
-    scope = named_user(given, settings) | given_only(project_id=given.project)
+    scope = {"all": "true"} if given.all else named_user(given, settings)
+    scope |= given_only(project_id=given.project)
     api = connected(given, settings, timeout_s=LONG_TIMEOUT_S)
     if found_by:
         receipt = _found(api, scope, given)
@@ -81,8 +86,8 @@ def _check(given: argparse.Namespace, *, found_by: bool) -> None:
         raise misused("--user, --id, --query, --text, --project", "an empty one chooses nothing")
     if (found_by or given.id) and filters:
         raise misused("--type, --older-than-days", "not together with --id, --query or --text")
-    if given.all and (filters or given.project is not None):
-        raise misused("--all", "everything is not of one type, age or project")
+    if given.all and (given.id or found_by or given.user is not None or given.api_key_env is not None):
+        raise misused("--all", "is everybody's: not together with a user, --id, --query or --text")
     if not found_by and (given.similarity_min is not None or given.limit is not None):
         raise misused("--similarity-min, --limit", "belong to --query and --text")
     if given.older_than_days is not None and given.older_than_days < 0:
@@ -124,13 +129,33 @@ def _by_id(api: Api, scope: Asked, ids: Sequence[str], *, purge: bool) -> dict[s
 
 
 def _scope(api: Api, scope: Asked, given: argparse.Namespace) -> dict[str, Any]:
-    """By type, project and age; without any of them everything of the user, said so in the call."""
+    """By type, project and age; without any of them everything of the user."""
+    if given.dry_run:
+        return _everybodys(api) if given.all else _covered(api, scope, given)
     asked = given_only(type=given.type, older_than_days=given.older_than_days)
-    whole = not asked and given.project is None
-    asked |= {"all": "true"} if whole else {}
     asked |= {"purge": "true"} if given.purge else {}
-    asked |= {"dry_run": "true"} if given.dry_run else {}
     return _erased(api, "/v1/memory", {**scope, **asked})
+
+
+def _everybodys(api: Api) -> dict[str, Any]:
+    users = api.call("GET", "/v1/users", params={"limit": 1})["total"]
+    return {"dry_run": True, "memories": [], "users": users, "deleted": 0}
+
+
+def _covered(api: Api, scope: Asked, given: argparse.Namespace) -> dict[str, Any]:
+    """What a type and an age would take, looked up page by page."""
+    before = None if given.older_than_days is None else time.time() - given.older_than_days * DAY_S
+    memories = [
+        memory
+        for memory in every_memory(api, {**scope, **given_only(type=given.type)})
+        if before is None or _said_at(memory) <= before
+    ]
+    return {"dry_run": True, "memories": memories, "deleted": 0}
+
+
+def _said_at(memory: Asked) -> float:
+    told = memory["source"]["time"] or memory["created_at"]
+    return datetime.fromisoformat(told).timestamp()
 
 
 def _erased(api: Api, path: str, asked: Asked) -> dict[str, Any]:
@@ -153,10 +178,11 @@ def shown_receipt(told: Asked) -> Iterator[str]:
     for memory in told.get("memories", ()):
         yield f"{memory['id']}  {memory['updated_at'][:10]}  {memory['type']:10}  {one_line(memory['content'])}"
     if told.get("dry_run"):
-        number = told.get("total", len(told["memories"]))
-        yield f"{number} memories would be forgotten, and nothing was"
+        number = f"all memories of {told['users']} users" if "users" in told else f"{len(told['memories'])} memories"
+        yield f"{number} would be forgotten, and nothing was"
         return
-    yield f"{told['deleted']} memories forgotten"
+    users = f" of {told['users']} users" if "users" in told else ""
+    yield f"{told['deleted']} memories{users} forgotten"
     for name, number in told.get("receipt", {}).items():
         if number and name != "memories":
             yield f"{number} {COUNTED.get(name, name)}"
@@ -181,7 +207,7 @@ FORGET = Command(
     name="forget",
     does="have a running semmem forget a user, or some of what it knows",
     about=(
-        "Without a choice, or with --all, everything of the user goes: memories with their versions, turns that were"
+        "Without a choice everything of the user goes: memories with their versions, turns that were"
         " not learnt from yet, statistics, and whatever caches and other replicas hold. With --id, --query, --text,"
         " --type, --older-than-days or --project only that; turns stay, less what said the same."
         "\n\nThe receipt counts what went. It is printed when the erasure is done everywhere; where a replica or a"
@@ -196,6 +222,7 @@ FORGET = Command(
         ('semmem forget --user alice --query "my old job" --dry-run', "what would be forgotten"),
         ("semmem forget --user alice --type episodic --older-than-days 90", "old events alone"),
         ("semmem forget --user alice --id mem_0123456789abcdef", "one memory"),
+        ("semmem forget --all --purge", "everybody"),
     ),
     prints="the receipt as the API answers it, also of an erasure that is pending",
     exits=(*ASKING_EXITS[:-2], PENDING, *ASKING_EXITS[-2:]),

@@ -140,12 +140,19 @@ def _list(given: argparse.Namespace) -> int:
 
 
 def _list_all(api: Api, asked: Mapping[str, Any], *, as_json: bool) -> int:
+    for memory in every_memory(api, asked):
+        write([json.dumps(memory) if as_json else _listed(memory)])
+    return 0
+
+
+def every_memory(api: Api, asked: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Page by page, from where ``cursor`` says. Raises Failure."""
     cursor = asked.get("cursor")
     while True:
         found = api.call("GET", "/v1/memory", params={**asked, "limit": PAGE, **given_only(cursor=cursor)})
-        write(json.dumps(memory) if as_json else _listed(memory) for memory in found["memories"])
+        yield from found["memories"]
         if (cursor := found["next_cursor"]) is None:
-            return 0
+            return
 
 
 def lines(user: str, found: Mapping[str, Any]) -> Iterator[str]:

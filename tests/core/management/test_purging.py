@@ -23,7 +23,7 @@ from semmem.management.purging import Purging
 from semmem.memory import Memory, Scope
 from semmem.ports.errors import JournalError, StoreFull
 from semmem.retrieval.recall import Recall, RecallRules
-from tests.core.management.test_preview_command import TOKEN, running
+from tests.core.commands.test_previewing import TOKEN, running
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
 

@@ -11,7 +11,7 @@ from semmem.commands.memories import lines
 from semmem.memory import Controls
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules, identify
-from tests.core.management.test_preview_command import TOKEN, running
+from tests.core.commands.test_previewing import TOKEN, running
 
 SECRET = "a-secret-of-16-characters-or-more"
 BY_KEY = ["memories", "--api-key-env", "MY_API_KEY", "--api", "http://127.0.0.1:9"]

@@ -38,15 +38,17 @@ from tests.support.fakes import HashEmbedder, hot
 TOKEN = "a-token-of-16-characters-or-more"
 
 
-async def _serve(folder: Path, decision: Decision, ready: Future[str], stop: asyncio.Event) -> None:
-    store, journal = InProcessStore(), SqlJournal(folder / "journal.db")
+async def _serve(
+    folder: Path, decision: Decision, store: InProcessStore, ready: Future[str], stop: asyncio.Event
+) -> None:
+    journal = SqlJournal(folder / "journal.db")
     await store.open()
     await journal.open()
     quota = Quota(store, journal, memories_max=5)
     erasing = Erasing(store, journal, clock=lambda: 1e9)
     recall = Recall(hot(store), HashEmbedder(), RecallRules(), decision=decision)
     memories = Memories(
-        store,
+        erasing.store,
         HashEmbedder(),
         journal,
         quota,
@@ -74,11 +76,14 @@ async def _serve(folder: Path, decision: Decision, ready: Future[str], stop: asy
 
 
 @contextmanager
-def running(folder: Path, trained: Trained | None = None) -> Iterator[str]:
+def running(folder: Path, trained: Trained | None = None, store: InProcessStore | None = None) -> Iterator[str]:
+    """The URL of an API over real HTTP, on whose store alice has one memory."""
     loop = asyncio.new_event_loop()
     ready: Future[str] = Future()
     stop = asyncio.Event()
-    thread = Thread(target=lambda: loop.run_until_complete(_serve(folder, Decision(trained), ready, stop)))
+    kept = InProcessStore() if store is None else store
+    serving = _serve(folder, Decision(trained), kept, ready, stop)
+    thread = Thread(target=lambda: loop.run_until_complete(serving))
     thread.start()
     try:
         yield f"http://{ready.result(timeout=20)}"

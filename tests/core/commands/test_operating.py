@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from semmem.cli import main
-from tests.core.management.test_preview_command import TOKEN, running
+from tests.core.commands.test_previewing import TOKEN, running
 
 
 @pytest.fixture(autouse=True)
