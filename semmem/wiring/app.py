@@ -184,7 +184,7 @@ class App:
         exchange = request.exchange(
             settings,
             backends,
-            self._heard,
+            self._announce,
             writer=parts.writer,
             injection_cache=self._injection_cache,
             sessions=parts.sessions,
@@ -194,7 +194,7 @@ class App:
             spawn=self._tasks.spawn,
             unread=parts.unread,
         )
-        server = doors.envoy_door(settings, exchange, self._announce, work=work)
+        server = doors.envoy_door(settings, exchange, self._heard, work=work)
         grpc = await server.start()
         stack.push_async_callback(server.stop, 0.0)
         api = doors.api(

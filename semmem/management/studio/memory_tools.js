@@ -64,8 +64,11 @@ async function taken(input, changed) {
   input.value = "";
   if (!file) return;
   try {
-    const lines = (await file.text()).split("\n").filter((line) => line.trim());
-    const signature = JSON.parse(lines[0] ?? "{}").signature ?? "";
+    const all = (await file.text()).split("\n").filter((line) => line.trim());
+    const header = JSON.parse(all[0] ?? "{}"), end = JSON.parse(all.at(-1) ?? "{}");
+    if (header.kind !== "semmem memories") throw new Error("This is no export of semmem's.");
+    if (end.kind !== "end") throw new Error("The export ends too early; nothing was imported.");
+    const lines = all.slice(1, -1), signature = header.signature;
     const counts = {};
     for (let at = 0; at < lines.length; at += LINES) {
       const told = await post("/v1/import", { signature, lines: lines.slice(at, at + LINES) });
