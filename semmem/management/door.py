@@ -33,7 +33,8 @@ CALLER = "semmem.caller"
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 OPEN_PATHS = frozenset({"/openapi.json"})
-"""What anybody may read, without a body: the description of the API holds nothing of anybody."""
+OPEN_FOLDER = "/studio"
+"""What anybody may read, without a body: the description of the API and the Studio's files hold nothing of anybody."""
 CLOSE = {"connection": "close"}
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9_.-]{1,253})(?::[0-9]{1,5})?")
@@ -105,11 +106,17 @@ class Door:
             return
         check_host(head, scope.get("server"), self._rules.allowed_hosts)
         check_origin(head, self._rules.allowed_origins)
-        if head.path in OPEN_PATHS and head.method in ("GET", "HEAD"):
+        if is_open(head.path) and head.method in ("GET", "HEAD"):
             if has_body(head):
                 raise Denied(400, "INVALID_REQUEST", "this takes no body")
             return
         scope[CALLER] = await authenticate(self._access, head)
+
+
+def is_open(path: str) -> bool:
+    """Whether a path, as it came, with its escapes and its query, needs no caller."""
+    plain = path.partition("?")[0]
+    return plain in OPEN_PATHS or plain == OPEN_FOLDER or plain.startswith(f"{OPEN_FOLDER}/")
 
 
 def head_of(scope: Scope) -> RequestHead:
