@@ -74,7 +74,8 @@ def _say(world: World, step: Step, history: list[Json]) -> list[str]:
 def _body(step: Step, history: list[Json]) -> Json:
     model, system = step.row.get("model", "stand-in"), step.row.get("system")
     if step.row.get("api") == "responses":
-        return {"model": model, "input": step.message} | ({"instructions": system} if system else {})
+        storing = {"auto_store": True} if step.row.get("store") else {}
+        return {"model": model, "input": step.message} | ({"instructions": system} if system else {}) | storing
     first = [{"role": "system", "content": system}] if system else []
     return {"model": model, "messages": [*first, *history, {"role": "user", "content": step.message}]}
 
