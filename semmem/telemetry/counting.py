@@ -86,6 +86,8 @@ class Counting:
         self.requests += 1
         self._outcome(event.outcome).inc()
         self._request_seconds(event.outcome).observe(event.seconds)
+        if event.switched:
+            self._metrics.requests_switched.labels(event.switched).inc()
         if event.memories:
             self._metrics.injected_memories.inc(event.memories)
             self._metrics.injected_tokens.inc(event.tokens)

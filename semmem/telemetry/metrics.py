@@ -25,6 +25,12 @@ class Metrics:
             buckets=FAST,
             registry=r,
         )
+        self.requests_switched = Counter(
+            "semmem_requests_switched",
+            "Requests that a switch kept something from (reading, storing, both).",
+            ["what"],
+            registry=r,
+        )
         self.injected_memories = Counter("semmem_injected_memories", "Memories put into prompts.", registry=r)
         self.injected_tokens = Counter("semmem_injected_tokens", "Estimated tokens put into prompts.", registry=r)
         self.retrievals = Counter(
