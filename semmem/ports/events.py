@@ -191,6 +191,13 @@ class ApiAnswered(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ApiLimited(Event):
+    """A management call came too soon after others of its ``caller``, or of its ``address`` that were refused."""
+
+    who: str
+
+
+@dataclass(frozen=True, slots=True)
 class ApiScreened(Event):
     """The write screen did not simply keep a text (``reject``, ``redact``, ``quarantine``, ``overridden``), and why."""
 

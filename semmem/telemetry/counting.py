@@ -12,6 +12,7 @@ from semmem.lifecycle.erasure import ERASED, PENDING
 from semmem.memory import REPEATED
 from semmem.ports.events import (
     ApiAnswered,
+    ApiLimited,
     ApiScreened,
     ChangesTold,
     ErasureEnded,
@@ -76,6 +77,7 @@ class Counting:
             NewsLost: self._news_lost,
             NewsBack: self._news_back,
             ApiAnswered: lambda event: metrics.api_requests.labels(event.route, str(event.status)).inc(),
+            ApiLimited: lambda event: metrics.api_limited.labels(event.who).inc(),
             ApiScreened: lambda event: metrics.api_screened.labels(event.result, event.reason).inc(),
         }
 

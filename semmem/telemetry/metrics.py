@@ -191,4 +191,7 @@ class Metrics:
             registry=r,
         )
         self.api_requests = Counter("semmem_api_requests", "Management calls.", ["route", "status"], registry=r)
+        self.api_limited = Counter(
+            "semmem_api_limited", "Management calls that came too soon, by whose limit it was.", ["who"], registry=r
+        )
         self.component_up = Gauge("semmem_component_up", "1 when the component answers.", ["component"], registry=r)

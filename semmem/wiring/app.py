@@ -40,7 +40,7 @@ from semmem.wiring import backup, doors, learning, maintenance, reindex, replica
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, disk_of, open_backends
 from semmem.wiring.engine import engine
-from semmem.wiring.guards import desk
+from semmem.wiring.guards import desk, guards
 from semmem.wiring.news import Kept
 from semmem.wiring.replicas import Replicas
 from semmem.wiring.store_watch import StoreWatch
@@ -209,6 +209,7 @@ class App:
             engine=engine(
                 settings, parts.opened, self._up(parts), lambda: len(parts.writer), lambda: parts.reindexing.state
             ),
+            guards=guards(settings, self._announce),
             switches=desk(settings, backends, parts.switches, parts.switch_watch),
             more=[
                 backup.routes(settings, parts.opened, self._announce),

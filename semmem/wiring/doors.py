@@ -29,6 +29,7 @@ from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
 from semmem.management.engine_api import Engine, engine_routes
 from semmem.management.fields import MetadataLimits
+from semmem.management.guards import Guards
 from semmem.management.key_sets import keys_at
 from semmem.management.memories import Memories
 from semmem.management.purging import Purging
@@ -123,6 +124,7 @@ def api(
     purgeable: Purgeable,
     engine: Engine,
     switches: SwitchDesk,
+    guards: Guards | None = None,
     more: Sequence[Callable[[May], APIRouter]] = (),
 ) -> FastAPI:
     """The management API. ``after`` gives a time after a user's last erasure. ``more``: as create_api takes it."""
@@ -142,6 +144,7 @@ def api(
             *more,
         ],
         purging=Purging([backends.journal, purgeable]),
+        guards=guards,
     )
 
 
