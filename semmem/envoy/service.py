@@ -168,7 +168,7 @@ class ExternalProcessor:
     def _count(self, result: RequestResult, started: float) -> None:
         log.debug("request: %s", result.outcome)
         seconds = time.perf_counter() - started
-        self._announce(RequestEnded(result.outcome, seconds, result.injected, result.tokens))
+        self._announce(RequestEnded(result.outcome, seconds, result.injected, result.tokens, result.switched))
 
     # --- response ----------------------------------------------------------------------------------------------------
 

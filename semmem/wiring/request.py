@@ -20,6 +20,7 @@ from semmem.request.body_work import BodyWork
 from semmem.request.identity import IdentityRules
 from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
+from semmem.request.switches import Switches
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.decide.trained import SHIPPED, Trained, UnusableWeights
@@ -57,6 +58,7 @@ def exchange(
     work: BodyWork,
     spawn: Spawn,
     unread: UnreadHistories,
+    switches: Switches,
 ) -> Exchange:
     """``after`` gives a time after a user's last erasure; ``note_uses`` is told whose memories were put into a prompt,
     which, and when; ``spawn`` starts what embeds questions while their turns are recorded."""
@@ -75,6 +77,7 @@ def exchange(
             identity(settings),
             permission_rules(settings),
             verdict_rules(settings),
+            switches,
         ),
         turns=turns,
         recall=recall(settings, backends, announce, spawn),
@@ -114,6 +117,8 @@ def identity(settings: Settings) -> IdentityRules:
         project_headers=rules.project_headers,
         agent_headers=rules.agent_headers,
         name_chars_max=rules.user_chars_max,
+        group_claim=rules.group_claim,
+        group_headers=rules.trusted_group_headers,
     )
 
 
