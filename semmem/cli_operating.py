@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from semmem.config import ConfigError, Settings, load
+from semmem.management.segment import segment
 
 EXIT_BAD_CONFIG = 2
 """As semmem.cli has it."""
@@ -112,9 +113,7 @@ def _add(given: argparse.Namespace) -> Call:
 
 
 def _show(given: argparse.Namespace) -> Call:
-    from urllib.parse import quote
-
-    return "GET", f"/v1/memory/{quote(given.id, safe='')}/history", {"params": {"user_id": given.user}}
+    return "GET", f"/v1/memory/{segment(given.id)}/history", {"params": {"user_id": given.user}}
 
 
 def _users(given: argparse.Namespace) -> Call:
@@ -129,7 +128,7 @@ def _create(given: argparse.Namespace) -> Call:
 def _revoke(given: argparse.Namespace) -> Call:
     if given.user is not None:
         return "DELETE", "/v1/tokens", {"params": {"user_id": given.user}}
-    return "DELETE", f"/v1/tokens/{given.id}", {}
+    return "DELETE", f"/v1/tokens/{segment(given.id)}", {}
 
 
 _CALLS: dict[str, Callable[[argparse.Namespace], Call]] = {

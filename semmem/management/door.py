@@ -35,6 +35,9 @@ LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 OPEN_PATHS = frozenset({"/openapi.json"})
 """What anybody may read, without a body: the description of the API holds nothing of anybody."""
 CLOSE = {"connection": "close"}
+KEPT_BY_NOBODY = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+"""On every answer: a cache between a proxy that names users in a header and this API would tell one what is another's.
+"""
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9_.-]{1,253})(?::[0-9]{1,5})?")
 
@@ -74,6 +77,7 @@ class Door:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = int(message["status"])
+                message = {**message, "headers": [*message.get("headers", ()), *KEPT_BY_NOBODY]}
             await send(message)
 
         try:

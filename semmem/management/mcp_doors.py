@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.routing import Route
 
 from semmem.management.door import CALLER, Receive, Scope, Send
 from semmem.management.mcp_tools import memory_server
@@ -57,7 +58,10 @@ def mount(api: FastAPI, *, body_bytes_max: int) -> Tools:
         max_request_body_size=body_bytes_max,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    api.router.routes.extend(application.routes)
+    for route in application.routes:
+        if isinstance(route, Route):  # a GET would stay open without end, for news that no request here has
+            route.methods = {"POST"}
+        api.router.routes.append(route)
 
     return Tools(server)
 
