@@ -7,6 +7,7 @@ import asyncio
 import base64
 import gzip
 import json
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,43 @@ async def test_a_stream_that_is_asked_of_the_tools_does_not_hold_a_connection(se
     async with asyncio.timeout(5), httpx.AsyncClient(headers=headers) as http:
         assert (await http.get(f"{served.url}/mcp")).status_code == 405
         assert (await http.delete(f"{served.url}/mcp")).status_code == 405
+
+
+class Lines(logging.Handler):
+    """What a log would show. Put on the root itself: pytest's own also hears what does not get there."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record))
+
+
+async def test_what_a_caller_writes_to_the_tools_is_in_no_log(served: Served) -> None:
+    shown = Lines()
+    logging.getLogger().addHandler(shown)
+    words = "Quagmire\n{'level': 'error'}"
+    asked = [
+        {"jsonrpc": "2.0", "method": words, "params": {"_meta": 5}},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": {"a": words}}},
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": words, "arguments": {"id": words}}},
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": "memory_list", "arguments": {"type": words}},
+        },
+        {"jsonrpc": "2.0", "id": 1, "method": words, "params": [words]},
+    ]
+    headers = {"authorization": "Bearer secret-token", "accept": "application/json, text/event-stream"}
+    async with httpx.AsyncClient(headers=headers) as http:
+        for body in asked:
+            assert (await http.post(f"{served.url}/mcp", json=body)).status_code in (200, 202, 400)
+    logging.getLogger("mcp.server.runner").warning("dropped %r: malformed params", words)
+    logging.getLogger().removeHandler(shown)
+    assert "Quagmire" not in "".join(shown.lines)
+    assert "the tools' SDK: a message in mcp.server.runner" in shown.lines
 
 
 # --- others' memories ------------------------------------------------------------------------------------------------
