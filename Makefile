@@ -89,6 +89,10 @@ backup-test: setup ## back up a busy semmem, restore it elsewhere, ask both QUES
 reindex-test: setup ## another embedding model for MEMORIES=20000 under traffic, killed twice: nothing wrong, missing or back
 	@$(BIN)/python -m tests.reindex --memories $(or $(MEMORIES),20000)
 
+.PHONY: audit
+audit: setup ## what semmem is made of: versions, digests, installed files, licences, against their lists
+	@$(BIN)/python -m tests.audit
+
 .PHONY: fuzz
 fuzz: setup $(VENV)/.fuzz-ready ## search for input that breaks a promise, coverage-guided: SECONDS=60 in all, ONLY=targets
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(ONLY),--only "$(ONLY)")
