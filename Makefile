@@ -94,6 +94,10 @@ PEERS ?= ../shared/data/peers
 peers: setup ## what other systems' tests tell, ask and expect, through Envoy and the API: PEERS=folder (docs/peers.md), ONLY=steps
 	@$(BIN)/python -m tests.peers "$(PEERS)" $(if $(ONLY),--only "$(ONLY)")
 
+.PHONY: audit
+audit: setup ## what semmem is made of: versions, digests, installed files, licences, against their lists
+	@$(BIN)/python -m tests.audit
+
 .PHONY: fuzz
 fuzz: setup $(VENV)/.fuzz-ready ## search for input that breaks a promise, coverage-guided: SECONDS=60 in all, ONLY=targets
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(ONLY),--only "$(ONLY)")

@@ -37,6 +37,9 @@ OPEN_PATHS = frozenset({"/openapi.json"})
 OPEN_FOLDER = "/studio"
 """What anybody may read, without a body: the description of the API and the Studio's files hold nothing of anybody."""
 CLOSE = {"connection": "close"}
+KEPT_BY_NOBODY = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+"""On every answer: a cache between a proxy that names users in a header and this API would tell one what is another's.
+"""
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9_.-]{1,253})(?::[0-9]{1,5})?")
 
@@ -79,6 +82,7 @@ class Door:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = int(message["status"])
+                message = {**message, "headers": [*message.get("headers", ()), *KEPT_BY_NOBODY]}
             await send(message)
 
         try:
