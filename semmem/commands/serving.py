@@ -98,10 +98,11 @@ def _serve(given: argparse.Namespace) -> int:
             path or "the defaults, because no --config names a file",
             Path(settings.data_dir).resolve(),
         )
-        return _run(settings, lambda addresses: tell(_ready(addresses, as_json=given.json)))
+        return _run(settings, lambda addresses: tell(ready_line(addresses, as_json=given.json)))
 
 
-def _ready(addresses: Addresses, *, as_json: bool) -> str:
+def ready_line(addresses: Addresses, *, as_json: bool) -> str:
+    """What is said on standard output once everything listens."""
     at = {"grpc": addresses.grpc, "api": addresses.api, "health": addresses.health}
     return json.dumps({"ready": at}) if as_json else "semmem ready " + " ".join(f"{k}={v}" for k, v in at.items())
 

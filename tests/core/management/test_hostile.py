@@ -15,10 +15,10 @@ from typing import Any
 import httpx
 import jwt
 import pytest
+from semmem.cli_operating import _revoke, _show
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
-from semmem.cli_operating import _revoke, _show
 from semmem.management.key_sets import keys_at
 from semmem.management.segment import segment
 from semmem.management.server import HttpListener
