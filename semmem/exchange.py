@@ -27,6 +27,7 @@ from semmem.request.deadline import Deadline, ExtendDeadline, no_extension
 from semmem.request.head import RequestHead
 from semmem.request.limits import ExchangeLimits
 from semmem.request.outcome import Outcome
+from semmem.request.permission import Switched
 from semmem.request.question import Question
 from semmem.retrieval.begun import Begun
 from semmem.retrieval.block import Block
@@ -42,13 +43,15 @@ REWRITING_S = 0.05
 
 
 class RequestResult(Struct, frozen=True):
-    """``body`` None: the request goes on byte for byte as it came. ``ticket`` None: the answer is not wanted."""
+    """``body`` None: the request goes on byte for byte as it came. ``ticket`` None: the answer is not wanted.
+    ``switched``: what an administrator's switch kept from it."""
 
     outcome: Outcome
     body: bytes | None = None
     ticket: Ticket | None = None
     injected: int = 0
     tokens: int = 0
+    switched: Switched = Switched.NOTHING
 
 
 class _Request(Struct, frozen=True):
@@ -63,11 +66,12 @@ class _Request(Struct, frozen=True):
 
 
 class _Decision(Struct, frozen=True):
-    """How a request goes on: its outcome, the ticket for its answer, and what is put into it."""
+    """How a request goes on: its outcome, the ticket for its answer, what is put into it and what was switched off."""
 
     outcome: Outcome
     ticket: Ticket | None = None
     block: Block | None = None
+    switched: Switched = Switched.NOTHING
 
 
 class Exchange:
@@ -146,7 +150,7 @@ class Exchange:
         refusal = asker.refusal
         if asker.scope is None or refusal is not None:
             await self._turns.decline(asker.scope, request.said, now)
-            return _Decision(refusal or Outcome.ANONYMOUS)
+            return _Decision(refusal or Outcome.ANONYMOUS, switched=asker.switched)
         question = Question(
             request.parsed.conversation, asker.scope, now, asker.allowed, asker.verdicts, request.deadline
         )
@@ -163,7 +167,10 @@ class Exchange:
                     await self._turns.decline(asker.scope, request.said, now)
             asked = replace(question, scope=turn.scope)
             recalled = await self._recall_once(asked, turn, request.parsed, search, mark)
-        return _Decision(recalled.outcome, ticket, recalled.block)
+        outcome = recalled.outcome
+        if outcome is Outcome.WRITE_ONLY and asker.switched is Switched.READING:
+            outcome = Outcome.READING_OFF
+        return _Decision(outcome, ticket, recalled.block, asker.switched)
 
     async def _recall_once(
         self, question: Question, turn: CurrentTurn, parsed: ParsedRequest, search: Begun, mark: int
@@ -201,16 +208,16 @@ class Exchange:
 
     async def _rewrite(self, request: _Request, decision: _Decision) -> RequestResult:
         """The request without semmem's own members and with the memories in it."""
-        block, ticket = decision.block, decision.ticket
+        block, ticket, switched = decision.block, decision.ticket, decision.switched
         rewriting = partial(request.parsed.rewrite, None if block is None else block.injection)
         try:
             with spans.step("semmem.rewrite"):
                 body = await self._work.do(request.body_bytes, rewriting, until=request.deadline.at_least(REWRITING_S))
         except TimeoutError:
-            return RequestResult(Outcome.TIMEOUT, None, ticket)
+            return RequestResult(Outcome.TIMEOUT, None, ticket, switched=switched)
         if block is None:
-            return RequestResult(decision.outcome, body, ticket)
-        return RequestResult(decision.outcome, body, ticket, len(block.memories), block.tokens)
+            return RequestResult(decision.outcome, body, ticket, switched=switched)
+        return RequestResult(decision.outcome, body, ticket, len(block.memories), block.tokens, switched)
 
     # --- response ----------------------------------------------------------------------------------------------------
 

@@ -179,7 +179,7 @@ class ExternalProcessor:
             log.debug("request: %s", result.outcome, extra={"outcome": str(result.outcome), "seconds": seconds})
         span.note("semmem.outcome", result.outcome)
         span.note(RECORD_COUNT, result.injected)
-        self._announce(RequestEnded(result.outcome, seconds, result.injected, result.tokens))
+        self._announce(RequestEnded(result.outcome, seconds, result.injected, result.tokens, result.switched))
 
     # --- response ----------------------------------------------------------------------------------------------------
 

@@ -87,7 +87,7 @@ def _metadata_of(message: pb.ProcessingRequest) -> dict[str, dict[str, Any]]:
 
 
 def plain(struct: struct_pb2.Struct) -> dict[str, Any]:
-    """A protobuf Struct as plain values; lists are left out, nothing of ours is one."""
+    """A protobuf Struct as plain values; of lists the texts alone: names of groups."""
     values: dict[str, Any] = {}
     for name, value in struct.fields.items():
         kind = value.WhichOneof("kind")
@@ -95,6 +95,8 @@ def plain(struct: struct_pb2.Struct) -> dict[str, Any]:
             values[name] = value.string_value
         elif kind == "struct_value":
             values[name] = plain(value.struct_value)
+        elif kind == "list_value":
+            values[name] = [each.string_value for each in value.list_value.values if each.HasField("string_value")]
         elif kind in ("number_value", "bool_value"):
             values[name] = getattr(value, kind)
     return values
@@ -130,7 +132,7 @@ def headers_reply(own_headers: Sequence[str], refusal: RequestResult | None) -> 
 def body_reply(result: RequestResult) -> bytes:
     """The new body with its length (Envoy answers 500 to a stale one), and the metadata for the rest of the chain."""
     ticket = result.ticket
-    if result.body is not None or result.injected:
+    if result.body is not None or result.injected or result.switched:
         return _reply(result).SerializeToString()
     if ticket is None:
         return _unchanged(result.outcome)
@@ -177,6 +179,8 @@ def metadata(result: RequestResult) -> struct_pb2.Struct:
         fields |= {name: value for name in ("traceparent", "tracestate") if (value := getattr(place, name))}
     if result.injected:
         fields["injected"] = result.injected
+    if result.switched:
+        fields["switched_off"] = str(result.switched)
     struct = struct_pb2.Struct()
     inner = struct.fields[NAMESPACE].struct_value
     for name, value in fields.items():

@@ -17,16 +17,20 @@ from dataclasses import dataclass
 from functools import partial
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import AtOnceLearner, JournalWriter, Learner, Tasks, Warming
+from semmem.background import AtOnceLearner, JournalWriter, Learner, SwitchWatch, Tasks, Warming
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.lifecycle.erasure import Erasure
+from semmem.management.activity_api import Activity, activity_routes
 from semmem.management.health import create_health
 from semmem.management.reindex_api import reindex_routes
+from semmem.management.studio_site import STUDIO_PATH, create_site
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
+from semmem.ports.events import Event
 from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.reindexing import Reindexing
+from semmem.request.switches import Switches
 from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.counting import Counting
@@ -39,6 +43,7 @@ from semmem.wiring import backup, doors, learning, maintenance, reindex, replica
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, disk_of, open_backends
 from semmem.wiring.engine import engine
+from semmem.wiring.guards import desk, guards
 from semmem.wiring.news import Kept
 from semmem.wiring.replicas import Replicas
 from semmem.wiring.store_watch import StoreWatch
@@ -75,6 +80,8 @@ class _Parts:
     warming: Warming
     replicas: Replicas | None
     reindexing: Reindexing
+    switches: Switches
+    switch_watch: SwitchWatch
 
 
 class App:
@@ -86,6 +93,7 @@ class App:
         self._announce = Counting(
             self._metrics, backend=settings.memory.backend, retention_days=settings.journal.retention_days
         )
+        self._activity = Activity(time.time)
         self._injection_cache = request.injection_cache(settings)
         self._tasks = Tasks()
         self._embedder_answers = False
@@ -95,6 +103,10 @@ class App:
     def _make_store(self, settings: Settings, vectors: Embedder, turns: SqlJournal) -> MovableStore:
         self._store = reindex.movable(settings, vectors, turns, may_move=reindex.may_begin(settings, vectors))
         return self._store
+
+    def _heard(self, event: Event) -> None:
+        self._announce(event)
+        self._activity.heard(event)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Addresses]:
@@ -115,6 +127,7 @@ class App:
             if parts.replicas is not None:
                 await parts.replicas.join()
                 stack.push_async_callback(parts.replicas.leave)
+            await parts.switch_watch.refresh()
             await parts.erasure.load()  # before anything is read: what was not finished is hidden
             stack.push_async_callback(self._tasks.cancel)
             server, addresses = await self._open_doors(parts, stack)
@@ -153,6 +166,8 @@ class App:
         elsewhere = erasing.elsewhere(settings, backends, opened.hidden, here)
         erasure = erasing.erasure(settings, backends, opened.hidden, here, waiting, self._announce, elsewhere)
         learner = learning.learner(settings, backends, self._announce, batches, tracer)
+        switches = Switches()
+        watch = SwitchWatch(backends.journal, switches, refresh_s=settings.memory.switches.refresh_s)
         return _Parts(
             opened,
             store,
@@ -166,10 +181,12 @@ class App:
             erasure,
             maintenance.housekeeping(settings, backends, store, self._announce),
             Warming(backends.store, backends.journal, users_max=settings.memory.hot_cache.warm_users),
-            replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge),
+            replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge, watch.look),
             reindex.reindexing(
                 settings, self._store, backends.embedder, backends.journal, moved=backends.store.forget_user
             ),
+            switches,
+            watch,
         )
 
     async def _open_doors(self, parts: _Parts, stack: AsyncExitStack) -> tuple[ExtProcServer, Addresses]:
@@ -187,8 +204,9 @@ class App:
             work=work,
             spawn=self._tasks.spawn,
             unread=parts.unread,
+            switches=parts.switches,
         )
-        server = doors.envoy_door(settings, exchange, self._announce, work=work, tracer=self._tracing.tracer)
+        server = doors.envoy_door(settings, exchange, self._heard, work=work, tracer=self._tracing.tracer)
         grpc = await server.start()
         stack.push_async_callback(server.stop, 0.0)
         api = doors.api(
@@ -201,11 +219,16 @@ class App:
             engine=engine(
                 settings, parts.opened, self._up(parts), lambda: len(parts.writer), lambda: parts.reindexing.state
             ),
+            guards=guards(settings, self._announce),
+            switches=desk(settings, backends, parts.switches, parts.switch_watch),
             more=[
                 backup.routes(settings, parts.opened, self._announce),
                 partial(reindex_routes, parts.reindexing),
+                partial(activity_routes, self._activity),
             ],
         )
+        if settings.listeners.api.studio:
+            api.mount(STUDIO_PATH, create_site())
         if settings.listeners.api.mcp:
             from semmem.management.mcp_doors import mount  # and with it an SDK that most processes never need
 
@@ -233,6 +256,7 @@ class App:
             ("access notes", parts.uses.run),
             ("housekeeping", parts.housekeeping.run),
             ("upkeep", lambda: maintenance.keep_up(upkeep, parts.can_learn)),
+            ("switches", parts.switch_watch.run),
             ("loop lag", lambda: watch_loop(self._metrics.loop_lag_seconds, lambda: self._announce.requests)),
             ("erasures", lambda: erasing.finish_pending(parts.erasure, settings.erasure.retry_s)),
         ):

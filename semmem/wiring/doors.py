@@ -29,10 +29,13 @@ from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
 from semmem.management.engine_api import Engine, engine_routes
 from semmem.management.fields import MetadataLimits
+from semmem.management.guards import Guards
 from semmem.management.key_sets import keys_at
 from semmem.management.memories import Memories
 from semmem.management.purging import Purging
 from semmem.management.server import HttpListener
+from semmem.management.switch_api import switch_routes
+from semmem.management.switches import SwitchDesk
 from semmem.management.token_api import token_routes
 from semmem.management.tokens import Tokens
 from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules
@@ -124,6 +127,8 @@ def api(
     after: Callable[[str, float], float],
     purgeable: Purgeable,
     engine: Engine,
+    switches: SwitchDesk,
+    guards: Guards | None = None,
     more: Sequence[Callable[[May], APIRouter]] = (),
 ) -> FastAPI:
     """The management API. ``after`` gives a time after a user's last erasure. ``more``: as create_api takes it."""
@@ -137,11 +142,13 @@ def api(
         screening=write_screen(settings, announce),
         more=[
             partial(curation_routes, curation(settings, backends, announce, holds=one_line)),
-            partial(token_routes, tokens, time.time),
-            partial(engine_routes, engine),
+            partial(token_routes, tokens, time.time, switches=switches.known),
+            partial(engine_routes, engine, switches=switches.known),
+            partial(switch_routes, switches),
             *more,
         ],
         purging=Purging([backends.journal, purgeable]),
+        guards=guards,
     )
 
 

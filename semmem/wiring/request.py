@@ -22,6 +22,7 @@ from semmem.request.body_work import BodyWork
 from semmem.request.identity import IdentityRules
 from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
+from semmem.request.switches import Switches
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.decide.trained import SHIPPED, Trained, UnusableWeights
@@ -59,10 +60,11 @@ def exchange(
     work: BodyWork,
     spawn: Spawn,
     unread: UnreadHistories,
+    switches: Switches,
 ) -> Exchange:
     """``after`` gives a time after a user's last erasure; ``note_uses`` is told whose memories were put into a prompt,
     which, and when; ``spawn`` starts what embeds questions while their turns are recorded."""
-    memory, limits = settings.memory, settings.limits
+    limits = settings.limits
     turns = TurnRecorder(
         sessions,
         writer,
@@ -75,8 +77,9 @@ def exchange(
     return Exchange(
         askers=AskerRules(
             identity(settings),
-            PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store),
+            permission_rules(settings),
             verdict_rules(settings),
+            switches,
         ),
         turns=turns,
         recall=recall(settings, backends, announce, spawn),
@@ -116,7 +119,14 @@ def identity(settings: Settings) -> IdentityRules:
         project_headers=rules.project_headers,
         agent_headers=rules.agent_headers,
         name_chars_max=rules.user_chars_max,
+        group_claim=rules.group_claim,
+        group_headers=rules.trusted_group_headers,
     )
+
+
+def permission_rules(settings: Settings) -> PermissionRules:
+    memory = settings.memory
+    return PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store)
 
 
 def verdict_rules(settings: Settings) -> VerdictRules:
