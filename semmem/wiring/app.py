@@ -219,7 +219,7 @@ class App:
             engine=engine(
                 settings, parts.opened, self._up(parts), lambda: len(parts.writer), lambda: parts.reindexing.state
             ),
-            guards=guards(settings, self._announce),
+            guards=guards(settings, backends, self._announce),
             switches=desk(settings, backends, parts.switches, parts.switch_watch),
             more=[
                 backup.routes(settings, parts.opened, self._announce),
