@@ -87,6 +87,7 @@ class ApiListener(HttpListenerSection):
     )
     admin_token_env: VariableName = Field(default="", description="environment variable that holds admin_token")
     jwt: JwtSection = JwtSection()
+    studio: bool = Field(default=True, description="serve the Studio, pages for people, at /studio/")
     mcp: bool = Field(
         default=False, description="serve tools for models at /mcp (Model Context Protocol); takes 55 MB more"
     )

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from semmem.config.embedding_section import EmbeddingSection
+from semmem.config.names import variables
 from semmem.config.problems import Finding, Loc
 from semmem.config.settings import Settings
 
@@ -41,6 +42,9 @@ def surroundings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fin
 
 def remarks(settings: Settings, environ: Mapping[str, str], *, here: bool) -> Iterator[str]:
     """What works, and worse than it could; ``here``: on this machine."""
+    for name in variables().values():
+        if environ.get(name.name):
+            yield f"{name.name}, a name of {name.origin}, sets {name.becomes}"
     embedding = settings.memory.embedding
     if embedding.source == "none":
         yield f"memory.embedding.source is none: {WITHOUT_A_MODEL}"

@@ -10,7 +10,7 @@ import asyncio
 import ipaddress
 import logging
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,11 +33,12 @@ CALLER = "semmem.caller"
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 OPEN_PATHS = frozenset({"/openapi.json"})
-"""What anybody may read, without a body: the description of the API holds nothing of anybody."""
+OPEN_FOLDER = "/studio"
+"""What anybody may read, without a body: the description of the API and the Studio's files hold nothing of anybody."""
 CLOSE = {"connection": "close"}
 KEPT_BY_NOBODY = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
-"""On every answer: a cache between a proxy that names users in a header and this API would tell one what is another's.
-"""
+"""On every answer that says nothing of that itself: a cache between this API and a proxy that names users in a header
+would tell one what is another's."""
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9_.-]{1,253})(?::[0-9]{1,5})?")
 
@@ -77,7 +78,7 @@ class Door:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = int(message["status"])
-                message = {**message, "headers": [*message.get("headers", ()), *KEPT_BY_NOBODY]}
+                message = {**message, "headers": _kept_by_nobody(message.get("headers", ()))}
             await send(message)
 
         try:
@@ -109,11 +110,23 @@ class Door:
             return
         check_host(head, scope.get("server"), self._rules.allowed_hosts)
         check_origin(head, self._rules.allowed_origins)
-        if head.path in OPEN_PATHS and head.method in ("GET", "HEAD"):
+        if is_open(head.path) and head.method in ("GET", "HEAD"):
             if has_body(head):
                 raise Denied(400, "INVALID_REQUEST", "this takes no body")
             return
         scope[CALLER] = await authenticate(self._access, head)
+
+
+def _kept_by_nobody(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    told = list(headers)
+    said = {name.lower() for name, _ in told}
+    return [*told, *((name, value) for name, value in KEPT_BY_NOBODY if name not in said)]
+
+
+def is_open(path: str) -> bool:
+    """Whether a path, as it came, with its escapes and its query, needs no caller."""
+    plain = path.partition("?")[0]
+    return plain in OPEN_PATHS or plain == OPEN_FOLDER or plain.startswith(f"{OPEN_FOLDER}/")
 
 
 def head_of(scope: Scope) -> RequestHead:

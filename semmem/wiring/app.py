@@ -21,10 +21,13 @@ from semmem.background import AtOnceLearner, JournalWriter, Learner, Tasks, Warm
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.lifecycle.erasure import Erasure
+from semmem.management.activity_api import Activity, activity_routes
 from semmem.management.health import create_health
 from semmem.management.reindex_api import reindex_routes
+from semmem.management.studio_site import STUDIO_PATH, create_site
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
+from semmem.ports.events import Event
 from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.reindexing import Reindexing
 from semmem.retrieval.index.sizes import advice
@@ -86,6 +89,7 @@ class App:
         self._announce = Counting(
             self._metrics, backend=settings.memory.backend, retention_days=settings.journal.retention_days
         )
+        self._activity = Activity(time.time)
         self._injection_cache = request.injection_cache(settings)
         self._tasks = Tasks()
         self._embedder_answers = False
@@ -95,6 +99,10 @@ class App:
     def _make_store(self, settings: Settings, vectors: Embedder, turns: SqlJournal) -> MovableStore:
         self._store = reindex.movable(settings, vectors, turns, may_move=reindex.may_begin(settings, vectors))
         return self._store
+
+    def _heard(self, event: Event) -> None:
+        self._announce(event)
+        self._activity.heard(event)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Addresses]:
@@ -186,7 +194,7 @@ class App:
             spawn=self._tasks.spawn,
             unread=parts.unread,
         )
-        server = doors.envoy_door(settings, exchange, self._announce, work=work)
+        server = doors.envoy_door(settings, exchange, self._heard, work=work)
         grpc = await server.start()
         stack.push_async_callback(server.stop, 0.0)
         api = doors.api(
@@ -202,8 +210,11 @@ class App:
             more=[
                 backup.routes(settings, parts.opened, self._announce),
                 partial(reindex_routes, parts.reindexing),
+                partial(activity_routes, self._activity),
             ],
         )
+        if settings.listeners.api.studio:
+            api.mount(STUDIO_PATH, create_site())
         if settings.listeners.api.mcp:
             from semmem.management.mcp_doors import mount  # and with it an SDK that most processes never need
 

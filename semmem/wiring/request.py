@@ -60,7 +60,7 @@ def exchange(
 ) -> Exchange:
     """``after`` gives a time after a user's last erasure; ``note_uses`` is told whose memories were put into a prompt,
     which, and when; ``spawn`` starts what embeds questions while their turns are recorded."""
-    memory, limits = settings.memory, settings.limits
+    limits = settings.limits
     turns = TurnRecorder(
         sessions,
         writer,
@@ -73,7 +73,7 @@ def exchange(
     return Exchange(
         askers=AskerRules(
             identity(settings),
-            PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store),
+            permission_rules(settings),
             verdict_rules(settings),
         ),
         turns=turns,
@@ -115,6 +115,11 @@ def identity(settings: Settings) -> IdentityRules:
         agent_headers=rules.agent_headers,
         name_chars_max=rules.user_chars_max,
     )
+
+
+def permission_rules(settings: Settings) -> PermissionRules:
+    memory = settings.memory
+    return PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store)
 
 
 def verdict_rules(settings: Settings) -> VerdictRules:

@@ -1,67 +1,27 @@
-"""``semmem backup``, ``export``, ``import``, ``erasures``: copies between a running semmem's API and files here.
-
-Progress goes to standard error, what was done to standard output as one line of JSON. Exit status: 0 done, 1 not, or
-not all of it. What is not finished never has the name that was asked for.
-"""
+"""Copies between a running semmem's API and files here. What is not finished never has the name that was asked for."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx
 
 from semmem.backup import BackupError, erasures, folder, frames, lines
+from semmem.commands.asking import Api, refusal
+from semmem.commands.failure import Failure
+from semmem.commands.terminal import Progress, say
 
-TIMEOUT_S = 300.0
-"""Between two pieces of an answer: a large user's memories are read at once, and digests computed."""
 LINES_IN_CALL, BYTES_IN_CALL = 200, 384 * 1024
 """Of an import; the API takes a megabyte by default."""
 BUSY_TRIES, BUSY_PAUSE_S = 5, 2.0
-
-
-def say(line: str) -> None:
-    """Progress."""
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
-
-
-class Api:
-    """A running semmem, called as administrator. Every failure is a BackupError with a sentence."""
-
-    def __init__(self, url: str, token: str) -> None:
-        self._url = url
-        self._token = token
-
-    @contextmanager
-    def stream(self, method: str, path: str, **asked: Any) -> Iterator[httpx.Response]:
-        with self._errors(path), self._client() as http, http.stream(method, self._url + path, **asked) as answer:
-            if not answer.is_success:
-                answer.read()
-                raise BackupError(f"{self._url}{path}: {answer.status_code}: {answer.text}")
-            yield answer
-
-    def post(self, path: str, body: Mapping[str, Any]) -> httpx.Response:
-        """The answer, whatever it says."""
-        with self._errors(path), self._client() as http:
-            return http.post(self._url + path, json=body)
-
-    def _client(self) -> httpx.Client:
-        headers = {"authorization": f"Bearer {self._token}"}
-        return httpx.Client(timeout=TIMEOUT_S, trust_env=False, headers=headers)
-
-    @contextmanager
-    def _errors(self, path: str) -> Iterator[None]:
-        try:
-            yield
-        except httpx.HTTPError as error:
-            raise BackupError(f"{self._url}{path}: {type(error).__name__}: {error}") from None
 
 
 # --- backup ----------------------------------------------------------------------------------------------------------
@@ -73,7 +33,6 @@ def backup(api: Api, destination: Path) -> dict[str, Any]:
     try:
         with api.stream("POST", "/v1/backup") as answer:
             manifest = _receive(answer, unfinished)
-        say("checking what arrived")
         if folder.describe_all(unfinished) != manifest["files"]:
             raise BackupError("what arrived is not what was sent")
         folder.finish(unfinished, destination, manifest)
@@ -84,15 +43,17 @@ def backup(api: Api, destination: Path) -> dict[str, Any]:
 
 
 def _receive(answer: httpx.Response, unfinished: Path) -> folder.Manifest:
+    progress, size = Progress("backup"), 0
     for told, content in frames.frames(answer.iter_raw()):
         if "failed" in told:
             raise BackupError(f"the backup failed: {told['failed']}")
         if "manifest" in told:
+            progress.end()
             found: folder.Manifest = told["manifest"]
             return found
-        if "progress" in told:
-            say(str(told["progress"]))
-        elif told.get("file") in folder.FILES:
+        size += len(content)
+        progress.at(size, str(told.get("progress", f"{size} bytes")))
+        if told.get("file") in folder.FILES:
             with open(unfinished / told["file"], "ab", opener=_private) as file:
                 file.write(content)
     raise BackupError("the backup ended before it was whole")
@@ -114,14 +75,33 @@ def export(api: Api, target: Path, user: str | None) -> dict[str, Any]:
 
 
 def _receive_lines(api: Api, path: Path, user: str | None) -> None:
-    asked = {"user_id": user} if user else {}
-    with api.stream("GET", "/v1/export", params=asked) as answer, open(path, "wb", opener=_private) as file:
-        for number, chunk in enumerate(answer.iter_raw()):
-            file.write(chunk)
-            if number % 100 == 0:
-                say(f"{file.tell()} bytes")
-        file.flush()
+    with open(path, "wb", opener=_private) as file:
+        _stream_lines(api, user, file)
         os.fsync(file.fileno())
+
+
+def _stream_lines(api: Api, user: str | None, file: IO[bytes]) -> bytes:
+    """Write them as they come; the end of what was written."""
+    progress, size, tail = Progress("export"), 0, b""
+    with api.stream("GET", "/v1/export", params={"user_id": user} if user else {}) as answer:
+        for chunk in answer.iter_raw():
+            file.write(chunk)
+            size, tail = size + len(chunk), (tail + chunk)[-lines.LINE_BYTES_MAX :]
+            progress.at(size, f"{size} bytes")
+    file.flush()
+    progress.end()
+    return tail
+
+
+def export_to_output(api: Api, user: str | None) -> None:
+    """Write the lines to standard output. Raises BackupError when the last one is missing."""
+    tail = _stream_lines(api, user, sys.stdout.buffer).rstrip(b"\n")
+    try:
+        last = lines.read_line(tail[tail.rfind(b"\n") + 1 :])
+    except lines.Unreadable:
+        last = None
+    if not isinstance(last, lines.End):
+        raise BackupError("the export is not whole: its last line is missing")
 
 
 def known_erasures(api: Api, target: Path) -> dict[str, Any]:
@@ -185,28 +165,45 @@ def check(path: Path) -> tuple[lines.Header, lines.End]:
     return header, end
 
 
+@contextmanager
+def standard_input() -> Iterator[Path]:
+    """What comes there, as a file: it is read twice, so that nothing is imported of what is not whole."""
+    with tempfile.TemporaryDirectory(prefix="semmem-import-") as place:  # of this user alone
+        path = Path(place) / "-"
+        with open(path, "wb", opener=_private) as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield path
+
+
 def take(api: Api, path: Path) -> dict[str, Any]:
-    """Import an export. All of it is read first, and nothing imported when a line is wrong. Raises BackupError, which
-    then says up to which line it was imported, and OSError."""
+    """Import an export. All of it is read first, and nothing imported when a line is wrong. Raises BackupError, and
+    Failure, which then says up to which line it was imported, and OSError."""
     header, end = check(path)
-    say(f"{path} is whole: {end.memories} memories of {end.users} users, {end.versions} earlier versions")
+    say(f"{path.name} is whole: {end.memories} memories of {end.users} users, {end.versions} earlier versions")
     done: dict[str, Any] = {}
+    progress = Progress("import", end.memories + end.versions)
     for numbers, texts in _calls(path):
         answer = _post(api, {"signature": header.signature, "lines": texts})
         if not answer.is_success:
-            before = f"lines 2 to {numbers[0] - 1} were imported" if numbers[0] > 2 else "nothing was imported before"
-            raise BackupError(
-                f"{path} lines {numbers[0]} to {numbers[-1]}: {answer.status_code}: {answer.text}; {before} ({done})."
-                " Once that is mended, import the same file again: nothing is doubled"
-            )
+            raise _stopped(path, numbers, refusal(answer, f"{api.url}/v1/import"), done)
         _add(done, answer.json(), numbers)
-        say(f"imported to line {numbers[-1]}")
+        progress.at(numbers[-1] - 1)
+    progress.end()
     return {"import": str(path), **done}
+
+
+def _stopped(path: Path, numbers: Sequence[int], why: Failure, done: Mapping[str, Any]) -> Failure:
+    before = f"lines 2 to {numbers[0] - 1} were imported" if numbers[0] > 2 else "nothing was imported before"
+    reason = (
+        f"{path.name} lines {numbers[0]} to {numbers[-1]}: {why.reason}; {before}."
+        " Once that is mended, import the same file again: nothing is doubled"
+    )
+    return Failure(why.code, why.path, reason, why.status, lines=[numbers[0], numbers[-1]], done=dict(done))
 
 
 def _post(api: Api, body: Mapping[str, Any]) -> httpx.Response:
     for _ in range(BUSY_TRIES):
-        answer = api.post("/v1/import", body)
+        answer = api.answer("POST", "/v1/import", json=body)
         if answer.status_code != 409:
             break
         time.sleep(BUSY_PAUSE_S)

@@ -38,15 +38,17 @@ from tests.support.fakes import HashEmbedder, hot
 TOKEN = "a-token-of-16-characters-or-more"
 
 
-async def _serve(folder: Path, decision: Decision, ready: Future[str], stop: asyncio.Event) -> None:
-    store, journal = InProcessStore(), SqlJournal(folder / "journal.db")
+async def _serve(
+    folder: Path, decision: Decision, store: InProcessStore, ready: Future[str], stop: asyncio.Event
+) -> None:
+    journal = SqlJournal(folder / "journal.db")
     await store.open()
     await journal.open()
     quota = Quota(store, journal, memories_max=5)
     erasing = Erasing(store, journal, clock=lambda: 1e9)
     recall = Recall(hot(store), HashEmbedder(), RecallRules(), decision=decision)
     memories = Memories(
-        store,
+        erasing.store,
         HashEmbedder(),
         journal,
         quota,
@@ -74,11 +76,14 @@ async def _serve(folder: Path, decision: Decision, ready: Future[str], stop: asy
 
 
 @contextmanager
-def running(folder: Path, trained: Trained | None = None) -> Iterator[str]:
+def running(folder: Path, trained: Trained | None = None, store: InProcessStore | None = None) -> Iterator[str]:
+    """The URL of an API over real HTTP, on whose store alice has one memory."""
     loop = asyncio.new_event_loop()
     ready: Future[str] = Future()
     stop = asyncio.Event()
-    thread = Thread(target=lambda: loop.run_until_complete(_serve(folder, Decision(trained), ready, stop)))
+    kept = InProcessStore() if store is None else store
+    serving = _serve(folder, Decision(trained), kept, ready, stop)
+    thread = Thread(target=lambda: loop.run_until_complete(serving))
     thread.start()
     try:
         yield f"http://{ready.result(timeout=20)}"
@@ -121,10 +126,13 @@ def test_a_refusal_is_shown_with_its_reason(
 ) -> None:
     monkeypatch.setenv("SEMMEM_LISTENERS__API__ADMIN_TOKEN", "another-token-of-16-characters")
     with running(tmp_path) as url:
-        assert main(["preview", "tea?", "--user", "alice", "--api", url]) == 1
+        assert main(["preview", "tea?", "--user", "alice", "--api", url]) == 4
     assert "401" in capsys.readouterr().err
 
 
-def test_a_semmem_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["preview", "tea?", "--user", "alice", "--api", "http://127.0.0.1:9"]) == 1
-    assert "http://127.0.0.1:9/v1/memory/preview: ConnectError" in capsys.readouterr().err
+def test_a_semmem_that_is_not_there_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEMMEM_LISTENERS__API__ADMIN_TOKEN", TOKEN)
+    assert main(["preview", "tea?", "--user", "alice", "--api", "http://127.0.0.1:9"]) == 3
+    assert "http://127.0.0.1:9/v1/memory/preview: nothing listens there" in capsys.readouterr().err

@@ -8,12 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from semmem import cli
 from semmem.cli import main
-from semmem.cli_operating import COMMANDS
-from tests.core.management.test_preview_command import TOKEN, running
-
-HOME = Path(cli.__file__).parents[1]
+from tests.core.commands.test_previewing import TOKEN, running
 
 
 @pytest.fixture(autouse=True)
@@ -73,8 +69,3 @@ def test_a_refusal_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     with running(tmp_path) as url:
         assert main(["token", "create", "--role", "user", "--api", url]) == 1
     assert "one of a reader may have one" in capsys.readouterr().err
-
-
-def test_every_command_is_in_the_documents() -> None:
-    page = (HOME / "docs" / "api.md").read_text()
-    assert {name for name in COMMANDS if f"`semmem {name}" not in page} == set()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from semmem.cli import EXIT_BAD_CONFIG, main
+from semmem.cli import main
+from semmem.commands.failure import MISUSED
 
 
 def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == EXIT_BAD_CONFIG
+    assert main([]) == MISUSED
 
     told = " ".join(capsys.readouterr().err.split())
     assert "run the sidecar until SIGTERM" in told
