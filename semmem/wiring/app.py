@@ -236,7 +236,9 @@ class App:
         ):
             self._tasks.keep(name, work)
         if parts.opened.news is not None:
-            parts.opened.news.begin(self._tasks, Kept(backends.store, self._injection_cache))
+            here = parts.replicas
+            is_counted = (lambda: True) if here is None else (lambda: here.is_counted)
+            parts.opened.news.begin(self._tasks, Kept(backends.store, self._injection_cache), is_counted)
         self._tasks.keep("reindex", lambda: self._reindex(parts.reindexing))
         if parts.replicas is not None:
             parts.replicas.begin(self._tasks)
