@@ -246,6 +246,7 @@ class App:
             self._tasks.keep("warming", lambda: parts.warming.run(lambda: parts.store.answers))
         if parts.at_once is not None:  # else the first turn would wait for it
             self._tasks.keep("start of the reader", lambda: learning.start_reader(backends))
+            self._tasks.keep("turns that were left", parts.at_once.run)
         drift = learning.drift_loop(settings, backends, parts.learner.nudge)
         if drift is not None:
             self._tasks.keep("topics", lambda: drift.run(lambda: self._embedder_answers))
