@@ -19,7 +19,6 @@ from semmem.commands.command import Command, Parser
 from semmem.commands.failure import INTERRUPTED, MISUSED, NOT_DONE
 from semmem.commands.terminal import document, say, write
 from semmem.config import ConfigError, Problem, Settings, examine, remarks
-from semmem.telemetry.log_lines import logging_to_stderr
 
 if TYPE_CHECKING:
     from semmem.wiring.app import Addresses
@@ -83,6 +82,8 @@ def _serve_arguments(parser: Parser) -> None:
 
 
 def _serve(given: argparse.Namespace) -> int:
+    from semmem.telemetry.log_lines import logging_to_stderr  # with numpy, as what is served
+
     path = given.config
     settings, problems = _examined(path, here=True)
     if settings is None or (problems and settings.log.format != "json"):
