@@ -111,4 +111,3 @@ def test_only_so_many_ends_are_kept_and_only_of_requests() -> None:
     }
     assert [one["number"] for one in activity.since(4)["requests"]] == [5]
     assert len(activity.since(99)["requests"]) == 3, "a number from before a restart"
-
