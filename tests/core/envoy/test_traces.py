@@ -44,7 +44,7 @@ class Traced:
         return f"00-{here.trace_id:032x}-{here.span_id:016x}-01"
 
 
-async def asked(d: Door, **values: str) -> dict[str, Any]:
+async def asked(d: Door, **values: Any) -> dict[str, Any]:
     """The ticket of one request."""
     _, last = await d.send(headers(**values), body(as_body(QUESTION)))
     ticket: dict[str, Any] = plain(last.dynamic_metadata)["semmem"]
