@@ -58,7 +58,9 @@ class IdentitySection(Section):
         default=False, description="believe user ids in request bodies: any client may then be anybody"
     )
     session_headers: ListOf[Header] = Field(
-        default=("x-session-id", "x-conversation-id"), max_length=16, description="headers naming the session, in order"
+        default=("x-session-id", "x-conversation-id", "x-omniroute-session-id"),
+        max_length=16,
+        description="headers naming the session, in order",
     )
     project_headers: ListOf[Header] = Field(
         default=("x-project-id",), max_length=16, description="headers naming the project, in order"

@@ -128,6 +128,7 @@ class ApiListener(HttpListenerSection):
     )
     admin_token_env: VariableName = Field(default="", description="environment variable that holds admin_token")
     jwt: JwtSection = JwtSection()
+    studio: bool = Field(default=True, description="serve the Studio, pages for people, at /studio/")
     rate_limit: RateLimitSection = RateLimitSection()
     idempotency: IdempotencySection = IdempotencySection()
     audit: AuditSection = AuditSection()

@@ -35,8 +35,12 @@ CALLER = "semmem.caller"
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 OPEN_PATHS = frozenset({"/openapi.json"})
-"""What anybody may read, without a body: the description of the API holds nothing of anybody."""
+OPEN_FOLDER = "/studio"
+"""What anybody may read, without a body: the description of the API and the Studio's files hold nothing of anybody."""
 CLOSE = {"connection": "close"}
+KEPT_BY_NOBODY = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+"""On every answer: a cache between a proxy that names users in a header and this API would tell one what is another's.
+"""
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9_.-]{1,253})(?::[0-9]{1,5})?")
 
@@ -79,6 +83,7 @@ class Door:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = int(message["status"])
+                message = {**message, "headers": [*message.get("headers", ()), *KEPT_BY_NOBODY]}
             await send(message)
 
         try:
@@ -124,7 +129,7 @@ class Door:
             return
         check_host(head, scope.get("server"), self._rules.allowed_hosts)
         check_origin(head, self._rules.allowed_origins)
-        if head.path in OPEN_PATHS and head.method in ("GET", "HEAD"):
+        if is_open(head.path) and head.method in ("GET", "HEAD"):
             if has_body(head):
                 raise Denied(400, "INVALID_REQUEST", "this takes no body")
             self._guards.limits.anybody(_address(scope))
@@ -148,6 +153,12 @@ def _address(scope: Scope) -> str:
     """Where a connection comes from; what a proxy says of its clients is not believed."""
     client = scope.get("client")
     return str(client[0]) if client else "local"
+
+
+def is_open(path: str) -> bool:
+    """Whether a path, as it came, with its escapes and its query, needs no caller."""
+    plain = path.partition("?")[0]
+    return plain in OPEN_PATHS or plain == OPEN_FOLDER or plain.startswith(f"{OPEN_FOLDER}/")
 
 
 def head_of(scope: Scope) -> RequestHead:

@@ -33,7 +33,7 @@ class IdentityRules:
     trusted_headers: tuple[str, ...] = ()
     api_key_secret: bytes | None = field(default=None, repr=False)
     allow_untrusted_body: bool = False
-    session_headers: tuple[str, ...] = ("x-session-id", "x-conversation-id")
+    session_headers: tuple[str, ...] = ("x-session-id", "x-conversation-id", "x-omniroute-session-id")
     project_headers: tuple[str, ...] = ("x-project-id",)
     agent_headers: tuple[str, ...] = ("x-agent-id",)
     name_chars_max: int = 256

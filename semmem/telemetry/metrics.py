@@ -172,6 +172,14 @@ class Metrics:
         )
         self.reindex_embedded = Gauge("semmem_reindex_embedded", "Memories embedded for it.", registry=r)
 
+        # traces
+        self.trace_spans = Counter(
+            "semmem_trace_spans",
+            "Spans by what became of them: exported, failed (the collector), dropped (a full queue).",
+            ["result"],
+            registry=r,
+        )
+
         # the process
         self.loop_lag_seconds = Histogram(
             "semmem_loop_lag_seconds",

@@ -21,10 +21,13 @@ from semmem.background import AtOnceLearner, JournalWriter, Learner, SwitchWatch
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.lifecycle.erasure import Erasure
+from semmem.management.activity_api import Activity, activity_routes
 from semmem.management.health import create_health
 from semmem.management.reindex_api import reindex_routes
+from semmem.management.studio_site import STUDIO_PATH, create_site
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
+from semmem.ports.events import Event
 from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.reindexing import Reindexing
 from semmem.request.switches import Switches
@@ -36,7 +39,7 @@ from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
 from semmem.turns.sessions import Sessions
 from semmem.turns.unread import UnreadHistories
-from semmem.wiring import backup, doors, learning, maintenance, reindex, replicas, request
+from semmem.wiring import backup, doors, learning, maintenance, reindex, replicas, request, tracing
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, disk_of, open_backends
 from semmem.wiring.engine import engine
@@ -90,6 +93,7 @@ class App:
         self._announce = Counting(
             self._metrics, backend=settings.memory.backend, retention_days=settings.journal.retention_days
         )
+        self._activity = Activity(time.time)
         self._injection_cache = request.injection_cache(settings)
         self._tasks = Tasks()
         self._embedder_answers = False
@@ -100,11 +104,16 @@ class App:
         self._store = reindex.movable(settings, vectors, turns, may_move=reindex.may_begin(settings, vectors))
         return self._store
 
+    def _heard(self, event: Event) -> None:
+        self._announce(event)
+        self._activity.heard(event)
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Addresses]:
         """Serve inside the block; drain and close at its end. Raises OSError or SemmemError when it cannot start."""
         async with AsyncExitStack() as stack:
             listeners = [self._injection_cache.changed]
+            self._tracing = tracing.tracing(self._settings, self._metrics, stack)
             opened = await open_backends(
                 self._settings,
                 self._metrics,
@@ -148,14 +157,15 @@ class App:
 
         patient = learning.patient(settings, backends)
         batches = learning.learning(settings, patient, self._announce)
-        at_once = learning.at_once(settings, patient, self._announce, batches, can_learn)
-        writer = request.journal_writer(settings, backends, self._announce, at_once)
+        tracer = self._tracing.tracer
+        at_once = learning.at_once(settings, patient, self._announce, batches, can_learn, tracer)
+        writer = request.journal_writer(settings, backends, self._announce, at_once, tracer)
         uses, sessions = AccessRecorder(backends.journal), request.sessions(settings, backends)
         waiting = learning.waiting_words(settings, patient)
         here = erasing.Here(writer, backends.store, opened.hidden.shown, self._injection_cache, sessions, uses)
         elsewhere = erasing.elsewhere(settings, backends, opened.hidden, here)
         erasure = erasing.erasure(settings, backends, opened.hidden, here, waiting, self._announce, elsewhere)
-        learner = learning.learner(settings, backends, self._announce, batches)
+        learner = learning.learner(settings, backends, self._announce, batches, tracer)
         switches = Switches()
         watch = SwitchWatch(backends.journal, switches, refresh_s=settings.memory.switches.refresh_s)
         return _Parts(
@@ -196,7 +206,7 @@ class App:
             unread=parts.unread,
             switches=parts.switches,
         )
-        server = doors.envoy_door(settings, exchange, self._announce, work=work)
+        server = doors.envoy_door(settings, exchange, self._heard, work=work, tracer=self._tracing.tracer)
         grpc = await server.start()
         stack.push_async_callback(server.stop, 0.0)
         api = doors.api(
@@ -214,8 +224,11 @@ class App:
             more=[
                 backup.routes(settings, parts.opened, self._announce),
                 partial(reindex_routes, parts.reindexing),
+                partial(activity_routes, self._activity),
             ],
         )
+        if settings.listeners.api.studio:
+            api.mount(STUDIO_PATH, create_site())
         if settings.listeners.api.mcp:
             from semmem.management.mcp_doors import mount  # and with it an SDK that most processes never need
 
@@ -250,6 +263,8 @@ class App:
             self._tasks.keep(name, work)
         if parts.opened.news is not None:
             parts.opened.news.begin(self._tasks, Kept(backends.store, self._injection_cache))
+        if self._tracing.run is not None:
+            self._tasks.keep("traces", self._tracing.run)
         self._tasks.keep("reindex", lambda: self._reindex(parts.reindexing))
         if parts.replicas is not None:
             parts.replicas.begin(self._tasks)
@@ -347,6 +362,7 @@ class App:
         await parts.learner.drained(max(0.5, min(LEARN_DRAIN_S, deadline - time.monotonic())))
         if parts.opened.news is not None:
             await parts.opened.news.last_word()
+        await self._tracing.last_word()
 
 
 def _settle() -> None:

@@ -43,6 +43,7 @@ from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules
 from semmem.management.write_screen import WriteScreen
 from semmem.ports.events import Announce
 from semmem.ports.reindexing import ReindexState
+from semmem.ports.spans import NO_TRACER, Tracer
 from semmem.ports.store import Purgeable
 from semmem.reindex.reindexing import Reindexing
 from semmem.request.body_work import BodyWork
@@ -64,7 +65,9 @@ GRPC_OVERHEAD_BYTES = 1024 * 1024
 LISTENER_END_S = 5.0
 
 
-def envoy_door(settings: Settings, exchange: Exchange, announce: Announce, *, work: BodyWork) -> ExtProcServer:
+def envoy_door(
+    settings: Settings, exchange: Exchange, announce: Announce, *, work: BodyWork, tracer: Tracer = NO_TRACER
+) -> ExtProcServer:
     """The ext_proc server, not started. Raises OSError naming a file that cannot be read."""
     limits = door_limits(settings)
     processor = ExternalProcessor(
@@ -74,6 +77,7 @@ def envoy_door(settings: Settings, exchange: Exchange, announce: Announce, *, wo
         single_filter=settings.capture.mode == "single_filter",
         message_timeouts=message_timeouts(settings),
         work=work,
+        tracer=tracer,
     )
     return ExtProcServer(
         processor,

@@ -117,6 +117,7 @@ turns = Table(
     Column("batch_id", Text),
     Column("done_at", Double),
     _name("model"),
+    _name("trace"),
 )
 
 batches = Table(

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backup.restoring import Restored, revoke_tokens
 from semmem.management.access import AccessRules, Act, CallerRole, KnownTokens
+from semmem.management.activity_api import Activity, activity_routes
 from semmem.management.api import create_api
 from semmem.management.audit_api import audit_routes
 from semmem.management.backup_api import backup_routes
@@ -56,6 +57,7 @@ NEEDS = {
     ("GET", "/v1/health"): Act.OPERATE,
     ("GET", "/v1/config"): Act.OPERATE,
     ("GET", "/v1/users"): Act.ADMINISTER,
+    ("GET", "/v1/activity"): Act.OPERATE,
     ("GET", "/v1/memory/reindex"): Act.OPERATE,
     ("POST", "/v1/memory/reindex"): Act.OPERATE,
     ("DELETE", "/v1/memory/reindex"): Act.OPERATE,
@@ -115,6 +117,7 @@ class Guarded:
                 partial(curation_routes, api.life),
                 partial(token_routes, self.tokens, self.clock),
                 partial(engine_routes, an_engine()),
+                partial(activity_routes, Activity(self.clock)),
                 partial(switch_routes, nothing),
                 partial(audit_routes, nothing),
                 partial(reindex_routes, cast(Reindexing, NothingToReindex())),
