@@ -89,6 +89,10 @@ backup-test: setup ## back up a busy semmem, restore it elsewhere, ask both QUES
 reindex-test: setup ## another embedding model for MEMORIES=20000 under traffic, killed twice: nothing wrong, missing or back
 	@$(BIN)/python -m tests.reindex --memories $(or $(MEMORIES),20000)
 
+.PHONY: audit
+audit: setup ## what semmem is made of: versions, digests, installed files, licences, against their lists
+	@$(BIN)/python -m tests.audit
+
 .PHONY: peers
 PEERS ?= ../shared/data/peers
 peers: setup ## what other systems' tests tell, ask and expect, through Envoy and the API: PEERS=folder (docs/peers.md), ONLY=steps

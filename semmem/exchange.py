@@ -19,6 +19,7 @@ from msgspec import Struct
 from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
 from semmem.dialects.parsing import ParseLimits, TooMany, parse
 from semmem.memory import Answer, Conversation, TurnEnding
+from semmem.ports import spans
 from semmem.ports.errors import StoreError, StoreTimeout
 from semmem.request.asker import AskerRules, read_asker
 from semmem.request.body_work import BodyWork
@@ -130,7 +131,8 @@ class Exchange:
         deadline = Deadline(asyncio.get_running_loop().time() + self._limits.phase_s, extend_deadline)
         reading = partial(_read, head, dialect, body, deadline, self._limits.reading)
         try:
-            request = await self._work.do(len(body), reading, until=deadline.at)
+            with spans.step("semmem.read"):
+                request = await self._work.do(len(body), reading, until=deadline.at)
             return await self._rewrite(request, await self._journal_and_recall(request))
         except Malformed:
             return RequestResult(Outcome.MALFORMED)
@@ -142,6 +144,8 @@ class Exchange:
     async def _journal_and_recall(self, request: _Request) -> _Decision:
         """Both as far as they are allowed."""
         asker = read_asker(self._askers, request.head, request.parsed.conversation.controls)
+        if asker.scope is not None:
+            spans.current().about(asker.scope)
         now = self._clock()
         refusal = asker.refusal
         if asker.scope is None or refusal is not None:
@@ -156,10 +160,11 @@ class Exchange:
             said_at = self._after(asker.scope.user, now)
             turn = await self._turns.current(request.said, asker.scope, said_at, asker.request_id)
             ticket = None
-            if asker.allowed.store:
-                ticket = await self._turns.record(turn, request.said, request.dialect.name)
-            else:
-                await self._turns.decline(asker.scope, request.said, now)
+            with spans.step("semmem.journal"):
+                if asker.allowed.store:
+                    ticket = await self._turns.record(turn, request.said, request.dialect.name)
+                else:
+                    await self._turns.decline(asker.scope, request.said, now)
             asked = replace(question, scope=turn.scope)
             recalled = await self._recall_once(asked, turn, request.parsed, search, mark)
         outcome = recalled.outcome
@@ -206,7 +211,8 @@ class Exchange:
         block, ticket, switched = decision.block, decision.ticket, decision.switched
         rewriting = partial(request.parsed.rewrite, None if block is None else block.injection)
         try:
-            body = await self._work.do(request.body_bytes, rewriting, until=request.deadline.at_least(REWRITING_S))
+            with spans.step("semmem.rewrite"):
+                body = await self._work.do(request.body_bytes, rewriting, until=request.deadline.at_least(REWRITING_S))
         except TimeoutError:
             return RequestResult(Outcome.TIMEOUT, None, ticket, switched=switched)
         if block is None:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
 from semmem.commands.asking import (
     CONFIG_FILES,
@@ -26,6 +25,7 @@ from semmem.commands.command import ASKING_EXITS, Command, Parser
 from semmem.commands.failure import PENDING, Failure, misused
 from semmem.commands.memories import TYPES, every_memory, given_only
 from semmem.commands.terminal import document, one_line, write
+from semmem.management.segment import segment
 
 COUNTED = {
     "memories": "memories",
@@ -109,7 +109,7 @@ def _found(api: Api, scope: Asked, given: argparse.Namespace) -> dict[str, Any]:
 def _single(api: Api, scope: Asked, given: argparse.Namespace) -> dict[str, Any]:
     if not given.dry_run:
         return _by_id(api, scope, given.id, purge=given.purge)
-    memories = [api.call("GET", f"/v1/memory/{quote(each, safe='')}", params=scope) for each in given.id]
+    memories = [api.call("GET", f"/v1/memory/{segment(each)}", params=scope) for each in given.id]
     return {"dry_run": True, "memories": memories, "deleted": 0}
 
 
@@ -118,7 +118,7 @@ def _by_id(api: Api, scope: Asked, ids: Sequence[str], *, purge: bool) -> dict[s
     told: dict[str, Any] = {"success": True, "deleted": 0, "receipt": {}}
     for number, each in enumerate(ids, 1):
         asked = {**scope, **({"purge": "true"} if purge and number == len(ids) else {})}
-        one = _erased(api, f"/v1/memory/{quote(each, safe='')}", asked)
+        one = _erased(api, f"/v1/memory/{segment(each)}", asked)
         counts = Counter(told["receipt"]) + Counter(one.get("receipt", {}))
         told |= one | {"receipt": {name: counts[name] for name in one.get("receipt", {})}}
         told["deleted"] = counts["memories"]

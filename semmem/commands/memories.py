@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
 
 from semmem.commands.asking import (
     CONFIG_FILES,
@@ -22,6 +21,7 @@ from semmem.commands.asking import (
 from semmem.commands.command import ASKING_EXITS, Command, Parser
 from semmem.commands.failure import Failure
 from semmem.commands.terminal import document, one_line, write
+from semmem.management.segment import segment
 
 TYPES = ("semantic", "procedural", "episodic")
 STATUSES = ("active", "superseded", "quarantined")
@@ -201,7 +201,7 @@ def _show_arguments(parser: Parser) -> None:
 
 def _show(given: argparse.Namespace) -> int:
     api, whose = opened(given)
-    told = api.call("GET", f"/v1/memory/{quote(given.id, safe='')}/history", params=whose)
+    told = api.call("GET", f"/v1/memory/{segment(given.id)}/history", params=whose)
     document(told) if given.json else write(shown_memory(told))
     return 0
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
 
 from semmem.commands.asking import CONFIG_FILES, TOKEN_ENVIRONMENT, Api, add_connection, connected, settings_of
 from semmem.commands.command import ASKING_EXITS, Command, Parser, Run
 from semmem.commands.failure import NOT_DONE
 from semmem.commands.memories import given_only
 from semmem.commands.terminal import document, one_line, write
+from semmem.management.segment import segment
 
 ROLES = ("admin", "operator", "user", "reader")
 
@@ -123,7 +123,7 @@ def _revoke_arguments(parser: Parser) -> None:
 def _revoke(api: Api, given: argparse.Namespace) -> Any:
     if given.user is not None:
         return api.call("DELETE", "/v1/tokens", params={"user_id": given.user})
-    return api.call("DELETE", f"/v1/tokens/{quote(given.id, safe='')}")
+    return api.call("DELETE", f"/v1/tokens/{segment(given.id)}")
 
 
 def _token_command(

@@ -10,6 +10,7 @@ from google.protobuf import struct_pb2
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.exchange import RequestResult
+from semmem.ports.spans import NOWHERE, Place
 from semmem.request.head import RequestHead, read_headers
 from semmem.request.outcome import Outcome
 from semmem.turns.observation import Ticket
@@ -109,7 +110,8 @@ def read_ticket(message: pb.ProcessingRequest) -> Ticket | None:
     if not fields.get("store") or not fields.get("turn"):
         return None
     earlier = tuple(str(fields.get("earlier", "")).split())
-    return Ticket(turn_id=str(fields["turn"]), dialect=str(fields.get("dialect", "")), earlier=earlier)
+    place = Place(str(fields.get("traceparent", "")), str(fields.get("tracestate", "")))
+    return Ticket(str(fields["turn"]), str(fields.get("dialect", "")), earlier, place)
 
 
 def headers_reply(own_headers: Sequence[str], refusal: RequestResult | None) -> bytes:
@@ -134,7 +136,8 @@ def body_reply(result: RequestResult) -> bytes:
         return _reply(result).SerializeToString()
     if ticket is None:
         return _unchanged(result.outcome)
-    if ticket.earlier or len(ticket.turn_id) != len(_SOME_TURN) or not ticket.turn_id.isascii():
+    is_plain = not ticket.earlier and ticket.place is NOWHERE
+    if not is_plain or len(ticket.turn_id) != len(_SOME_TURN) or not ticket.turn_id.isascii():
         return _reply(result).SerializeToString()
     before, after = _around_turn(result.outcome, ticket.dialect)
     return before + ticket.turn_id.encode() + after
@@ -172,6 +175,8 @@ def metadata(result: RequestResult) -> struct_pb2.Struct:
         fields |= {"turn": result.ticket.turn_id, "dialect": result.ticket.dialect}
         if result.ticket.earlier:
             fields["earlier"] = " ".join(result.ticket.earlier)
+        place = result.ticket.place
+        fields |= {name: value for name in ("traceparent", "tracestate") if (value := getattr(place, name))}
     if result.injected:
         fields["injected"] = result.injected
     if result.switched:

@@ -9,7 +9,6 @@ Annotations are evaluated here (no __future__ import), because the SDK reads tho
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Literal
-from urllib.parse import quote
 
 import httpx
 from mcp.server import MCPServer
@@ -18,6 +17,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 from semmem import __version__
+from semmem.management.segment import segment
 from semmem.retrieval.context import estimate_tokens
 
 INSTRUCTIONS = (
@@ -147,7 +147,7 @@ def _read(answer: httpx.Response, *, also: str = "") -> dict[str, Any]:
 
 
 def _path(memory_id: str) -> str:
-    return f"/v1/memory/{quote(memory_id, safe='')}"
+    return f"/v1/memory/{segment(memory_id)}"
 
 
 def _given(asked: Mapping[str, Any]) -> dict[str, Any]:

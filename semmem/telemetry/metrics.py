@@ -172,6 +172,14 @@ class Metrics:
         )
         self.reindex_embedded = Gauge("semmem_reindex_embedded", "Memories embedded for it.", registry=r)
 
+        # traces
+        self.trace_spans = Counter(
+            "semmem_trace_spans",
+            "Spans by what became of them: exported, failed (the collector), dropped (a full queue).",
+            ["result"],
+            registry=r,
+        )
+
         # the process
         self.loop_lag_seconds = Histogram(
             "semmem_loop_lag_seconds",
@@ -193,5 +201,8 @@ class Metrics:
         self.api_requests = Counter("semmem_api_requests", "Management calls.", ["route", "status"], registry=r)
         self.api_limited = Counter(
             "semmem_api_limited", "Management calls that came too soon, by whose limit it was.", ["who"], registry=r
+        )
+        self.api_audited = Counter(
+            "semmem_api_audited", "Lines of the audit log, written or failed to be.", ["result"], registry=r
         )
         self.component_up = Gauge("semmem_component_up", "1 when the component answers.", ["component"], registry=r)

@@ -39,7 +39,7 @@ from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
 from semmem.turns.sessions import Sessions
 from semmem.turns.unread import UnreadHistories
-from semmem.wiring import backup, doors, learning, maintenance, reindex, replicas, request
+from semmem.wiring import backup, doors, learning, maintenance, reindex, replicas, request, tracing
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, disk_of, open_backends
 from semmem.wiring.engine import engine
@@ -113,6 +113,7 @@ class App:
         """Serve inside the block; drain and close at its end. Raises OSError or SemmemError when it cannot start."""
         async with AsyncExitStack() as stack:
             listeners = [self._injection_cache.changed]
+            self._tracing = tracing.tracing(self._settings, self._metrics, stack)
             opened = await open_backends(
                 self._settings,
                 self._metrics,
@@ -156,14 +157,15 @@ class App:
 
         patient = learning.patient(settings, backends)
         batches = learning.learning(settings, patient, self._announce)
-        at_once = learning.at_once(settings, patient, self._announce, batches, can_learn)
-        writer = request.journal_writer(settings, backends, self._announce, at_once)
+        tracer = self._tracing.tracer
+        at_once = learning.at_once(settings, patient, self._announce, batches, can_learn, tracer)
+        writer = request.journal_writer(settings, backends, self._announce, at_once, tracer)
         uses, sessions = AccessRecorder(backends.journal), request.sessions(settings, backends)
         waiting = learning.waiting_words(settings, patient)
         here = erasing.Here(writer, backends.store, opened.hidden.shown, self._injection_cache, sessions, uses)
         elsewhere = erasing.elsewhere(settings, backends, opened.hidden, here)
         erasure = erasing.erasure(settings, backends, opened.hidden, here, waiting, self._announce, elsewhere)
-        learner = learning.learner(settings, backends, self._announce, batches)
+        learner = learning.learner(settings, backends, self._announce, batches, tracer)
         switches = Switches()
         watch = SwitchWatch(backends.journal, switches, refresh_s=settings.memory.switches.refresh_s)
         return _Parts(
@@ -204,7 +206,7 @@ class App:
             unread=parts.unread,
             switches=parts.switches,
         )
-        server = doors.envoy_door(settings, exchange, self._heard, work=work)
+        server = doors.envoy_door(settings, exchange, self._heard, work=work, tracer=self._tracing.tracer)
         grpc = await server.start()
         stack.push_async_callback(server.stop, 0.0)
         api = doors.api(
@@ -217,7 +219,7 @@ class App:
             engine=engine(
                 settings, parts.opened, self._up(parts), lambda: len(parts.writer), lambda: parts.reindexing.state
             ),
-            guards=guards(settings, self._announce),
+            guards=guards(settings, backends, self._announce),
             switches=desk(settings, backends, parts.switches, parts.switch_watch),
             more=[
                 backup.routes(settings, parts.opened, self._announce),
@@ -260,7 +262,11 @@ class App:
         ):
             self._tasks.keep(name, work)
         if parts.opened.news is not None:
-            parts.opened.news.begin(self._tasks, Kept(backends.store, self._injection_cache))
+            here = parts.replicas
+            is_counted = (lambda: True) if here is None else (lambda: here.is_counted)
+            parts.opened.news.begin(self._tasks, Kept(backends.store, self._injection_cache), is_counted)
+        if self._tracing.run is not None:
+            self._tasks.keep("traces", self._tracing.run)
         self._tasks.keep("reindex", lambda: self._reindex(parts.reindexing))
         if parts.replicas is not None:
             parts.replicas.begin(self._tasks)
@@ -268,6 +274,7 @@ class App:
             self._tasks.keep("warming", lambda: parts.warming.run(lambda: parts.store.answers))
         if parts.at_once is not None:  # else the first turn would wait for it
             self._tasks.keep("start of the reader", lambda: learning.start_reader(backends))
+            self._tasks.keep("turns that were left", parts.at_once.run)
         drift = learning.drift_loop(settings, backends, parts.learner.nudge)
         if drift is not None:
             self._tasks.keep("topics", lambda: drift.run(lambda: self._embedder_answers))
@@ -358,6 +365,7 @@ class App:
         await parts.learner.drained(max(0.5, min(LEARN_DRAIN_S, deadline - time.monotonic())))
         if parts.opened.news is not None:
             await parts.opened.news.last_word()
+        await self._tracing.last_word()
 
 
 def _settle() -> None:

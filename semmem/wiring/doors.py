@@ -24,6 +24,7 @@ from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import AccessRules, KnownTokens
 from semmem.management.api import May, create_api
+from semmem.management.audit_api import audit_routes
 from semmem.management.curation import Curation
 from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
@@ -42,6 +43,7 @@ from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules
 from semmem.management.write_screen import WriteScreen
 from semmem.ports.events import Announce
 from semmem.ports.reindexing import ReindexState
+from semmem.ports.spans import NO_TRACER, Tracer
 from semmem.ports.store import Purgeable
 from semmem.reindex.reindexing import Reindexing
 from semmem.request.body_work import BodyWork
@@ -63,7 +65,9 @@ GRPC_OVERHEAD_BYTES = 1024 * 1024
 LISTENER_END_S = 5.0
 
 
-def envoy_door(settings: Settings, exchange: Exchange, announce: Announce, *, work: BodyWork) -> ExtProcServer:
+def envoy_door(
+    settings: Settings, exchange: Exchange, announce: Announce, *, work: BodyWork, tracer: Tracer = NO_TRACER
+) -> ExtProcServer:
     """The ext_proc server, not started. Raises OSError naming a file that cannot be read."""
     limits = door_limits(settings)
     processor = ExternalProcessor(
@@ -73,6 +77,7 @@ def envoy_door(settings: Settings, exchange: Exchange, announce: Announce, *, wo
         single_filter=settings.capture.mode == "single_filter",
         message_timeouts=message_timeouts(settings),
         work=work,
+        tracer=tracer,
     )
     return ExtProcServer(
         processor,
@@ -124,7 +129,7 @@ def api(
     purgeable: Purgeable,
     engine: Engine,
     switches: SwitchDesk,
-    guards: Guards | None = None,
+    guards: Guards,
     more: Sequence[Callable[[May], APIRouter]] = (),
 ) -> FastAPI:
     """The management API. ``after`` gives a time after a user's last erasure. ``more``: as create_api takes it."""
@@ -141,6 +146,7 @@ def api(
             partial(token_routes, tokens, time.time, switches=switches.known),
             partial(engine_routes, engine, switches=switches.known),
             partial(switch_routes, switches),
+            partial(audit_routes, guards.audit),
             *more,
         ],
         purging=Purging([backends.journal, purgeable]),

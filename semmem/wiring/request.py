@@ -10,11 +10,13 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from semmem.background import AtOnceLearner, JournalWriter, OffloadThreads
-from semmem.background.journal_writer import nobody_learns
 from semmem.config.settings import Settings
 from semmem.dialects.parsing import ParseLimits
 from semmem.exchange import Exchange
+from semmem.memory import Turn
 from semmem.ports.events import Announce, nobody_listens
+from semmem.ports.recording import TurnClosed
+from semmem.ports.spans import NO_TRACER, Place, Tracer
 from semmem.request.asker import AskerRules
 from semmem.request.body_work import BodyWork
 from semmem.request.identity import IdentityRules
@@ -138,14 +140,28 @@ def verdict_rules(settings: Settings) -> VerdictRules:
 
 
 def journal_writer(
-    settings: Settings, backends: Backends, announce: Announce, at_once: AtOnceLearner | None
+    settings: Settings,
+    backends: Backends,
+    announce: Announce,
+    at_once: AtOnceLearner | None,
+    tracer: Tracer = NO_TRACER,
 ) -> JournalWriter:
+    def committed(opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
+        for place, began_at in (
+            *((turn.trace, turn.opened_at) for turn in opened),
+            *((half.trace, half.closed_at) for half in closed),
+        ):
+            if place:
+                tracer.past("semmem.commit", Place(place), began_at)
+        if at_once is not None:
+            at_once.committed(opened, closed)
+
     return JournalWriter(
         backends.journal,
         queue_max=settings.journal.queue_max,
         commit_interval_s=settings.journal.commit_interval_ms / 1000 * WAITING_SHARE,
         announce=announce,
-        committed=nobody_learns if at_once is None else at_once.committed,
+        committed=committed,
     )
 
 
