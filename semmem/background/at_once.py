@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from semmem.background.tasks import Tasks
-from semmem.extraction.at_once import AtOnce
+from semmem.extraction.at_once import AtOnce, Found
 from semmem.extraction.result import BatchResult, TurnLearnt
 from semmem.extraction.settling import Settling
 from semmem.lifecycle.holds import Busy, Holds
@@ -18,6 +18,7 @@ from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.provisional import TurnState
 from semmem.ports.recording import TurnClosed
+from semmem.ports.spans import NO_TRACER, Place, Tracer, current
 
 OVERFLOW, LEFT, FAILED = "overflow", "left", "failed"
 """Why a turn was left to its batch: too many waited; its user's memories were being changed, or the store or the
@@ -56,7 +57,9 @@ class AtOnceLearner:
         can_learn: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.time,
         announce: Announce = nobody_listens,
+        tracer: Tracer = NO_TRACER,
     ) -> None:
+        self._tracer = tracer
         self._at_once = at_once
         self._settling = settling
         self._holds = holds
@@ -77,10 +80,10 @@ class AtOnceLearner:
         """These halves are in the journal. Neither waits nor raises."""
         if self._unanswered:
             for turn in opened:
-                self._accept(turn.id, turn.opened_at)
+                self._accept(turn.id, turn.opened_at, turn.trace)
         for half in closed:
             if half.status in ENDED:
-                self._accept(half.turn_id, half.closed_at)
+                self._accept(half.turn_id, half.closed_at, half.trace)
 
     async def drained(self, timeout_s: float) -> bool:
         """Wait for what is under way; the batch of whatever is left learns from it."""
@@ -88,55 +91,67 @@ class AtOnceLearner:
         await self._tasks.cancel()
         return done
 
-    def _accept(self, turn_id: str, ended_at: float) -> None:
+    def _accept(self, turn_id: str, ended_at: float, trace: str) -> None:
         if len(self._tasks) >= self._queue_max:
             self._announce(TurnLearnt(BatchResult(OVERFLOW), 0.0))
         else:
-            self._tasks.spawn("learn at once", self._learn(turn_id, ended_at))
+            self._tasks.spawn("learn at once", self._learn(turn_id, ended_at, Place(trace)))
 
-    async def _learn(self, turn_id: str, ended_at: float) -> None:
-        try:
-            async with asyncio.timeout(self._wait_s):
-                result = await self._learn_in_line(turn_id)
-        except TimeoutError:
-            result = BatchResult(LEFT)
-        except SemmemError as error:
-            result = BatchResult(FAILED, cause=type(error).__name__)
+    async def _learn(self, turn_id: str, ended_at: float, place: Place) -> None:
+        with self._tracer.resume("semmem.learn_at_once", place) as span:
+            result = await self._result(turn_id)
+            span.note("semmem.status", "nothing" if result is None else result.status)
         if result is not None:
             self._announce(TurnLearnt(result, max(0.0, self._clock() - ended_at)))
 
+    async def _result(self, turn_id: str) -> BatchResult | None:
+        """None when there was nothing to do."""
+        try:
+            async with asyncio.timeout(self._wait_s):
+                return await self._learn_in_line(turn_id)
+        except TimeoutError:
+            return BatchResult(LEFT)
+        except SemmemError as error:
+            return BatchResult(FAILED, cause=type(error).__name__)
+
     async def _learn_in_line(self, turn_id: str) -> BatchResult | None:
         """None when there is nothing to do."""
-        turn = await self._turn(turn_id)
+        state, turn = await self._turn(turn_id)
         if turn is None:
             return None
+        current().about(turn.scope)
+        found: Found | None = None
         async with self._line(turn.scope.user):
             for pause_s in _pauses():
                 if self.can_learn():
                     async with self._slots:
+                        if state is not TurnState.REFUSED and found is None:
+                            found = await self._at_once.read(turn)
+                        if found is not None and not found.facts:  # as most turns: no word with the store
+                            return await self._at_once.pass_over(found)
                         try:
                             async with self._holds.held(turn.scope.user, wait_s=0.0) as hold_id:
-                                return await self._settle_or_learn(turn, hold_id)
+                                return await self._settle_or_learn(turn, found, hold_id)
                         except Busy:
                             pass
                 await asyncio.sleep(pause_s)
         raise AssertionError("pauses never end")
 
-    async def _turn(self, turn_id: str) -> Turn | None:
+    async def _turn(self, turn_id: str) -> tuple[TurnState, Turn | None]:
         """The turn, as soon as its words are there; None when nothing is to be done about it."""
         for pause_s in _pauses():
             state, turn = await self._at_once.state(turn_id)
             if self._at_once.is_ready(state) or state is TurnState.REFUSED:
-                return turn
+                return state, turn
             if state in (TurnState.READ, TurnState.DONE):
-                return None
+                return state, None
             await asyncio.sleep(pause_s)
         raise AssertionError("pauses never end")
 
-    async def _settle_or_learn(self, turn: Turn, hold_id: str) -> BatchResult | None:
+    async def _settle_or_learn(self, turn: Turn, found: Found | None, hold_id: str) -> BatchResult | None:
         state, _ = await self._at_once.state(turn.id)
         if state is not TurnState.REFUSED:
-            return await self._at_once.learn(turn.id, hold_id)
+            return await self._at_once.learn(turn.id, hold_id, found)
         gone = await self._settling.take_back(turn, batch=hold_id, now=self._clock())
         removals = tuple(removal for placed, _ in gone for removal in placed.removals)
         return BatchResult("refused", removals=removals) if removals else None

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from semmem.dialects.json_size import holds_more_than
-from semmem.management.access import AccessRules, Denied, authenticate
+from semmem.management.access import AccessRules, Caller, Denied, authenticate
 from semmem.management.errors import denial, error
+from semmem.management.guards import Guards
 from semmem.ports.events import Announce, ApiAnswered
 from semmem.request.head import RequestHead, read_headers
 
@@ -59,11 +60,14 @@ class DoorRules:
 class Door:
     """ASGI middleware. ApiAnswered is announced for every answer."""
 
-    def __init__(self, app: App, *, rules: DoorRules, access: AccessRules, announce: Announce) -> None:
+    def __init__(
+        self, app: App, *, rules: DoorRules, access: AccessRules, announce: Announce, guards: Guards | None = None
+    ) -> None:
         self._app = app
         self._rules = rules
         self._access = access
         self._announce = announce
+        self._guards = guards or Guards()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":  # nothing here speaks it, and nobody was asked who they are
@@ -113,8 +117,27 @@ class Door:
         if is_open(head.path) and head.method in ("GET", "HEAD"):
             if has_body(head):
                 raise Denied(400, "INVALID_REQUEST", "this takes no body")
+            self._guards.limits.anybody(_address(scope))
             return
-        scope[CALLER] = await authenticate(self._access, head)
+        scope[CALLER] = await self._known(_address(scope), head)
+
+    async def _known(self, address: str, head: RequestHead) -> Caller:
+        limits = self._guards.limits
+        limits.before(address, head)
+        try:
+            caller = await authenticate(self._access, head)
+        except Denied as denied:
+            if denied.status == 401:
+                limits.failed(address)
+            raise
+        limits.known(caller, head)
+        return caller
+
+
+def _address(scope: Scope) -> str:
+    """Where a connection comes from; what a proxy says of its clients is not believed."""
+    client = scope.get("client")
+    return str(client[0]) if client else "local"
 
 
 def _kept_by_nobody(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import AtOnceLearner, JournalWriter, Learner, Tasks, Warming
+from semmem.background import AtOnceLearner, JournalWriter, Learner, SwitchWatch, Tasks, Warming
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.lifecycle.erasure import Erasure
@@ -30,6 +30,7 @@ from semmem.ports.errors import EmbedderError, StoreError
 from semmem.ports.events import Event
 from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.reindexing import Reindexing
+from semmem.request.switches import Switches
 from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.counting import Counting
@@ -38,10 +39,11 @@ from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
 from semmem.turns.sessions import Sessions
 from semmem.turns.unread import UnreadHistories
-from semmem.wiring import backup, doors, learning, maintenance, reindex, replicas, request
+from semmem.wiring import backup, doors, learning, maintenance, reindex, replicas, request, tracing
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, disk_of, open_backends
 from semmem.wiring.engine import engine
+from semmem.wiring.guards import desk, guards
 from semmem.wiring.news import Kept
 from semmem.wiring.replicas import Replicas
 from semmem.wiring.store_watch import StoreWatch
@@ -78,6 +80,8 @@ class _Parts:
     warming: Warming
     replicas: Replicas | None
     reindexing: Reindexing
+    switches: Switches
+    switch_watch: SwitchWatch
 
 
 class App:
@@ -109,6 +113,7 @@ class App:
         """Serve inside the block; drain and close at its end. Raises OSError or SemmemError when it cannot start."""
         async with AsyncExitStack() as stack:
             listeners = [self._injection_cache.changed]
+            self._tracing = tracing.tracing(self._settings, self._metrics, stack)
             opened = await open_backends(
                 self._settings,
                 self._metrics,
@@ -122,6 +127,7 @@ class App:
             if parts.replicas is not None:
                 await parts.replicas.join()
                 stack.push_async_callback(parts.replicas.leave)
+            await parts.switch_watch.refresh()
             await parts.erasure.load()  # before anything is read: what was not finished is hidden
             stack.push_async_callback(self._tasks.cancel)
             server, addresses = await self._open_doors(parts, stack)
@@ -151,14 +157,17 @@ class App:
 
         patient = learning.patient(settings, backends)
         batches = learning.learning(settings, patient, self._announce)
-        at_once = learning.at_once(settings, patient, self._announce, batches, can_learn)
-        writer = request.journal_writer(settings, backends, self._announce, at_once)
+        tracer = self._tracing.tracer
+        at_once = learning.at_once(settings, patient, self._announce, batches, can_learn, tracer)
+        writer = request.journal_writer(settings, backends, self._announce, at_once, tracer)
         uses, sessions = AccessRecorder(backends.journal), request.sessions(settings, backends)
         waiting = learning.waiting_words(settings, patient)
         here = erasing.Here(writer, backends.store, opened.hidden.shown, self._injection_cache, sessions, uses)
         elsewhere = erasing.elsewhere(settings, backends, opened.hidden, here)
         erasure = erasing.erasure(settings, backends, opened.hidden, here, waiting, self._announce, elsewhere)
-        learner = learning.learner(settings, backends, self._announce, batches)
+        learner = learning.learner(settings, backends, self._announce, batches, tracer)
+        switches = Switches()
+        watch = SwitchWatch(backends.journal, switches, refresh_s=settings.memory.switches.refresh_s)
         return _Parts(
             opened,
             store,
@@ -172,10 +181,12 @@ class App:
             erasure,
             maintenance.housekeeping(settings, backends, store, self._announce),
             Warming(backends.store, backends.journal, users_max=settings.memory.hot_cache.warm_users),
-            replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge),
+            replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge, watch.look),
             reindex.reindexing(
                 settings, self._store, backends.embedder, backends.journal, moved=backends.store.forget_user
             ),
+            switches,
+            watch,
         )
 
     async def _open_doors(self, parts: _Parts, stack: AsyncExitStack) -> tuple[ExtProcServer, Addresses]:
@@ -193,8 +204,9 @@ class App:
             work=work,
             spawn=self._tasks.spawn,
             unread=parts.unread,
+            switches=parts.switches,
         )
-        server = doors.envoy_door(settings, exchange, self._heard, work=work)
+        server = doors.envoy_door(settings, exchange, self._heard, work=work, tracer=self._tracing.tracer)
         grpc = await server.start()
         stack.push_async_callback(server.stop, 0.0)
         api = doors.api(
@@ -207,6 +219,8 @@ class App:
             engine=engine(
                 settings, parts.opened, self._up(parts), lambda: len(parts.writer), lambda: parts.reindexing.state
             ),
+            guards=guards(settings, self._announce),
+            switches=desk(settings, backends, parts.switches, parts.switch_watch),
             more=[
                 backup.routes(settings, parts.opened, self._announce),
                 partial(reindex_routes, parts.reindexing),
@@ -242,12 +256,15 @@ class App:
             ("access notes", parts.uses.run),
             ("housekeeping", parts.housekeeping.run),
             ("upkeep", lambda: maintenance.keep_up(upkeep, parts.can_learn)),
+            ("switches", parts.switch_watch.run),
             ("loop lag", lambda: watch_loop(self._metrics.loop_lag_seconds, lambda: self._announce.requests)),
             ("erasures", lambda: erasing.finish_pending(parts.erasure, settings.erasure.retry_s)),
         ):
             self._tasks.keep(name, work)
         if parts.opened.news is not None:
             parts.opened.news.begin(self._tasks, Kept(backends.store, self._injection_cache))
+        if self._tracing.run is not None:
+            self._tasks.keep("traces", self._tracing.run)
         self._tasks.keep("reindex", lambda: self._reindex(parts.reindexing))
         if parts.replicas is not None:
             parts.replicas.begin(self._tasks)
@@ -345,6 +362,7 @@ class App:
         await parts.learner.drained(max(0.5, min(LEARN_DRAIN_S, deadline - time.monotonic())))
         if parts.opened.news is not None:
             await parts.opened.news.last_word()
+        await self._tracing.last_word()
 
 
 def _settle() -> None:

@@ -149,7 +149,7 @@ async def open_backends(
     hiding = hidden(gate)
     backends = Backends(
         store=hot_memories(settings, hiding.shown, spawn, indexing),
-        embedder=MeteredEmbedder(vectors, metrics),
+        embedder=metered(settings, vectors, metrics),
         journal=turns,
         models=clients,
         reranker=ranker,
@@ -157,6 +157,14 @@ async def open_backends(
         worker=worker,
     )
     return Opened(backends, store_backend, hiding, gate, others)
+
+
+def metered(settings: Settings, vectors: Embedder, metrics: Metrics) -> MeteredEmbedder:
+    rules = settings.memory.embedding
+    is_remote = bool(rules.remote.url) and rules.source in ("auto", "remote")
+    return MeteredEmbedder(
+        vectors, metrics, model=rules.remote.model if is_remote else rules.model, is_remote=is_remote
+    )
 
 
 def disk_of(store_backend: StoreBackend) -> DiskBound | None:
@@ -300,7 +308,7 @@ def models(settings: Settings, metrics: Metrics) -> dict[str, ServedModel]:
             temperature=model.temperature,
             retries=RETRIES[model.model_role],
         )
-        found[model.model_role] = MeteredModel(client, metrics, model.model_role)
+        found[model.model_role] = MeteredModel(client, metrics, model.model_role, name=model.llm_model_name)
     return found
 
 
