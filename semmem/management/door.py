@@ -10,7 +10,7 @@ import asyncio
 import ipaddress
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from semmem.dialects.json_size import holds_more_than
 from semmem.management.access import AccessRules, Caller, Denied, authenticate
 from semmem.management.errors import denial, error
 from semmem.management.guards import Guards
+from semmem.management.idempotency import Call
 from semmem.ports.events import Announce, ApiAnswered
 from semmem.request.head import RequestHead, read_headers
 
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
+Header = tuple[bytes, bytes]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -104,7 +106,21 @@ class Door:
             await denial(denied, CLOSE)(scope, receive, send)
             return
         if body is not None:
-            await self._app(scope, _again(body, receive), send)
+            await self._call(scope, head, body, _again(body, receive), send)
+
+    async def _call(self, scope: Scope, head: RequestHead, body: bytes, receive: Receive, send: Send) -> None:
+        async def run(sending: Send) -> None:
+            await self._app(scope, receive, sending)
+
+        caller = scope.get(CALLER)
+        if caller is None:  # what anybody may read
+            await run(send)
+            return
+        try:
+            call = Call(caller, head, scope.get("query_string", b""), body, set())
+            await self._guards.call(call, scope, run, send)
+        except Denied as denied:
+            await denial(denied)(scope, receive, send)
 
     async def _let_in(self, scope: Scope, head: RequestHead) -> None:
         """From the head alone. Raises Denied."""
@@ -144,6 +160,12 @@ def _kept_by_nobody(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes,
     told = list(headers)
     said = {name.lower() for name, _ in told}
     return [*told, *((name, value) for name, value in KEPT_BY_NOBODY if name not in said)]
+
+
+def kept_by_nobody(headers: Sequence[Header]) -> list[Header]:
+    """The headers, and those of KEPT_BY_NOBODY that a route has not set itself (the Studio's files may be kept)."""
+    own = {name for name, _ in headers}
+    return [*headers, *(header for header in KEPT_BY_NOBODY if header[0] not in own)]
 
 
 def is_open(path: str) -> bool:

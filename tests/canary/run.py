@@ -22,7 +22,7 @@ from tests.canary.model import Prompts, overheard_model
 from tests.canary.people import Person
 from tests.canary.plants import PLANTS, Place
 from tests.canary.plays import Plays, cards
-from tests.canary.stack import ShippedSidecar, Stack, config, soon_healthy
+from tests.canary.stack import AUDIT, ShippedSidecar, Stack, config, soon_healthy
 from tests.canary.words import Words
 from tests.support.collector import Collector, collector
 from tests.support.harness import SHIPPED_EMBEDDER, envoy_process
@@ -183,6 +183,7 @@ class Run:
         looked["commands"] = await asyncio.to_thread(self._try, self._look_at_commands)
         looked["lines of copies"] = await asyncio.to_thread(self._try, self._look_at_copies)
         looked["spans"] = copies.look_at_spans(self._traces.bodies, self._ledger)
+        looked["lines of the audit log"] = after.look_at_logs([data_dir / AUDIT], self._ledger)
         looked["lines of logs"] = after.look_at_logs(self._stack.logs(), self._ledger)
         facts = list(self._ledger.all_facts())
         self.report.told = len(facts)

@@ -23,6 +23,8 @@ HEALTH_INTERVAL = "0.3s"
 QUIET_S = 0.5
 """How long users pause before semmem is ended in peace; a kill comes without a pause."""
 
+AUDIT = "audit.jsonl"
+"""Where in data_dir the audit log is."""
 ENGINES = ("rules", "llm")
 """How facts are found, in turn from one start of semmem to the next."""
 
@@ -42,7 +44,7 @@ def config(extractor: str, collector: str) -> dict[str, Any]:
         "deadlines": PATIENT,
         "memory": {"extraction": learning},
         "external_models": [model],
-        "listeners": {"api": {"mcp": True}},
+        "listeners": {"api": {"mcp": True, "audit": {"to": AUDIT}, "rate_limit": {"calls_per_s": 0}}},
         "tracing": {"endpoint": collector, "user_hmac_secret": "a-key-of-this-run-alone"},
     }
 
