@@ -9,6 +9,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from semmem import __version__, cli_copies, cli_operating
@@ -22,6 +24,36 @@ EXIT_FAILED = 1
 EXIT_BAD_CONFIG = 2
 EXIT_INTERRUPTED = 130
 """What shells say of a program that Ctrl-C ended."""
+
+
+Read = Callable[[], tuple[Settings | None, list[Problem]]]
+
+
+class Hangups:
+    """SIGHUP asks for the configuration to be read again, and never ends the process: what comes before there is
+    anybody to ask is kept, what comes after is dropped."""
+
+    def __init__(self) -> None:
+        self._ask: Callable[[], object] | None = None
+        self._early = False
+        signal.signal(signal.SIGHUP, self._heard)
+
+    def tell(self, loop: asyncio.AbstractEventLoop, ask: Callable[[], None]) -> None:
+        """Call ``ask`` for each one, and once for those that came before."""
+        self._ask = partial(loop.call_soon_threadsafe, ask)
+        if self._early:
+            ask()
+
+    def end(self) -> None:
+        """The interpreter takes its own handlers back before it ends."""
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def _heard(self, _number: int, _frame: object) -> None:
+        if self._ask is None:
+            self._early = True
+        else:
+            with suppress(RuntimeError):  # the loop is closed
+                self._ask()
 
 
 class NoUser(Exception):
@@ -216,6 +248,7 @@ def _forget(url: str, token: str, user: str, arguments: argparse.Namespace) -> i
 
 
 def _serve(path: Path | None) -> int:
+    hangups = Hangups()
     settings, problems = _examined(path, here=True)
     if settings is None or (problems and settings.log.format != "json"):
         print(ConfigError(problems), file=sys.stderr)
@@ -231,33 +264,36 @@ def _serve(path: Path | None) -> int:
             path or "the defaults, because no --config names a file",
             Path(settings.data_dir).resolve(),
         )
-        return _run(settings, say)
+        return _run(settings, partial(_examined, path, here=True), hangups, say)
 
 
-def _run(settings: Settings, say: Callable[[str], None]) -> int:
+def _run(settings: Settings, read: Read, hangups: Hangups, say: Callable[[str], None]) -> int:
     # Children are started by exec alone; gRPC's care for forks would print a line about each of them.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
         import uvloop  # a faster event loop where it exists; nothing depends on it
 
-        uvloop.run(_serve_until_told(settings, say))
+        uvloop.run(_serve_until_told(settings, read, hangups, say))
     except KeyboardInterrupt:  # before anything was there to stop; the interpreter would print a trace
         logging.getLogger("semmem").warning("interrupted before it was ready")
         return EXIT_INTERRUPTED
     except Exception as error:
         logging.getLogger("semmem").critical("cannot go on: %s", error, exc_info=settings.log.level == "debug")
         return EXIT_FAILED
+    finally:
+        hangups.end()
     return 0
 
 
-async def _serve_until_told(settings: Settings, say: Callable[[str], None]) -> None:
+async def _serve_until_told(settings: Settings, read: Read, hangups: Hangups, say: Callable[[str], None]) -> None:
     from semmem.wiring.app import App  # imports every backend: not for `check`
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
-    app = App(settings)
+    app = App(settings, read)
+    hangups.tell(loop, app.reload_soon)
     async with app.running() as addresses:
         say(f"semmem ready grpc={addresses.grpc} api={addresses.api} health={addresses.health}")
         await app.until(stop)

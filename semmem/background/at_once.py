@@ -70,6 +70,10 @@ class AtOnceLearner:
         self._lines: dict[str, _Line] = {}
         self.can_learn = can_learn
 
+    def use(self, at_once: AtOnce, settling: Settling) -> None:
+        """Learn so from now on."""
+        self._at_once, self._settling = at_once, settling
+
     def __len__(self) -> int:
         return len(self._tasks)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -11,8 +11,9 @@ from fastapi import FastAPI
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.routing import BaseRoute
 
-from semmem.management.door import CALLER, Receive, Scope, Send
+from semmem.management.door import CALLER, App, Receive, Scope, Send
 from semmem.management.mcp_tools import memory_server
 
 PATH = "/mcp"
@@ -20,11 +21,15 @@ TIMEOUT_S = 60.0
 
 
 class Tools:
-    """Tools that were added to an API: they answer while ``run`` runs, from when ``ready`` is set."""
+    """Tools for any number of APIs: they answer while ``run`` runs, from when ``ready`` is set."""
 
-    def __init__(self, server: MCPServer) -> None:
+    def __init__(self, server: MCPServer, routes: Sequence[BaseRoute]) -> None:
         self._server = server
+        self._routes = routes
         self.ready = asyncio.Event()
+
+    def add_to(self, api: FastAPI) -> None:
+        api.router.routes.extend(self._routes)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -34,7 +39,14 @@ class Tools:
 
 
 def mount(api: FastAPI, *, body_bytes_max: int) -> Tools:
-    """Add the tools to the API.
+    """Add the tools to the API."""
+    tools = tools_of(api, body_bytes_max=body_bytes_max)
+    tools.add_to(api)
+    return tools
+
+
+def tools_of(api: App, *, body_bytes_max: int) -> Tools:
+    """Tools whose calls are answered by ``api``, an ASGI application.
 
     Each request stands for itself, so any replica may get it. Host and Origin are the door's business.
     """
@@ -57,9 +69,7 @@ def mount(api: FastAPI, *, body_bytes_max: int) -> Tools:
         max_request_body_size=body_bytes_max,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    api.router.routes.extend(application.routes)
-
-    return Tools(server)
+    return Tools(server, application.routes)
 
 
 async def serve_stdio(url: str, token: str, user: str | None) -> None:

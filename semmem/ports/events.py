@@ -189,6 +189,13 @@ class ApiAnswered(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ConfigReloaded(Event):
+    """The configuration was read again: ``applied``, ``refused`` or ``unchanged``."""
+
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
 class ApiScreened(Event):
     """The write screen did not simply keep a text (``reject``, ``redact``, ``quarantine``, ``overridden``), and why."""
 

@@ -14,6 +14,7 @@ from semmem.ports.events import (
     ApiAnswered,
     ApiScreened,
     ChangesTold,
+    ConfigReloaded,
     ErasureEnded,
     Event,
     HistoryRead,
@@ -76,6 +77,7 @@ class Counting:
             NewsLost: self._news_lost,
             NewsBack: self._news_back,
             ApiAnswered: lambda event: metrics.api_requests.labels(event.route, str(event.status)).inc(),
+            ConfigReloaded: lambda event: metrics.config_reloads.labels(event.outcome).inc(),
             ApiScreened: lambda event: metrics.api_screened.labels(event.result, event.reason).inc(),
         }
 

@@ -17,35 +17,36 @@ from dataclasses import dataclass
 from functools import partial
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import AtOnceLearner, JournalWriter, Learner, Tasks, Warming
+from semmem.background import Tasks
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
-from semmem.lifecycle.erasure import Erasure
+from semmem.management.current_api import CurrentApi
 from semmem.management.health import create_health
-from semmem.management.reindex_api import reindex_routes
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
 from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.reindexing import Reindexing
 from semmem.retrieval.index.sizes import advice
-from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.counting import Counting
+from semmem.telemetry.log_lines import tell_from
 from semmem.telemetry.loop_lag import watch_loop
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
-from semmem.turns.sessions import Sessions
-from semmem.turns.unread import UnreadHistories
-from semmem.wiring import backup, doors, learning, maintenance, reindex, replicas, request
+from semmem.wiring import doors, learning, maintenance, reindex, request
 from semmem.wiring import erasure as erasing
-from semmem.wiring.backends import Opened, disk_of, open_backends
-from semmem.wiring.engine import engine
+from semmem.wiring.backends import Opened, open_backends
+from semmem.wiring.metrics_page import metrics_page
 from semmem.wiring.news import Kept
-from semmem.wiring.replicas import Replicas
+from semmem.wiring.parts import Parts, parts
+from semmem.wiring.reload import Read, Reloading
+from semmem.wiring.serving import Serving, Workshop
 from semmem.wiring.store_watch import StoreWatch
 
 log = logging.getLogger(__name__)
 
 LEARN_DRAIN_S, AT_ONCE_DRAIN_S = 5.0, 1.0
+TOOL_BODY_BYTES_MAX = 64 * 1024**2
+"""Of the tools' own server, behind the API's door, which has the configured limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,35 +58,17 @@ class Addresses:
     health: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """What works beside the requests, or is shared by the doors."""
-
-    opened: Opened
-    store: StoreWatch
-    can_learn: Callable[[], bool]
-    writer: JournalWriter
-    learner: Learner
-    at_once: AtOnceLearner | None
-    uses: AccessRecorder
-    sessions: Sessions
-    unread: UnreadHistories
-    erasure: Erasure
-    housekeeping: maintenance.HousekeepingLoop
-    warming: Warming
-    replicas: Replicas | None
-    reindexing: Reindexing
-
-
 class App:
-    """One semmem process. Must be made inside a running event loop."""
+    """One semmem process. Must be made inside a running event loop. ``read`` reads the configuration again, with what
+    is wrong with it; without it nothing ever changes."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, read: Read | None = None) -> None:
         self._settings = settings
         self._metrics = Metrics()
         self._announce = Counting(
             self._metrics, backend=settings.memory.backend, retention_days=settings.journal.retention_days
         )
+        self._reloading = Reloading[Serving](settings, read or (lambda: (settings, ())), announce=self._announce)
         self._injection_cache = request.injection_cache(settings)
         self._tasks = Tasks()
         self._embedder_answers = False
@@ -127,102 +110,67 @@ class App:
                 await self._drain(server, parts)
                 await parts.uses.flush()
 
+    def reload_soon(self) -> None:
+        """Have the configuration read again, once semmem serves. On the event loop."""
+        self._reloading.ask()
+
     async def until(self, stop: asyncio.Event) -> None:
         """Wait to be stopped. Raises a failure that waiting will not mend."""
         await self._unless_fatal("stop", stop)
 
     # --- start -------------------------------------------------------------------------------------------------------
 
-    def _parts(self, opened: Opened) -> _Parts:
-        settings, backends = self._settings, opened.backends
-        store = StoreWatch(backends.store, disk_of(opened.store_backend))
-
-        def can_learn() -> bool:
-            """Not while the embedder is being opened: after a restart the store is often there seconds before it."""
-            return self._embedder_tried.is_set() and store.answers and store.has_room
-
-        patient = learning.patient(settings, backends)
-        batches = learning.learning(settings, patient, self._announce)
-        at_once = learning.at_once(settings, patient, self._announce, batches, can_learn)
-        writer = request.journal_writer(settings, backends, self._announce, at_once)
-        uses, sessions = AccessRecorder(backends.journal), request.sessions(settings, backends)
-        waiting = learning.waiting_words(settings, patient)
-        here = erasing.Here(writer, backends.store, opened.hidden.shown, self._injection_cache, sessions, uses)
-        elsewhere = erasing.elsewhere(settings, backends, opened.hidden, here)
-        erasure = erasing.erasure(settings, backends, opened.hidden, here, waiting, self._announce, elsewhere)
-        learner = learning.learner(settings, backends, self._announce, batches)
-        return _Parts(
+    def _parts(self, opened: Opened) -> Parts:
+        return parts(
+            self._settings,
             opened,
-            store,
-            can_learn,
-            writer,
-            learner,
-            at_once,
-            uses,
-            sessions,
-            here.unread,
-            erasure,
-            maintenance.housekeeping(settings, backends, store, self._announce),
-            Warming(backends.store, backends.journal, users_max=settings.memory.hot_cache.warm_users),
-            replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge),
-            reindex.reindexing(
-                settings, self._store, backends.embedder, backends.journal, moved=backends.store.forget_user
-            ),
+            self._announce,
+            movable=self._store,
+            blocks=self._injection_cache,
+            embedder_tried=self._embedder_tried,
         )
 
-    async def _open_doors(self, parts: _Parts, stack: AsyncExitStack) -> tuple[ExtProcServer, Addresses]:
-        settings, backends, after = self._settings, parts.opened.backends, parts.opened.hidden.marks.after
-        work = request.body_work(settings, stack)
-        exchange = request.exchange(
-            settings,
-            backends,
-            self._announce,
-            writer=parts.writer,
-            injection_cache=self._injection_cache,
-            sessions=parts.sessions,
-            after=after,
-            note_uses=parts.uses.note,
-            work=work,
-            spawn=self._tasks.spawn,
-            unread=parts.unread,
-        )
-        server = doors.envoy_door(settings, exchange, self._announce, work=work)
+    async def _open_doors(self, parts: Parts, stack: AsyncExitStack) -> tuple[ExtProcServer, Addresses]:
+        settings, spawn = self._settings, self._tasks.spawn
+        threads, up = request.threads(stack), self._up(parts)
+        workshop = Workshop(parts, self._announce, self._reloading, threads=threads, spawn=spawn, up=up)
+        api = CurrentApi(_nobody)
+        if settings.listeners.api.mcp:
+            from semmem.management.mcp_doors import tools_of  # and with it an SDK that most processes never need
+
+            tools = workshop.tools = tools_of(api, body_bytes_max=TOOL_BODY_BYTES_MAX)
+            spawn("tools", tools.run())
+            await tools.ready.wait()
+        serving = workshop.first(settings)
+        server = doors.envoy_door(settings, serving.processor)
         grpc = await server.start()
         stack.push_async_callback(server.stop, 0.0)
-        api = doors.api(
-            settings,
-            backends,
-            self._announce,
-            erasure=parts.erasure,
-            after=after,
-            purgeable=parts.opened.store_backend,
-            engine=engine(
-                settings, parts.opened, self._up(parts), lambda: len(parts.writer), lambda: parts.reindexing.state
-            ),
-            more=[
-                backup.routes(settings, parts.opened, self._announce),
-                partial(reindex_routes, parts.reindexing),
-            ],
-        )
-        if settings.listeners.api.mcp:
-            from semmem.management.mcp_doors import mount  # and with it an SDK that most processes never need
-
-            tools = mount(api, body_bytes_max=settings.listeners.api.body_bytes_max)
-            self._tasks.spawn("tools", tools.run())
-            await tools.ready.wait()
+        self._serving, api.application = serving, serving.api
+        self._reloading.begin(workshop.make, lambda made: self._take_up(made, parts, server, api))
         health = create_health(lambda: self._ready(parts), self._metrics_page(parts))
-        listeners, serve = settings.listeners, partial(doors.serve, spawn=self._tasks.spawn, stack=stack)
+        listeners, serve = settings.listeners, partial(doors.serve, spawn=spawn, stack=stack)
         return server, Addresses(
             grpc=grpc,
             api=await serve("api", api, listeners.api),
             health=await serve("health", health, listeners.health),
         )
 
-    def _begin(self, parts: _Parts) -> None:
+    def _take_up(self, serving: Serving, parts: Parts, server: ExtProcServer, api: CurrentApi) -> None:
+        """All at once, between two steps of whatever runs."""
+        former, self._settings = self._settings, serving.settings
+        server.use(serving.processor)
+        parts.learner.use(learning.learn(serving.learning.batches, self._announce), serving.learning.rules)
+        if parts.at_once is not None:
+            parts.at_once.use(serving.learning.reading, serving.learning.batches.settling)
+        self._serving, api.application = serving, serving.api
+        tell_from(serving.settings.log.level)
+        closing = parts.opened.clients.close_others(serving.settings, after_s=former.memory.extraction.lease_s)
+        self._tasks.spawn("close models", closing)
+
+    def _begin(self, parts: Parts) -> None:
         """Everything that runs as long as the process."""
         settings, backends = self._settings, parts.opened.backends
         log.info("%s", advice(settings.memory.hot_cache.bytes_max, settings.memory.embedding.dimension))
-        upkeep = maintenance.upkeep(settings, backends, parts.opened.store_backend, self._announce)
         for name, work in (
             ("open store", lambda: self._open_store(parts.store)),
             ("open embedder", lambda: self._open_embedder(backends.embedder)),
@@ -230,7 +178,9 @@ class App:
             ("learner", lambda: parts.learner.run(parts.can_learn)),
             ("access notes", parts.uses.run),
             ("housekeeping", parts.housekeeping.run),
-            ("upkeep", lambda: maintenance.keep_up(upkeep, parts.can_learn)),
+            ("upkeep", lambda: maintenance.keep_up(lambda: self._serving.learning.upkeep, parts.can_learn)),
+            ("unread histories", lambda: request.read_again(lambda: self._serving.turns)),
+            ("reload", self._reloading.run),
             ("loop lag", lambda: watch_loop(self._metrics.loop_lag_seconds, lambda: self._announce.requests)),
             ("erasures", lambda: erasing.finish_pending(parts.erasure, settings.erasure.retry_s)),
         ):
@@ -244,9 +194,8 @@ class App:
             self._tasks.keep("warming", lambda: parts.warming.run(lambda: parts.store.answers))
         if parts.at_once is not None:  # else the first turn would wait for it
             self._tasks.keep("start of the reader", lambda: learning.start_reader(backends))
-        drift = learning.drift_loop(settings, backends, parts.learner.nudge)
-        if drift is not None:
-            self._tasks.keep("topics", lambda: drift.run(lambda: self._embedder_answers))
+        drift = learning.drift_loop(lambda: self._serving.learning.drift, parts.learner.nudge)
+        self._tasks.keep("topics", lambda: drift.run(lambda: self._embedder_answers))
 
     async def _open_store(self, store: StoreWatch) -> None:
         """A store that answers but does not fit is fatal."""
@@ -291,15 +240,15 @@ class App:
 
     # --- state -------------------------------------------------------------------------------------------------------
 
-    def _ready(self, parts: _Parts) -> dict[str, bool]:
+    def _ready(self, parts: Parts) -> dict[str, bool]:
         """Memory is optional, so a store that is down does not make semmem unready; nor does a journal's server, which
         is away for all replicas at once, while the queue takes turns."""
         journal = self._settings.journal
         waits = bool(journal.url) and len(parts.writer) < journal.queue_max
         return {"journal": parts.housekeeping.journal_answers or waits, "embedder": self._embedder_tried.is_set()}
 
-    def _metrics_page(self, parts: _Parts) -> MetricsPage:
-        return doors.metrics_page(
+    def _metrics_page(self, parts: Parts) -> MetricsPage:
+        return metrics_page(
             self._metrics,
             parts.opened.backends,
             writer=parts.writer,
@@ -310,7 +259,7 @@ class App:
             reindexing=parts.reindexing,
         )
 
-    def _up(self, parts: _Parts) -> dict[str, Callable[[], bool]]:
+    def _up(self, parts: Parts) -> dict[str, Callable[[], bool]]:
         """Which components answered when they were last asked."""
         news = parts.opened.news
         return {
@@ -323,8 +272,9 @@ class App:
 
     # --- end ---------------------------------------------------------------------------------------------------------
 
-    async def _drain(self, server: ExtProcServer, parts: _Parts) -> None:
+    async def _drain(self, server: ExtProcServer, parts: Parts) -> None:
         """Nothing that was accepted is lost: streams end first, then the journal's queue, then what is being learnt."""
+        self._reloading.end()
         deadline = time.monotonic() + self._settings.deployment.drain_s
         await server.stop(max(0.5, deadline - time.monotonic() - LEARN_DRAIN_S))
         if not await parts.writer.drained(max(1.0, deadline - time.monotonic())):
@@ -334,6 +284,10 @@ class App:
         await parts.learner.drained(max(0.5, min(LEARN_DRAIN_S, deadline - time.monotonic())))
         if parts.opened.news is not None:
             await parts.opened.news.last_word()
+
+
+async def _nobody(_scope: object, _receive: object, _send: object) -> None:
+    """The API before there is one: its listener is not bound yet."""
 
 
 def _settle() -> None:

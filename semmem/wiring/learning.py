@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -48,7 +48,19 @@ READER_START_S = 5.0
 
 def learner(settings: Settings, backends: Backends, announce: Announce, batches: Learning) -> Learner:
     extraction = settings.memory.extraction
-    rules = BatchRules(
+    return Learner(
+        backends.journal,
+        learn(batches, announce),
+        rules=batch_rules(settings),
+        concurrency=extraction.concurrency,
+        poll_interval_s=extraction.poll_interval_s,
+        last_write=backends.journal.last_write,
+    )
+
+
+def batch_rules(settings: Settings) -> BatchRules:
+    extraction = settings.memory.extraction
+    return BatchRules(
         size=settings.memory.extraction_batch_size,
         context_turns=extraction.context_turns,
         idle_s=extraction.session_idle_s,
@@ -56,19 +68,16 @@ def learner(settings: Settings, backends: Backends, announce: Announce, batches:
         lease_s=extraction.lease_s,
     )
 
-    async def learn(batch: Batch) -> None:
+
+def learn(batches: Learning, announce: Announce) -> Callable[[Batch], Awaitable[None]]:
+    """What a learner does with each batch."""
+
+    async def learn_one(batch: Batch) -> None:
         started = time.perf_counter()
         result = await batches.learn(batch)
         announce(BatchLearnt(batch.id, batch.trigger, result, time.perf_counter() - started))
 
-    return Learner(
-        backends.journal,
-        learn,
-        rules=rules,
-        concurrency=extraction.concurrency,
-        poll_interval_s=extraction.poll_interval_s,
-        last_write=backends.journal.last_write,
-    )
+    return learn_one
 
 
 def patient(settings: Settings, backends: Backends) -> Backends:
@@ -92,19 +101,11 @@ def at_once(
     extraction = settings.memory.extraction
     if not extraction.at_once:
         return None
-    unanswered = settings.capture.mode not in OBSERVING
-    reading = AtOnce(
-        backends.journal,
-        local_extractor(settings, backends, nobody_listens),
-        batches.storing,
-        reader=Reader(strip_block=without_tags),
-        unanswered=unanswered,
-    )
     return AtOnceLearner(
-        reading,
+        reading(settings, backends, batches),
         batches.settling,
         holds(settings, backends),
-        unanswered=unanswered,
+        unanswered=settings.capture.mode not in OBSERVING,
         queue_max=extraction.at_once_queue_max,
         concurrency=extraction.at_once_concurrency,
         wait_s=extraction.at_once_wait_s,
@@ -113,13 +114,33 @@ def at_once(
     )
 
 
-def drift_loop(settings: Settings, backends: Backends, nudge: Callable[[], None]) -> DriftLoop | None:
-    """Calls ``nudge`` when a change of topic has made a batch due. None when changes of topic are not looked for: two
-    messages on one topic hardly share words, so without a model nothing can be seen of it."""
+def reading(settings: Settings, backends: Backends, batches: Learning) -> AtOnce:
+    return AtOnce(
+        backends.journal,
+        local_extractor(settings, backends, nobody_listens),
+        batches.storing,
+        reader=Reader(strip_block=without_tags),
+        unanswered=settings.capture.mode not in OBSERVING,
+    )
+
+
+def drift_loop(watch: Callable[[], DriftWatch | None], nudge: Callable[[], None]) -> DriftLoop:
+    """Calls ``nudge`` when a change of topic, seen by the watch of the moment, has made a batch due."""
+
+    async def look(now: float) -> int:
+        current = watch()
+        return 0 if current is None else await current.look(now)
+
+    return DriftLoop(look, nudge, interval_s=DRIFT_INTERVAL_S)
+
+
+def drift_watch(settings: Settings, backends: Backends) -> DriftWatch | None:
+    """None when changes of topic are not looked for: two messages on one topic hardly share words, so without a model
+    nothing can be seen of it."""
     extraction = settings.memory.extraction
     if not extraction.drift_threshold or has_no_model(backends.embedder.signature):
         return None
-    watch = DriftWatch(
+    return DriftWatch(
         backends.journal,
         backends.embedder,
         threshold=extraction.drift_threshold,
@@ -128,7 +149,6 @@ def drift_loop(settings: Settings, backends: Backends, nudge: Callable[[], None]
         strip_block=without_tags,
         last_write=backends.journal.last_write,
     )
-    return DriftLoop(watch.look, nudge, interval_s=DRIFT_INTERVAL_S)
 
 
 def learning(

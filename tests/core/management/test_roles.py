@@ -23,6 +23,7 @@ from semmem.management.backup_api import backup_routes
 from semmem.management.curation_api import curation_routes
 from semmem.management.engine_api import Engine, engine_routes
 from semmem.management.reindex_api import reindex_routes
+from semmem.management.reload_api import Reload, reload_routes
 from semmem.management.token_api import token_routes
 from semmem.management.tokens import Tokens
 from semmem.ports.errors import JournalError, StoreUnavailable
@@ -53,6 +54,7 @@ NEEDS = {
     ("GET", "/v1/status"): Act.OPERATE,
     ("GET", "/v1/health"): Act.OPERATE,
     ("GET", "/v1/config"): Act.OPERATE,
+    ("POST", "/v1/config/reload"): Act.OPERATE,
     ("GET", "/v1/users"): Act.ADMINISTER,
     ("GET", "/v1/memory/reindex"): Act.OPERATE,
     ("POST", "/v1/memory/reindex"): Act.OPERATE,
@@ -71,6 +73,10 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/import": {"lines": []},
     "/v1/tokens": {"role": "reader"},
 }
+
+
+async def nothing_new() -> Reload:
+    return Reload("unchanged", "2027-01-15T08:00:00Z", "0123456789abcdef")
 
 
 class NothingToReindex:
@@ -108,6 +114,7 @@ class Guarded:
                 partial(token_routes, self.tokens, self.clock),
                 partial(engine_routes, an_engine()),
                 partial(reindex_routes, cast(Reindexing, NothingToReindex())),
+                partial(reload_routes, nothing_new),
                 partial(backup_routes, nothing, nothing, nothing, nothing, self.clock),
             ],
         )
