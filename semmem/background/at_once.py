@@ -18,6 +18,7 @@ from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.provisional import TurnState
 from semmem.ports.recording import TurnClosed
+from semmem.ports.spans import NO_TRACER, Place, Tracer, current
 
 OVERFLOW, LEFT, FAILED = "overflow", "left", "failed"
 """Why a turn was left to its batch: too many waited; its user's memories were being changed, or the store or the
@@ -56,7 +57,9 @@ class AtOnceLearner:
         can_learn: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.time,
         announce: Announce = nobody_listens,
+        tracer: Tracer = NO_TRACER,
     ) -> None:
+        self._tracer = tracer
         self._at_once = at_once
         self._settling = settling
         self._holds = holds
@@ -81,10 +84,10 @@ class AtOnceLearner:
         """These halves are in the journal. Neither waits nor raises."""
         if self._unanswered:
             for turn in opened:
-                self._accept(turn.id, turn.opened_at)
+                self._accept(turn.id, turn.opened_at, turn.trace)
         for half in closed:
             if half.status in ENDED:
-                self._accept(half.turn_id, half.closed_at)
+                self._accept(half.turn_id, half.closed_at, half.trace)
 
     async def drained(self, timeout_s: float) -> bool:
         """Wait for what is under way; the batch of whatever is left learns from it."""
@@ -92,28 +95,35 @@ class AtOnceLearner:
         await self._tasks.cancel()
         return done
 
-    def _accept(self, turn_id: str, ended_at: float) -> None:
+    def _accept(self, turn_id: str, ended_at: float, trace: str) -> None:
         if len(self._tasks) >= self._queue_max:
             self._announce(TurnLearnt(BatchResult(OVERFLOW), 0.0))
         else:
-            self._tasks.spawn("learn at once", self._learn(turn_id, ended_at))
+            self._tasks.spawn("learn at once", self._learn(turn_id, ended_at, Place(trace)))
 
-    async def _learn(self, turn_id: str, ended_at: float) -> None:
-        try:
-            async with asyncio.timeout(self._wait_s):
-                result = await self._learn_in_line(turn_id)
-        except TimeoutError:
-            result = BatchResult(LEFT)
-        except SemmemError as error:
-            result = BatchResult(FAILED, cause=type(error).__name__)
+    async def _learn(self, turn_id: str, ended_at: float, place: Place) -> None:
+        with self._tracer.resume("semmem.learn_at_once", place) as span:
+            result = await self._result(turn_id)
+            span.note("semmem.status", "nothing" if result is None else result.status)
         if result is not None:
             self._announce(TurnLearnt(result, max(0.0, self._clock() - ended_at)))
+
+    async def _result(self, turn_id: str) -> BatchResult | None:
+        """None when there was nothing to do."""
+        try:
+            async with asyncio.timeout(self._wait_s):
+                return await self._learn_in_line(turn_id)
+        except TimeoutError:
+            return BatchResult(LEFT)
+        except SemmemError as error:
+            return BatchResult(FAILED, cause=type(error).__name__)
 
     async def _learn_in_line(self, turn_id: str) -> BatchResult | None:
         """None when there is nothing to do."""
         turn = await self._turn(turn_id)
         if turn is None:
             return None
+        current().about(turn.scope)
         async with self._line(turn.scope.user):
             for pause_s in _pauses():
                 if self.can_learn():

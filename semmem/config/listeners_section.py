@@ -78,6 +78,23 @@ class JwtSection(Section):
     refresh_s: Seconds = Field(default=300.0, description="keys are read again after this, or for one that is unknown")
 
 
+class RateLimitSection(Section):
+    """``listeners.api.rate_limit``: how often a caller may call, in each process. A call too many is answered 429."""
+
+    calls_per_s: float = Field(default=200.0, ge=0, le=1e6, description="calls of one caller; 0: no limit")
+    burst: int = Field(default=1000, ge=1, le=1_000_000, description="calls of one caller at once")
+    failures_per_minute: float = Field(
+        default=600.0,
+        ge=0,
+        le=1e6,
+        description="credentials of one address that are refused, before it is heard only with those that were good"
+        " before; 0: no limit",
+    )
+    callers_max: int = Field(
+        default=10_000, ge=1, le=1_000_000, description="callers known at a time, about 200 bytes each"
+    )
+
+
 class ApiListener(HttpListenerSection):
     """``listeners.api``: REST, MCP and Studio."""
 
@@ -87,6 +104,8 @@ class ApiListener(HttpListenerSection):
     )
     admin_token_env: VariableName = Field(default="", description="environment variable that holds admin_token")
     jwt: JwtSection = JwtSection()
+    studio: bool = Field(default=True, description="serve the Studio, pages for people, at /studio/")
+    rate_limit: RateLimitSection = RateLimitSection()
     mcp: bool = Field(
         default=False, description="serve tools for models at /mcp (Model Context Protocol); takes 55 MB more"
     )

@@ -272,6 +272,17 @@ class ReindexSection(Section):
     )
 
 
+class SwitchesSection(Section):
+    """``memory.switches``: users and groups for whom an administrator switched reading or storing off."""
+
+    refresh_s: Seconds = Field(
+        default=5.0, description="pause between two looks at what changed; with a journal.url it is told at once"
+    )
+    entries_max: int = Field(
+        default=100_000, ge=1, le=1_000_000, description="users and groups with a switch, about 400 bytes each"
+    )
+
+
 class MemorySection(Section):
     """``memory``: the section most deployments touch."""
 
@@ -313,6 +324,7 @@ class MemorySection(Section):
     decay: DecaySection = DecaySection()
     consolidation: ConsolidationSection = ConsolidationSection()
     reindex: ReindexSection = ReindexSection()
+    switches: SwitchesSection = SwitchesSection()
     ttl_days: Days = Field(default=0, description="lifetime given to each new memory; 0: no end")
     retention_days: Days = Field(default=0, description="memories not updated for this long are removed; 0: never")
     max_memories_per_user: int = Field(

@@ -71,6 +71,8 @@ ROWS: tuple[Row, ...] = (
     Row("memory.hot_cache", "bytes_max users_max memories_max warm_users staleness_s loads_max", _HOT),
     Row("memory.hot_cache", "tell_after_ms tell_users_max", _NEWS),
     Row("memory.hot_cache.redis", "url password password_env ca_file channel timeout_s", _NEWS),
+    Row("memory.switches", "entries_max"),
+    Row("memory.switches", "refresh_s", "switches in process are read again by it"),
     Row("memory.query", "mode"),
     Row("memory.rerank", "url model api_key api_key_env timeout_ms candidates_max"),
     Row(
@@ -98,7 +100,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "identity",
         "metadata_namespace metadata_claim trusted_headers allow_untrusted_body session_headers project_headers"
-        " agent_headers user_chars_max",
+        " agent_headers user_chars_max group_claim trusted_group_headers",
     ),
     Row("identity", "session_idle_s", "sessions under way are told apart by it"),
     Row("identity.api_key", "enabled hmac_secret"),
@@ -131,10 +133,11 @@ ROWS: tuple[Row, ...] = (
         "the listener is bound with it (what stands in the files is read again whenever they change)",
     ),
     Row("listeners.api", "address connections_max head_timeout_s mcp", _LISTENER),
+    Row("listeners.api.rate_limit", "calls_per_s burst failures_per_minute callers_max"),
     Row(
         "listeners.api",
         "admin_token admin_token_env trusted_headers allowed_hosts allowed_origins body_bytes_max body_values_max"
-        " body_timeout_s metadata_bytes_max metadata_depth_max metadata_keys_max",
+        " body_timeout_s metadata_bytes_max metadata_depth_max metadata_keys_max studio",
     ),
     Row("listeners.api.jwt", "keys issuer audience user_claim refresh_s"),
     Row("listeners.health", "address connections_max head_timeout_s", _LISTENER),
@@ -146,6 +149,12 @@ ROWS: tuple[Row, ...] = (
         " query_chars_max mutate_streams_max observe_streams_max",
     ),
     Row("limits", "request_body_bytes_max response_body_bytes_max", "the listener's longest message is made of it"),
+    Row(
+        "tracing",
+        "endpoint header credential credential_env ca_file service_name sample_ratio content user_hmac_secret"
+        " user_hmac_secret_env timeout_s interval_s batch_max queue_max",
+        "spans under way are recorded and sent by it",
+    ),
     Row("log", "level"),
     Row("log", "format", "what else the process prints is wrapped by it"),
     Row("deployment", "drain_s"),

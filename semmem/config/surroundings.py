@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,6 +26,7 @@ WARM_STALENESS_S = 60.0
 HUB_PREFIX = "sentence-transformers/"
 TORCH_LIBRARY = "sentence_transformers"
 """What computes a model that was not exported."""
+TRACING_PACKAGES = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http")
 WITHOUT_A_MODEL = (
     "memories are found by the words that they share with a question, not by what they mean, and told apart by rules"
     " alone"
@@ -38,6 +40,7 @@ def surroundings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fin
     yield from _model(settings, environ)
     yield from _keys(settings)
     yield from _tools(settings)
+    yield from _tracing(settings)
 
 
 def remarks(settings: Settings, environ: Mapping[str, str], *, here: bool) -> Iterator[str]:
@@ -61,6 +64,8 @@ def remarks(settings: Settings, environ: Mapping[str, str], *, here: bool) -> It
             f" ({'with several replicas' if cache.staleness_s is None else cache.staleness_s}). Where replicas tell"
             " each other of changes it can be minutes"
         )
+    if settings.tracing.endpoint and settings.tracing.content:
+        yield "tracing.content is true: the collector is given what users say, and no erasure reaches it there"
 
 
 def _finds_no_model(embedding: EmbeddingSection, environ: Mapping[str, str]) -> bool:
@@ -107,6 +112,23 @@ def _tools(settings: Settings) -> Iterator[Finding]:
     if settings.listeners.api.mcp and find_spec("mcp") is None:
         remedy = "install it: pip install 'semmem[mcp]'"
         yield Finding(("listeners", "api", "mcp"), True, "needs the package mcp, which is not here", remedy)
+
+
+def _tracing(settings: Settings) -> Iterator[Finding]:
+    rules = settings.tracing
+    if rules.endpoint and not _has_tracing_packages():
+        at, remedy = ("tracing", "endpoint"), "install them: pip install 'semmem[otel]'"
+        yield Finding(at, rules.endpoint, f"needs the packages {' and '.join(TRACING_PACKAGES)}", remedy)
+    if rules.ca_file and not os.access(rules.ca_file, os.R_OK):
+        yield Finding(("tracing", "ca_file"), rules.ca_file, "is no file that can be read", "name a PEM file")
+
+
+def _has_tracing_packages() -> bool:
+    """Asked of the metadata: looking for a module of theirs would import some."""
+    try:
+        return all(version(name) for name in TRACING_PACKAGES)
+    except PackageNotFoundError:
+        return False
 
 
 def _keys(settings: Settings) -> Iterator[Finding]:

@@ -17,7 +17,9 @@ from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened, same_text
 from semmem.extraction.storing import UNSTORABLE, Storing
+from semmem.extraction.tracing import extracted, tell
 from semmem.memory import Fact, Turn
+from semmem.ports import spans
 from semmem.ports.errors import SemmemError, StoreRefused
 from semmem.ports.learning import Batch, Extractor
 from semmem.ports.provisional import ProvisionalRecords, TurnState
@@ -70,7 +72,7 @@ class AtOnce:
         alone = Batch(hold_id, turn.scope, (turn,), (), AT_ONCE, attempt=1)
         shown, said = await asyncio.to_thread(self._reader.read, alone)
         tally.engine = self._extractor.name
-        found = await self._extractor.extract(shown) if shown.turns else []
+        found = await extracted(self._extractor, shown) if shown.turns else []
         facts = await self._storing.screened(found, {turn.id}, said, tally)
         known = {noted.memory_id for noted in await self._records.provisional([turn.id])}
         for fact, verdict in zip(facts, await self._storing.verdicts(facts, said), strict=True):
@@ -92,7 +94,9 @@ class AtOnce:
         new = await self._storing.candidate(fact, turn, memory_id, hold_id, provisional=True)
         try:
             check_storable(created(new))
-            placed = await self._put(new)
+            with spans.step(spans.UPSERT_MEMORY) as span:
+                placed = await self._put(new)
+                tell(span, placed)
         except StoreRefused:
             tally.rejected[UNSTORABLE] += 1
             return True

@@ -31,6 +31,7 @@ from semmem.management.fields import (
     metadata_problem,
     missing,
 )
+from semmem.management.guards import Guards
 from semmem.management.listing import CURSOR_CHARS_MAX, BadCursor, Wanted
 from semmem.management.memories import KeyInUse, Memories
 from semmem.management.purging import Purged, Purging
@@ -122,6 +123,7 @@ def create_api(
     screening: WriteScreen | None = None,
     more: Sequence[Callable[[May], APIRouter]] = (),
     purging: Purging | None = None,
+    guards: Guards | None = None,
 ) -> FastAPI:
     """The application; its OpenAPI description is at /openapi.json. ``more`` makes routes of other files. Without
     ``purging`` there is nothing on disk to purge."""
@@ -132,6 +134,7 @@ def create_api(
         rules=door or DoorRules(),
         access=access,
         announce=announce,
+        guards=guards,
     )
     screening, limits = screening or WriteScreen(), metadata or MetadataLimits()
 

@@ -14,7 +14,10 @@ from semmem.management.access import Act
 from semmem.management.api import May
 from semmem.management.door import CALLER
 from semmem.management.fields import USER_CHARS_MAX
+from semmem.management.switches import words
 from semmem.ports.errors import SemmemError
+from semmem.ports.switches import UNSAID
+from semmem.request.switches import Switches
 
 USERS_DEFAULT, USERS_MAX = 100, 1000
 
@@ -33,9 +36,9 @@ class Engine:
     users: Callable[[], Awaitable[Sequence[str]]]
 
 
-def engine_routes(engine: Engine, _: May) -> APIRouter:
-    """Everything that is of no single user."""
-    routes = APIRouter()
+def engine_routes(engine: Engine, _: May, *, switches: Switches | None = None) -> APIRouter:
+    """Everything that is of no single user. ``switches``: those that requests obey."""
+    routes, known = APIRouter(), switches or Switches()
 
     @routes.get("/v1/status")
     async def get_status(request: Request) -> dict[str, Any]:
@@ -63,12 +66,14 @@ def engine_routes(engine: Engine, _: May) -> APIRouter:
         limit: Annotated[int, Query(ge=1)] = USERS_DEFAULT,
         after: Annotated[str | None, Query(max_length=USER_CHARS_MAX, description="go on after this user")] = None,
     ) -> dict[str, Any]:
-        """Whoever has memories, or had some, by name."""
+        """Whoever has memories, or had some, by name; and of those in the page who have memory switches, which."""
         request.scope[CALLER].must(Act.ADMINISTER)
         users = await engine.users()
         number = min(limit, USERS_MAX)
         rest = [user for user in users if after is None or user > after]
-        return {"users": rest[:number], "total": len(users), "limit": number}
+        switched = {user: known.of_user(user) for user in rest[:number]} if known.number_set else {}
+        shown = {user: words(switch) for user, switch in switched.items() if switch != UNSAID}
+        return {"users": rest[:number], "total": len(users), "limit": number, "memory_switches": shown}
 
     return routes
 

@@ -19,22 +19,23 @@ from functools import partial
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.config.settings import Settings
-from semmem.envoy.server import ExtProcServer
-from semmem.management.current_api import CurrentApi
+from semmem.management.activity_api import Activity
 from semmem.management.health import create_health
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
+from semmem.ports.events import Event
 from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.reindexing import Reindexing
 from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.counting import Counting
-from semmem.telemetry.log_lines import tell_from
 from semmem.telemetry.loop_lag import watch_loop
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
-from semmem.wiring import doors, learning, maintenance, reindex, request
+from semmem.wiring import doors, learning, maintenance, reindex, request, tracing
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, open_backends
+from semmem.wiring.front import front
+from semmem.wiring.learning_side import drift_loop
 from semmem.wiring.metrics_page import metrics_page
 from semmem.wiring.news import Kept
 from semmem.wiring.parts import Parts, parts
@@ -45,8 +46,6 @@ from semmem.wiring.store_watch import StoreWatch
 log = logging.getLogger(__name__)
 
 LEARN_DRAIN_S, AT_ONCE_DRAIN_S = 5.0, 1.0
-TOOL_BODY_BYTES_MAX = 64 * 1024**2
-"""Of the tools' own server, behind the API's door, which has the configured limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +67,7 @@ class App:
         self._announce = Counting(
             self._metrics, backend=settings.memory.backend, retention_days=settings.journal.retention_days
         )
+        self._activity = Activity(time.time)
         self._reloading = Reloading[Serving](settings, read or (lambda: (settings, ())), announce=self._announce)
         self._injection_cache = request.injection_cache(settings)
         self._tasks = Tasks()
@@ -79,11 +79,16 @@ class App:
         self._store = reindex.movable(settings, vectors, turns, may_move=reindex.may_begin(settings, vectors))
         return self._store
 
+    def _heard(self, event: Event) -> None:
+        self._announce(event)
+        self._activity.heard(event)
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Addresses]:
         """Serve inside the block; drain and close at its end. Raises OSError or SemmemError when it cannot start."""
         async with AsyncExitStack() as stack:
             listeners = [self._injection_cache.changed]
+            self._tracing = tracing.tracing(self._settings, self._metrics, stack)
             opened = await open_backends(
                 self._settings,
                 self._metrics,
@@ -97,17 +102,18 @@ class App:
             if parts.replicas is not None:
                 await parts.replicas.join()
                 stack.push_async_callback(parts.replicas.leave)
+            await parts.switch_watch.refresh()
             await parts.erasure.load()  # before anything is read: what was not finished is hidden
             stack.push_async_callback(self._tasks.cancel)
-            server, addresses = await self._open_doors(parts, stack)
+            addresses = await self._open_doors(parts, stack)
             self._begin(parts)
             await self._until_ready(parts.store)
             _settle()
-            await server.set_serving(True)
+            await self._front.server.set_serving(True)
             try:
                 yield addresses
             finally:
-                await self._drain(server, parts)
+                await self._drain(parts)
                 await parts.uses.flush()
 
     def reload_soon(self) -> None:
@@ -128,44 +134,33 @@ class App:
             movable=self._store,
             blocks=self._injection_cache,
             embedder_tried=self._embedder_tried,
+            tracer=self._tracing.tracer,
         )
 
-    async def _open_doors(self, parts: Parts, stack: AsyncExitStack) -> tuple[ExtProcServer, Addresses]:
-        settings, spawn = self._settings, self._tasks.spawn
-        threads, up = request.threads(stack), self._up(parts)
-        workshop = Workshop(parts, self._announce, self._reloading, threads=threads, spawn=spawn, up=up)
-        api = CurrentApi(_nobody)
-        if settings.listeners.api.mcp:
-            from semmem.management.mcp_doors import tools_of  # and with it an SDK that most processes never need
-
-            tools = workshop.tools = tools_of(api, body_bytes_max=TOOL_BODY_BYTES_MAX)
-            spawn("tools", tools.run())
-            await tools.ready.wait()
-        serving = workshop.first(settings)
-        server = doors.envoy_door(settings, serving.processor)
-        grpc = await server.start()
-        stack.push_async_callback(server.stop, 0.0)
-        self._serving, api.application = serving, serving.api
-        self._reloading.begin(workshop.make, lambda made: self._take_up(made, parts, server, api))
+    async def _open_doors(self, parts: Parts, stack: AsyncExitStack) -> Addresses:
+        settings, spawn, tracer = self._settings, self._tasks.spawn, self._tracing.tracer
+        workshop = Workshop(
+            parts,
+            self._announce,
+            self._reloading,
+            threads=request.threads(stack),
+            spawn=spawn,
+            up=self._up(parts),
+            activity=self._activity,
+            heard=self._heard,
+            tracer=tracer,
+        )
+        self._front = await front(settings, workshop, parts, self._announce, tracer=tracer, spawn=spawn)
+        grpc = await self._front.server.start()
+        stack.push_async_callback(self._front.server.stop, 0.0)
+        self._reloading.begin(workshop.make, self._front.take_up)
         health = create_health(lambda: self._ready(parts), self._metrics_page(parts))
         listeners, serve = settings.listeners, partial(doors.serve, spawn=spawn, stack=stack)
-        return server, Addresses(
+        return Addresses(
             grpc=grpc,
-            api=await serve("api", api, listeners.api),
+            api=await serve("api", self._front.api, listeners.api),
             health=await serve("health", health, listeners.health),
         )
-
-    def _take_up(self, serving: Serving, parts: Parts, server: ExtProcServer, api: CurrentApi) -> None:
-        """All at once, between two steps of whatever runs."""
-        former, self._settings = self._settings, serving.settings
-        server.use(serving.processor)
-        parts.learner.use(learning.learn(serving.learning.batches, self._announce), serving.learning.rules)
-        if parts.at_once is not None:
-            parts.at_once.use(serving.learning.reading, serving.learning.batches.settling)
-        self._serving, api.application = serving, serving.api
-        tell_from(serving.settings.log.level)
-        closing = parts.opened.clients.close_others(serving.settings, after_s=former.memory.extraction.lease_s)
-        self._tasks.spawn("close models", closing)
 
     def _begin(self, parts: Parts) -> None:
         """Everything that runs as long as the process."""
@@ -178,15 +173,18 @@ class App:
             ("learner", lambda: parts.learner.run(parts.can_learn)),
             ("access notes", parts.uses.run),
             ("housekeeping", parts.housekeeping.run),
-            ("upkeep", lambda: maintenance.keep_up(lambda: self._serving.learning.upkeep, parts.can_learn)),
-            ("unread histories", lambda: request.read_again(lambda: self._serving.turns)),
+            ("upkeep", lambda: maintenance.keep_up(lambda: self._front.serving.learning.upkeep, parts.can_learn)),
+            ("unread histories", lambda: request.read_again(lambda: self._front.serving.turns)),
             ("reload", self._reloading.run),
+            ("switches", parts.switch_watch.run),
             ("loop lag", lambda: watch_loop(self._metrics.loop_lag_seconds, lambda: self._announce.requests)),
             ("erasures", lambda: erasing.finish_pending(parts.erasure, settings.erasure.retry_s)),
         ):
             self._tasks.keep(name, work)
         if parts.opened.news is not None:
             parts.opened.news.begin(self._tasks, Kept(backends.store, self._injection_cache))
+        if self._tracing.run is not None:
+            self._tasks.keep("traces", self._tracing.run)
         self._tasks.keep("reindex", lambda: self._reindex(parts.reindexing))
         if parts.replicas is not None:
             parts.replicas.begin(self._tasks)
@@ -194,7 +192,7 @@ class App:
             self._tasks.keep("warming", lambda: parts.warming.run(lambda: parts.store.answers))
         if parts.at_once is not None:  # else the first turn would wait for it
             self._tasks.keep("start of the reader", lambda: learning.start_reader(backends))
-        drift = learning.drift_loop(lambda: self._serving.learning.drift, parts.learner.nudge)
+        drift = drift_loop(lambda: self._front.serving.learning.drift, parts.learner.nudge)
         self._tasks.keep("topics", lambda: drift.run(lambda: self._embedder_answers))
 
     async def _open_store(self, store: StoreWatch) -> None:
@@ -272,11 +270,11 @@ class App:
 
     # --- end ---------------------------------------------------------------------------------------------------------
 
-    async def _drain(self, server: ExtProcServer, parts: Parts) -> None:
+    async def _drain(self, parts: Parts) -> None:
         """Nothing that was accepted is lost: streams end first, then the journal's queue, then what is being learnt."""
         self._reloading.end()
-        deadline = time.monotonic() + self._settings.deployment.drain_s
-        await server.stop(max(0.5, deadline - time.monotonic() - LEARN_DRAIN_S))
+        deadline = time.monotonic() + self._front.serving.settings.deployment.drain_s
+        await self._front.server.stop(max(0.5, deadline - time.monotonic() - LEARN_DRAIN_S))
         if not await parts.writer.drained(max(1.0, deadline - time.monotonic())):
             log.error("stopped with %d halves of turns not committed", len(parts.writer))
         if parts.at_once is not None:
@@ -284,10 +282,7 @@ class App:
         await parts.learner.drained(max(0.5, min(LEARN_DRAIN_S, deadline - time.monotonic())))
         if parts.opened.news is not None:
             await parts.opened.news.last_word()
-
-
-async def _nobody(_scope: object, _receive: object, _send: object) -> None:
-    """The API before there is one: its listener is not bound yet."""
+        await self._tracing.last_word()
 
 
 def _settle() -> None:

@@ -41,7 +41,6 @@ from semmem.ports.store import DiskBound, Enumerable, Purgeable, Store, Sweepabl
 from semmem.ports.text_work import Offload, TextWork
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
-from semmem.telemetry.metering import MeteredEmbedder
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.observed_store import Listener, ObservedStore
 from semmem.wiring import embedding
@@ -146,7 +145,7 @@ async def open_backends(
     hiding = hidden(gate)
     backends = Backends(
         store=hot_memories(settings, hiding.shown, spawn, indexing),
-        embedder=MeteredEmbedder(vectors, metrics),
+        embedder=embedding.metered(settings, vectors, metrics),
         journal=turns,
         models=models,
         reranker=ranker,

@@ -28,15 +28,19 @@ from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
 from semmem.management.engine_api import Engine, engine_routes
 from semmem.management.fields import MetadataLimits
+from semmem.management.guards import Guards
 from semmem.management.key_sets import keys_at
 from semmem.management.memories import Memories
 from semmem.management.purging import Purging
 from semmem.management.server import HttpListener
+from semmem.management.switch_api import switch_routes
+from semmem.management.switches import SwitchDesk
 from semmem.management.token_api import token_routes
 from semmem.management.tokens import Tokens
 from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules
 from semmem.management.write_screen import WriteScreen
 from semmem.ports.events import Announce
+from semmem.ports.spans import NO_TRACER, Tracer
 from semmem.request.body_work import BodyWork
 from semmem.retrieval.context import FENCE_MARKERS
 from semmem.retrieval.index.hot_memories import Spawn
@@ -53,7 +57,13 @@ LISTENER_END_S = 5.0
 
 
 def processor(
-    settings: Settings, exchange: Exchange, announce: Announce, *, work: BodyWork, open_streams: OpenStreams
+    settings: Settings,
+    exchange: Exchange,
+    announce: Announce,
+    *,
+    work: BodyWork,
+    open_streams: OpenStreams,
+    tracer: Tracer = NO_TRACER,
 ) -> ExternalProcessor:
     return ExternalProcessor(
         exchange,
@@ -63,6 +73,7 @@ def processor(
         message_timeouts=message_timeouts(settings),
         work=work,
         open_streams=open_streams,
+        tracer=tracer,
     )
 
 
@@ -118,6 +129,8 @@ def api(
     purging: Purging,
     engine: Engine,
     web_tokens: VerifiedWebTokens | None,
+    switches: SwitchDesk,
+    guards: Guards | None = None,
     more: Sequence[Callable[[May], APIRouter]] = (),
 ) -> FastAPI:
     """The management API. ``after`` gives a time after a user's last erasure. ``more``: as create_api takes it."""
@@ -131,11 +144,13 @@ def api(
         screening=write_screen(settings, announce),
         more=[
             partial(curation_routes, curation(settings, backends, announce, holds=one_line)),
-            partial(token_routes, tokens, time.time),
-            partial(engine_routes, engine),
+            partial(token_routes, tokens, time.time, switches=switches.known),
+            partial(engine_routes, engine, switches=switches.known),
+            partial(switch_routes, switches),
             *more,
         ],
         purging=purging,
+        guards=guards,
     )
 
 

@@ -9,13 +9,12 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from semmem.background import AtOnceLearner, DriftLoop, Learner, PatientEmbedder
+from semmem.background import AtOnceLearner, Learner, PatientEmbedder
 from semmem.config.models_section import ExternalModel
 from semmem.config.settings import Settings
 from semmem.extraction.at_once import AtOnce
 from semmem.extraction.contradiction import closed
 from semmem.extraction.dedup import Dedup
-from semmem.extraction.drift import DriftWatch
 from semmem.extraction.llm import LlmExtractor
 from semmem.extraction.model_judge import ModelJudge
 from semmem.extraction.pair_judge import PairJudge
@@ -32,25 +31,26 @@ from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.learning import Batch, BatchRules, Extractor
 from semmem.ports.models import NamedModels
+from semmem.ports.spans import NO_TRACER, Tracer
 from semmem.retrieval.context import FENCE_MARKERS, without_tags
 from semmem.turns.recorder import OBSERVING
 from semmem.wiring.backends import Backends
-from semmem.wiring.embedding import has_no_model
 from semmem.wiring.erasure import holds
 from semmem.wiring.maintenance import lifetime_s, quota
 
 log = logging.getLogger(__name__)
 
 SUMMARY_CHARS_MAX = 500
-DRIFT_INTERVAL_S = 5.0
 READER_START_S = 5.0
 
 
-def learner(settings: Settings, backends: Backends, announce: Announce, batches: Learning) -> Learner:
+def learner(
+    settings: Settings, backends: Backends, announce: Announce, batches: Learning, tracer: Tracer = NO_TRACER
+) -> Learner:
     extraction = settings.memory.extraction
     return Learner(
         backends.journal,
-        learn(batches, announce),
+        learn(batches, announce, tracer),
         rules=batch_rules(settings),
         concurrency=extraction.concurrency,
         poll_interval_s=extraction.poll_interval_s,
@@ -69,12 +69,17 @@ def batch_rules(settings: Settings) -> BatchRules:
     )
 
 
-def learn(batches: Learning, announce: Announce) -> Callable[[Batch], Awaitable[None]]:
+def learn(batches: Learning, announce: Announce, tracer: Tracer = NO_TRACER) -> Callable[[Batch], Awaitable[None]]:
     """What a learner does with each batch."""
 
     async def learn_one(batch: Batch) -> None:
         started = time.perf_counter()
-        result = await batches.learn(batch)
+        with tracer.gather("semmem.learn", [turn.trace for turn in batch.turns]) as span:
+            span.about(batch.scope)
+            result = await batches.learn(batch)
+            span.note("semmem.trigger", batch.trigger)
+            span.note("semmem.turns", len(batch.turns))
+            span.note("semmem.status", result.status)
         announce(BatchLearnt(batch.id, batch.trigger, result, time.perf_counter() - started))
 
     return learn_one
@@ -94,7 +99,12 @@ async def start_reader(backends: Backends) -> None:
 
 
 def at_once(
-    settings: Settings, backends: Backends, announce: Announce, batches: Learning, can_learn: Callable[[], bool]
+    settings: Settings,
+    backends: Backends,
+    announce: Announce,
+    batches: Learning,
+    can_learn: Callable[[], bool],
+    tracer: Tracer = NO_TRACER,
 ) -> AtOnceLearner | None:
     """Learns from each turn when its answer has ended; None where only batches shall. What cannot be read is counted
     with its batch."""
@@ -111,6 +121,7 @@ def at_once(
         wait_s=extraction.at_once_wait_s,
         can_learn=can_learn,
         announce=announce,
+        tracer=tracer,
     )
 
 
@@ -121,33 +132,6 @@ def reading(settings: Settings, backends: Backends, batches: Learning) -> AtOnce
         batches.storing,
         reader=Reader(strip_block=without_tags),
         unanswered=settings.capture.mode not in OBSERVING,
-    )
-
-
-def drift_loop(watch: Callable[[], DriftWatch | None], nudge: Callable[[], None]) -> DriftLoop:
-    """Calls ``nudge`` when a change of topic, seen by the watch of the moment, has made a batch due."""
-
-    async def look(now: float) -> int:
-        current = watch()
-        return 0 if current is None else await current.look(now)
-
-    return DriftLoop(look, nudge, interval_s=DRIFT_INTERVAL_S)
-
-
-def drift_watch(settings: Settings, backends: Backends) -> DriftWatch | None:
-    """None when changes of topic are not looked for: two messages on one topic hardly share words, so without a model
-    nothing can be seen of it."""
-    extraction = settings.memory.extraction
-    if not extraction.drift_threshold or has_no_model(backends.embedder.signature):
-        return None
-    return DriftWatch(
-        backends.journal,
-        backends.embedder,
-        threshold=extraction.drift_threshold,
-        turns_min=extraction.drift_turns_min,
-        look_back_s=extraction.session_idle_s,
-        strip_block=without_tags,
-        last_write=backends.journal.last_write,
     )
 
 

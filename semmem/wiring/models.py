@@ -88,7 +88,7 @@ def model(rules: ExternalModel, metrics: Metrics) -> ServedModel:
         temperature=rules.temperature,
         retries=RETRIES[rules.model_role],
     )
-    return MeteredModel(client, metrics, rules.model_role)
+    return MeteredModel(client, metrics, rules.model_role, name=rules.llm_model_name)
 
 
 def models(settings: Settings, metrics: Metrics) -> dict[str, ServedModel]:

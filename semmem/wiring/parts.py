@@ -6,14 +6,16 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from semmem.background import AtOnceLearner, JournalWriter, Learner, Warming
+from semmem.background import AtOnceLearner, JournalWriter, Learner, SwitchWatch, Warming
 from semmem.backup.snapshot import Snapshots
 from semmem.config.settings import Settings
 from semmem.lifecycle.erasure import Erasure
 from semmem.management.purging import Purging
 from semmem.ports.events import Announce
+from semmem.ports.spans import Tracer
 from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.reindexing import Reindexing
+from semmem.request.switches import Switches
 from semmem.retrieval.injection_cache import InjectionCache
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.turns.seen import SeenMessages
@@ -52,6 +54,8 @@ class Parts:
     warming: Warming
     replicas: Replicas | None
     reindexing: Reindexing
+    switches: Switches
+    switch_watch: SwitchWatch
     began: float
 
     def can_learn(self) -> bool:
@@ -71,20 +75,25 @@ def parts(
     movable: MovableStore,
     blocks: InjectionCache,
     embedder_tried: asyncio.Event,
+    tracer: Tracer,
 ) -> Parts:
     """``movable``: the store as what moves it sees it; ``blocks``: those of tool loops under way."""
     backends = opened.backends
     store = StoreWatch(backends.store, disk_of(opened.store_backend))
     patient = learning.patient(settings, backends)
     first = learning_side(settings, patient, opened, announce)
-    at_once = learning.at_once(settings, patient, announce, first.batches, lambda: can_learn(embedder_tried, store))
-    writer = request.journal_writer(settings, backends, announce, at_once)
+    at_once = learning.at_once(
+        settings, patient, announce, first.batches, lambda: can_learn(embedder_tried, store), tracer
+    )
+    writer = request.journal_writer(settings, backends, announce, at_once, tracer)
     uses, sessions = AccessRecorder(backends.journal), request.sessions(settings, backends)
     waiting = learning.waiting_words(settings, patient)
     here = erasing.Here(writer, backends.store, opened.hidden.shown, blocks, sessions, uses)
     elsewhere = erasing.elsewhere(settings, backends, opened.hidden, here)
     erasure = erasing.erasure(settings, backends, opened.hidden, here, waiting, announce, elsewhere)
-    learner = learning.learner(settings, backends, announce, first.batches)
+    learner = learning.learner(settings, backends, announce, first.batches, tracer)
+    switches = Switches()
+    watch = SwitchWatch(backends.journal, switches, refresh_s=settings.memory.switches.refresh_s)
     return Parts(
         opened=opened,
         store=store,
@@ -104,9 +113,11 @@ def parts(
         snapshots=backup.snapshots(settings, opened),
         housekeeping=maintenance.housekeeping(settings, backends, store, announce),
         warming=Warming(backends.store, backends.journal, users_max=settings.memory.hot_cache.warm_users),
-        replicas=replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge),
+        replicas=replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge, watch.look),
         reindexing=reindex.reindexing(
             settings, movable, backends.embedder, backends.journal, moved=backends.store.forget_user
         ),
+        switches=switches,
+        switch_watch=watch,
         began=time.time(),
     )

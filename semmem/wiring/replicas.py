@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from semmem.backends.sql.database import DEAF, DUE, ERASED, MISSED, OBEYED
+from semmem.backends.sql.database import DEAF, DUE, ERASED, MISSED, OBEYED, SWITCHED
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Outage, Tasks
 from semmem.config.settings import Settings
@@ -25,7 +25,12 @@ SIGNS_OF_LIFE = 5
 
 
 def replicas(
-    settings: Settings, opened: Opened, erasure: Erasure, elsewhere: Elsewhere | None, due: Callable[[], None]
+    settings: Settings,
+    opened: Opened,
+    erasure: Erasure,
+    elsewhere: Elsewhere | None,
+    due: Callable[[], None],
+    switched: Callable[[], None],
 ) -> Replicas | None:
     """None where nobody can share the journal."""
     if elsewhere is None:
@@ -33,13 +38,13 @@ def replicas(
     by_journal = opened.news is not None and opened.news.listening is None
     changes = opened.news.changes if opened.news is not None and by_journal else None
     lost_s = settings.journal.postgres.replica_lost_s
-    return Replicas(opened.backends.journal, erasure, elsewhere, due, changes, lost_s=lost_s)
+    return Replicas(opened.backends.journal, erasure, elsewhere, due, switched, changes, lost_s=lost_s)
 
 
 class Replicas:
-    """Signs of life, news, and erasures of others. ``due`` is called when a batch may be due. ``changes`` hears what
-    the journal's server tells of changed memories. ``lost_s``: after so long without a sign of life nobody waits for a
-    replica."""
+    """Signs of life, news, and erasures of others. ``due`` is called when a batch may be due, ``switched`` when memory
+    may be switched on or off for somebody. ``changes`` hears what the journal's server tells of changed memories.
+    ``lost_s``: after so long without a sign of life nobody waits for a replica."""
 
     def __init__(
         self,
@@ -47,6 +52,7 @@ class Replicas:
         erasure: Erasure,
         elsewhere: Elsewhere,
         due: Callable[[], None],
+        switched: Callable[[], None],
         changes: ChangeNews | None = None,
         *,
         lost_s: float,
@@ -55,6 +61,7 @@ class Replicas:
         self._erasure = erasure
         self._elsewhere = elsewhere
         self._due = due
+        self._switched = switched
         self._changes = changes
         self._lost_s = lost_s
         self._look = asyncio.Event()
@@ -76,6 +83,8 @@ class Replicas:
     def _heard(self, word: str) -> None:
         if word in (DUE, MISSED):
             self._due()
+        if word in (SWITCHED, MISSED):
+            self._switched()
         if word in (ERASED, MISSED):
             self._look.set()
         if word == OBEYED:

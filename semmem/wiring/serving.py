@@ -13,19 +13,24 @@ from typing import Any, Protocol
 
 from fastapi import FastAPI
 
-from semmem.config.listeners_section import JwtSection
+from semmem.config.listeners_section import JwtSection, RateLimitSection
 from semmem.config.settings import Settings
 from semmem.envoy.service import ExternalProcessor, no_streams
+from semmem.management.activity_api import Activity, activity_routes
+from semmem.management.guards import Guards
 from semmem.management.reindex_api import reindex_routes
 from semmem.management.reload_api import Reload, reload_routes
+from semmem.management.studio_site import STUDIO_PATH, create_site
 from semmem.management.web_tokens import VerifiedWebTokens
 from semmem.ports.events import Announce
+from semmem.ports.spans import Tracer
 from semmem.request.body_work import BodyWork
 from semmem.retrieval.index.hot_memories import Spawn
 from semmem.turns.recorder import TurnRecorder
 from semmem.wiring import backup, doors, request
 from semmem.wiring.backends import Backends
 from semmem.wiring.engine import engine
+from semmem.wiring.guards import desk, guards
 from semmem.wiring.learning_side import LearningSide, learning_side
 from semmem.wiring.parts import Parts
 
@@ -57,7 +62,7 @@ class Tools(Protocol):
 
 class Workshop:
     """Makes what serves, out of parts that stay. ``threads`` work on large bodies, ``up`` says which components
-    answered when they were last asked."""
+    answered when they were last asked; ``heard`` is told what requests do, and ``activity`` keeps the latest of it."""
 
     def __init__(
         self,
@@ -68,6 +73,9 @@ class Workshop:
         threads: BodyWork,
         spawn: Spawn,
         up: Mapping[str, Callable[[], bool]],
+        activity: Activity,
+        heard: Announce,
+        tracer: Tracer,
     ) -> None:
         self._parts = parts
         self._announce = announce
@@ -75,8 +83,12 @@ class Workshop:
         self._threads = threads
         self._spawn = spawn
         self._up = up
+        self._activity = activity
+        self._heard = heard
+        self._tracer = tracer
         self._open_streams = no_streams()
         self._web_tokens: tuple[JwtSection, VerifiedWebTokens | None] | None = None
+        self._guards: tuple[RateLimitSection, Guards] | None = None
         self.tools: Tools | None = None
 
     def first(self, settings: Settings) -> Serving:
@@ -112,8 +124,11 @@ class Workshop:
             note_uses=parts.uses.note,
             work=work,
             spawn=self._spawn,
+            switches=parts.switches,
         )
-        processor = doors.processor(settings, exchange, self._announce, work=work, open_streams=self._open_streams)
+        processor = doors.processor(
+            settings, exchange, self._heard, work=work, open_streams=self._open_streams, tracer=self._tracer
+        )
         return Serving(settings, learning, turns, processor, self._api(settings, backends))
 
     def _api(self, settings: Settings, backends: Backends) -> FastAPI:
@@ -137,12 +152,17 @@ class Workshop:
                 began=parts.began,
             ),
             web_tokens=self._tokens(settings.listeners.api.jwt, settings),
+            guards=self._guard(settings.listeners.api.rate_limit, settings),
+            switches=desk(settings, backends, parts.switches, parts.switch_watch),
             more=[
                 backup.routes(settings, parts.opened, self._announce, parts.snapshots),
                 partial(reindex_routes, parts.reindexing),
                 partial(reload_routes, reload),
+                partial(activity_routes, self._activity),
             ],
         )
+        if settings.listeners.api.studio:
+            api.mount(STUDIO_PATH, create_site())
         if self.tools is not None:
             self.tools.add_to(api)
         return api
@@ -152,3 +172,9 @@ class Workshop:
         if self._web_tokens is None or self._web_tokens[0] != rules:
             self._web_tokens = rules, doors.web_tokens(settings)
         return self._web_tokens[1]
+
+    def _guard(self, rules: RateLimitSection, settings: Settings) -> Guards:
+        """Those of the same rules are kept, with what they have counted."""
+        if self._guards is None or self._guards[0] != rules:
+            self._guards = rules, guards(settings, self._announce)
+        return self._guards[1]

@@ -19,7 +19,7 @@ def files_holding(folder: Path, canaries: Iterable[str]) -> set[tuple[str, str]]
     return {
         (str(path.relative_to(folder)), canary)
         for path in paths
-        for seen in [b"\n".join(_views(path))]
+        for seen in [b"\n".join(views(path))]
         for canary in wanted
         if canary.encode() in seen or canary.encode("utf-16-le") in seen or _escaped(canary) in seen
     }
@@ -29,7 +29,8 @@ def _escaped(text: str) -> bytes:
     return text.encode("ascii", "backslashreplace")
 
 
-def _views(path: Path) -> Iterator[bytes]:
+def views(path: Path) -> Iterator[bytes]:
+    """A file's bytes, and what they say when they are Parquet or Arrow."""
     raw = path.read_bytes()
     yield raw
     table: pa.Table | None = None

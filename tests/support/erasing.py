@@ -63,6 +63,6 @@ class Erasing:
             elsewhere=elsewhere,
             **limits,
         )
-        self.replicas = Replicas(journal, self.erasure, elsewhere, lambda: None, lost_s=lost_s)
+        self.replicas = Replicas(journal, self.erasure, elsewhere, lambda: None, lambda: None, lost_s=lost_s)
         self.holds = Holds(journal, clock=clock, poll_s=0.01)
         self.after = self.hidden.marks.after

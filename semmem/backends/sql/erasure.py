@@ -134,7 +134,7 @@ def _erase_turns(conn: Connection, scope: Scope, at: float) -> Counter[str]:
 
 def bare_id(at: float) -> dict[str, Any]:
     """What is left of a turn."""
-    blank = dict.fromkeys(("user_id", "project", "agent", "session", "request_id", "user_text", "model"), "")
+    blank = dict.fromkeys(("user_id", "project", "agent", "session", "request_id", "user_text", "model", "trace"), "")
     names = ("session_key", "opened_at", "seen_at", "batch_id", "closed_at", "answer", "finish_reason")
     return {**blank, **dict.fromkeys(names), "ordinal": 0, "closing": ERASED, "done_at": at}
 

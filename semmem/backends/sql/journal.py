@@ -28,6 +28,7 @@ from semmem.backends.sql.recording import SqlRecording
 from semmem.backends.sql.reindexing import SqlReindexing
 from semmem.backends.sql.rewording import SqlRewording
 from semmem.backends.sql.sessions import SqlSessions
+from semmem.backends.sql.switches import SqlSwitches
 from semmem.backends.sql.tokens import SqlTokens
 from semmem.backends.sql.users import SqlUsers
 
@@ -46,6 +47,7 @@ class SqlJournal(
     SqlHolds,
     SqlUsers,
     SqlTokens,
+    SqlSwitches,
     SqlErasure,
     SqlReindexing,
     SqlKnownErasures,

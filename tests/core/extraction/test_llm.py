@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from semmem.extraction.llm import PROMPT_EXAMPLES, SCHEMA, LlmExtractor, parse_i
 from semmem.memory import Fact, MemoryType, Message, Role, Scope, Turn
 from semmem.ports.errors import ModelRefused, ModelUnavailable
 from semmem.ports.learning import Batch
+from tests.support.cpu_time import within_cpu_s
 from tests.support.scripted_llm import Reply, ScriptedLLM
 
 SCOPE = Scope("u-1", session="s-1")
@@ -246,10 +246,11 @@ def test_no_answer_raises_anything_but_a_refusal(answer: str) -> None:
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"content": ', '"', "[1,", '{"facts": [{"a": "'])
 def test_hostile_answers_take_no_time(opening: str) -> None:
-    started = time.process_time()
-    with pytest.raises(ModelRefused):
-        parse_items(opening * (200_000 // len(opening)))
-    assert time.process_time() - started < 2.0
+    def read(_: int) -> None:
+        with pytest.raises(ModelRefused):
+            parse_items(opening * (200_000 // len(opening)))
+
+    assert within_cpu_s(2.0, read)
 
 
 @given(st.integers(0, 200))
@@ -286,9 +287,7 @@ async def test_a_model_that_is_down_is_the_callers_to_handle() -> None:
 
 @pytest.mark.parametrize("piece", ["<think>", "<think>x</thinking>", "</think>", "<think></think>", "[", '{"a":', "[{"])
 def test_an_answer_full_of_beginnings_is_read_in_time(piece: str) -> None:
-    started = time.process_time()
-    list(json_values(piece * (256 * 1024 // len(piece))))
-    assert time.process_time() - started < 5.0
+    assert within_cpu_s(5.0, lambda _: list(json_values(piece * (256 * 1024 // len(piece)))), tries=2)
 
 
 @pytest.mark.parametrize(

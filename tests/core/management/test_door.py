@@ -164,10 +164,13 @@ def extra(number: int) -> bytes:
 async def test_the_worst_bodies_are_refused_without_holding_up_others(api: Api, body: bytes) -> None:
     head = (LOCAL, TOKEN, (b"content-type", b"application/json"))
     assert len(body) <= MIB
-    started = time.process_time()
-    made = await call(api.app, head, method="POST", chunks=[body])
-    assert (made.status, made.code) == (400, "INVALID_REQUEST")
-    assert time.process_time() - started < 0.4  # of one core; where every key became an object and an error: 0.8 s
+    took = []
+    for _ in range(3):  # the least: a collection or a busy machine is nobody's body
+        started = time.process_time()
+        made = await call(api.app, head, method="POST", chunks=[body])
+        took.append(time.process_time() - started)
+        assert (made.status, made.code) == (400, "INVALID_REQUEST")
+    assert min(took) < 0.4  # of one core; where every key became an object and an error: 0.8 s
 
 
 async def test_an_answer_names_a_few_of_many_wrong_fields(api: Api) -> None:

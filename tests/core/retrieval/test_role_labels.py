@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.retrieval.context import neutralise
 from semmem.retrieval.role_labels import unlabelled
+from tests.support.cpu_time import within_cpu_s
 
 LABELS = (
     "system: | System : | SYSTEM： | user: | User： | Assistant: | developer: | human: | AI: | tool: | instructions:"
@@ -96,9 +95,7 @@ def test_no_text_takes_longer_than_its_length(piece: str) -> None:
     for length in (1000, 10_000, 100_000):
         text = piece * (length // len(piece))
         for work in (neutralise, unlabelled):
-            started = time.process_time()
-            work(text)
-            assert time.process_time() - started < 2.0
+            assert within_cpu_s(2.0, lambda _, work=work, text=text: work(text))  # type: ignore[misc]
 
 
 @given(

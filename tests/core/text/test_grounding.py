@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.text.grounding import SourceText, content_words, numbers
+from tests.support.cpu_time import within_cpu_s
 
 
 @pytest.mark.parametrize(
@@ -108,8 +107,9 @@ def test_no_text_makes_it_fail(fact: str, said: str) -> None:
 
 
 def test_a_whole_batch_of_long_texts_takes_little_time() -> None:
-    started = time.process_time()
-    said = SourceText("I like turtles. My neighbour Bob has 7 of them, but not in winter! " * 2500)
-    for _ in range(20):
-        assert said.grounds("User's neighbour Bob has 7 turtles")
-    assert time.process_time() - started < 4.0
+    def ground(_: int) -> None:
+        said = SourceText("I like turtles. My neighbour Bob has 7 of them, but not in winter! " * 2500)
+        for _again in range(20):
+            assert said.grounds("User's neighbour Bob has 7 turtles")
+
+    assert within_cpu_s(4.0, ground, tries=2)

@@ -16,7 +16,7 @@ from semmem.ports.embedder import Embedder
 from semmem.wiring import embedding
 from semmem.wiring.backends import Backends, journal
 from semmem.wiring.embedding import chosen, has_no_model
-from semmem.wiring.learning import drift_watch
+from semmem.wiring.learning_side import drift_watch
 from semmem.wiring.reindex import may_begin
 from tests.support.configuration import loaded
 from tests.support.fakes import HashEmbedder, hot
