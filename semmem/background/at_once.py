@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from semmem.background.tasks import Tasks
-from semmem.extraction.at_once import AtOnce
+from semmem.extraction.at_once import AtOnce, Found
 from semmem.extraction.result import BatchResult, TurnLearnt
 from semmem.extraction.settling import Settling
 from semmem.lifecycle.holds import Busy, Holds
@@ -120,37 +120,42 @@ class AtOnceLearner:
 
     async def _learn_in_line(self, turn_id: str) -> BatchResult | None:
         """None when there is nothing to do."""
-        turn = await self._turn(turn_id)
+        state, turn = await self._turn(turn_id)
         if turn is None:
             return None
         current().about(turn.scope)
+        found: Found | None = None
         async with self._line(turn.scope.user):
             for pause_s in _pauses():
                 if self.can_learn():
                     async with self._slots:
+                        if state is not TurnState.REFUSED and found is None:
+                            found = await self._at_once.read(turn)
+                        if found is not None and not found.facts:  # as most turns: no word with the store
+                            return await self._at_once.pass_over(found)
                         try:
                             async with self._holds.held(turn.scope.user, wait_s=0.0) as hold_id:
-                                return await self._settle_or_learn(turn, hold_id)
+                                return await self._settle_or_learn(turn, found, hold_id)
                         except Busy:
                             pass
                 await asyncio.sleep(pause_s)
         raise AssertionError("pauses never end")
 
-    async def _turn(self, turn_id: str) -> Turn | None:
+    async def _turn(self, turn_id: str) -> tuple[TurnState, Turn | None]:
         """The turn, as soon as its words are there; None when nothing is to be done about it."""
         for pause_s in _pauses():
             state, turn = await self._at_once.state(turn_id)
             if self._at_once.is_ready(state) or state is TurnState.REFUSED:
-                return turn
+                return state, turn
             if state in (TurnState.READ, TurnState.DONE):
-                return None
+                return state, None
             await asyncio.sleep(pause_s)
         raise AssertionError("pauses never end")
 
-    async def _settle_or_learn(self, turn: Turn, hold_id: str) -> BatchResult | None:
+    async def _settle_or_learn(self, turn: Turn, found: Found | None, hold_id: str) -> BatchResult | None:
         state, _ = await self._at_once.state(turn.id)
         if state is not TurnState.REFUSED:
-            return await self._at_once.learn(turn.id, hold_id)
+            return await self._at_once.learn(turn.id, hold_id, found)
         gone = await self._settling.take_back(turn, batch=hold_id, now=self._clock())
         removals = tuple(removal for placed, _ in gone for removal in placed.removals)
         return BatchResult("refused", removals=removals) if removals else None

@@ -133,6 +133,8 @@ ROWS: tuple[Row, ...] = (
         "the listener is bound with it (what stands in the files is read again whenever they change)",
     ),
     Row("listeners.api", "address connections_max head_timeout_s mcp", _LISTENER),
+    Row("listeners.api.idempotency", "keep_s lease_s calls_max answer_bytes_max", "calls under way are known by it"),
+    Row("listeners.api.audit", "to reading file_bytes_max files_max", "the audit log is written by it"),
     Row("listeners.api.rate_limit", "calls_per_s burst failures_per_minute callers_max"),
     Row(
         "listeners.api",

@@ -31,7 +31,7 @@ from semmem.management.fields import (
     metadata_problem,
     missing,
 )
-from semmem.management.guards import Guards
+from semmem.management.guards import TOUCHED, Guards
 from semmem.management.listing import CURSOR_CHARS_MAX, BadCursor, Wanted
 from semmem.management.memories import KeyInUse, Memories
 from semmem.management.purging import Purged, Purging
@@ -139,7 +139,9 @@ def create_api(
     screening, limits = screening or WriteScreen(), metadata or MetadataLimits()
 
     def may(request: Request, asked_for: str | None, act: Act) -> str:
-        return user_for(request.scope[CALLER], asked_for, act)
+        user = user_for(request.scope[CALLER], asked_for, act)
+        request.scope[TOUCHED].add(user)
+        return user
 
     def reader(request: Request, user_id: UserId = None, project_id: ProjectId = None) -> Scope:
         """A header that a proxy set beats the query; who only reads finds what is theirs."""

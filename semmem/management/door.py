@@ -18,6 +18,7 @@ from semmem.dialects.json_size import holds_more_than
 from semmem.management.access import AccessRules, Caller, Denied, authenticate
 from semmem.management.errors import denial, error
 from semmem.management.guards import Guards
+from semmem.management.idempotency import Call
 from semmem.ports.events import Announce, ApiAnswered
 from semmem.request.head import RequestHead, read_headers
 
@@ -104,7 +105,21 @@ class Door:
             await denial(denied, CLOSE)(scope, receive, send)
             return
         if body is not None:
-            await self._app(scope, _again(body, receive), send)
+            await self._call(scope, head, body, _again(body, receive), send)
+
+    async def _call(self, scope: Scope, head: RequestHead, body: bytes, receive: Receive, send: Send) -> None:
+        async def run(sending: Send) -> None:
+            await self._app(scope, receive, sending)
+
+        caller = scope.get(CALLER)
+        if caller is None:  # what anybody may read
+            await run(send)
+            return
+        try:
+            call = Call(caller, head, scope.get("query_string", b""), body, set())
+            await self._guards.call(call, scope, run, send)
+        except Denied as denied:
+            await denial(denied)(scope, receive, send)
 
     async def _let_in(self, scope: Scope, head: RequestHead) -> None:
         """From the head alone. Raises Denied."""

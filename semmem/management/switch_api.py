@@ -12,6 +12,7 @@ from semmem.management.access import Act
 from semmem.management.api import May
 from semmem.management.door import CALLER
 from semmem.management.fields import USER_CHARS_MAX
+from semmem.management.guards import TOUCHED
 from semmem.management.shown import time_shown
 from semmem.management.switches import SAID, SwitchDesk, words
 from semmem.ports.names import usable
@@ -48,12 +49,14 @@ def switch_routes(desk: SwitchDesk, _: May) -> APIRouter:
     @routes.get("/v1/users/{user_id:path}/memory-switches")
     async def get_user_switches(request: Request, user_id: Name) -> dict[str, Any]:
         request.scope[CALLER].must(Act.ADMINISTER)
+        request.scope[TOUCHED].add(user_id)
         return {"user_id": user_id, **words(await desk.of_user(user_id))}
 
     @routes.put("/v1/users/{user_id:path}/memory-switches")
     async def set_user_switches(request: Request, user_id: Name, new: NewSwitches) -> dict[str, Any]:
         """Beats what is said of the user's groups. Other replicas obey within seconds."""
         request.scope[CALLER].must(Act.ADMINISTER)
+        request.scope[TOUCHED].add(user_id)
         await desk.set_user(user_id, new.switch())
         return {"user_id": user_id, **words(new.switch())}
 

@@ -205,6 +205,13 @@ class ApiLimited(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ApiAudited(Event):
+    """A line of the audit log was ``written``, or ``failed`` to be."""
+
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
 class ApiScreened(Event):
     """The write screen did not simply keep a text (``reject``, ``redact``, ``quarantine``, ``overridden``), and why."""
 

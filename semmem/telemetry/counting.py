@@ -12,6 +12,7 @@ from semmem.lifecycle.erasure import ERASED, PENDING
 from semmem.memory import REPEATED
 from semmem.ports.events import (
     ApiAnswered,
+    ApiAudited,
     ApiLimited,
     ApiScreened,
     ChangesTold,
@@ -79,6 +80,7 @@ class Counting:
             NewsBack: self._news_back,
             ApiAnswered: lambda event: metrics.api_requests.labels(event.route, str(event.status)).inc(),
             ConfigReloaded: lambda event: metrics.config_reloads.labels(event.outcome).inc(),
+            ApiAudited: lambda event: metrics.api_audited.labels(event.result).inc(),
             ApiLimited: lambda event: metrics.api_limited.labels(event.who).inc(),
             ApiScreened: lambda event: metrics.api_screened.labels(event.result, event.reason).inc(),
         }

@@ -206,4 +206,7 @@ class Metrics:
         self.api_limited = Counter(
             "semmem_api_limited", "Management calls that came too soon, by whose limit it was.", ["who"], registry=r
         )
+        self.api_audited = Counter(
+            "semmem_api_audited", "Lines of the audit log, written or failed to be.", ["result"], registry=r
+        )
         self.component_up = Gauge("semmem_component_up", "1 when the component answers.", ["component"], registry=r)

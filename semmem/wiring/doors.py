@@ -23,6 +23,7 @@ from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import AccessRules, KnownTokens
 from semmem.management.api import May, create_api
+from semmem.management.audit_api import audit_routes
 from semmem.management.curation import Curation
 from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
@@ -130,7 +131,7 @@ def api(
     engine: Engine,
     web_tokens: VerifiedWebTokens | None,
     switches: SwitchDesk,
-    guards: Guards | None = None,
+    guards: Guards,
     more: Sequence[Callable[[May], APIRouter]] = (),
 ) -> FastAPI:
     """The management API. ``after`` gives a time after a user's last erasure. ``more``: as create_api takes it."""
@@ -147,6 +148,7 @@ def api(
             partial(token_routes, tokens, time.time, switches=switches.known),
             partial(engine_routes, engine, switches=switches.known),
             partial(switch_routes, switches),
+            partial(audit_routes, guards.audit),
             *more,
         ],
         purging=purging,

@@ -30,7 +30,7 @@ from semmem.turns.recorder import TurnRecorder
 from semmem.wiring import backup, doors, request
 from semmem.wiring.backends import Backends
 from semmem.wiring.engine import engine
-from semmem.wiring.guards import desk, guards
+from semmem.wiring.guards import desk, guards, rate_limits
 from semmem.wiring.learning_side import LearningSide, learning_side
 from semmem.wiring.parts import Parts
 
@@ -152,7 +152,7 @@ class Workshop:
                 began=parts.began,
             ),
             web_tokens=self._tokens(settings.listeners.api.jwt, settings),
-            guards=self._guard(settings.listeners.api.rate_limit, settings),
+            guards=self._guard(settings, backends),
             switches=desk(settings, backends, parts.switches, parts.switch_watch),
             more=[
                 backup.routes(settings, parts.opened, self._announce, parts.snapshots),
@@ -173,8 +173,11 @@ class Workshop:
             self._web_tokens = rules, doors.web_tokens(settings)
         return self._web_tokens[1]
 
-    def _guard(self, rules: RateLimitSection, settings: Settings) -> Guards:
-        """Those of the same rules are kept, with what they have counted."""
-        if self._guards is None or self._guards[0] != rules:
-            self._guards = rules, guards(settings, self._announce)
+    def _guard(self, settings: Settings, backends: Backends) -> Guards:
+        """The same all the time, with what they know of calls; where the rates changed, with other limits."""
+        rates = settings.listeners.api.rate_limit
+        if self._guards is None:
+            self._guards = rates, guards(settings, backends, self._announce)
+        elif self._guards[0] != rates:
+            self._guards = rates, replace(self._guards[1], limits=rate_limits(settings, self._announce))
         return self._guards[1]

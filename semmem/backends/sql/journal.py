@@ -15,6 +15,7 @@ from pathlib import Path
 
 from semmem.backends.sql.adoption import SqlAdoption
 from semmem.backends.sql.batches import SqlBatches
+from semmem.backends.sql.calls import SqlCalls
 from semmem.backends.sql.database import Database, ServerLimits
 from semmem.backends.sql.erasure import SqlErasure
 from semmem.backends.sql.file import SqliteFile, Synchronous, sqlite_path
@@ -48,6 +49,7 @@ class SqlJournal(
     SqlUsers,
     SqlTokens,
     SqlSwitches,
+    SqlCalls,
     SqlErasure,
     SqlReindexing,
     SqlKnownErasures,

@@ -10,15 +10,17 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import jwt
 import pytest
-from semmem.cli_operating import _revoke, _show
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
+from semmem.commands.asking import Api as CommandApi
+from semmem.commands.forgetting import _single
+from semmem.commands.operating import _revoke
 from semmem.management.key_sets import keys_at
 from semmem.management.segment import segment
 from semmem.management.server import HttpListener
@@ -55,12 +57,26 @@ def test_an_id_is_one_segment_for_every_client(odd: str) -> None:
     assert not set(path[len(b"/v1/memory/") :]) & set(b"/?#.")
 
 
+class Asked:
+    """Notes what a command asks for."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    def call(self, _method: str, path: str, **_: Any) -> dict[str, Any]:
+        self.paths.append(path)
+        return {}
+
+
 @pytest.mark.parametrize("odd", ODD_IDS)
 def test_commands_ask_for_the_one_thing_they_are_told(odd: str) -> None:
-    given = argparse.Namespace(id=odd, user=None)
-    for _, path, _ in (_show(given), _revoke(given)):
+    api = Asked()
+    _revoke(cast(CommandApi, api), argparse.Namespace(id=odd, user=None))
+    _single(cast(CommandApi, api), {}, argparse.Namespace(id=[odd], dry_run=True))
+    assert len(api.paths) == 2
+    for path in api.paths:
         asked = httpx.Client(base_url="http://semmem").build_request("DELETE", path).url.raw_path
-        assert asked.removesuffix(b"/history").rpartition(b"/")[0] in (b"/v1/memory", b"/v1/tokens")
+        assert asked.rpartition(b"/")[0] in (b"/v1/memory", b"/v1/tokens")
 
 
 @pytest.mark.parametrize("odd", ODD_IDS)

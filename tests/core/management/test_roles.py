@@ -20,6 +20,7 @@ from semmem.backup.restoring import Restored, revoke_tokens
 from semmem.management.access import AccessRules, Act, CallerRole, KnownTokens
 from semmem.management.activity_api import Activity, activity_routes
 from semmem.management.api import create_api
+from semmem.management.audit_api import audit_routes
 from semmem.management.backup_api import backup_routes
 from semmem.management.curation_api import curation_routes
 from semmem.management.engine_api import Engine, engine_routes
@@ -67,6 +68,7 @@ NEEDS = {
     ("GET", "/v1/groups/{group_id}/memory-switches"): Act.ADMINISTER,
     ("PUT", "/v1/groups/{group_id}/memory-switches"): Act.ADMINISTER,
     ("GET", "/v1/memory-switches"): Act.ADMINISTER,
+    ("GET", "/v1/audit/name"): Act.ADMINISTER,
     ("GET", "/v1/whoami"): Act(0),
     ("POST", "/v1/tokens"): Act.ADMINISTER,
     ("GET", "/v1/tokens"): Act.ADMINISTER,
@@ -123,6 +125,7 @@ class Guarded:
                 partial(engine_routes, an_engine()),
                 partial(activity_routes, Activity(self.clock)),
                 partial(switch_routes, nothing),
+                partial(audit_routes, nothing),
                 partial(reindex_routes, cast(Reindexing, NothingToReindex())),
                 partial(reload_routes, nothing_new),
                 partial(backup_routes, nothing, nothing, nothing, nothing, self.clock),
