@@ -37,6 +37,11 @@ class ExtractionSection(Section):
         default=60.0,
         description="how long a turn waits while its user's memories are changed, or a store or embedder is away",
     )
+    at_once_left_s: Seconds = Field(
+        default=10.0,
+        description="how long after its answer a turn that was not learnt from, since its process ended or a server was"
+        " away, is learnt from by whatever replica has time",
+    )
     embed_texts_max: int = Field(
         default=2, ge=1, le=64, description="texts of turns and facts embedded at the same time; requests do not wait"
     )

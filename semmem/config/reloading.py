@@ -68,7 +68,7 @@ ROWS: tuple[Row, ...] = (
         _MODEL,
     ),
     Row("memory.embedding.remote", "url model api_key api_key_env timeout_ms batch_max calls_max", _MODEL),
-    Row("memory.hot_cache", "bytes_max users_max memories_max warm_users staleness_s loads_max", _HOT),
+    Row("memory.hot_cache", "bytes_max users_max memories_max warm_users staleness_s told_staleness_s loads_max", _HOT),
     Row("memory.hot_cache", "tell_after_ms tell_users_max", _NEWS),
     Row("memory.hot_cache.redis", "url password password_env ca_file channel timeout_s", _NEWS),
     Row("memory.switches", "entries_max"),
@@ -83,7 +83,8 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         "memory.extraction",
-        "at_once at_once_queue_max at_once_concurrency at_once_wait_s embed_texts_max concurrency poll_interval_s",
+        "at_once at_once_queue_max at_once_concurrency at_once_wait_s at_once_left_s embed_texts_max concurrency"
+        " poll_interval_s",
         _QUEUE,
     ),
     Row("memory.extraction", "turn_budget_s", _ERASING),
