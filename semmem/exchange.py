@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+import msgspec
 from msgspec import Struct
 
 from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
@@ -37,6 +38,7 @@ from semmem.retrieval.recall import Recall, Recalled
 from semmem.turns.encodings import decoder_for
 from semmem.turns.observation import Observation, Ticket
 from semmem.turns.recorder import CurrentTurn, TurnRecorder
+from semmem.usage.meter import Metering
 
 REWRITING_S = 0.05
 """A large body that has its memories late, because a model was asked, has at least so long to be rewritten."""
@@ -78,7 +80,8 @@ class Exchange:
     """The steps of every exchange; holds no state of any one of them.
 
     ``note_uses`` is told whose memories were put into a prompt, which, and when; it must neither wait nor raise.
-    ``after`` gives a time after the user's last erasure, where the clock was set back.
+    ``after`` gives a time after the user's last erasure, where the clock was set back. ``meter``: None where no
+    statistics of use are kept.
     """
 
     def __init__(
@@ -93,6 +96,7 @@ class Exchange:
         work: BodyWork | None = None,
         note_uses: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
         after: Callable[[str, float], float] = lambda _user, now: now,
+        meter: Metering | None = None,
     ) -> None:
         self._askers = askers
         self._turns = turns
@@ -103,6 +107,7 @@ class Exchange:
         self._work = work or BodyWork()
         self._note_uses = note_uses
         self._after = after
+        self._meter = meter
 
     # --- request -----------------------------------------------------------------------------------------------------
 
@@ -167,6 +172,8 @@ class Exchange:
                     await self._turns.decline(asker.scope, request.said, now)
             asked = replace(question, scope=turn.scope)
             recalled = await self._recall_once(asked, turn, request.parsed, search, mark)
+            if ticket is not None and self._meter is not None:
+                ticket = _metered(self._meter, ticket, request, turn, recalled, said_at)
         outcome = recalled.outcome
         if outcome is Outcome.WRITE_ONLY and asker.switched is Switched.READING:
             outcome = Outcome.READING_OFF
@@ -235,7 +242,19 @@ class Exchange:
         return Observation(ticket, status, decoder, reader, self._close_turn)
 
     def _close_turn(self, ticket: Ticket, ending: TurnEnding, answer: Answer | None) -> None:
-        self._turns.close(ticket, ending, answer, self._clock())
+        now = self._clock()
+        self._turns.close(ticket, ending, answer, now)
+        if self._meter is not None and ticket.asked is not None:
+            self._meter.answered(ticket.asked, ticket.dialect, ending, answer, now)
+
+
+def _metered(
+    meter: Metering, ticket: Ticket, request: _Request, turn: CurrentTurn, recalled: Recalled, at: float
+) -> Ticket:
+    speaks = turn.opened is not None and not turn.opened.resumed
+    tokens = recalled.block.tokens if recalled.block is not None else 0
+    asked = meter.asked(turn.scope, request.said, at, speaks=speaks, injected_tokens=tokens)
+    return msgspec.structs.replace(ticket, asked=asked)
 
 
 def _read(head: RequestHead, dialect: Dialect, body: bytes, deadline: Deadline, limits: ParseLimits) -> _Request:

@@ -167,7 +167,9 @@ class Answer:
     ``text`` is the visible text of the first choice, or only its tail when it was longer than the reader's limit.
     ``filtered``: the provider withheld the answer. ``calls_tool``: the model waits for a tool; this is not yet the
     answer, whatever it said on the way. Token counts are None when the provider did not say. ``answer_id``
-    is the API's own name for the answer, by which a later request may go on from it.
+    is the API's own name for the answer, by which a later request may go on from it. ``model`` is the one that the
+    provider says answered, empty where it does not; ``tool_calls`` is how many calls the client is asked to make.
+    Neither makes it another answer.
     """
 
     text: str
@@ -178,6 +180,8 @@ class Answer:
     output_tokens: int | None = None
     answer_id: str | None = None
     calls_tool: bool = False
+    model: str = field(default="", compare=False)
+    tool_calls: int = field(default=0, compare=False)
 
 
 class Turn(msgspec.Struct, frozen=True):

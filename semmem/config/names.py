@@ -96,7 +96,6 @@ def _no_variable(origin: str, name: str, reason: str, instead: str) -> Name:
 
 _SAME = "the same"
 _MODEL = "external_models.N."
-_NO_USAGE = "no usage is kept in a database; counters are served for Prometheus, which adds them up"
 _NOT_FETCHED = "no model is fetched at run time"
 _BY_URL = "a model is asked when it has an address"
 _BY_SOURCE = "one key says where vectors come from"
@@ -246,9 +245,9 @@ NAMES: tuple[Name, ...] = (
         "semmem keeps several files, and must not open another program's database",
         "set data_dir to their folder, or journal.path for the journal alone",
     ),
-    _no_variable(LOCAL, "ENABLE_METRICS", "counters are always served, and cost nothing", "see listeners.health"),
-    _no_variable(LOCAL, "METRICS_BATCH_SIZE", _NO_USAGE, "see listeners.health"),
-    _no_variable(LOCAL, "DAILY_STATS_UPDATE_INTERVAL", _NO_USAGE, "see listeners.health"),
+    _variable(LOCAL, "ENABLE_METRICS", "usage.enabled", "`1` and `0` as well; counters are always served", _flag),
+    _variable(LOCAL, "METRICS_BATCH_SIZE", "usage.flush_rows", "requests written together"),
+    _variable(LOCAL, "DAILY_STATS_UPDATE_INTERVAL", "usage.flush_s", "seconds; sums are written with the requests"),
     _no_variable(
         LOCAL,
         "ENABLE_RAG",

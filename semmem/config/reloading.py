@@ -158,6 +158,13 @@ ROWS: tuple[Row, ...] = (
         " user_hmac_secret_env timeout_s interval_s batch_max queue_max",
         "spans under way are recorded and sent by it",
     ),
+    Row(
+        "usage",
+        "enabled flush_rows flush_s queue_max names_max requests_days hours_days days_days",
+        "what waits to be written is kept by it",
+    ),
+    Row("usage", "prices currency compared_with"),
+    Row("usage.prices.N", "model provider input_per_million output_per_million"),
     Row("log", "level"),
     Row("log", "format", "what else the process prints is wrapped by it"),
     Row("deployment", "drain_s"),

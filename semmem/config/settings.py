@@ -13,6 +13,7 @@ from semmem.config.listeners_section import ListenersSection
 from semmem.config.memory_section import MemorySection
 from semmem.config.models_section import ExternalModel
 from semmem.config.tracing_section import TracingSection
+from semmem.config.usage_section import UsageSection
 from semmem.config.values import (
     Days,
     ListOf,
@@ -170,6 +171,7 @@ class Settings(Section):
     limits: LimitsSection = LimitsSection()
     log: LogSection = LogSection()
     tracing: TracingSection = TracingSection()
+    usage: UsageSection = UsageSection()
     deployment: DeploymentSection = DeploymentSection()
 
     @property

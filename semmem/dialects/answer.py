@@ -90,6 +90,8 @@ class AnswerBuilder(ABC):
         self.lost = False
         self.finish_reason: str | None = None
         self.answer_id: str | None = None
+        self.tool_calls = 0
+        self._model = ""
         self._input_tokens: int | None = None
         self._output_tokens: int | None = None
 
@@ -123,6 +125,11 @@ class AnswerBuilder(ABC):
             self._input_tokens = self._input_tokens if usage.input_tokens is None else usage.input_tokens
             self._output_tokens = self._output_tokens if usage.output_tokens is None else usage.output_tokens
 
+    def named(self, model: object) -> None:
+        """The model that answers, where this is a name."""
+        if model and isinstance(model, str):
+            self._model = model
+
     def answer(self) -> Answer:
         return Answer(
             text=self.tail.text(),
@@ -133,6 +140,8 @@ class AnswerBuilder(ABC):
             input_tokens=self._input_tokens,
             output_tokens=self._output_tokens,
             answer_id=self.answer_id,
+            model=self._model,
+            tool_calls=self.tool_calls,
         )
 
 

@@ -153,8 +153,13 @@ def _before_last_user(roles: Sequence[str]) -> int:
 # --- reading an answer -----------------------------------------------------------------------------------------------
 
 
+CALLS_MAX = 1000
+"""Places of calls of tools in one answer; a higher one is no place."""
+
+
 class _ChatContent(msgspec.Struct):
     content: Content = None
+    tool_calls: Any = None
 
 
 class _Choice(msgspec.Struct):
@@ -174,6 +179,7 @@ class _Completion(msgspec.Struct):
 
     choices: list[_Choice] | None = None
     usage: _ChatUsage | None = None
+    model: Any = None
     object: Any = None
     error: Any = None
 
@@ -196,6 +202,7 @@ class ChatAnswer(AnswerBuilder):
     def read_body(self, body: bytes) -> None:
         completion = readable(_completion, body) or _Completion()
         self.count(completion.usage)
+        self.named(completion.model)
         if completion.choices:
             first = completion.choices[0]
             self._append(first.message, "\n")
@@ -211,6 +218,7 @@ class ChatAnswer(AnswerBuilder):
             return
         self.lost |= chunk.failed or name == "error"
         self.count(chunk.usage)
+        self.named(chunk.model)
         for choice in chunk.choices or ():
             if not choice.index:
                 self._append(choice.delta, "")
@@ -219,3 +227,13 @@ class ChatAnswer(AnswerBuilder):
     def _append(self, said: _ChatContent | None, joiner: str) -> None:
         if said is not None:
             self.tail.append(text_of(said.content, joiner))
+            if said.tool_calls:
+                self.tool_calls = max(self.tool_calls, _calls(said.tool_calls))
+
+
+def _calls(told: Any) -> int:
+    """How many calls there are by now. A stream tells each in pieces, with its place."""
+    if not isinstance(told, list):
+        return 0
+    places = [call.get("index") for call in told if isinstance(call, dict)]
+    return max(len(told), *(place + 1 for place in places if type(place) is int and 0 <= place < CALLS_MAX), 0)

@@ -245,6 +245,7 @@ class _AnswerMessage(msgspec.Struct):
 
     id: Any = None
     type: Any = None
+    model: Any = None
     content: list[_Piece] | None = None
     stop_reason: str | None = None
     usage: Usage | None = None
@@ -335,8 +336,10 @@ class MessagesAnswer(AnswerBuilder):
     def _begin(self, message: _AnswerMessage) -> None:
         self.answer_id = message.id if isinstance(message.id, str) and message.id else None
         self.count(message.usage)
+        self.named(message.model)
 
     def _block(self, block: _Piece) -> None:
+        self.tool_calls += block.type == "tool_use"
         text = block.text if block.type == "text" and isinstance(block.text, str) else ""
         self.tail.append(self._voice.block(block.type, text))
 

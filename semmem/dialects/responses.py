@@ -282,6 +282,7 @@ class _Details(msgspec.Struct, gc=False):
 
 class _Response(msgspec.Struct):
     id: str | None = None
+    model: Any = None
     status: str | None = None
     error: Any = None
     incomplete_details: _Details | None = None
@@ -346,7 +347,7 @@ class ResponsesAnswer(AnswerBuilder):
     @property
     def calls_tool(self) -> bool:
         """Whether the client has to do something; tools that the provider runs itself are done by now."""
-        return any(item.type in _CLIENTS_CALLS for item in self._final.output or ())
+        return self.tool_calls > 0
 
     def read_body(self, body: bytes) -> None:
         response = readable(_response, body) or _Response()
@@ -377,6 +378,8 @@ class ResponsesAnswer(AnswerBuilder):
             self.tail.clear()
             self.tail.append(text)
         self._final, self._repeats_all, self.ended = response, text is not None, True
+        self.tool_calls = sum(item.type in _CLIENTS_CALLS for item in response.output or ())
+        self.named(response.model)
         self.finish_reason, self.answer_id = response.finish_reason, response.id or self.answer_id
         self.count(response.usage)
 

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import msgspec
 from google.protobuf import struct_pb2
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.exchange import RequestResult
 from semmem.ports.spans import NOWHERE, Place
+from semmem.ports.usage import Asked
 from semmem.request.head import RequestHead, read_headers
 from semmem.request.outcome import Outcome
 from semmem.turns.observation import Ticket
@@ -40,6 +42,8 @@ RESPONSE_WANTED: bytes = pb.ProcessingResponse(
         request_body_mode=pb.ProcessingMode.BUFFERED, response_body_mode=pb.ProcessingMode.STREAMED
     ),
 ).SerializeToString()
+
+_ASKED = msgspec.json.Decoder(Asked)
 
 _SOME_TURN = "t_" + "0" * 32
 """As long as the name of any turn."""
@@ -111,7 +115,14 @@ def read_ticket(message: pb.ProcessingRequest) -> Ticket | None:
         return None
     earlier = tuple(str(fields.get("earlier", "")).split())
     place = Place(str(fields.get("traceparent", "")), str(fields.get("tracestate", "")))
-    return Ticket(str(fields["turn"]), str(fields.get("dialect", "")), earlier, place)
+    return Ticket(str(fields["turn"]), str(fields.get("dialect", "")), earlier, place, _asked(fields.get("asked")))
+
+
+def _asked(said: Any) -> Asked | None:
+    try:
+        return _ASKED.decode(said) if isinstance(said, str) else None
+    except msgspec.MsgspecError:  # another build's
+        return None
 
 
 def headers_reply(own_headers: Sequence[str], refusal: RequestResult | None) -> bytes:
@@ -136,7 +147,7 @@ def body_reply(result: RequestResult) -> bytes:
         return _reply(result).SerializeToString()
     if ticket is None:
         return _unchanged(result.outcome)
-    is_plain = not ticket.earlier and ticket.place is NOWHERE
+    is_plain = not ticket.earlier and ticket.place is NOWHERE and ticket.asked is None
     if not is_plain or len(ticket.turn_id) != len(_SOME_TURN) or not ticket.turn_id.isascii():
         return _reply(result).SerializeToString()
     before, after = _around_turn(result.outcome, ticket.dialect)
@@ -173,6 +184,8 @@ def metadata(result: RequestResult) -> struct_pb2.Struct:
     fields: dict[str, str | bool | float] = {"outcome": str(result.outcome), "store": result.ticket is not None}
     if result.ticket is not None:
         fields |= {"turn": result.ticket.turn_id, "dialect": result.ticket.dialect}
+        if result.ticket.asked is not None:
+            fields["asked"] = msgspec.json.encode(result.ticket.asked).decode()
         if result.ticket.earlier:
             fields["earlier"] = " ".join(result.ticket.earlier)
         place = result.ticket.place

@@ -123,6 +123,17 @@ class Metrics:
         )
         self.uses_dropped = Counter("semmem_memory_uses_dropped", "Uses of memories that were not counted.", registry=r)
 
+        # statistics of use
+        self.usage_queue = Gauge("semmem_usage_queue", "Answered requests waiting to be written.", registry=r)
+        self.usage_written = Counter(
+            "semmem_usage_written", "Answered requests written to the statistics of use.", registry=r
+        )
+        self.usage_dropped = Counter(
+            "semmem_usage_dropped",
+            "Answered requests that the statistics of use miss, since too many waited.",
+            registry=r,
+        )
+
         # other replicas
         self.change_news = Counter(
             "semmem_change_news",

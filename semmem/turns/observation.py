@@ -9,6 +9,7 @@ from msgspec import Struct
 from semmem.dialects import AnswerReader
 from semmem.memory import Answer, TurnEnding
 from semmem.ports.spans import NOWHERE, Place
+from semmem.ports.usage import Asked
 from semmem.turns.encodings import Decoder, Undecodable
 
 
@@ -16,13 +17,15 @@ class Ticket(Struct, frozen=True):
     """What the request phase hands to the response phase of the same exchange, through Envoy's dynamic metadata.
 
     ``earlier`` are turns of the same request that stand before this one without an answer: they end as it does.
-    ``place``: where the request stands in a trace.
+    ``place``: where the request stands in a trace. ``asked``: what the statistics of use want of the request, where
+    such are kept.
     """
 
     turn_id: str
     dialect: str
     earlier: tuple[str, ...] = ()
     place: Place = NOWHERE
+    asked: Asked | None = None
 
 
 class Observation:

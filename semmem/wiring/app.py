@@ -103,6 +103,7 @@ class App:
                 await parts.replicas.join()
                 stack.push_async_callback(parts.replicas.leave)
             await parts.switch_watch.refresh()
+            await parts.usage.begin()
             await parts.erasure.load()  # before anything is read: what was not finished is hidden
             stack.push_async_callback(self._tasks.cancel)
             addresses = await self._open_doors(parts, stack)
@@ -115,6 +116,7 @@ class App:
             finally:
                 await self._drain(parts)
                 await parts.uses.flush()
+                await parts.usage.writer.flush()
 
     def reload_soon(self) -> None:
         """Have the configuration read again, once semmem serves. On the event loop."""
@@ -173,6 +175,8 @@ class App:
             ("learner", lambda: parts.learner.run(parts.can_learn)),
             ("access notes", parts.uses.run),
             ("housekeeping", parts.housekeeping.run),
+            ("usage", parts.usage.writer.run),
+            ("former usage", parts.usage.writer.keep_small),
             ("upkeep", lambda: maintenance.keep_up(lambda: self._front.serving.learning.upkeep, parts.can_learn)),
             ("unread histories", lambda: request.read_again(lambda: self._front.serving.turns)),
             ("reload", self._reloading.run),
@@ -254,6 +258,7 @@ class App:
             parts.opened.backends,
             writer=parts.writer,
             uses=parts.uses,
+            usage=parts.usage.writer,
             erasure=parts.erasure,
             warming=parts.warming,
             components=self._up(parts),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from semmem.background import JournalWriter, Warming
+from semmem.background import JournalWriter, UsageWriter, Warming
 from semmem.lifecycle.erasure import Erasure
 from semmem.ports.reindexing import ReindexState
 from semmem.reindex.reindexing import Reindexing
@@ -22,6 +22,7 @@ def metrics_page(
     *,
     writer: JournalWriter,
     uses: AccessRecorder,
+    usage: UsageWriter,
     erasure: Erasure,
     reindexing: Reindexing,
     warming: Warming,
@@ -42,6 +43,7 @@ def metrics_page(
         metrics,
         gauges={
             metrics.journal_queue: lambda: len(writer),
+            metrics.usage_queue: lambda: len(usage),
             metrics.hot_users: lambda: backends.store.users,
             metrics.hot_memories: lambda: backends.store.memories,
             metrics.hot_bytes: lambda: backends.store.bytes,
@@ -52,6 +54,8 @@ def metrics_page(
         totals={
             metrics.journal_dropped: lambda: writer.dropped,
             metrics.uses_dropped: lambda: uses.dropped,
+            metrics.usage_written: lambda: usage.written,
+            metrics.usage_dropped: lambda: usage.dropped,
             metrics.erased_halves.labels("journal"): lambda: backends.journal.turned_away,
             **{metrics.warmed_users.labels(word): partial(warming.counts.__getitem__, word) for word in Preloaded},
         },

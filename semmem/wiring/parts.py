@@ -27,6 +27,7 @@ from semmem.wiring.backends import Backends, Opened, disk_of
 from semmem.wiring.learning_side import LearningSide, learning_side
 from semmem.wiring.replicas import Replicas
 from semmem.wiring.store_watch import StoreWatch
+from semmem.wiring.usage import Recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class Parts:
     reindexing: Reindexing
     switches: Switches
     switch_watch: SwitchWatch
+    usage: Recording
     began: float
 
     def can_learn(self) -> bool:
@@ -119,5 +121,6 @@ def parts(
         ),
         switches=switches,
         switch_watch=watch,
+        usage=Recording(settings, backends.journal),
         began=time.time(),
     )

@@ -38,6 +38,7 @@ from semmem.turns.recovery import Recovery, RecoveryRules
 from semmem.turns.seen import SeenMessages
 from semmem.turns.sessions import Sessions
 from semmem.turns.unread import UnreadHistories
+from semmem.usage.meter import Metering
 from semmem.wiring.backends import Backends
 from semmem.wiring.maintenance import DAY_S
 
@@ -60,6 +61,7 @@ def exchange(
     work: BodyWork,
     spawn: Spawn,
     switches: Switches,
+    meter: Metering | None = None,
 ) -> Exchange:
     """``after`` gives a time after a user's last erasure; ``note_uses`` is told whose memories were put into a prompt,
     which, and when; ``spawn`` starts what embeds questions while their turns are recorded."""
@@ -86,6 +88,7 @@ def exchange(
         work=work,
         note_uses=note_uses,
         after=after,
+        meter=meter,
     )
 
 

@@ -21,6 +21,7 @@ from semmem.management.guards import Guards
 from semmem.management.reindex_api import reindex_routes
 from semmem.management.reload_api import Reload, reload_routes
 from semmem.management.studio_site import STUDIO_PATH, create_site
+from semmem.management.usage_api import usage_routes
 from semmem.management.web_tokens import VerifiedWebTokens
 from semmem.ports.events import Announce
 from semmem.ports.spans import Tracer
@@ -125,6 +126,7 @@ class Workshop:
             work=work,
             spawn=self._spawn,
             switches=parts.switches,
+            meter=parts.usage.meter(settings),
         )
         processor = doors.processor(
             settings, exchange, self._heard, work=work, open_streams=self._open_streams, tracer=self._tracer
@@ -159,6 +161,7 @@ class Workshop:
                 partial(reindex_routes, parts.reindexing),
                 partial(reload_routes, reload),
                 partial(activity_routes, self._activity),
+                partial(usage_routes, parts.usage.shown(settings)),
             ],
         )
         if settings.listeners.api.studio:

@@ -36,6 +36,7 @@ from semmem.backends.sql.tables import (
     users,
     versions,
 )
+from semmem.backends.sql.usage import forget_usage
 from semmem.memory import Forgetting, MemoryType, Scope
 from semmem.ports.errors import JournalError
 
@@ -187,4 +188,5 @@ def _erase_user(conn: Connection, user: str, at: float) -> int:
     conn.execute(delete(erasures).where(erasures.c.user_id == user, erasures.c.batch_id.not_in(live)))
     conn.execute(delete(users).where(users.c.user_id == user))
     conn.execute(delete(dropped).where(dropped.c.user_id == user, dropped.c.last_at <= at))
-    return conn.execute(delete(accesses).where(accesses.c.user_id == user, accesses.c.last_at <= at)).rowcount
+    used = forget_usage(conn, marks.digest(user), at)
+    return used + conn.execute(delete(accesses).where(accesses.c.user_id == user, accesses.c.last_at <= at)).rowcount

@@ -31,6 +31,7 @@ from semmem.backends.sql.rewording import SqlRewording
 from semmem.backends.sql.sessions import SqlSessions
 from semmem.backends.sql.switches import SqlSwitches
 from semmem.backends.sql.tokens import SqlTokens
+from semmem.backends.sql.usage import SqlUsage
 from semmem.backends.sql.users import SqlUsers
 
 
@@ -50,6 +51,7 @@ class SqlJournal(
     SqlTokens,
     SqlSwitches,
     SqlCalls,
+    SqlUsage,
     SqlErasure,
     SqlReindexing,
     SqlKnownErasures,

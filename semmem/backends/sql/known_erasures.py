@@ -28,6 +28,7 @@ from semmem.backends.sql.tables import (
     users,
     versions,
 )
+from semmem.backends.sql.usage import forget_usage
 from semmem.memory import Forgetting, Memory, Scope
 from semmem.ports.erasure import Mark
 
@@ -57,6 +58,9 @@ class SqlKnownErasures(JournalPart):
     @one_write
     def add_marks(self, conn: Connection, marks: Sequence[Mark]) -> None:
         _raise(conn, forgotten, _SCOPE, [(*mark.scope, mark.at) for mark in marks if not mark.memory])
+        for mark in marks:
+            if not mark.memory and not any(mark.scope[1:]):
+                forget_usage(conn, mark.scope[0], mark.at)  # its digest is all that names the user here
         single = [(mark.scope[0], mark.memory, mark.turn, mark.at) for mark in marks if mark.memory]
         _raise(conn, forgotten_memories, _MEMORY, single)
 

@@ -18,6 +18,7 @@ import re
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     Column,
     ColumnElement,
     Dialect,
@@ -370,6 +371,65 @@ api_call_users = Table(
 )
 """Whose content the answers of these calls hold."""
 
+USAGE_GROUP = ("user_name", "project", "endpoint", "model_asked", "model", "provider", "streamed")
+USAGE_SUMS = ("requests", "errors", "messages", "tool_calls", "tokens_in", "tokens_out", "estimated", "duration_ms")
+
+usage_key = Table(
+    "usage_key",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("key", Text, nullable=False),
+)
+"""The one key of the digests that stand for users and sessions in the statistics of use."""
+
+
+def _usage_group(*, is_key: bool) -> list[Column[Any]]:
+    return [
+        *(Column(name, AnyText, primary_key=is_key, nullable=False) for name in USAGE_GROUP[:-1]),
+        Column("streamed", Integer, primary_key=is_key, nullable=False, autoincrement=False),
+    ]
+
+
+usage_requests = Table(
+    "usage_requests",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("at", Double, nullable=False),
+    *_usage_group(is_key=False),
+    Column("session", Text, nullable=False),
+    Column("tokens_in", BigInteger, nullable=False),
+    Column("tokens_out", BigInteger, nullable=False),
+    Column("estimated", Integer, nullable=False),
+    Column("duration_ms", BigInteger, nullable=False),
+    Column("ending", Text, nullable=False),
+    Column("tool_calls", Integer, nullable=False),
+    Column("messages", Integer, nullable=False),
+)
+"""One answered request, in figures. ``user_name`` and ``session`` are keyed digests."""
+
+
+def _usage_sums(name: str) -> Table:
+    return Table(
+        name,
+        metadata,
+        Column("began_at", BigInteger, primary_key=True, autoincrement=False),
+        *_usage_group(is_key=True),
+        *(Column(figure, BigInteger, nullable=False) for figure in USAGE_SUMS),
+    )
+
+
+usage_hours, usage_days = _usage_sums("usage_hours"), _usage_sums("usage_days")
+"""What requests that began in an hour, or a day of UTC, come to."""
+
+usage_sessions = Table(
+    "usage_sessions",
+    metadata,
+    Column("began_at", BigInteger, primary_key=True, autoincrement=False),
+    Column("user_name", Text, primary_key=True),
+    Column("session", Text, primary_key=True),
+)
+"""Which sessions were used on a day."""
+
 WAITING = and_(turns.c.opened_at.is_not(None), turns.c.batch_id.is_(None), turns.c.done_at.is_(None))
 IN_BATCH = and_(turns.c.batch_id.is_not(None), turns.c.done_at.is_(None))
 LONELY = and_(turns.c.opened_at.is_(None), turns.c.done_at.is_(None))
@@ -399,5 +459,10 @@ Index("provisional_memory", provisional.c.user_id, provisional.c.memory_id)
 Index("users_kept", users.c.kept_at)
 Index("api_calls_expiry", api_calls.c.expires_at)
 Index("api_call_users_user", api_call_users.c.user_digest)
+Index("usage_requests_at", usage_requests.c.at)
+Index("usage_requests_user", usage_requests.c.user_name)
+Index("usage_hours_user", usage_hours.c.user_name)
+Index("usage_days_user", usage_days.c.user_name)
+Index("usage_sessions_user", usage_sessions.c.user_name)
 Index("memory_switches_number", memory_switches.c.number)
 _index("batches_finished", batches.c.finished_at, where=batches.c.status.is_not(None))

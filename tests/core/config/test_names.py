@@ -55,6 +55,9 @@ SAMPLES: dict[str, tuple[Any, Any]] = {
     "MEMORY_TRANSFORMERS_MODEL": ("Xenova/other", "Xenova/other"),
     "ENABLE_MEMORY": ("0", False),
     "RAG_CONTEXT_LIMIT": ("3", 3),
+    "ENABLE_METRICS": ("1", True),
+    "METRICS_BATCH_SIZE": ("50", 50),
+    "DAILY_STATS_UPDATE_INTERVAL": ("1800", 1800.0),
     "RAG_SIMILARITY_THRESHOLD": ("0.7", 0.7),
     "EMBEDDING_MODEL": ("all-mpnet-base-v2", "all-mpnet-base-v2"),
 }

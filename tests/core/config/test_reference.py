@@ -58,8 +58,16 @@ def test_the_shipped_file_has_a_commented_model_that_names_every_key_and_loads(t
         "qwen3",
     )
     for path, _ in schema.leaves():
-        if "N" in path:
+        if "N" in path and path[0] == "external_models":
             assert f"{path[-1]}:" in commented
+
+
+def test_the_shipped_file_has_a_commented_price_that_names_every_key_and_loads(tmp_path: Path) -> None:
+    commented = SHIPPED.read_text().split("  # prices: ")[1].split("\n", 1)[1].split("\n  prices: []")[0]
+    example = "\n".join(line.replace("# ", "", 1) for line in commented.splitlines())
+    price = loaded(tmp_path, f"usage:\n  prices:\n{example}").usage.prices[0]
+    assert (price.model, price.provider, price.output_per_million) == ("gpt-4o*", "openai", 10)
+    assert all(f"{path[-1]}:" in commented for path, _ in schema.leaves() if path[:3] == ("usage", "prices", "N"))
 
 
 def test_the_reference_is_the_schemas() -> None:

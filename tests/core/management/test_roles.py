@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,10 +29,14 @@ from semmem.management.reload_api import Reload, reload_routes
 from semmem.management.switch_api import switch_routes
 from semmem.management.token_api import token_routes
 from semmem.management.tokens import Tokens
+from semmem.management.usage_api import Usage, usage_routes
 from semmem.ports.errors import JournalError, StoreUnavailable
 from semmem.ports.tokens import TokenRow
+from semmem.ports.usage import user_name
 from semmem.reindex.reindexing import Reindexing
+from semmem.usage.ledger import Ledger
 from tests.core.management.test_api import ADMIN, Api
+from tests.support.usage import PRICES
 
 NEEDS = {
     ("GET", "/v1/memory"): Act.READ,
@@ -60,6 +64,8 @@ NEEDS = {
     ("POST", "/v1/config/reload"): Act.OPERATE,
     ("GET", "/v1/users"): Act.ADMINISTER,
     ("GET", "/v1/activity"): Act.OPERATE,
+    ("GET", "/v1/usage"): Act.READ,  # of a user who is named; of all of them OPERATE
+    ("GET", "/v1/usage/summary"): Act.READ,
     ("GET", "/v1/memory/reindex"): Act.OPERATE,
     ("POST", "/v1/memory/reindex"): Act.OPERATE,
     ("DELETE", "/v1/memory/reindex"): Act.OPERATE,
@@ -124,6 +130,7 @@ class Guarded:
                 partial(token_routes, self.tokens, self.clock),
                 partial(engine_routes, an_engine()),
                 partial(activity_routes, Activity(self.clock)),
+                partial(usage_routes, a_usage(journal, self.clock)),
                 partial(switch_routes, nothing),
                 partial(audit_routes, nothing),
                 partial(reindex_routes, cast(Reindexing, NothingToReindex())),
@@ -141,6 +148,15 @@ class Guarded:
         assert made.status_code == 201, made.text
         found: dict[str, Any] = made.json()
         return found
+
+
+def a_usage(journal: SqlJournal, clock: Callable[[], float]) -> Usage:
+    async def name(user: str) -> str:
+        return user_name(await journal.usage_key(), user)
+
+    async def nothing_waits() -> None: ...
+
+    return Usage(Ledger(journal, PRICES), name, nothing_waits, clock, recording=True)
 
 
 def an_engine() -> Engine:

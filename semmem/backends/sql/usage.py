@@ -1,0 +1,191 @@
+"""Statistics of use: single requests, and what they come to by hour and by day, in one transaction."""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, delete, func, insert, select
+
+from semmem.backends.sql import locks
+from semmem.backends.sql.part import JournalPart, one_look, one_read
+from semmem.backends.sql.rows import upsert_into
+from semmem.backends.sql.tables import (
+    USAGE_GROUP,
+    USAGE_SUMS,
+    forgotten,
+    usage_days,
+    usage_hours,
+    usage_key,
+    usage_requests,
+    usage_sessions,
+)
+from semmem.ports.usage import DAY_S, HOUR_S, SUCCEEDED, Span, UsageRow, UsageSum, name_of_digest
+
+KEY_BYTES = 32
+TIMES = ("hour", "day")
+
+
+class SqlUsage(JournalPart):
+    """UsageRecords."""
+
+    @one_look
+    def usage_key(self, conn: Connection) -> bytes:
+        new = upsert_into(conn.dialect.name, usage_key).values(id=1, key=secrets.token_hex(KEY_BYTES))
+        conn.execute(new.on_conflict_do_nothing())
+        key = _key(conn)
+        assert key is not None
+        return key
+
+    @one_look
+    def add_usage(self, conn: Connection, rows: Sequence[UsageRow]) -> int:
+        locks.usage(conn)
+        there = set(
+            conn.execute(select(usage_requests.c.id).where(usage_requests.c.id.in_([row.id for row in rows]))).scalars()
+        )
+        gone = _erased_since(conn, min((row.at for row in rows), default=0.0))
+        fresh = [row for row in rows if row.id not in there and row.at > gone.get(row.user, -1.0)]
+        if not fresh:
+            return 0
+        conn.execute(insert(usage_requests), [_request(row) for row in fresh])
+        _add(conn, usage_hours, fresh, HOUR_S)
+        _add(conn, usage_days, fresh, DAY_S)
+        seen = {(_begin(row.at, DAY_S), row.user, row.session) for row in fresh if row.session}
+        if seen:
+            statement = upsert_into(conn.dialect.name, usage_sessions).on_conflict_do_nothing()
+            names = ("began_at", "user_name", "session")
+            conn.execute(statement, [dict(zip(names, each, strict=True)) for each in sorted(seen)])
+        return len(fresh)
+
+    @one_look
+    def prune_usage(self, conn: Connection, *, requests_before: float, hours_before: float, days_before: float) -> None:
+        conn.execute(delete(usage_requests).where(usage_requests.c.at < requests_before))
+        conn.execute(delete(usage_hours).where(usage_hours.c.began_at < hours_before))
+        for table in (usage_days, usage_sessions):
+            conn.execute(delete(table).where(table.c.began_at < days_before))
+
+    @one_read
+    def usage_sums(
+        self,
+        conn: Connection,
+        span: Span,
+        by: Sequence[str],
+        *,
+        limit: int | None = None,
+        within: Sequence[str | int] | None = None,
+    ) -> list[UsageSum]:
+        table = usage_hours if "hour" in by else usage_days
+        columns = [_column(table, name) for name in by]
+        sums = [func.sum(table.c[name]).label(name) for name in USAGE_SUMS]
+        wanted = [_in(table, span), *([columns[0].in_(within)] if within is not None else [])]
+        order = columns[0].desc() if by and by[0] in TIMES else sums[0].desc()
+        found = select(*columns, *sums).where(*wanted).group_by(*columns).order_by(order, *columns).limit(limit)
+        return [_sum(row, len(columns)) for row in conn.execute(found) if row.requests is not None]
+
+    @one_read
+    def usage_sessions(self, conn: Connection, span: Span) -> int:
+        each = select(usage_sessions.c.user_name, usage_sessions.c.session).where(_in(usage_sessions, span)).distinct()
+        return int(conn.execute(select(func.count()).select_from(each.subquery())).scalar_one())
+
+
+def forget_usage(conn: Connection, user_digest: str, at: float) -> int:
+    """All that is kept of this user until the end of that day, since a day's sum cannot be parted; how many rows."""
+    key = _key(conn)
+    if key is None:
+        return 0
+    locks.usage(conn)
+    user, until = name_of_digest(key, user_digest), _begin(at, DAY_S) + DAY_S
+    number = conn.execute(
+        delete(usage_requests).where(usage_requests.c.user_name == user, usage_requests.c.at < until)
+    ).rowcount
+    for table in (usage_hours, usage_days, usage_sessions):
+        number += conn.execute(delete(table).where(table.c.user_name == user, table.c.began_at < until)).rowcount
+    return number
+
+
+def _key(conn: Connection) -> bytes | None:
+    found: str | None = conn.execute(select(usage_key.c.key)).scalar()
+    return None if found is None else bytes.fromhex(found)
+
+
+def _erased_since(conn: Connection, since: float) -> dict[str, float]:
+    """By their names here: users who were erased as a whole then or later, and until when."""
+    key = _key(conn)
+    whole = and_(*(forgotten.c[f"{name}_digest"] == "" for name in ("project", "agent", "session")))
+    rows = conn.execute(select(forgotten).where(whole, forgotten.c.forgotten_at >= since)).all() if key else []
+    return {name_of_digest(key or b"", row.user_digest): row.forgotten_at for row in rows}
+
+
+def _begin(at: float, period_s: int) -> int:
+    return int(at // period_s) * period_s
+
+
+def _request(row: UsageRow) -> dict[str, Any]:
+    return {
+        **_group(row),
+        "id": row.id,
+        "at": row.at,
+        "session": row.session,
+        "tokens_in": row.tokens_in,
+        "tokens_out": row.tokens_out,
+        "estimated": int(row.estimated),
+        "duration_ms": row.duration_ms,
+        "ending": row.ending,
+        "tool_calls": row.tool_calls,
+        "messages": row.messages,
+    }
+
+
+def _group(row: UsageRow) -> dict[str, Any]:
+    return {
+        "user_name": row.user,
+        "project": row.project,
+        "endpoint": row.endpoint,
+        "model_asked": row.model_asked,
+        "model": row.model,
+        "provider": row.provider,
+        "streamed": int(row.streamed),
+    }
+
+
+def _figures(row: UsageRow) -> tuple[int, ...]:
+    """In the order of USAGE_SUMS."""
+    return (
+        1,
+        row.ending not in SUCCEEDED,
+        row.messages,
+        row.tool_calls,
+        row.tokens_in,
+        row.tokens_out,
+        row.estimated,
+        row.duration_ms,
+    )
+
+
+def _add(conn: Connection, table: Table, rows: Sequence[UsageRow], period_s: int) -> None:
+    """Onto what the groups have come to already; in one order, so that nobody waits in a circle."""
+    groups: defaultdict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0] * len(USAGE_SUMS))
+    for row in rows:
+        sums = groups[_begin(row.at, period_s), *_group(row).values()]
+        for place, figure in enumerate(_figures(row)):
+            sums[place] += figure
+    statement = upsert_into(conn.dialect.name, table)
+    added = {name: table.c[name] + statement.excluded[name] for name in USAGE_SUMS}
+    rising = statement.on_conflict_do_update(index_elements=["began_at", *USAGE_GROUP], set_=added)
+    names = ("began_at", *USAGE_GROUP, *USAGE_SUMS)
+    conn.execute(rising, [dict(zip(names, (*key, *sums), strict=True)) for key, sums in sorted(groups.items())])
+
+
+def _column(table: Table, name: str) -> ColumnElement[Any]:
+    return table.c[{"hour": "began_at", "day": "began_at", "user": "user_name"}.get(name, name)]
+
+
+def _in(table: Table, span: Span) -> ColumnElement[bool]:
+    within = and_(table.c.began_at >= span.since, table.c.began_at < span.until)
+    return within if span.user is None else and_(within, table.c.user_name == span.user)
+
+
+def _sum(row: Row[Any], columns: int) -> UsageSum:
+    return UsageSum(tuple(row[:columns]), *(int(figure) for figure in row[columns:]))

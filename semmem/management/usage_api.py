@@ -1,0 +1,76 @@
+"""Statistics of use: by hour, day, model and so on, and in twelve figures. An operator sees everybody's, with digests
+in the place of users; whoever is bound to a user sees that user's.
+
+Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request
+
+from semmem.management.access import Act, Denied
+from semmem.management.api import May
+from semmem.management.door import CALLER
+from semmem.management.fields import UserId
+from semmem.usage.ledger import Days, Ledger
+
+DAYS_SHOWN = 30
+GROUPS_MAX = 1000
+FIRST_DAY = date(1970, 1, 1)
+
+From = Annotated[date | None, Query(alias="from", ge=FIRST_DAY, description="first day, in UTC")]
+To = Annotated[date | None, Query(ge=FIRST_DAY, le=date(9000, 1, 1), description="last day, in UTC")]
+By = Literal["hour", "day", "model", "model_asked", "provider", "endpoint", "project", "user", "streamed"]
+Limit = Annotated[int, Query(ge=1, le=GROUPS_MAX)]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """``name`` gives the digest of a user; ``settle`` writes what waits in this process. ``recording``: whether
+    anything is added."""
+
+    ledger: Ledger
+    name: Callable[[str], Awaitable[str]]
+    settle: Callable[[], Awaitable[object]]
+    clock: Callable[[], float]
+    recording: bool
+
+
+def usage_routes(usage: Usage, may: May) -> APIRouter:
+    routes = APIRouter()
+
+    async def asked(request: Request, user_id: str | None, first: date | None, last: date | None) -> Days:
+        """Raises Denied."""
+        caller = request.scope[CALLER]
+        if caller.by_header:
+            user_id = None
+        everybody = caller.user is None and user_id is None and Act.OPERATE in caller.role.acts
+        user = None if everybody else await usage.name(may(request, user_id, Act.READ))
+        today = datetime.fromtimestamp(usage.clock(), UTC).date()
+        last = last or today
+        first = first or max(FIRST_DAY, last - timedelta(days=DAYS_SHOWN - 1))
+        if first > last:
+            raise Denied(400, "INVALID_REQUEST", "query.from: is later than to")
+        await usage.settle()
+        return Days(first, last, user)
+
+    @routes.get("/v1/usage")
+    async def get_usage(
+        request: Request, user_id: UserId = None, by: By = "day", first: From = None, to: To = None, limit: Limit = 100
+    ) -> dict[str, Any]:
+        """What requests of the last 30 days, or of other days, come to."""
+        days = await asked(request, user_id, first, to)
+        return await usage.ledger.groups(days, by, limit=limit) | {"recording": usage.recording}
+
+    @routes.get("/v1/usage/summary")
+    async def get_summary(
+        request: Request, user_id: UserId = None, first: From = None, to: To = None
+    ) -> dict[str, Any]:
+        """Twelve figures of all days that are kept, or of some."""
+        days = await asked(request, user_id, first or FIRST_DAY, to)
+        return await usage.ledger.summary(days) | {"recording": usage.recording}
+
+    return routes

@@ -1,0 +1,164 @@
+"""What the statistics of use come to: by hour, day, model, user and so on, and in twelve figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from semmem.ports.usage import DAY_S, Span, UsageRecords, UsageSum
+from semmem.usage.prices import Cost, Prices, cost
+
+TOP = 10
+"""Entries of a list of what is used most."""
+TIMES = ("hour", "day")
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """Both days included, in UTC; ``user``: a keyed digest, None for everybody."""
+
+    first: date
+    last: date
+    user: str | None = None
+
+    @property
+    def span(self) -> Span:
+        return Span(_seconds(self.first), _seconds(self.last) + DAY_S, self.user)
+
+
+class Ledger:
+    """Adds up what ``records`` keep. All methods raise JournalError."""
+
+    def __init__(self, records: UsageRecords, prices: Prices) -> None:
+        self._records = records
+        self._prices = prices
+
+    async def groups(self, days: Days, by: str, *, limit: int) -> dict[str, Any]:
+        """One entry for each value of ``by``: times in their order, else those with the most requests first. Of more
+        than ``limit`` the latest, or those with the most; ``more`` says that there are others."""
+        span = days.span
+        found = await self._records.usage_sums(span, (by,), limit=limit + 1)
+        kept = found[:limit]
+        within = [used.key[0] for used in kept]
+        models = await self._records.usage_sums(span, (by, "model"), within=within) if kept else []
+        of_group: dict[str | int, list[UsageSum]] = {}
+        for used in models:
+            of_group.setdefault(used.key[0], []).append(used)
+        entries = [
+            {by: _told_key(by, used.key[0])} | _figures(used) | _told_cost(cost(self._prices, of_group[used.key[0]]))
+            for used in kept
+        ]
+        if by in TIMES:
+            entries.reverse()
+        return {**_told_days(days), "by": by, "groups": entries, "more": len(found) > limit} | await self._total(span)
+
+    async def summary(self, days: Days) -> dict[str, Any]:
+        """The twelve figures, each as docs/usage.md defines it."""
+        span, sums = days.span, self._records.usage_sums
+        active = list(reversed(await sums(span, ("day",))))
+        models, providers = await sums(span, ("model",)), await sums(span, ("provider", "model"))
+        projects = [used for used in await sums(span, ("project",)) if used.key[0]]
+        total = await self._total(span)
+        busiest = max(active, key=lambda used: (used.requests, -int(used.key[0])), default=None)
+        told_days = [{"day": _told_key("day", used.key[0]), **_activity(used)} for used in active]
+        return {
+            **_told_days(days),
+            "started": told_days[0]["day"] if told_days else None,
+            "days_active": len(active),
+            "most_active_day": None
+            if busiest is None
+            else {"day": _told_key("day", busiest.key[0]), "requests": busiest.requests},
+            "activity": told_days,
+            "models": [
+                {"model": used.key[0], **_figures(used), **_told_cost(cost(self._prices, [used]))}
+                for used in models[:TOP]
+            ],
+            "providers": _providers(providers, self._prices),
+            "sessions": await self._records.usage_sessions(span),
+            "messages": sum(used.messages for used in active),
+            "tokens": sum(used.tokens_in + used.tokens_out for used in active),
+            "projects": len(projects),
+            "longest_streak": longest_streak([int(used.key[0]) // DAY_S for used in active]),
+            "cost_saved": _money(cost(self._prices, models).saved),
+            "top_projects": [{"project": used.key[0], **_figures(used)} for used in projects[:TOP]],
+            "compared_with": self._prices.compared_with or None,
+        } | total
+
+    async def _total(self, span: Span) -> dict[str, Any]:
+        whole = await self._records.usage_sums(span, ())
+        models = await self._records.usage_sums(span, ("model",))
+        figures = _figures(whole[0] if whole else UsageSum((), 0, 0, 0, 0, 0, 0, 0, 0))
+        told = _told_cost(cost(self._prices, models))
+        return {"total": figures | told, "currency": self._prices.currency, "time_zone": "UTC"}
+
+
+def longest_streak(days: Sequence[int]) -> int:
+    """The most days one after another, of numbers of days in rising order."""
+    longest = now = 0
+    before: int | None = None
+    for day in days:
+        now = now + 1 if before is not None and day == before + 1 else 1
+        longest, before = max(longest, now), day
+    return longest
+
+
+def _providers(sums: Iterable[UsageSum], prices: Prices) -> list[dict[str, Any]]:
+    of_provider: dict[str, list[UsageSum]] = {}
+    for used in sums:
+        of_provider.setdefault(str(used.key[0]), []).append(used)
+    told = [
+        {"provider": provider, **_figures(_added(used)), **_told_cost(cost(prices, used))}
+        for provider, used in of_provider.items()
+    ]
+    return sorted(told, key=lambda each: (-each["requests"], each["provider"]))[:TOP]
+
+
+def _added(sums: Sequence[UsageSum]) -> UsageSum:
+    names = ("requests", "errors", "messages", "tool_calls", "tokens_in", "tokens_out", "estimated", "duration_ms")
+    return UsageSum((), *(sum(getattr(used, name) for used in sums) for name in names))
+
+
+def _figures(used: UsageSum) -> dict[str, Any]:
+    """``estimated``: requests of which a token count is not the provider's."""
+    return {
+        "requests": used.requests,
+        "errors": used.errors,
+        "messages": used.messages,
+        "tool_calls": used.tool_calls,
+        "tokens_in": used.tokens_in,
+        "tokens_out": used.tokens_out,
+        "estimated": used.estimated,
+        "mean_duration_ms": round(used.duration_ms / used.requests, 1) if used.requests else None,
+    }
+
+
+def _activity(used: UsageSum) -> dict[str, int]:
+    return {"requests": used.requests, "tokens": used.tokens_in + used.tokens_out}
+
+
+def _told_cost(spent: Cost) -> dict[str, Any]:
+    return {"cost": _money(spent.spent), "unpriced": spent.unpriced}
+
+
+def _money(value: Decimal | None) -> float | None:
+    return None if value is None else float(round(value, 6))
+
+
+def _told_key(by: str, key: str | int) -> str | bool:
+    if by == "streamed":
+        return bool(key)
+    if by not in TIMES:
+        return str(key)
+    moment = datetime.fromtimestamp(int(key), UTC)
+    return moment.date().isoformat() if by == "day" else moment.isoformat().replace("+00:00", "Z")
+
+
+def _told_days(days: Days) -> dict[str, str]:
+    return {"from": days.first.isoformat(), "to": days.last.isoformat()}
+
+
+def _seconds(day: date) -> int:
+    return int((day - date(1970, 1, 1)) / timedelta(days=1)) * DAY_S
