@@ -7,13 +7,17 @@ import { live } from "./live.js";
 import { memories } from "./memories.js";
 import { playground } from "./playground.js";
 import { signIn } from "./sign_in.js";
+import { usage } from "./usage.js";
 
 const PAGES = {
   memories: { label: "Memories", show: memories, needs: "read" },
   playground: { label: "Playground", show: playground, needs: "read" },
   engine: { label: "Engine", show: engine, needs: "operate" },
   live: { label: "Live", show: live, needs: "operate" },
+  usage: { label: "Usage", show: usage, needs: "read operate" },
 };
+
+const open = (page) => page.needs.split(" ").some(may);
 
 const main = document.getElementById("main");
 const bar = document.getElementById("bar");
@@ -39,7 +43,7 @@ function themeButton() {
 function current() {
   const [name, user] = location.hash.replace(/^#\/?/, "").split("/");
   if (user && !who.bound) who.user = decodeURIComponent(user);
-  return PAGES[name] && may(PAGES[name].needs) ? name : Object.keys(PAGES).find((each) => may(PAGES[each].needs));
+  return PAGES[name] && open(PAGES[name]) ? name : Object.keys(PAGES).find((each) => open(PAGES[each]));
 }
 
 const link = (name) => `#/${name}${who.user && !who.bound ? `/${encodeURIComponent(who.user)}` : ""}`;
@@ -62,7 +66,7 @@ function userPicker() {
 }
 
 function drawBar(name) {
-  const links = Object.entries(PAGES).filter(([, page]) => may(page.needs)).map(([each, page]) =>
+  const links = Object.entries(PAGES).filter(([, page]) => open(page)).map(([each, page]) =>
     h("a", { href: link(each), "aria-current": each === name ? "page" : undefined }, page.label));
   fill(bar, h("a", { class: "brand", href: link("memories") }, h("img", { src: "icon.svg", alt: "", width: 24, height: 24 }), "semmem Studio"),
     h("nav", { "aria-label": "Pages" }, links), h("div", { class: "spacer" }), userPicker(), themeButton(),

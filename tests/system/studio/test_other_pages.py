@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 from tests.support.harness import House
 from tests.system.studio.conftest import PATIENCE_MS, Studio, opened
 
-PAGES = ("Memories", "Playground", "Engine", "Live")
+PAGES = ("Memories", "Playground", "Engine", "Live", "Usage")
 AXE = importlib.resources.files("axe_core_python").joinpath("axe.min.js").read_text()
 
 
@@ -84,7 +84,7 @@ def test_a_user_sees_their_own_and_nothing_to_choose(home: House, studio: Studio
     studio.sign_in(token(home, "user", person))
     page = studio.page
     expect(page.locator(".memory")).to_have_count(6)
-    assert page.get_by_role("navigation").get_by_role("link").all_inner_texts() == ["Memories", "Playground"]
+    assert page.get_by_role("navigation").get_by_role("link").all_inner_texts() == ["Memories", "Playground", "Usage"]
     assert page.get_by_label("User", exact=True).count() == 0
     ask(studio, "What's my budget for the trip?")
     expect(page.locator("pre")).to_contain_text("$10,000")
@@ -93,7 +93,7 @@ def test_a_user_sees_their_own_and_nothing_to_choose(home: House, studio: Studio
 def test_an_operator_sees_counts_and_no_content(home: House, studio: Studio, person: str) -> None:
     studio.sign_in(token(home, "operator"))
     expect(studio.page.get_by_role("heading", level=1, name="Engine")).to_be_visible()
-    assert studio.page.get_by_role("navigation").get_by_role("link").all_inner_texts() == ["Engine", "Live"]
+    assert studio.page.get_by_role("navigation").get_by_role("link").all_inner_texts() == ["Engine", "Live", "Usage"]
     assert person not in studio.page.content()
 
 
@@ -150,7 +150,7 @@ def test_pages_have_no_fault_that_axe_finds(
         studio.open(name)
         if name == "Playground":
             ask(studio, "Where should I eat in Honolulu, on my budget?")
-        studio.page.locator(".memory, .way, .facts, table").first.wait_for()
+        studio.page.locator(".memory, .way, .facts, .heat, .empty, table").first.wait_for()
         found[name] = faults(studio)
         assert studio.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
         picture(studio, shots, f"{name.lower()}-{width}-{scheme}")
