@@ -21,7 +21,6 @@ from semmem.commands.failure import INTERRUPTED, MISUSED, NOT_DONE
 from semmem.commands.hangups import Hangups
 from semmem.commands.terminal import document, say, write
 from semmem.config import ConfigError, Problem, Settings, examine, remarks
-from semmem.telemetry.log_lines import logging_to_stderr
 
 if TYPE_CHECKING:
     from semmem.wiring.app import Addresses
@@ -87,6 +86,8 @@ def _serve_arguments(parser: Parser) -> None:
 
 
 def _serve(given: argparse.Namespace) -> int:
+    from semmem.telemetry.log_lines import logging_to_stderr  # with numpy, as what is served
+
     path, hangups = given.config, Hangups()
     settings, problems = _examined(path, here=True)
     if settings is None or (problems and settings.log.format != "json"):
@@ -103,10 +104,11 @@ def _serve(given: argparse.Namespace) -> int:
             Path(settings.data_dir).resolve(),
         )
         read = partial(_examined, path, here=True)
-        return _run(settings, read, hangups, lambda addresses: tell(_ready(addresses, as_json=given.json)))
+        return _run(settings, read, hangups, lambda addresses: tell(ready_line(addresses, as_json=given.json)))
 
 
-def _ready(addresses: Addresses, *, as_json: bool) -> str:
+def ready_line(addresses: Addresses, *, as_json: bool) -> str:
+    """What is said on standard output once everything listens."""
     at = {"grpc": addresses.grpc, "api": addresses.api, "health": addresses.health}
     return json.dumps({"ready": at}) if as_json else "semmem ready " + " ".join(f"{k}={v}" for k, v in at.items())
 
