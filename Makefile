@@ -89,14 +89,14 @@ backup-test: setup ## back up a busy semmem, restore it elsewhere, ask both QUES
 reindex-test: setup ## another embedding model for MEMORIES=20000 under traffic, killed twice: nothing wrong, missing or back
 	@$(BIN)/python -m tests.reindex --memories $(or $(MEMORIES),20000)
 
-.PHONY: audit
-audit: setup ## what semmem is made of: versions, digests, installed files, licences, against their lists
-	@$(BIN)/python -m tests.audit
-
 .PHONY: peers
 PEERS ?= ../shared/data/peers
 peers: setup ## what other systems' tests tell, ask and expect, through Envoy and the API: PEERS=folder (docs/peers.md), ONLY=steps
 	@$(BIN)/python -m tests.peers "$(PEERS)" $(if $(ONLY),--only "$(ONLY)")
+
+.PHONY: audit
+audit: setup ## what semmem is made of: versions, digests, installed files, licences, against their lists
+	@$(BIN)/python -m tests.audit
 
 .PHONY: fuzz
 fuzz: setup $(VENV)/.fuzz-ready ## search for input that breaks a promise, coverage-guided: SECONDS=60 in all, ONLY=targets

@@ -221,6 +221,27 @@ async def test_an_odd_key_among_good_ones_does_no_harm(odd: dict[str, Any]) -> N
     assert await keys.believed().user_of(signed()) == "alice"
 
 
+async def test_keys_are_had_from_where_it_was_said_and_nowhere_else() -> None:
+    asked: list[str] = []
+
+    async def app(scope: Any, _receive: Any, send: Any) -> None:
+        asked.append(scope["path"])
+        await send({"type": "http.response.start", "status": 302, "headers": [(b"location", b"/elsewhere")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    listener, tasks = HttpListener(app, "127.0.0.1:0"), Tasks()
+    address = listener.bind()
+    serving = tasks.spawn("serve", listener.serve())
+    try:
+        with pytest.raises(KeysUnavailable, match="HTTPStatusError"):
+            await keys_at(f"http://{address}/keys")()
+    finally:
+        listener.stop()
+        await serving
+        listener.close()
+    assert asked == ["/keys"]
+
+
 async def test_keys_that_were_compressed_are_not_inflated() -> None:
     bomb = gzip.compress(b'{"keys": [' + b" " * 20_000_000 + b"]}")
 
