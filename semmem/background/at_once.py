@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from semmem.background.outage import Outage
 from semmem.background.tasks import Tasks
 from semmem.extraction.at_once import AtOnce, Found
 from semmem.extraction.result import BatchResult, TurnLearnt
@@ -20,12 +22,16 @@ from semmem.ports.provisional import TurnState
 from semmem.ports.recording import TurnClosed
 from semmem.ports.spans import NO_TRACER, Place, Tracer, current
 
+log = logging.getLogger(__name__)
+
 OVERFLOW, LEFT, FAILED = "overflow", "left", "failed"
 """Why a turn was left to its batch: too many waited; its user's memories were being changed, or the store or the
 embedder did not answer, or its words did not come, for too long; something failed."""
 ENDED = (TurnEnding.ANSWERED, TurnEnding.ANSWER_LOST, TurnEnding.REFUSED)
 RETRY_S, RETRY_FACTOR, RETRY_MAX_S = 0.1, 1.5, 1.0
 """How long is waited before the first further look, how much longer before each next one, and at most."""
+LEFT_FOR_S, LEFT_MAX = 300.0, 100
+"""Turns that were left longer ago are their batch's, and so many are taken up at a time."""
 
 
 @dataclass(slots=True)
@@ -39,6 +45,9 @@ class _Line:
 class AtOnceLearner:
     """At most ``queue_max`` turns wait or are learnt from, ``concurrency`` of them at the same time; a turn waits for
     its user at most ``wait_s``. TurnLearnt is announced, with the seconds since the turn's answer ended.
+
+    Turns that a process left which is gone, or that could not be learnt from, are taken up by ``run``, by whatever
+    replica has a place free, ``left_s`` seconds after they ended.
 
     ``unanswered``: a turn is learnt from when it was opened, since nobody tells of its answer. ``can_learn``: while it
     is false, turns wait.
@@ -54,6 +63,7 @@ class AtOnceLearner:
         queue_max: int = 1000,
         concurrency: int = 2,
         wait_s: float = 60.0,
+        left_s: float = 10.0,
         can_learn: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.time,
         announce: Announce = nobody_listens,
@@ -66,11 +76,14 @@ class AtOnceLearner:
         self._unanswered = unanswered
         self._queue_max = queue_max
         self._wait_s = wait_s
+        self._left_s = left_s
+        self._outage = Outage(log, "look for turns that were left", level=logging.WARNING)
         self._slots = asyncio.Semaphore(concurrency)
         self._clock = clock
         self._announce = announce
         self._tasks = Tasks()
         self._lines: dict[str, _Line] = {}
+        self._under_way: set[str] = set()
         self.can_learn = can_learn
 
     def __len__(self) -> int:
@@ -85,6 +98,27 @@ class AtOnceLearner:
             if half.status in ENDED:
                 self._accept(half.turn_id, half.closed_at, half.trace)
 
+    async def run(self) -> None:
+        """Look for turns that were left, until cancelled."""
+        while True:
+            await asyncio.sleep(self._left_s / 2)
+            try:
+                await self.take_up()
+                self._outage.worked()
+            except SemmemError as error:
+                self._outage.failed(type(error).__name__)
+
+    async def take_up(self) -> None:
+        """Learn from turns that were left, unless as many as may be are learnt from now. Raises JournalError."""
+        if self._slots.locked() or not self.can_learn():
+            return
+        now = self._clock()
+        for turn_id, ended_at in await self._at_once.left(
+            since=now - LEFT_FOR_S, before=now - self._left_s, limit=LEFT_MAX
+        ):
+            if turn_id not in self._under_way:
+                self._accept(turn_id, ended_at, "")
+
     async def drained(self, timeout_s: float) -> bool:
         """Wait for what is under way; the batch of whatever is left learns from it."""
         done = await self._tasks.wait(timeout_s)
@@ -98,9 +132,13 @@ class AtOnceLearner:
             self._tasks.spawn("learn at once", self._learn(turn_id, ended_at, Place(trace)))
 
     async def _learn(self, turn_id: str, ended_at: float, place: Place) -> None:
-        with self._tracer.resume("semmem.learn_at_once", place) as span:
-            result = await self._result(turn_id)
-            span.note("semmem.status", "nothing" if result is None else result.status)
+        self._under_way.add(turn_id)
+        try:
+            with self._tracer.resume("semmem.learn_at_once", place) as span:
+                result = await self._result(turn_id)
+                span.note("semmem.status", "nothing" if result is None else result.status)
+        finally:
+            self._under_way.discard(turn_id)
         if result is not None:
             self._announce(TurnLearnt(result, max(0.0, self._clock() - ended_at)))
 

@@ -24,7 +24,6 @@ from semmem.commands.failure import (
     misused,
 )
 from semmem.config import Settings, load
-from semmem.request.identity import user_of_key
 
 NO_SERVER, NO_TOKEN = "NO_SERVER", "NO_TOKEN"
 """Codes of a Failure: nobody listens, and there is nothing to ask with."""
@@ -81,6 +80,8 @@ def named_user(given: argparse.Namespace, settings: Settings) -> dict[str, str]:
 
 
 def _user_of(variable: str, settings: Settings) -> str:
+    from semmem.request.identity import user_of_key  # with numpy, which calls of an API do without
+
     rules = settings.identity.api_key
     if not rules.enabled:
         reason = "identity.api_key.enabled is false: API keys are no users in this configuration"

@@ -195,7 +195,7 @@ def shown_receipt(told: Asked) -> Iterator[str]:
 def _on_disk(told: Asked) -> str:
     if told["purged"]:
         return f"the files were rewritten in {told['purge_seconds']} s: nothing of it is on this disk"
-    return "the store's server keeps it until it compacts; it is in no answer any more"
+    return "a server keeps it on its disk until it compacts or vacuums; it is in no answer any more"
 
 
 def _pending(told: Asked) -> str:

@@ -19,7 +19,6 @@ from semmem.commands.command import Command, Parser
 from semmem.commands.failure import INTERRUPTED, MISUSED, NOT_DONE
 from semmem.commands.terminal import document, say, write
 from semmem.config import ConfigError, Problem, Settings, examine, remarks
-from semmem.telemetry.log_lines import logging_to_stderr
 
 if TYPE_CHECKING:
     from semmem.wiring.app import Addresses
@@ -83,6 +82,8 @@ def _serve_arguments(parser: Parser) -> None:
 
 
 def _serve(given: argparse.Namespace) -> int:
+    from semmem.telemetry.log_lines import logging_to_stderr  # with numpy, as what is served
+
     path = given.config
     settings, problems = _examined(path, here=True)
     if settings is None or (problems and settings.log.format != "json"):
@@ -98,10 +99,11 @@ def _serve(given: argparse.Namespace) -> int:
             path or "the defaults, because no --config names a file",
             Path(settings.data_dir).resolve(),
         )
-        return _run(settings, lambda addresses: tell(_ready(addresses, as_json=given.json)))
+        return _run(settings, lambda addresses: tell(ready_line(addresses, as_json=given.json)))
 
 
-def _ready(addresses: Addresses, *, as_json: bool) -> str:
+def ready_line(addresses: Addresses, *, as_json: bool) -> str:
+    """What is said on standard output once everything listens."""
     at = {"grpc": addresses.grpc, "api": addresses.api, "health": addresses.health}
     return json.dumps({"ready": at}) if as_json else "semmem ready " + " ".join(f"{k}={v}" for k, v in at.items())
 

@@ -15,6 +15,9 @@ def resolve_secrets(tree: dict[str, Any], environ: Mapping[str, str]) -> tuple[d
     models, listeners, memory = tree.get("external_models"), tree.get("listeners"), tree.get("memory")
     if "journal" in tree:
         resolved["journal"] = _filled(tree["journal"], "password", ("journal",), environ, findings)
+    if "tracing" in tree:
+        traces = _filled(tree["tracing"], "credential", ("tracing",), environ, findings)
+        resolved["tracing"] = _filled(traces, "user_hmac_secret", ("tracing",), environ, findings)
     if isinstance(models, list):
         resolved["external_models"] = [
             _filled(model, "api_key", ("external_models", index), environ, findings)

@@ -7,6 +7,7 @@ that runs it. So ``load`` does not ask for them, ``semmem serve`` and ``semmem c
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -57,12 +58,12 @@ def remarks(settings: Settings, environ: Mapping[str, str], *, here: bool) -> It
             f" {WITHOUT_A_MODEL}"
         )
     cache = settings.memory.hot_cache
-    is_short = settings.deployment.replicas > 1 if cache.staleness_s is None else cache.staleness_s < WARM_STALENESS_S
-    if cache.warm_users and is_short:
+    told_s = cache.told_staleness_s if settings.deployment.replicas > 1 else math.inf
+    age_s = told_s if cache.staleness_s is None else cache.staleness_s
+    if cache.warm_users and age_s < WARM_STALENESS_S:
         yield (
-            "memory.hot_cache.warm_users loads users in vain, who are read again when they come: staleness_s is short"
-            f" ({'with several replicas' if cache.staleness_s is None else cache.staleness_s}). Where replicas tell"
-            " each other of changes it can be minutes"
+            "memory.hot_cache.warm_users loads users in vain, who are read again when they come: they are kept for"
+            f" {age_s} s. Where replicas tell each other of changes it can be minutes"
         )
     if settings.tracing.endpoint and settings.tracing.content:
         yield "tracing.content is true: the collector is given what users say, and no erasure reaches it there"

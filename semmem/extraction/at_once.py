@@ -56,6 +56,7 @@ class AtOnce:
         self._extractor = extractor
         self._storing = storing
         self._reader = reader or Reader()
+        self._unanswered = unanswered
         self._ready = (TurnState.CLOSED, TurnState.OPEN) if unanswered else (TurnState.CLOSED,)
 
     def is_ready(self, state: TurnState) -> bool:
@@ -65,6 +66,10 @@ class AtOnce:
     async def state(self, turn_id: str) -> tuple[TurnState, Turn | None]:
         """How far the turn has come. Raises JournalError."""
         return await self._records.turn_state(turn_id)
+
+    async def left(self, *, since: float, before: float, limit: int) -> list[tuple[str, float]]:
+        """Turns of that time that nobody has learnt from, oldest first, and when each ended. Raises JournalError."""
+        return await self._records.left(since=since, before=before, unanswered=self._unanswered, limit=limit)
 
     async def read(self, turn: Turn) -> Found:
         """What the turn says; nobody need hold its user. Raises SemmemError."""

@@ -10,7 +10,7 @@ import asyncio
 import ipaddress
 import logging
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
+Header = tuple[bytes, bytes]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -39,8 +40,8 @@ OPEN_FOLDER = "/studio"
 """What anybody may read, without a body: the description of the API and the Studio's files hold nothing of anybody."""
 CLOSE = {"connection": "close"}
 KEPT_BY_NOBODY = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
-"""On every answer: a cache between a proxy that names users in a header and this API would tell one what is another's.
-"""
+"""On every answer that says nothing of that itself: a cache between this API and a proxy that names users in a header
+would tell one what is another's."""
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9_.-]{1,253})(?::[0-9]{1,5})?")
 
@@ -83,7 +84,7 @@ class Door:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = int(message["status"])
-                message = {**message, "headers": [*message.get("headers", ()), *KEPT_BY_NOBODY]}
+                message = {**message, "headers": _kept_by_nobody(message.get("headers", ()))}
             await send(message)
 
         try:
@@ -153,6 +154,18 @@ def _address(scope: Scope) -> str:
     """Where a connection comes from; what a proxy says of its clients is not believed."""
     client = scope.get("client")
     return str(client[0]) if client else "local"
+
+
+def _kept_by_nobody(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    told = list(headers)
+    said = {name.lower() for name, _ in told}
+    return [*told, *((name, value) for name, value in KEPT_BY_NOBODY if name not in said)]
+
+
+def kept_by_nobody(headers: Sequence[Header]) -> list[Header]:
+    """The headers, and those of KEPT_BY_NOBODY that a route has not set itself (the Studio's files may be kept)."""
+    own = {name for name, _ in headers}
+    return [*headers, *(header for header in KEPT_BY_NOBODY if header[0] not in own)]
 
 
 def is_open(path: str) -> bool:

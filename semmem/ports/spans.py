@@ -84,7 +84,8 @@ def current() -> Span:
 
 def step(name: str, *, calls_out: bool = False) -> Span:
     """A piece of the current span, not recorded unless that is."""
-    return CURRENT.get().step(name, calls_out=calls_out)
+    span = CURRENT.get()
+    return span if span is NOT_RECORDED else span.step(name, calls_out=calls_out)
 
 
 class Tracer:

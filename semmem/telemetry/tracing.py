@@ -52,12 +52,12 @@ _propagator = TraceContextTextMapPropagator()
 
 
 class Telling:
-    """What may be told of users. ``content``: what they say. ``user_key``: ids as digests under this key; without one
-    there are none. ``store_id`` names where memories are kept."""
+    """What may be told of users. ``content``: what they say. ``user_hmac_secret``: key of the digests that stand for
+    ids; without one there are none. ``store_id`` names where memories are kept."""
 
-    def __init__(self, *, content: bool = False, user_key: bytes = b"", store_id: str = "") -> None:
+    def __init__(self, *, content: bool = False, user_hmac_secret: bytes = b"", store_id: str = "") -> None:
         self.content = content
-        self._user_key = user_key
+        self._secret = user_hmac_secret
         memory = {PROVIDER: "semmem", **({STORE_ID: store_id} if store_id else {})}
         self._conventional: dict[str, Mapping[str, Value]] = {
             name: {OPERATION: name, **memory} for name in (SEARCH_MEMORY, UPSERT_MEMORY, DELETE_MEMORY)
@@ -69,10 +69,10 @@ class Telling:
 
     def digest(self, name: str) -> str:
         said = name.encode("utf-8", "surrogatepass")
-        return hmac.new(self._user_key, said, hashlib.sha256).hexdigest()[:DIGEST_CHARS]
+        return hmac.new(self._secret, said, hashlib.sha256).hexdigest()[:DIGEST_CHARS]
 
     def whose(self, scope: Scope) -> dict[str, str]:
-        if not self._user_key:
+        if not self._secret:
             return {}
         session = {SESSION: self.digest(f"{scope.user}\n{scope.session}")} if scope.session else {}
         return {USER: self.digest(scope.user), **session}

@@ -262,7 +262,9 @@ class App:
         ):
             self._tasks.keep(name, work)
         if parts.opened.news is not None:
-            parts.opened.news.begin(self._tasks, Kept(backends.store, self._injection_cache))
+            here = parts.replicas
+            is_counted = (lambda: True) if here is None else (lambda: here.is_counted)
+            parts.opened.news.begin(self._tasks, Kept(backends.store, self._injection_cache), is_counted)
         if self._tracing.run is not None:
             self._tasks.keep("traces", self._tracing.run)
         self._tasks.keep("reindex", lambda: self._reindex(parts.reindexing))
@@ -272,6 +274,7 @@ class App:
             self._tasks.keep("warming", lambda: parts.warming.run(lambda: parts.store.answers))
         if parts.at_once is not None:  # else the first turn would wait for it
             self._tasks.keep("start of the reader", lambda: learning.start_reader(backends))
+            self._tasks.keep("turns that were left", parts.at_once.run)
         drift = learning.drift_loop(settings, backends, parts.learner.nudge)
         if drift is not None:
             self._tasks.keep("topics", lambda: drift.run(lambda: self._embedder_answers))

@@ -279,9 +279,11 @@ def hot_memories(settings: Settings, store: Store, spawn: Spawn, offload: Offloa
     each thread that computes delays the event loop by some milliseconds."""
     rules, memory = settings.memory.hot_cache, settings.memory
     server = memory.qdrant if memory.backend == "qdrant" else memory.milvus
-    staleness_s = rules.staleness_s
+    staleness_s, told_staleness_s = rules.staleness_s, None
     if staleness_s is None:
-        staleness_s = REPLICA_STALENESS_S if settings.deployment.replicas > 1 else math.inf
+        staleness_s = math.inf
+        if settings.deployment.replicas > 1:
+            staleness_s, told_staleness_s = REPLICA_STALENESS_S, rules.told_staleness_s
     return HotMemories(
         store,
         spawn=spawn,
@@ -291,6 +293,7 @@ def hot_memories(settings: Settings, store: Store, spawn: Spawn, offload: Offloa
         memories_max=math.inf if rules.memories_max is None else rules.memories_max,
         rows_max=ROWS_PER_MEMORY * settings.memory.max_memories_per_user,
         staleness_s=staleness_s,
+        told_staleness_s=told_staleness_s,
         loads_max=rules.loads_max,
         load_timeout_s=server.call_timeout_s,
     )

@@ -121,6 +121,7 @@ def at_once(
         queue_max=extraction.at_once_queue_max,
         concurrency=extraction.at_once_concurrency,
         wait_s=extraction.at_once_wait_s,
+        left_s=extraction.at_once_left_s,
         can_learn=can_learn,
         announce=announce,
         tracer=tracer,

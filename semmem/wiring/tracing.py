@@ -72,7 +72,7 @@ def tracing(settings: Settings, metrics: Metrics, stack: AsyncExitStack) -> Trac
 
     telling = Telling(
         content=rules.content,
-        user_key=rules.user_hmac_secret.get_secret_value().encode(),
+        user_hmac_secret=rules.user_hmac_secret.get_secret_value().encode(),
         store_id=_store_id(settings),
     )
     tracer = OtelTracer(export, ratio=rules.sample_ratio, telling=telling, resource=_resource(rules))

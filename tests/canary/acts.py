@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 from typing import Any
 
 from tests.canary.doors import TOOK, Doors
@@ -72,5 +73,8 @@ async def create(
     fact = ledger.tell(person.user, project=project, way=f"the API{' under a key' if key else ''}", question=question)
     content = stored.format(ledger.word(fact))
     body = {"user_id": person.name, "content": content, "key": key, "project_id": project or None}
-    answer = await doors.call("create", "POST", "/v1/memory", person.user, body=body)
+    once = secrets.token_hex(8)
+    answer = await doors.call("create", "POST", "/v1/memory", person.user, body=body, once=once)
+    if answer is not None and answer.ok:
+        person.sent = once, body
     ledger.created(fact, expected=answer is not None and answer.status == 201)

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from tests.canary.after import look_at_journal, memories
 from tests.canary.ledger import NOBODY, ONE_MEMORY, ONE_PROJECT, Fact, Ledger
 from tests.canary.sentences import QUESTIONS
 from tests.canary.stack import Stack
+from tests.support.collector import decoded
 from tests.support.disk import views
 from tests.support.harness import SemmemProcess
 
@@ -105,6 +106,14 @@ def look_at_export(path: Path, ledger: Ledger) -> int:
 def _owner(line: dict[str, Any], ledger: Ledger) -> int:
     name = line.get("memory", {}).get("user", "")
     return next((user for user, number in ledger.words.found(name) if number == 0), NOBODY)
+
+
+def look_at_spans(bodies: Iterable[bytes], ledger: Ledger) -> int:
+    """Everything that was sent to a collector of traces; how many spans there are. None of it may be of anybody."""
+    spans = [span for body in bodies for span in decoded(body)]
+    for span in spans:
+        ledger.saw(NOBODY, str(span), began=0.0, where=f"the span {span.name}")
+    return len(spans)
 
 
 def purge(semmem: SemmemProcess) -> None:

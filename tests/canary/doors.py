@@ -169,13 +169,14 @@ class Doors:
         query: Json | None = None,
         body: Json | None = None,
         token: str = ADMIN_TOKEN,
+        once: str = "",
     ) -> Answer | None:
         """One call, as administrator unless ``token`` is another's; None when semmem went away meanwhile. The answer
-        is judged, what it repeats of the question left out."""
+        is judged, what it repeats of the question left out. ``once``: the key under which it is done once."""
         await self._stack.up.wait()
         changes, sent = self._stack.changes, time.monotonic()
         self.tally.doors[door] += 1
-        caller = {"authorization": f"Bearer {token}"}
+        caller = {"authorization": f"Bearer {token}"} | ({"idempotency-key": once} if once else {})
         try:
             got = await self._http.request(
                 method, self._stack.api_url + path, params=query, json=body, headers=caller, timeout=60.0

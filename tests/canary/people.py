@@ -33,13 +33,14 @@ class Talk:
 @dataclass(slots=True)
 class Person:
     """A user. ``known``: ids of memories that were listed for this user lately; ``token``: one of the user's own, once
-    it was made."""
+    it was made; ``sent``: the last create that was done under a key of its own, and that key."""
 
     user: int
     name: str
     talks: list[Talk] = field(default_factory=list)
     begun: int = 0
     token: str = ""
+    sent: tuple[str, Json] | None = None
     known: deque[str] = field(default_factory=lambda: deque(maxlen=KNOWN_MAX))
 
     @property

@@ -92,6 +92,12 @@ class Plays:
     async def create(self, person: Person) -> None:
         await create(self.doors, self.ledger, person, self.dice, key=None)
 
+    async def repeat(self, person: Person) -> None:
+        """A create that was done, sent once more: it is answered as it was, unless that was erased meanwhile."""
+        if person.sent:
+            once, body = person.sent
+            await self.doors.call("create", "POST", "/v1/memory", person.user, body=body, once=once)
+
     async def storm(self, person: Person) -> None:
         """Several at once under one key: each content is the memory, or a version of it."""
         key = self.dice.choice(KEYS)
@@ -152,7 +158,7 @@ def _by_the_forgetful(erase: Erasure) -> Card:
 DECK: tuple[Card, ...] = (
     *[Plays.ask] * 70, *[Plays.greet] * 50, *[Plays.tell] * 14, *[Plays.end] * 6,
     *[Plays.list] * 16, *[Plays.get] * 20, *[Plays.history] * 10, *[Plays.search] * 16,
-    *[Plays.preview] * 12, *[Plays.preview_by_name] * 2, *[Plays.create] * 4, Plays.storm,
+    *[Plays.preview] * 12, *[Plays.preview_by_name] * 2, *[Plays.create] * 4, *[Plays.repeat] * 3, Plays.storm,
     *[Plays.consolidate] * 5, *[Plays.summarize] * 5, *[Plays.health] * 5, *[Plays.metrics] * 5,
     *[Plays.tool] * 8, *[Plays.add_by_tool] * 2, *[Plays.export] * 5, *[Plays.engine] * 5,
     *[_by_anyone(delete_one)] * 10, *[_by_anyone(of_a_project)] * 6, *map(_by_the_forgetful, OF_EVERYTHING),

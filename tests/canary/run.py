@@ -22,8 +22,9 @@ from tests.canary.model import Prompts, overheard_model
 from tests.canary.people import Person
 from tests.canary.plants import PLANTS, Place
 from tests.canary.plays import Plays, cards
-from tests.canary.stack import ShippedSidecar, Stack, config, soon_healthy
+from tests.canary.stack import AUDIT, ShippedSidecar, Stack, config, soon_healthy
 from tests.canary.words import Words
+from tests.support.collector import Collector, collector
 from tests.support.harness import SHIPPED_EMBEDDER, envoy_process
 
 CONNECTIONS = 8
@@ -92,8 +93,9 @@ class Report:
 class Run:
     """The parts of one run, which live as long as its stack."""
 
-    def __init__(self, plan: Plan, stack: Stack, ledger: Ledger, prompts: Prompts, say: Say) -> None:
+    def __init__(self, plan: Plan, stack: Stack, ledger: Ledger, prompts: Prompts, traces: Collector, say: Say) -> None:
         self._plan, self._stack, self._ledger, self._prompts, self._say = plan, stack, ledger, prompts, say
+        self._traces = traces
         self._cards = cards(random.Random(plan.seed))
         self.report = Report(plan, Tally(), ledger.findings)
 
@@ -180,6 +182,8 @@ class Run:
         looked["memories"] = await asyncio.to_thread(after.look_at_users, self._stack, self._ledger, self._plan.users)
         looked["commands"] = await asyncio.to_thread(self._try, self._look_at_commands)
         looked["lines of copies"] = await asyncio.to_thread(self._try, self._look_at_copies)
+        looked["spans"] = copies.look_at_spans(self._traces.bodies, self._ledger)
+        looked["lines of the audit log"] = after.look_at_logs([data_dir / AUDIT], self._ledger)
         looked["lines of logs"] = after.look_at_logs(self._stack.logs(), self._ledger)
         facts = list(self._ledger.all_facts())
         self.report.told = len(facts)
@@ -207,13 +211,14 @@ def play(folder: Path, plan: Plan, say: Say) -> Report:
     with ExitStack() as stack:
         extractor = Extractor(ledger)
         url = stack.enter_context(extractor.running())
-        sidecar = ShippedSidecar(folder / "semmem", config(url), plan.program)
+        traces = stack.enter_context(collector())
+        sidecar = ShippedSidecar(folder / "semmem", config(url, traces.url), plan.program)
         stack.callback(sidecar.end)
         sidecar.start()
         model = stack.enter_context(overheard_model(prompts.heard))
         envoy = stack.enter_context(
             envoy_process(folder / "envoy", semmem_port=sidecar.grpc_port, upstream=model, adapt=soon_healthy)
         )
-        report = asyncio.run(Run(plan, Stack(sidecar, envoy), ledger, prompts, say).play())
+        report = asyncio.run(Run(plan, Stack(sidecar, envoy), ledger, prompts, traces, say).play())
         report.asked = extractor.asked
         return report

@@ -23,13 +23,16 @@ HEALTH_INTERVAL = "0.3s"
 QUIET_S = 0.5
 """How long users pause before semmem is ended in peace; a kill comes without a pause."""
 
+AUDIT = "audit.jsonl"
+"""Where in data_dir the audit log is."""
 ENGINES = ("rules", "llm")
 """How facts are found, in turn from one start of semmem to the next."""
 
 
-def config(extractor: str) -> dict[str, Any]:
-    """For all starts. A busy machine shall not look like a hole: what fails open is neither a leak nor a return. What a
-    kill interrupted is soon gone on with. ``extractor`` is the URL of semmem's own language model."""
+def config(extractor: str, collector: str) -> dict[str, Any]:
+    """For all starts. A busy machine shall not look like a hole: what fails open is neither a leak nor a
+    return. What a kill interrupted is soon gone on with. ``extractor`` is the URL of semmem's own language
+    model, ``collector`` that of a collector of traces."""
     model: dict[str, Any] = {
         "model_role": "memory_extraction",
         "llm_endpoint": {"url": extractor},
@@ -37,8 +40,13 @@ def config(extractor: str) -> dict[str, Any]:
     }
     model["llm_timeout_seconds"] = 4
     learning = {"lease_s": 10.0, "contradiction_check": False}
-    shown = {"api": {"mcp": True}}
-    return {"deadlines": PATIENT, "memory": {"extraction": learning}, "external_models": [model], "listeners": shown}
+    return {
+        "deadlines": PATIENT,
+        "memory": {"extraction": learning},
+        "external_models": [model],
+        "listeners": {"api": {"mcp": True, "audit": {"to": AUDIT}, "rate_limit": {"calls_per_s": 0}}},
+        "tracing": {"endpoint": collector, "user_hmac_secret": "a-key-of-this-run-alone"},
+    }
 
 
 class ShippedSidecar(Sidecar):

@@ -27,7 +27,7 @@ def figures(shown: str) -> tuple[int, int, int]:
 @pytest.mark.long(30)
 @pytest.mark.timeout(1800)
 def test_nobody_meets_anothers_words_and_what_was_erased_stays_away(tmp_path: Path) -> None:
-    plan = Plan(examples(900), users=30, seed=secrets.randbelow(10**6), restarts=1, program=BAG_OF_WORDS)
+    plan = Plan(examples(650), users=30, seed=secrets.randbelow(10**6), restarts=1, program=BAG_OF_WORDS)
 
     report = play(tmp_path, plan, lambda _line: None)
 

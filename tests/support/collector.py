@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -54,6 +54,23 @@ class Collector:
         return found
 
 
+def printed(spans: Iterable[Exported]) -> str:
+    """A trace as a tree: a line for each span with its length in milliseconds and what is known of it."""
+    below: dict[str, list[Exported]] = {}
+    for span in sorted(spans, key=lambda span: span.start):
+        below.setdefault(span.parent, []).append(span)
+    known = {span.id for spans in below.values() for span in spans}
+    roots = [span for parent, spans in below.items() if parent not in known for span in spans]
+    return "\n".join(line for root in roots for line in _lines(root, below, 0))
+
+
+def _lines(span: Exported, below: Mapping[str, list[Exported]], depth: int) -> Iterator[str]:
+    told = " ".join(f"{name.rpartition('.')[2]}={value}" for name, value in span.attributes.items())
+    yield f"{'  ' * depth + span.name:<54} {(span.end - span.start) / 1e6:8.2f} ms  {told}".rstrip()
+    for each in below.get(span.id, ()):
+        yield from _lines(each, below, depth + 1)
+
+
 def decoded(body: bytes) -> Iterator[Exported]:
     for of_process in ExportTraceServiceRequest.FromString(body).resource_spans:
         resource = _plain(of_process.resource.attributes)
@@ -86,8 +103,10 @@ def collector() -> Iterator[Collector]:
     running.go_on.set()
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
+            body = b"".join(self._chunks())
             if self.headers.get("content-encoding") == "gzip":
                 body = gzip.decompress(body)
             running.go_on.wait(30)
@@ -97,6 +116,16 @@ def collector() -> Iterator[Collector]:
             self.send_response(running.status)
             self.send_header("content-length", "0")
             self.end_headers()
+
+        def _chunks(self) -> Iterator[bytes]:
+            """The body, which Envoy sends in chunks."""
+            if "content-length" in self.headers:
+                yield self.rfile.read(int(self.headers["content-length"]))
+                return
+            while size := int(self.rfile.readline(), 16):
+                yield self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
 
         def log_message(self, *_: object) -> None:
             """Nobody reads it."""

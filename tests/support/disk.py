@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+LOOKS = 10
+"""How often is looked again, where a running store flushed and took a file away meanwhile."""
+
 
 def files_holding(folder: Path, canaries: Iterable[str]) -> set[tuple[str, str]]:
     """(file, canary) for every canary in any file below ``folder``, compressed or not."""
     wanted = list(canaries)
+    for _ in range(LOOKS - 1):
+        with suppress(FileNotFoundError):
+            return _looked(folder, wanted)
+        time.sleep(0.2)
+    return _looked(folder, wanted)
+
+
+def _looked(folder: Path, wanted: Sequence[str]) -> set[tuple[str, str]]:
+    """Raises FileNotFoundError."""
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     assert paths, f"nothing below {folder}"
     return {

@@ -50,12 +50,14 @@ async def journal(place: Place) -> AsyncIterator[SqlJournal]:
 
 async def test_a_turn_comes_back_as_it_was_recorded(journal: SqlJournal) -> None:
     scope = Scope("ada", project="p", agent="a", session="s1")
-    opened = Turn(id="t", scope=scope, ordinal=7, user_text="I like tea", opened_at=100.25, request_id="r1")
+    opened = Turn(
+        id="t", scope=scope, ordinal=7, user_text="I like tea", opened_at=100.25, request_id="r1", trace="00-a-b-01"
+    )
     await journal.record([opened], [answered("t", "Noted.")])
     [batch] = await learn_all(journal)
     [found] = batch.turns
     assert batch.scope == scope
-    assert found == Turn("t", scope, 7, "I like tea", 100.25, "r1", "Noted.")
+    assert found == Turn("t", scope, 7, "I like tea", 100.25, "r1", "Noted.", trace="00-a-b-01")
 
 
 @pytest.mark.parametrize("order", ["open then close", "close then open", "together"])

@@ -11,6 +11,9 @@ from typing import Any, cast
 
 import httpx
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from tests.canary import copies
 from tests.canary.doors import Doors, Tally
@@ -148,6 +151,17 @@ def test_what_was_erased_and_is_still_on_disk_is_noticed(ledger: Ledger, tmp_pat
     (tmp_path / "store" / "journal.db-wal").write_bytes(b"\x00 " + ledger.word(gone).encode() + b" \xff")
     assert copies.look_at_disk(tmp_path, ledger) == 2
     assert list(ledger.findings.returns) == [(ALICE, gone.number)]
+
+
+def test_a_span_that_says_anybodys_word_is_noticed(ledger: Ledger) -> None:
+    span = Span(name="recall")
+    sent = ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=[span])])])
+    assert copies.look_at_spans([sent.SerializeToString()], ledger) == 1
+    assert not ledger.findings.leaks
+    value = AnyValue(string_value=f"likes {ledger.word(told(ledger, BOB))}")
+    sent.resource_spans[0].scope_spans[0].spans[0].attributes.append(KeyValue(key="question", value=value))
+    copies.look_at_spans([sent.SerializeToString()], ledger)
+    assert list(ledger.findings.leaks) == [(NOBODY, BOB, 1)]
 
 
 class Printed:

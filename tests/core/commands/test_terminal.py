@@ -112,3 +112,12 @@ def test_a_flat_answer_is_a_line_for_each_member() -> None:
 
 def test_a_line_holds_no_commands_for_the_terminal() -> None:
     assert one_line("a\x1b[31mb\nc\u202e") == "a [31mb c "
+
+
+def test_nothing_heavy_is_loaded_before_the_command_is_known() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "semmem", "help"], capture_output=True, text=True, timeout=SECONDS
+    )
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "semmem.commands.table" in imported
+    assert {"numpy", "fastapi", "grpc", "sqlalchemy", "torch", "pymilvus", "semmem.wiring"}.isdisjoint(imported)

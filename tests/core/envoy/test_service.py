@@ -19,6 +19,7 @@ from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts
 from semmem.envoy.wire import body_reply, header_values, metadata, plain, read_ticket
 from semmem.exchange import RequestResult
 from semmem.ports.recording import TurnClosed
+from semmem.ports.spans import NO_TRACER, Place, Tracer
 from semmem.request.outcome import Outcome
 from semmem.request.permission import Switched
 from semmem.request.verdicts import VerdictRules, VerdictSource
@@ -36,12 +37,12 @@ class Door:
         self.metrics = metrics
         self.channel = channel
 
-    def call(self) -> Any:
+    def call(self, metadata: tuple[tuple[str, str], ...] = ()) -> Any:
         return self.channel.stream_stream(
             f"/{SERVICE}/Process",
             request_serializer=pb.ProcessingRequest.SerializeToString,
             response_deserializer=pb.ProcessingResponse.FromString,
-        )()
+        )(metadata=metadata)
 
     async def send(self, *messages: pb.ProcessingRequest) -> list[pb.ProcessingResponse]:
         """Send the messages one by one, as Envoy does: each after the answer to the one before."""
@@ -93,6 +94,7 @@ async def door(
     *,
     single_filter: bool = False,
     message_timeouts: MessageTimeouts | None = None,
+    tracer: Tracer = NO_TRACER,
     **limits: int,
 ) -> AsyncIterator[Door]:
     world = world or World()
@@ -103,6 +105,7 @@ async def door(
         announce=counting(metrics),
         single_filter=single_filter,
         message_timeouts=message_timeouts,
+        tracer=tracer,
     )
     server = ExtProcServer(processor, address="127.0.0.1:0", message_bytes_max=2**24)
     address = await server.start()
@@ -522,8 +525,8 @@ async def test_envoy_is_not_asked_for_what_it_need_not_or_will_not_give(message_
         assert BUDGET in only.request_body.response.body_mutation.body.decode()
 
 
-def test_a_ticket_names_every_turn_of_its_request() -> None:
-    ticket = Ticket("t_3", "chat", ("t_1", "t_2"))
+def test_a_ticket_names_every_turn_of_its_request_and_its_place_in_a_trace() -> None:
+    ticket = Ticket("t_3", "chat", ("t_1", "t_2"), Place("00-1-2-01", "shop=till7"))
     message = pb.ProcessingRequest()
     message.metadata_context.filter_metadata["semmem"].CopyFrom(
         metadata(RequestResult(Outcome.NO_HITS, ticket=ticket)).fields["semmem"].struct_value

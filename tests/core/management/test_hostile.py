@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import jwt
@@ -18,8 +18,8 @@ import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
-from semmem.commands.asking import Api as CommandApi
-from semmem.commands.forgetting import _single
+from semmem.commands.asking import Api as Asking
+from semmem.commands.forgetting import _by_id
 from semmem.commands.operating import _revoke
 from semmem.management.key_sets import keys_at
 from semmem.management.segment import segment
@@ -57,26 +57,24 @@ def test_an_id_is_one_segment_for_every_client(odd: str) -> None:
     assert not set(path[len(b"/v1/memory/") :]) & set(b"/?#.")
 
 
-class Asked:
-    """Notes what a command asks for."""
+class Asked(Asking):
+    """The commands' client, which only notes where a call would go."""
 
     def __init__(self) -> None:
-        self.paths: list[str] = []
+        super().__init__("http://semmem", "")
+        self.paths: list[bytes] = []
 
-    def call(self, _method: str, path: str, **_: Any) -> dict[str, Any]:
-        self.paths.append(path)
-        return {}
+    def answer(self, method: str, path: str, **_: Any) -> httpx.Response:
+        self.paths.append(httpx.Request(method, self.url + path).url.raw_path)
+        return httpx.Response(200, json={})
 
 
 @pytest.mark.parametrize("odd", ODD_IDS)
 def test_commands_ask_for_the_one_thing_they_are_told(odd: str) -> None:
     api = Asked()
-    _revoke(cast(CommandApi, api), argparse.Namespace(id=odd, user=None))
-    _single(cast(CommandApi, api), {}, argparse.Namespace(id=[odd], dry_run=True))
-    assert len(api.paths) == 2
-    for path in api.paths:
-        asked = httpx.Client(base_url="http://semmem").build_request("DELETE", path).url.raw_path
-        assert asked.rpartition(b"/")[0] in (b"/v1/memory", b"/v1/tokens")
+    _by_id(api, {"user_id": "alice"}, [odd], purge=False)
+    _revoke(api, argparse.Namespace(id=odd, user=None))
+    assert [path.rpartition(b"/")[0] for path in api.paths] == [b"/v1/memory", b"/v1/tokens"]
 
 
 @pytest.mark.parametrize("odd", ODD_IDS)
@@ -157,7 +155,7 @@ async def test_a_cursor_of_another_users_list_shows_nothing_of_theirs(guarded: G
 async def test_no_cache_keeps_what_is_answered(guarded: Guarded) -> None:
     await guarded.api.add("User likes green tea")
     for path in ("/v1/memory?user_id=alice", "/v1/memory/none?user_id=alice", "/v1/whoami", "/nowhere"):
-        for headers in (ADMIN, {}):
+        for headers in (ADMIN, dict[str, str]()):
             answer = await guarded.client.get(path, headers=headers)
             assert "no-store" in answer.headers.get_list("cache-control")
             assert answer.headers["x-content-type-options"] == "nosniff"
@@ -221,6 +219,27 @@ async def test_a_token_with_a_key_of_its_own_is_not_believed() -> None:
 async def test_an_odd_key_among_good_ones_does_no_harm(odd: dict[str, Any]) -> None:
     keys = Keys(odd | {"kid": "1"}, jwk(RSA, "1"))
     assert await keys.believed().user_of(signed()) == "alice"
+
+
+async def test_keys_are_had_from_where_it_was_said_and_nowhere_else() -> None:
+    asked: list[str] = []
+
+    async def app(scope: Any, _receive: Any, send: Any) -> None:
+        asked.append(scope["path"])
+        await send({"type": "http.response.start", "status": 302, "headers": [(b"location", b"/elsewhere")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    listener, tasks = HttpListener(app, "127.0.0.1:0"), Tasks()
+    address = listener.bind()
+    serving = tasks.spawn("serve", listener.serve())
+    try:
+        with pytest.raises(KeysUnavailable, match="HTTPStatusError"):
+            await keys_at(f"http://{address}/keys")()
+    finally:
+        listener.stop()
+        await serving
+        listener.close()
+    assert asked == ["/keys"]
 
 
 async def test_keys_that_were_compressed_are_not_inflated() -> None:

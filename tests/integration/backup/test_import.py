@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from semmem.backup import lines
-from tests.support.copies import ask, body, earlier, memories_of, person, written
+from tests.support.copies import argv, ask, body, earlier, memories_of, person, run, written
 from tests.support.harness import ADMIN_TOKEN, SemmemProcess, semmem_process
 
 PEOPLE = 3
@@ -90,3 +93,23 @@ def test_a_call_of_the_api_with_one_wrong_line_imports_none_of_its_lines(semmem:
     assert "body.lines.1: not a line of this format" in answer.json()["error"]["message"]
     assert "nothing was imported" in answer.json()["error"]["message"]
     assert semmem.memories(person(9)) == []
+
+
+def test_standard_output_and_standard_input_are_files_too(semmem: SemmemProcess, tmp_path: Path) -> None:
+    assert ask(semmem, "import", written(tmp_path / "people.jsonl", 2, first=40)).code == 0
+    config = semmem.data_dir.parent / "config.yaml"
+    where = ("--config", str(config), "--api", semmem.api_url)
+    exported = run("export", "-", "--user", person(40), *where)
+    assert (exported.code, exported.err) == (0, "")
+    told = exported.out.replace(person(40), person(42)).replace("mem_40_", "mem_42_")
+    undigested = re.sub(r'"digest":"[0-9a-f]{16}",', "", told)
+    again = subprocess.run(
+        argv("import", "-", "--json", *where), input=undigested, capture_output=True, text=True, timeout=60
+    )
+    assert again.returncode == 0, again.stderr
+    assert {"import": "-", "imported": 8}.items() <= json.loads(again.stdout).items()
+    assert semmem.contents(person(42)) == semmem.contents(person(40))
+    cut = subprocess.run(
+        argv("import", "-", *where), input=undigested[:-20], capture_output=True, text=True, timeout=60
+    )
+    assert (cut.returncode, cut.stdout) == (1, "")

@@ -16,7 +16,7 @@ from semmem import __version__
 from tests.integration.deploy.manifests import DEPLOY, HOME, TOOLS, run
 from tests.integration.deploy.test_deploy import DOCKERFILE
 
-EXTRAS = ("redis", "mcp")
+EXTRAS = ("redis", "mcp", "otel")
 """What a configuration may ask for; Qdrant's client is not in the image."""
 NOT_SERVING = {"sentence-transformers", "huggingface-hub", "pandas"}
 """As deploy/serving.txt explains."""

@@ -226,3 +226,28 @@ def test_plain_lines_stay_plain() -> None:
     assert done.stdout == "hello\n"
     assert done.stderr.endswith("INFO semmem.x: there\n")
     assert "not told" not in done.stderr
+
+
+WITHIN_A_SPAN = """
+import logging
+from semmem.ports.spans import CURRENT, Place, Span
+from semmem.telemetry.log_lines import logging_to_stderr
+
+class Recorded(Span):
+    place = Place("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+
+log = logging.getLogger("semmem.x")
+with logging_to_stderr(as_json=True, level="debug"):
+    log.debug("request: %s", "injected", extra={"outcome": "injected", "seconds": 0.25, "user": "ada"})
+    CURRENT.set(Recorded())
+    log.info("within")
+"""
+
+
+def test_a_line_tells_the_outcome_and_the_span_that_it_was_said_in() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHIN_A_SPAN], capture_output=True, text=True, timeout=60)
+    outside, within = lines(done.stderr)
+    assert (outside["outcome"], outside["seconds"], outside["message"]) == ("injected", 0.25, "request: injected")
+    assert set(outside) == {"time", "level", "logger", "message", "outcome", "seconds"}
+    assert (within["trace_id"], within["span_id"]) == ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
+    assert "outcome" not in within

@@ -6,8 +6,8 @@ from alembic import op
 from sqlalchemy import Column, Text, inspect
 from sqlalchemy.dialects import postgresql
 
-revision = "0006"
-down_revision = "0005"
+revision = "0007"
+down_revision = "0006"
 branch_labels = None
 depends_on = None
 
