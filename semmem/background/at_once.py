@@ -86,6 +86,10 @@ class AtOnceLearner:
         self._under_way: set[str] = set()
         self.can_learn = can_learn
 
+    def use(self, at_once: AtOnce, settling: Settling) -> None:
+        """Learn so from now on."""
+        self._at_once, self._settling = at_once, settling
+
     def __len__(self) -> int:
         return len(self._tasks)
 

@@ -50,6 +50,11 @@ class Learner:
         self._rests_until = -math.inf
         self._outage = Outage(log, "journal claim")
 
+    def use(self, learn: Callable[[Batch], Awaitable[object]], rules: BatchRules) -> None:
+        """Learn so from the next batch on."""
+        self._learn, self._rules = learn, rules
+        self.nudge()
+
     def nudge(self) -> None:
         """Look now: somebody knows that a batch is due."""
         self._rests_until = -math.inf

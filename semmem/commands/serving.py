@@ -10,6 +10,7 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from semmem import __version__
 from semmem.commands.asking import TOKEN_ENVIRONMENT, add_connection, connected, settings_of
 from semmem.commands.command import Command, Parser
 from semmem.commands.failure import INTERRUPTED, MISUSED, NOT_DONE
+from semmem.commands.hangups import Hangups
 from semmem.commands.terminal import document, say, write
 from semmem.config import ConfigError, Problem, Settings, examine, remarks
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from semmem.wiring.app import Addresses
 
 log = logging.getLogger("semmem")
+
+Read = Callable[[], tuple[Settings | None, list[Problem]]]
 
 ANY_KEY = (("SEMMEM_...", "any key: SEMMEM_LISTENERS__API__ADDRESS is listeners.api.address"),)
 FILES = (("config.yaml", "docs/configuration.md lists every key; without a file every default applies"),)
@@ -84,7 +88,7 @@ def _serve_arguments(parser: Parser) -> None:
 def _serve(given: argparse.Namespace) -> int:
     from semmem.telemetry.log_lines import logging_to_stderr  # with numpy, as what is served
 
-    path = given.config
+    path, hangups = given.config, Hangups()
     settings, problems = _examined(path, here=True)
     if settings is None or (problems and settings.log.format != "json"):
         raise ConfigError(problems)
@@ -99,7 +103,8 @@ def _serve(given: argparse.Namespace) -> int:
             path or "the defaults, because no --config names a file",
             Path(settings.data_dir).resolve(),
         )
-        return _run(settings, lambda addresses: tell(ready_line(addresses, as_json=given.json)))
+        read = partial(_examined, path, here=True)
+        return _run(settings, read, hangups, lambda addresses: tell(ready_line(addresses, as_json=given.json)))
 
 
 def ready_line(addresses: Addresses, *, as_json: bool) -> str:
@@ -108,30 +113,35 @@ def ready_line(addresses: Addresses, *, as_json: bool) -> str:
     return json.dumps({"ready": at}) if as_json else "semmem ready " + " ".join(f"{k}={v}" for k, v in at.items())
 
 
-def _run(settings: Settings, ready: Callable[[Addresses], None]) -> int:
+def _run(settings: Settings, read: Read, hangups: Hangups, ready: Callable[[Addresses], None]) -> int:
     # Children are started by exec alone; gRPC's care for forks would print a line about each of them.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
         import uvloop  # a faster event loop where it exists; nothing depends on it
 
-        uvloop.run(_serve_until_told(settings, ready))
+        uvloop.run(_serve_until_told(settings, read, hangups, ready))
     except KeyboardInterrupt:  # before anything was there to stop; the interpreter would print a trace
         log.warning("interrupted before it was ready")
         return INTERRUPTED
     except Exception as error:
         log.critical("cannot go on: %s", error, exc_info=settings.log.level == "debug")
         return NOT_DONE
+    finally:
+        hangups.end()
     return 0
 
 
-async def _serve_until_told(settings: Settings, ready: Callable[[Addresses], None]) -> None:
+async def _serve_until_told(
+    settings: Settings, read: Read, hangups: Hangups, ready: Callable[[Addresses], None]
+) -> None:
     from semmem.wiring.app import App  # imports every backend
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
-    app = App(settings)
+    app = App(settings, read)
+    hangups.tell(loop, app.reload_soon)
     async with app.running() as addresses:
         ready(addresses)
         await app.until(stop)
@@ -158,7 +168,8 @@ SERVE = Command(
     does="run the sidecar until SIGTERM",
     about=(
         "Listens for Envoy, for calls of the management API, and for probes, and prints one line when it is ready. On"
-        " SIGTERM or Ctrl-C it lets answers end and writes down what waits. What it logs goes to standard error."
+        " SIGTERM or Ctrl-C it lets answers end and writes down what waits; on SIGHUP it reads its configuration"
+        " again. What it logs goes to standard error."
     ),
     run=_serve,
     arguments=_serve_arguments,

@@ -7,6 +7,7 @@ settings.py and memory_section.py; rules.py ties keys together; docs/configurati
 from semmem.config.loading import check, effective, examine, load
 from semmem.config.problems import ConfigError, Problem
 from semmem.config.reference import configuration_table
+from semmem.config.reloading import changed_keys, digest, restart_reasons
 from semmem.config.settings import Settings
 from semmem.config.surroundings import remarks
 
@@ -14,10 +15,13 @@ __all__ = [
     "ConfigError",
     "Problem",
     "Settings",
+    "changed_keys",
     "check",
     "configuration_table",
+    "digest",
     "effective",
     "examine",
     "load",
     "remarks",
+    "restart_reasons",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
@@ -10,15 +10,17 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from semmem.config import schema
+from semmem.config.reloading import restart_reasons
 from semmem.config.settings import Settings
 
 
 def configuration_table() -> str:
-    """Markdown: for each top-level key a heading and a table of path, type, default, unit and meaning."""
-    parts: list[str] = []
+    """Markdown: for each top-level key a heading and a table of path, type, default, unit, what a change
+    takes (a reload or a restart), and meaning."""
+    parts, reasons = list[str](), restart_reasons()
     for top, rows in groupby(schema.leaves(), key=lambda leaf: leaf[0][0]):
-        parts += [f"## `{top}`", "", *_introduction(top), "| path | type | default | unit | what it does |"]
-        parts += ["|---|---|---|---|---|", *(_row(path, field) for path, field in rows), ""]
+        parts += [f"## `{top}`", "", *_introduction(top), "| path | type | default | unit | change by | what it does |"]
+        parts += ["|---|---|---|---|---|---|", *(_row(path, field, reasons) for path, field in rows), ""]
     return "\n".join(parts)
 
 
@@ -29,10 +31,12 @@ def _introduction(top: str) -> Iterator[str]:
         yield from (text[0].upper() + text[1:], "")
 
 
-def _row(path: tuple[str, ...], field: FieldInfo) -> str:
+def _row(path: tuple[str, ...], field: FieldInfo, reasons: Mapping[str, str]) -> str:
     kind = schema.describe_field(field).replace("one of ", "")
     kind += ", secret" if field.annotation is SecretStr else ""
-    cells = (f"`{'.'.join(path)}`", kind, _default(field), schema.unit_of(path[-1]), str(field.description))
+    key = ".".join(path)
+    takes = "restart" if reasons.get(key) else "reload"
+    cells = (f"`{key}`", kind, _default(field), schema.unit_of(path[-1]), takes, str(field.description))
     return f"| {' | '.join(cells)} |"
 
 

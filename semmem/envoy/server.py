@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -21,12 +22,20 @@ class ExtProcServer:
     def __init__(
         self, processor: ExternalProcessor, *, address: str, message_bytes_max: int, credentials: Any = None
     ) -> None:
+        self._processor = processor
         self._server = grpc.aio.server(options=server_options(message_bytes_max))
-        self._server.add_generic_rpc_handlers((_handlers(processor),))
+        self._server.add_generic_rpc_handlers((_handlers(self._serve),))
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         self._address = address
         self._credentials = credentials
+
+    def use(self, processor: ExternalProcessor) -> None:
+        """Streams that begin from now on are this one's; those that began end with the one they have."""
+        self._processor = processor
+
+    async def _serve(self, requests: Any, stream: Any) -> bytes:
+        return await self._processor.serve(requests, stream)
 
     async def start(self) -> str:
         """Bind and serve, not yet healthy; the address with the port that was chosen. Raises OSError naming it."""
@@ -66,9 +75,9 @@ def server_options(message_bytes_max: int) -> list[tuple[str, int]]:
     ]
 
 
-def _handlers(processor: ExternalProcessor) -> Any:
+def _handlers(serve: Callable[[Any, Any], Awaitable[bytes]]) -> Any:
     method = grpc.stream_unary_rpc_method_handler(  # see the service: the last message is returned
-        processor.serve,
+        serve,
         request_deserializer=None,
         response_serializer=None,  # bytes on both sides
     )

@@ -79,11 +79,19 @@ class MessageTimeouts:
     max_message_timeout_s: float = 0.0
 
 
+OpenStreams = dict[str, int]
+"""How many streams are open in each role."""
+
+
+def no_streams() -> OpenStreams:
+    return {"mutate": 0, "observe": 0}
+
+
 class ExternalProcessor:
     """The ext_proc service.
 
     ``single_filter``: one filter does both, for gateways that cannot have two. Each chunk of an answer then waits for
-    semmem, and a stream lives as long as its answer.
+    semmem, and a stream lives as long as its answer. ``open_streams``: counted together with another one's.
     """
 
     def __init__(
@@ -95,6 +103,7 @@ class ExternalProcessor:
         single_filter: bool = False,
         message_timeouts: MessageTimeouts | None = None,
         work: BodyWork | None = None,
+        open_streams: OpenStreams | None = None,
         tracer: Tracer = NO_TRACER,
     ) -> None:
         self._exchange = exchange
@@ -104,7 +113,7 @@ class ExternalProcessor:
         self._single_filter = single_filter
         self._announce = announce
         self._limits = {"mutate": limits.mutate_streams_max, "observe": limits.observe_streams_max}
-        self._streams = {"mutate": 0, "observe": 0}
+        self._streams = no_streams() if open_streams is None else open_streams
 
     async def serve(self, requests: Any, stream: Any) -> bytes:
         """One gRPC stream of messages as bytes; the last one is returned, and ends it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -12,9 +12,9 @@ from fastapi import FastAPI
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
-from semmem.management.door import CALLER, Receive, Scope, Send
+from semmem.management.door import CALLER, App, Receive, Scope, Send
 from semmem.management.mcp_tools import memory_server
 
 log = logging.getLogger(__name__)
@@ -24,11 +24,15 @@ TIMEOUT_S = 60.0
 
 
 class Tools:
-    """Tools that were added to an API: they answer while ``run`` runs, from when ``ready`` is set."""
+    """Tools for any number of APIs: they answer while ``run`` runs, from when ``ready`` is set."""
 
-    def __init__(self, server: MCPServer) -> None:
+    def __init__(self, server: MCPServer, routes: Sequence[BaseRoute]) -> None:
         self._server = server
+        self._routes = routes
         self.ready = asyncio.Event()
+
+    def add_to(self, api: FastAPI) -> None:
+        api.router.routes.extend(self._routes)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -38,7 +42,14 @@ class Tools:
 
 
 def mount(api: FastAPI, *, body_bytes_max: int) -> Tools:
-    """Add the tools to the API.
+    """Add the tools to the API."""
+    tools = tools_of(api, body_bytes_max=body_bytes_max)
+    tools.add_to(api)
+    return tools
+
+
+def tools_of(api: App, *, body_bytes_max: int) -> Tools:
+    """Tools whose calls are answered by ``api``, an ASGI application.
 
     Each request stands for itself, so any replica may get it. Host and Origin are the door's business.
     """
@@ -65,9 +76,7 @@ def mount(api: FastAPI, *, body_bytes_max: int) -> Tools:
     for route in application.routes:
         if isinstance(route, Route):  # a GET would stay open without end, for news that no request here has
             route.methods = {"POST"}
-        api.router.routes.append(route)
-
-    return Tools(server)
+    return Tools(server, application.routes)
 
 
 class _WithoutWords(logging.Handler):

@@ -191,6 +191,13 @@ class ApiAnswered(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ConfigReloaded(Event):
+    """The configuration was read again: ``applied``, ``refused`` or ``unchanged``."""
+
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
 class ApiLimited(Event):
     """A management call came too soon after others of its ``caller``, or of its ``address`` that were refused."""
 

@@ -107,6 +107,11 @@ def _configure(handler: logging.Handler, formatter: logging.Formatter, level: st
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
+    tell_from(level)
+
+
+def tell_from(level: str) -> None:
+    """From now on semmem's own lines of this severity and above are told."""
     logging.getLogger("semmem").setLevel(level.upper())
 
 

@@ -188,6 +188,10 @@ class Metrics:
             registry=r,
         )
 
+        self.config_reloads = Counter(
+            "semmem_config_reloads", "Times the configuration was read again, by outcome.", ["outcome"], registry=r
+        )
+
         # doors
         self.streams = Gauge("semmem_extproc_streams", "Open ext_proc streams.", ["role"], registry=r)
         self.streams_shed = Counter("semmem_extproc_streams_shed", "Streams closed at the limit.", ["role"], registry=r)

@@ -17,35 +17,30 @@ from dataclasses import dataclass
 from functools import partial
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import AtOnceLearner, JournalWriter, Learner, SwitchWatch, Tasks, Warming
+from semmem.background import Tasks
 from semmem.config.settings import Settings
-from semmem.envoy.server import ExtProcServer
-from semmem.lifecycle.erasure import Erasure
-from semmem.management.activity_api import Activity, activity_routes
+from semmem.management.activity_api import Activity
 from semmem.management.health import create_health
-from semmem.management.reindex_api import reindex_routes
-from semmem.management.studio_site import STUDIO_PATH, create_site
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
 from semmem.ports.events import Event
 from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.reindexing import Reindexing
-from semmem.request.switches import Switches
 from semmem.retrieval.index.sizes import advice
-from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.counting import Counting
 from semmem.telemetry.loop_lag import watch_loop
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
-from semmem.turns.sessions import Sessions
-from semmem.turns.unread import UnreadHistories
-from semmem.wiring import backup, doors, learning, maintenance, reindex, replicas, request, tracing
+from semmem.wiring import doors, learning, maintenance, reindex, request, tracing
 from semmem.wiring import erasure as erasing
-from semmem.wiring.backends import Opened, disk_of, open_backends
-from semmem.wiring.engine import engine
-from semmem.wiring.guards import desk, guards
+from semmem.wiring.backends import Opened, open_backends
+from semmem.wiring.front import front
+from semmem.wiring.learning_side import drift_loop
+from semmem.wiring.metrics_page import metrics_page
 from semmem.wiring.news import Kept
-from semmem.wiring.replicas import Replicas
+from semmem.wiring.parts import Parts, parts
+from semmem.wiring.reload import Read, Reloading
+from semmem.wiring.serving import Serving, Workshop
 from semmem.wiring.store_watch import StoreWatch
 
 log = logging.getLogger(__name__)
@@ -62,38 +57,18 @@ class Addresses:
     health: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """What works beside the requests, or is shared by the doors."""
-
-    opened: Opened
-    store: StoreWatch
-    can_learn: Callable[[], bool]
-    writer: JournalWriter
-    learner: Learner
-    at_once: AtOnceLearner | None
-    uses: AccessRecorder
-    sessions: Sessions
-    unread: UnreadHistories
-    erasure: Erasure
-    housekeeping: maintenance.HousekeepingLoop
-    warming: Warming
-    replicas: Replicas | None
-    reindexing: Reindexing
-    switches: Switches
-    switch_watch: SwitchWatch
-
-
 class App:
-    """One semmem process. Must be made inside a running event loop."""
+    """One semmem process. Must be made inside a running event loop. ``read`` reads the configuration again, with what
+    is wrong with it; without it nothing ever changes."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, read: Read | None = None) -> None:
         self._settings = settings
         self._metrics = Metrics()
         self._announce = Counting(
             self._metrics, backend=settings.memory.backend, retention_days=settings.journal.retention_days
         )
         self._activity = Activity(time.time)
+        self._reloading = Reloading[Serving](settings, read or (lambda: (settings, ())), announce=self._announce)
         self._injection_cache = request.injection_cache(settings)
         self._tasks = Tasks()
         self._embedder_answers = False
@@ -130,16 +105,20 @@ class App:
             await parts.switch_watch.refresh()
             await parts.erasure.load()  # before anything is read: what was not finished is hidden
             stack.push_async_callback(self._tasks.cancel)
-            server, addresses = await self._open_doors(parts, stack)
+            addresses = await self._open_doors(parts, stack)
             self._begin(parts)
             await self._until_ready(parts.store)
             _settle()
-            await server.set_serving(True)
+            await self._front.server.set_serving(True)
             try:
                 yield addresses
             finally:
-                await self._drain(server, parts)
+                await self._drain(parts)
                 await parts.uses.flush()
+
+    def reload_soon(self) -> None:
+        """Have the configuration read again, once semmem serves. On the event loop."""
+        self._reloading.ask()
 
     async def until(self, stop: asyncio.Event) -> None:
         """Wait to be stopped. Raises a failure that waiting will not mend."""
@@ -147,107 +126,46 @@ class App:
 
     # --- start -------------------------------------------------------------------------------------------------------
 
-    def _parts(self, opened: Opened) -> _Parts:
-        settings, backends = self._settings, opened.backends
-        store = StoreWatch(backends.store, disk_of(opened.store_backend))
-
-        def can_learn() -> bool:
-            """Not while the embedder is being opened: after a restart the store is often there seconds before it."""
-            return self._embedder_tried.is_set() and store.answers and store.has_room
-
-        patient = learning.patient(settings, backends)
-        batches = learning.learning(settings, patient, self._announce)
-        tracer = self._tracing.tracer
-        at_once = learning.at_once(settings, patient, self._announce, batches, can_learn, tracer)
-        writer = request.journal_writer(settings, backends, self._announce, at_once, tracer)
-        uses, sessions = AccessRecorder(backends.journal), request.sessions(settings, backends)
-        waiting = learning.waiting_words(settings, patient)
-        here = erasing.Here(writer, backends.store, opened.hidden.shown, self._injection_cache, sessions, uses)
-        elsewhere = erasing.elsewhere(settings, backends, opened.hidden, here)
-        erasure = erasing.erasure(settings, backends, opened.hidden, here, waiting, self._announce, elsewhere)
-        learner = learning.learner(settings, backends, self._announce, batches, tracer)
-        switches = Switches()
-        watch = SwitchWatch(backends.journal, switches, refresh_s=settings.memory.switches.refresh_s)
-        return _Parts(
+    def _parts(self, opened: Opened) -> Parts:
+        return parts(
+            self._settings,
             opened,
-            store,
-            can_learn,
-            writer,
-            learner,
-            at_once,
-            uses,
-            sessions,
-            here.unread,
-            erasure,
-            maintenance.housekeeping(settings, backends, store, self._announce),
-            Warming(backends.store, backends.journal, users_max=settings.memory.hot_cache.warm_users),
-            replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge, watch.look),
-            reindex.reindexing(
-                settings, self._store, backends.embedder, backends.journal, moved=backends.store.forget_user
-            ),
-            switches,
-            watch,
+            self._announce,
+            movable=self._store,
+            blocks=self._injection_cache,
+            embedder_tried=self._embedder_tried,
+            tracer=self._tracing.tracer,
         )
 
-    async def _open_doors(self, parts: _Parts, stack: AsyncExitStack) -> tuple[ExtProcServer, Addresses]:
-        settings, backends, after = self._settings, parts.opened.backends, parts.opened.hidden.marks.after
-        work = request.body_work(settings, stack)
-        exchange = request.exchange(
-            settings,
-            backends,
+    async def _open_doors(self, parts: Parts, stack: AsyncExitStack) -> Addresses:
+        settings, spawn, tracer = self._settings, self._tasks.spawn, self._tracing.tracer
+        workshop = Workshop(
+            parts,
             self._announce,
-            writer=parts.writer,
-            injection_cache=self._injection_cache,
-            sessions=parts.sessions,
-            after=after,
-            note_uses=parts.uses.note,
-            work=work,
-            spawn=self._tasks.spawn,
-            unread=parts.unread,
-            switches=parts.switches,
+            self._reloading,
+            threads=request.threads(stack),
+            spawn=spawn,
+            up=self._up(parts),
+            activity=self._activity,
+            heard=self._heard,
+            tracer=tracer,
         )
-        server = doors.envoy_door(settings, exchange, self._heard, work=work, tracer=self._tracing.tracer)
-        grpc = await server.start()
-        stack.push_async_callback(server.stop, 0.0)
-        api = doors.api(
-            settings,
-            backends,
-            self._announce,
-            erasure=parts.erasure,
-            after=after,
-            purgeable=parts.opened.store_backend,
-            engine=engine(
-                settings, parts.opened, self._up(parts), lambda: len(parts.writer), lambda: parts.reindexing.state
-            ),
-            guards=guards(settings, backends, self._announce),
-            switches=desk(settings, backends, parts.switches, parts.switch_watch),
-            more=[
-                backup.routes(settings, parts.opened, self._announce),
-                partial(reindex_routes, parts.reindexing),
-                partial(activity_routes, self._activity),
-            ],
-        )
-        if settings.listeners.api.studio:
-            api.mount(STUDIO_PATH, create_site())
-        if settings.listeners.api.mcp:
-            from semmem.management.mcp_doors import mount  # and with it an SDK that most processes never need
-
-            tools = mount(api, body_bytes_max=settings.listeners.api.body_bytes_max)
-            self._tasks.spawn("tools", tools.run())
-            await tools.ready.wait()
+        self._front = await front(settings, workshop, parts, self._announce, tracer=tracer, spawn=spawn)
+        grpc = await self._front.server.start()
+        stack.push_async_callback(self._front.server.stop, 0.0)
+        self._reloading.begin(workshop.make, self._front.take_up)
         health = create_health(lambda: self._ready(parts), self._metrics_page(parts))
-        listeners, serve = settings.listeners, partial(doors.serve, spawn=self._tasks.spawn, stack=stack)
-        return server, Addresses(
+        listeners, serve = settings.listeners, partial(doors.serve, spawn=spawn, stack=stack)
+        return Addresses(
             grpc=grpc,
-            api=await serve("api", api, listeners.api),
+            api=await serve("api", self._front.api, listeners.api),
             health=await serve("health", health, listeners.health),
         )
 
-    def _begin(self, parts: _Parts) -> None:
+    def _begin(self, parts: Parts) -> None:
         """Everything that runs as long as the process."""
         settings, backends = self._settings, parts.opened.backends
         log.info("%s", advice(settings.memory.hot_cache.bytes_max, settings.memory.embedding.dimension))
-        upkeep = maintenance.upkeep(settings, backends, parts.opened.store_backend, self._announce)
         for name, work in (
             ("open store", lambda: self._open_store(parts.store)),
             ("open embedder", lambda: self._open_embedder(backends.embedder)),
@@ -255,7 +173,9 @@ class App:
             ("learner", lambda: parts.learner.run(parts.can_learn)),
             ("access notes", parts.uses.run),
             ("housekeeping", parts.housekeeping.run),
-            ("upkeep", lambda: maintenance.keep_up(upkeep, parts.can_learn)),
+            ("upkeep", lambda: maintenance.keep_up(lambda: self._front.serving.learning.upkeep, parts.can_learn)),
+            ("unread histories", lambda: request.read_again(lambda: self._front.serving.turns)),
+            ("reload", self._reloading.run),
             ("switches", parts.switch_watch.run),
             ("loop lag", lambda: watch_loop(self._metrics.loop_lag_seconds, lambda: self._announce.requests)),
             ("erasures", lambda: erasing.finish_pending(parts.erasure, settings.erasure.retry_s)),
@@ -275,9 +195,8 @@ class App:
         if parts.at_once is not None:  # else the first turn would wait for it
             self._tasks.keep("start of the reader", lambda: learning.start_reader(backends))
             self._tasks.keep("turns that were left", parts.at_once.run)
-        drift = learning.drift_loop(settings, backends, parts.learner.nudge)
-        if drift is not None:
-            self._tasks.keep("topics", lambda: drift.run(lambda: self._embedder_answers))
+        drift = drift_loop(lambda: self._front.serving.learning.drift, parts.learner.nudge)
+        self._tasks.keep("topics", lambda: drift.run(lambda: self._embedder_answers))
 
     async def _open_store(self, store: StoreWatch) -> None:
         """A store that answers but does not fit is fatal."""
@@ -322,15 +241,15 @@ class App:
 
     # --- state -------------------------------------------------------------------------------------------------------
 
-    def _ready(self, parts: _Parts) -> dict[str, bool]:
+    def _ready(self, parts: Parts) -> dict[str, bool]:
         """Memory is optional, so a store that is down does not make semmem unready; nor does a journal's server, which
         is away for all replicas at once, while the queue takes turns."""
         journal = self._settings.journal
         waits = bool(journal.url) and len(parts.writer) < journal.queue_max
         return {"journal": parts.housekeeping.journal_answers or waits, "embedder": self._embedder_tried.is_set()}
 
-    def _metrics_page(self, parts: _Parts) -> MetricsPage:
-        return doors.metrics_page(
+    def _metrics_page(self, parts: Parts) -> MetricsPage:
+        return metrics_page(
             self._metrics,
             parts.opened.backends,
             writer=parts.writer,
@@ -341,7 +260,7 @@ class App:
             reindexing=parts.reindexing,
         )
 
-    def _up(self, parts: _Parts) -> dict[str, Callable[[], bool]]:
+    def _up(self, parts: Parts) -> dict[str, Callable[[], bool]]:
         """Which components answered when they were last asked."""
         news = parts.opened.news
         return {
@@ -354,10 +273,11 @@ class App:
 
     # --- end ---------------------------------------------------------------------------------------------------------
 
-    async def _drain(self, server: ExtProcServer, parts: _Parts) -> None:
+    async def _drain(self, parts: Parts) -> None:
         """Nothing that was accepted is lost: streams end first, then the journal's queue, then what is being learnt."""
-        deadline = time.monotonic() + self._settings.deployment.drain_s
-        await server.stop(max(0.5, deadline - time.monotonic() - LEARN_DRAIN_S))
+        self._reloading.end()
+        deadline = time.monotonic() + self._front.serving.settings.deployment.drain_s
+        await self._front.server.stop(max(0.5, deadline - time.monotonic() - LEARN_DRAIN_S))
         if not await parts.writer.drained(max(1.0, deadline - time.monotonic())):
             log.error("stopped with %d halves of turns not committed", len(parts.writer))
         if parts.at_once is not None:

@@ -18,8 +18,6 @@ from semmem.backends.milvus.collection import WINDOW_MAX
 from semmem.backends.milvus.embedded import EmbeddedMilvus
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
-from semmem.backends.models.openai import OpenAIModel
-from semmem.backends.models.rerank import HttpReranker
 from semmem.backends.sql.database import ServerLimits
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.only_process import OnlyProcess
@@ -43,10 +41,10 @@ from semmem.ports.store import DiskBound, Enumerable, Purgeable, Store, Sweepabl
 from semmem.ports.text_work import Offload, TextWork
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
-from semmem.telemetry.metering import MeteredEmbedder, MeteredModel, MeteredReranker
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.observed_store import Listener, ObservedStore
 from semmem.wiring import embedding
+from semmem.wiring.models import ModelClients
 from semmem.wiring.news import News, news
 
 log = logging.getLogger(__name__)
@@ -56,8 +54,6 @@ ROWS_PER_MEMORY = 5
 REPLICA_STALENESS_S = 5.0
 """How long what another replica wrote may stay unseen, unless the configuration says otherwise."""
 JOURNAL_RETRY_S = 1.0
-RETRIES = {"memory_rewrite": 0, "memory_extraction": 2}
-"""A request has no time for a second try, and another query at hand."""
 FENCE_KEY_FILE = "fence.key"
 
 
@@ -99,12 +95,13 @@ def hidden(everything: Store) -> Hidden:
 @dataclass(frozen=True, slots=True)
 class Opened:
     """The backends of a running semmem. ``store_backend`` is the store itself, ``hidden`` what erasures need of it,
-    ``gate`` what backups do."""
+    ``gate`` what backups do, ``clients`` whoever else asks models."""
 
     backends: Backends
     store_backend: StoreBackend
     hidden: Hidden
     gate: WriteGate
+    clients: ModelClients
     news: News | None = None
 
 
@@ -119,9 +116,7 @@ async def open_backends(
     announce: Announce = nobody_listens,
 ) -> Opened:
     """Every backend, to be closed with ``stack``. The journal is open; store and embedder are opened while requests
-    pass already. ``listeners`` are told of every write to the store. Raises OSError, SemmemError
-    and BackupError.
-    """
+    pass already. ``listeners`` are told of every write to the store. Raises OSError, SemmemError and BackupError."""
     if is_unfinished(Path(settings.data_dir)):
         raise BackupError(f"a restore into {settings.data_dir} was not finished: run `semmem restore` again")
     if not settings.journal.url:
@@ -134,11 +129,10 @@ async def open_backends(
     vectors = await asyncio.to_thread(embedding.embedder, settings)
     stack.push_async_callback(vectors.close)
     store_backend = make_store(settings, vectors, turns)
-    clients, ranker, worker = models(settings, metrics), reranker(settings, metrics), WorkerProcess()
-    indexing = OffloadThreads()
-    for part in (store_backend, *clients.values(), ranker, worker, indexing):
-        if part is not None:
-            stack.push_async_callback(part.close)
+    clients, worker, indexing = ModelClients(metrics), WorkerProcess(), OffloadThreads()
+    models, ranker = clients.of(settings)
+    for part in (store_backend, clients, worker, indexing):
+        stack.push_async_callback(part.close)
     mark = await asyncio.to_thread(fence, settings)
     others = news(settings, turns, mark, announce, stack)
     watched: Store = store_backend
@@ -149,22 +143,14 @@ async def open_backends(
     hiding = hidden(gate)
     backends = Backends(
         store=hot_memories(settings, hiding.shown, spawn, indexing),
-        embedder=metered(settings, vectors, metrics),
+        embedder=embedding.metered(settings, vectors, metrics),
         journal=turns,
-        models=clients,
+        models=models,
         reranker=ranker,
         fence=mark,
         worker=worker,
     )
-    return Opened(backends, store_backend, hiding, gate, others)
-
-
-def metered(settings: Settings, vectors: Embedder, metrics: Metrics) -> MeteredEmbedder:
-    rules = settings.memory.embedding
-    is_remote = bool(rules.remote.url) and rules.source in ("auto", "remote")
-    return MeteredEmbedder(
-        vectors, metrics, model=rules.remote.model if is_remote else rules.model, is_remote=is_remote
-    )
+    return Opened(backends, store_backend, hiding, gate, clients, others)
 
 
 def disk_of(store_backend: StoreBackend) -> DiskBound | None:
@@ -297,31 +283,6 @@ def hot_memories(settings: Settings, store: Store, spawn: Spawn, offload: Offloa
         loads_max=rules.loads_max,
         load_timeout_s=server.call_timeout_s,
     )
-
-
-def models(settings: Settings, metrics: Metrics) -> dict[str, ServedModel]:
-    """The configured language models by role."""
-    found: dict[str, ServedModel] = {}
-    for model in settings.external_models:
-        client = OpenAIModel(
-            model.llm_endpoint.base_url,
-            model.llm_model_name,
-            api_key=model.api_key.get_secret_value() or None,
-            max_tokens=model.output_tokens_max,
-            temperature=model.temperature,
-            retries=RETRIES[model.model_role],
-        )
-        found[model.model_role] = MeteredModel(client, metrics, model.model_role, name=model.llm_model_name)
-    return found
-
-
-def reranker(settings: Settings, metrics: Metrics) -> Reranker | None:
-    """The configured reranking model, or None."""
-    rules = settings.memory.rerank
-    if not rules.url:
-        return None
-    client = HttpReranker(rules.url, rules.model, api_key=rules.api_key.get_secret_value() or None)
-    return MeteredReranker(client, metrics)
 
 
 def fence(settings: Settings) -> Fence:

@@ -31,11 +31,11 @@ SPOOL = "backup.tmp"
 """Below data_dir: copies while a backup is being taken."""
 
 
-def routes(settings: Settings, opened: Opened, announce: Announce) -> Callable[[May], APIRouter]:
-    """What an administrator asks for copies by. Removes what a backup left that was cut off by a kill."""
+def routes(settings: Settings, opened: Opened, announce: Announce, snapshots: Snapshots) -> Callable[[May], APIRouter]:
+    """What an administrator asks for copies by."""
     return partial(
         backup_routes,
-        snapshots(settings, opened),
+        snapshots,
         exports(settings, opened),
         imports(settings, opened, announce),
         opened.backends.journal,
@@ -44,7 +44,8 @@ def routes(settings: Settings, opened: Opened, announce: Announce) -> Callable[[
 
 
 def snapshots(settings: Settings, opened: Opened) -> Snapshots:
-    """Of what the store shows, without what is being erased."""
+    """Of what the store shows, without what is being erased; one, which takes one backup at a time. Removes what a
+    backup left that was cut off by a kill."""
     about = About(
         version=__version__,
         signature=opened.backends.embedder.signature,

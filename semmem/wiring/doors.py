@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -12,11 +12,10 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI
 
-from semmem.background import JournalWriter, Warming
 from semmem.config.listeners_section import HttpListenerSection
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
-from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts
+from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts, OpenStreams
 from semmem.envoy.tls import TlsFiles, server_credentials
 from semmem.exchange import Exchange
 from semmem.extraction.screen import Ruling, screen_text
@@ -42,17 +41,10 @@ from semmem.management.tokens import Tokens
 from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules
 from semmem.management.write_screen import WriteScreen
 from semmem.ports.events import Announce
-from semmem.ports.reindexing import ReindexState
 from semmem.ports.spans import NO_TRACER, Tracer
-from semmem.ports.store import Purgeable
-from semmem.reindex.reindexing import Reindexing
 from semmem.request.body_work import BodyWork
 from semmem.retrieval.context import FENCE_MARKERS
 from semmem.retrieval.index.hot_memories import Spawn
-from semmem.retrieval.index.kept import Preloaded
-from semmem.telemetry.access_statistics import AccessRecorder
-from semmem.telemetry.metrics import Metrics
-from semmem.telemetry.page import MetricsPage
 from semmem.upkeep.summaries import Summariser, SummaryRules
 from semmem.wiring.backends import Backends
 from semmem.wiring.erasure import holds
@@ -65,24 +57,33 @@ GRPC_OVERHEAD_BYTES = 1024 * 1024
 LISTENER_END_S = 5.0
 
 
-def envoy_door(
-    settings: Settings, exchange: Exchange, announce: Announce, *, work: BodyWork, tracer: Tracer = NO_TRACER
-) -> ExtProcServer:
-    """The ext_proc server, not started. Raises OSError naming a file that cannot be read."""
-    limits = door_limits(settings)
-    processor = ExternalProcessor(
+def processor(
+    settings: Settings,
+    exchange: Exchange,
+    announce: Announce,
+    *,
+    work: BodyWork,
+    open_streams: OpenStreams,
+    tracer: Tracer = NO_TRACER,
+) -> ExternalProcessor:
+    return ExternalProcessor(
         exchange,
-        limits,
+        door_limits(settings),
         announce=announce,
         single_filter=settings.capture.mode == "single_filter",
         message_timeouts=message_timeouts(settings),
         work=work,
+        open_streams=open_streams,
         tracer=tracer,
     )
+
+
+def envoy_door(settings: Settings, processor: ExternalProcessor) -> ExtProcServer:
+    """The ext_proc server, not started. Raises OSError naming a file that cannot be read."""
     return ExtProcServer(
         processor,
         address=grpc_address(settings),
-        message_bytes_max=limits.message_bytes_max,
+        message_bytes_max=door_limits(settings).message_bytes_max,
         credentials=grpc_credentials(settings),
     )
 
@@ -126,8 +127,9 @@ def api(
     *,
     erasure: Erasure,
     after: Callable[[str, float], float],
-    purgeable: Purgeable,
+    purging: Purging,
     engine: Engine,
+    web_tokens: VerifiedWebTokens | None,
     switches: SwitchDesk,
     guards: Guards,
     more: Sequence[Callable[[May], APIRouter]] = (),
@@ -136,7 +138,7 @@ def api(
     one_line, tokens = holds(settings, backends), Tokens(backends.journal, clock=time.time)
     return create_api(
         memories(settings, backends, announce, erasure=erasure, holds=one_line, after=after),
-        access(settings, tokens),
+        access(settings, tokens, web_tokens),
         announce=announce,
         door=door(settings),
         metadata=metadata_limits(settings),
@@ -149,18 +151,20 @@ def api(
             partial(audit_routes, guards.audit),
             *more,
         ],
-        purging=Purging([backends.journal, purgeable]),
+        purging=purging,
         guards=guards,
     )
 
 
-def access(settings: Settings, tokens: KnownTokens | None = None) -> AccessRules:
+def access(
+    settings: Settings, tokens: KnownTokens | None = None, web_tokens: VerifiedWebTokens | None = None
+) -> AccessRules:
     return AccessRules(
         admin_token=settings.listeners.api.admin_token.get_secret_value(),
         trusted_headers=settings.listeners.api.trusted_headers,
         user_chars_max=settings.identity.user_chars_max,
         tokens=tokens or KnownTokens(),
-        web_tokens=web_tokens(settings),
+        web_tokens=web_tokens,
     )
 
 
@@ -274,53 +278,3 @@ async def serve(
 
     stack.push_async_callback(stop)
     return bound
-
-
-def metrics_page(
-    metrics: Metrics,
-    backends: Backends,
-    *,
-    writer: JournalWriter,
-    uses: AccessRecorder,
-    erasure: Erasure,
-    reindexing: Reindexing,
-    warming: Warming,
-    components: Mapping[str, Callable[[], bool]],
-) -> MetricsPage:
-    """The page with what nobody announces: how much waits, is held in memory, or was dropped, and which components are
-    up."""
-    reindex = {metrics.reindex_state.labels(state.value): partial(_is_in, reindexing, state) for state in ReindexState}
-    done = {
-        metrics.reindex_users: "users",
-        metrics.reindex_users_done: "users_done",
-        metrics.reindex_memories_done: "memories_done",
-        metrics.reindex_embedded: "embedded",
-    }
-    reindex |= {gauge: partial(_count, reindexing, name) for gauge, name in done.items()}
-    up = {metrics.component_up.labels(name): is_up for name, is_up in components.items()}
-    return MetricsPage(
-        metrics,
-        gauges={
-            metrics.journal_queue: lambda: len(writer),
-            metrics.hot_users: lambda: backends.store.users,
-            metrics.hot_memories: lambda: backends.store.memories,
-            metrics.hot_bytes: lambda: backends.store.bytes,
-            metrics.erasures_pending: lambda: erasure.pending,
-            **up,
-            **reindex,
-        },
-        totals={
-            metrics.journal_dropped: lambda: writer.dropped,
-            metrics.uses_dropped: lambda: uses.dropped,
-            metrics.erased_halves.labels("journal"): lambda: backends.journal.turned_away,
-            **{metrics.warmed_users.labels(word): partial(warming.counts.__getitem__, word) for word in Preloaded},
-        },
-    )
-
-
-def _is_in(reindexing: Reindexing, state: ReindexState) -> float:
-    return float(reindexing.known is not None and reindexing.known.state is state)
-
-
-def _count(reindexing: Reindexing, name: str) -> float:
-    return 0.0 if reindexing.known is None else float(getattr(reindexing.known, name))

@@ -21,6 +21,8 @@ from semmem.config.settings import Settings
 from semmem.config.surroundings import TORCH_LIBRARY, WITHOUT_A_MODEL
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
+from semmem.telemetry.metering import MeteredEmbedder
+from semmem.telemetry.metrics import Metrics
 from semmem.text.terms import terms
 from semmem.text.words import words
 
@@ -148,3 +150,11 @@ def export_model(settings: Settings, *, model: str, precision: str) -> tuple[str
 
     done = export(model, settings.memory.embedding.onnx_folder, precision=precision)
     return done.about.signature, done.folder
+
+
+def metered(settings: Settings, vectors: Embedder, metrics: Metrics) -> MeteredEmbedder:
+    rules = settings.memory.embedding
+    is_remote = bool(rules.remote.url) and rules.source in ("auto", "remote")
+    return MeteredEmbedder(
+        vectors, metrics, model=rules.remote.model if is_remote else rules.model, is_remote=is_remote
+    )

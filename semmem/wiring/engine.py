@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +11,7 @@ from semmem.backup.everybody import Everybody
 from semmem.config import effective
 from semmem.config.settings import Settings
 from semmem.management.engine_api import Engine
-from semmem.wiring.backends import Opened
+from semmem.wiring.backends import Backends, Opened
 
 PROBE = "Does the embedder answer?"
 
@@ -20,13 +19,17 @@ PROBE = "Does the embedder answer?"
 def engine(
     settings: Settings,
     opened: Opened,
+    backends: Backends,
     up: Mapping[str, Callable[[], bool]],
+    *,
     waiting: Callable[[], int],
     reindexing: Callable[[], str],
+    reloads: Callable[[], Mapping[str, Any]],
+    began: float,
 ) -> Engine:
     """``up``: which components answered when they were last asked; ``waiting``: halves of turns not yet written;
-    ``reindexing``: the word for how far that is."""
-    backends, began = opened.backends, time.time()
+    ``reindexing``: the word for how far that is; ``reloads``: what became of those of the configuration; ``began``:
+    when the process did."""
 
     def status() -> Mapping[str, Any]:
         memory, embedding = settings.memory, settings.memory.embedding
@@ -50,6 +53,7 @@ def engine(
             "models": sorted(backends.models),
             "rerank": backends.reranker is not None,
             "deployment": {"replicas": settings.deployment.replicas},
+            "configuration": reloads(),
         }
 
     async def embed() -> None:
@@ -61,6 +65,6 @@ def engine(
     return Engine(
         status,
         {"store": opened.store_backend.health, "embedder": embed, "journal": journal},
-        lambda: effective(settings),
+        lambda: {**effective(settings), "reload": reloads()},
         Everybody(opened.store_backend, backends.journal).users,
     )

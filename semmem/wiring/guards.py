@@ -27,13 +27,17 @@ KEY_BYTES, NAME_BYTES = 32, 16
 
 def guards(settings: Settings, backends: Backends, announce: Announce) -> Guards:
     """What stands between the API's door and its routes."""
-    rates = settings.listeners.api.rate_limit
-    rules = RateRules(rates.calls_per_s, rates.burst, rates.failures_per_minute, rates.callers_max)
     return Guards(
-        limits=RateLimits(rules, announce=announce),
+        limits=rate_limits(settings, announce),
         idempotency=idempotency(settings, backends),
         audit=audit(settings, backends.fence or Fence(token_bytes(KEY_BYTES)), announce),
     )
+
+
+def rate_limits(settings: Settings, announce: Announce) -> RateLimits:
+    rates = settings.listeners.api.rate_limit
+    rules = RateRules(rates.calls_per_s, rates.burst, rates.failures_per_minute, rates.callers_max)
+    return RateLimits(rules, announce=announce)
 
 
 def idempotency(settings: Settings, backends: Backends) -> Idempotency:

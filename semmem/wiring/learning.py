@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from semmem.background import AtOnceLearner, DriftLoop, Learner, PatientEmbedder
+from semmem.background import AtOnceLearner, Learner, PatientEmbedder
 from semmem.config.models_section import ExternalModel
 from semmem.config.settings import Settings
 from semmem.extraction.at_once import AtOnce
 from semmem.extraction.contradiction import closed
 from semmem.extraction.dedup import Dedup
-from semmem.extraction.drift import DriftWatch
 from semmem.extraction.llm import LlmExtractor
 from semmem.extraction.model_judge import ModelJudge
 from semmem.extraction.pair_judge import PairJudge
@@ -36,14 +35,12 @@ from semmem.ports.spans import NO_TRACER, Tracer
 from semmem.retrieval.context import FENCE_MARKERS, without_tags
 from semmem.turns.recorder import OBSERVING
 from semmem.wiring.backends import Backends
-from semmem.wiring.embedding import has_no_model
 from semmem.wiring.erasure import holds
 from semmem.wiring.maintenance import lifetime_s, quota
 
 log = logging.getLogger(__name__)
 
 SUMMARY_CHARS_MAX = 500
-DRIFT_INTERVAL_S = 5.0
 READER_START_S = 5.0
 
 
@@ -51,7 +48,19 @@ def learner(
     settings: Settings, backends: Backends, announce: Announce, batches: Learning, tracer: Tracer = NO_TRACER
 ) -> Learner:
     extraction = settings.memory.extraction
-    rules = BatchRules(
+    return Learner(
+        backends.journal,
+        learn(batches, announce, tracer),
+        rules=batch_rules(settings),
+        concurrency=extraction.concurrency,
+        poll_interval_s=extraction.poll_interval_s,
+        last_write=backends.journal.last_write,
+    )
+
+
+def batch_rules(settings: Settings) -> BatchRules:
+    extraction = settings.memory.extraction
+    return BatchRules(
         size=settings.memory.extraction_batch_size,
         context_turns=extraction.context_turns,
         idle_s=extraction.session_idle_s,
@@ -59,7 +68,11 @@ def learner(
         lease_s=extraction.lease_s,
     )
 
-    async def learn(batch: Batch) -> None:
+
+def learn(batches: Learning, announce: Announce, tracer: Tracer = NO_TRACER) -> Callable[[Batch], Awaitable[None]]:
+    """What a learner does with each batch."""
+
+    async def learn_one(batch: Batch) -> None:
         started = time.perf_counter()
         with tracer.gather("semmem.learn", [turn.trace for turn in batch.turns]) as span:
             span.about(batch.scope)
@@ -69,14 +82,7 @@ def learner(
             span.note("semmem.status", result.status)
         announce(BatchLearnt(batch.id, batch.trigger, result, time.perf_counter() - started))
 
-    return Learner(
-        backends.journal,
-        learn,
-        rules=rules,
-        concurrency=extraction.concurrency,
-        poll_interval_s=extraction.poll_interval_s,
-        last_write=backends.journal.last_write,
-    )
+    return learn_one
 
 
 def patient(settings: Settings, backends: Backends) -> Backends:
@@ -105,19 +111,11 @@ def at_once(
     extraction = settings.memory.extraction
     if not extraction.at_once:
         return None
-    unanswered = settings.capture.mode not in OBSERVING
-    reading = AtOnce(
-        backends.journal,
-        local_extractor(settings, backends, nobody_listens),
-        batches.storing,
-        reader=Reader(strip_block=without_tags),
-        unanswered=unanswered,
-    )
     return AtOnceLearner(
-        reading,
+        reading(settings, backends, batches),
         batches.settling,
         holds(settings, backends),
-        unanswered=unanswered,
+        unanswered=settings.capture.mode not in OBSERVING,
         queue_max=extraction.at_once_queue_max,
         concurrency=extraction.at_once_concurrency,
         wait_s=extraction.at_once_wait_s,
@@ -128,22 +126,14 @@ def at_once(
     )
 
 
-def drift_loop(settings: Settings, backends: Backends, nudge: Callable[[], None]) -> DriftLoop | None:
-    """Calls ``nudge`` when a change of topic has made a batch due. None when changes of topic are not looked for: two
-    messages on one topic hardly share words, so without a model nothing can be seen of it."""
-    extraction = settings.memory.extraction
-    if not extraction.drift_threshold or has_no_model(backends.embedder.signature):
-        return None
-    watch = DriftWatch(
+def reading(settings: Settings, backends: Backends, batches: Learning) -> AtOnce:
+    return AtOnce(
         backends.journal,
-        backends.embedder,
-        threshold=extraction.drift_threshold,
-        turns_min=extraction.drift_turns_min,
-        look_back_s=extraction.session_idle_s,
-        strip_block=without_tags,
-        last_write=backends.journal.last_write,
+        local_extractor(settings, backends, nobody_listens),
+        batches.storing,
+        reader=Reader(strip_block=without_tags),
+        unanswered=settings.capture.mode not in OBSERVING,
     )
-    return DriftLoop(watch.look, nudge, interval_s=DRIFT_INTERVAL_S)
 
 
 def learning(

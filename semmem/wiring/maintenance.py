@@ -70,15 +70,15 @@ def upkeep(settings: Settings, backends: Backends, sweepable: Sweepable, announc
     )
 
 
-async def keep_up(upkeep: Maintenance, can_work: Callable[[], bool]) -> None:
-    """Go through what is remembered, whenever ``can_work``: replaced versions, expired memories, and all that upkeep
-    has rules for. Runs until cancelled."""
+async def keep_up(upkeep: Callable[[], Maintenance], can_work: Callable[[], bool]) -> None:
+    """Go through what is remembered, whenever ``can_work``: replaced versions, expired memories, and all that the
+    upkeep of the moment has rules for. Runs until cancelled."""
     while True:
         await asyncio.sleep(UPKEEP_INTERVAL_S)
         if not can_work():
             continue
         try:
-            await upkeep.run(time.time())
+            await upkeep().run(time.time())
         except SemmemError as error:
             log.warning("upkeep failed, the next one goes on: %s", type(error).__name__)
 

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from semmem.background import AtOnceLearner, JournalWriter, OffloadThreads
@@ -52,28 +53,17 @@ def exchange(
     backends: Backends,
     announce: Announce,
     *,
-    writer: JournalWriter,
+    turns: TurnRecorder,
     injection_cache: InjectionCache,
-    sessions: Sessions,
     after: Callable[[str, float], float],
     note_uses: Callable[[str, Sequence[str], float], None],
     work: BodyWork,
     spawn: Spawn,
-    unread: UnreadHistories,
     switches: Switches,
 ) -> Exchange:
     """``after`` gives a time after a user's last erasure; ``note_uses`` is told whose memories were put into a prompt,
     which, and when; ``spawn`` starts what embeds questions while their turns are recorded."""
     limits = settings.limits
-    turns = TurnRecorder(
-        sessions,
-        writer,
-        recovery(settings, backends, announce),
-        capture=settings.capture.mode,
-        answer_bytes_max=limits.answer_bytes_max,
-        unread=unread,
-    )
-    spawn("unread histories", read_again(turns))
     return Exchange(
         askers=AskerRules(
             identity(settings),
@@ -99,12 +89,37 @@ def exchange(
     )
 
 
-def body_work(settings: Settings, stack: AsyncExitStack) -> BodyWork:
+def recorder(
+    settings: Settings,
+    announce: Announce,
+    *,
+    writer: JournalWriter,
+    sessions: Sessions,
+    seen: SeenMessages,
+    unread: UnreadHistories,
+    began: float,
+) -> TurnRecorder:
+    """``began``: when the process did."""
+    return TurnRecorder(
+        sessions,
+        writer,
+        Recovery(seen, recovery_rules(settings, began), announce=announce),
+        capture=settings.capture.mode,
+        answer_bytes_max=settings.limits.answer_bytes_max,
+        unread=unread,
+    )
+
+
+def threads(stack: AsyncExitStack) -> BodyWork:
     """Threads for large bodies, which end with ``stack``."""
     offload, offload_large = OffloadThreads(), OffloadThreads()
     stack.push_async_callback(offload.close)
     stack.push_async_callback(offload_large.close)
-    return BodyWork(settings.limits.inline_body_bytes_max, offload, offload_large)
+    return BodyWork(usual=offload, large=offload_large)
+
+
+def body_work(settings: Settings, threads: BodyWork) -> BodyWork:
+    return replace(threads, inline_bytes_max=settings.limits.inline_body_bytes_max)
 
 
 def identity(settings: Settings) -> IdentityRules:
@@ -165,29 +180,29 @@ def journal_writer(
     )
 
 
-async def read_again(turns: TurnRecorder) -> None:
-    """Compare histories with the journal that it did not answer for, until cancelled."""
+async def read_again(turns: Callable[[], TurnRecorder]) -> None:
+    """Compare histories with the journal that it did not answer for, until cancelled; by the recorder of the moment,
+    all of which have the same unread ones."""
     while True:
-        await turns.unread.some()
+        await turns().unread.some()
         await asyncio.sleep(UNREAD_RETRY_S)
-        await turns.read_again()
+        await turns().read_again()
 
 
 def sessions(settings: Settings, backends: Backends) -> Sessions:
     return Sessions(backends.journal, idle_s=settings.identity.session_idle_s, shared=bool(settings.journal.url))
 
 
-def recovery(settings: Settings, backends: Backends, announce: Announce) -> Recovery:
-    seen = SeenMessages(backends.journal, messages_max=settings.capture.seen_messages_max)
-    return Recovery(seen, recovery_rules(settings), announce=announce)
+def seen_messages(settings: Settings, backends: Backends) -> SeenMessages:
+    return SeenMessages(backends.journal, messages_max=settings.capture.seen_messages_max)
 
 
-def recovery_rules(settings: Settings) -> RecoveryRules:
+def recovery_rules(settings: Settings, began: float) -> RecoveryRules:
     """Words are believed no longer than what was declined, or erased, after them is known."""
     rules = settings.capture
     return RecoveryRules(
         mode=rules.recover_history,
-        away_until=time.time() + rules.recover_beginnings_s,
+        away_until=began + rules.recover_beginnings_s,
         history_turns_max=rules.history_turns_max,
         new_turns_max=rules.new_turns_max,
         kept_s=min(settings.journal.retention_days, settings.erasure.marks_days) * DAY_S,

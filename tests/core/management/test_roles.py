@@ -25,6 +25,7 @@ from semmem.management.backup_api import backup_routes
 from semmem.management.curation_api import curation_routes
 from semmem.management.engine_api import Engine, engine_routes
 from semmem.management.reindex_api import reindex_routes
+from semmem.management.reload_api import Reload, reload_routes
 from semmem.management.switch_api import switch_routes
 from semmem.management.token_api import token_routes
 from semmem.management.tokens import Tokens
@@ -56,6 +57,7 @@ NEEDS = {
     ("GET", "/v1/status"): Act.OPERATE,
     ("GET", "/v1/health"): Act.OPERATE,
     ("GET", "/v1/config"): Act.OPERATE,
+    ("POST", "/v1/config/reload"): Act.OPERATE,
     ("GET", "/v1/users"): Act.ADMINISTER,
     ("GET", "/v1/activity"): Act.OPERATE,
     ("GET", "/v1/memory/reindex"): Act.OPERATE,
@@ -81,6 +83,10 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/import": {"lines": []},
     "/v1/tokens": {"role": "reader"},
 }
+
+
+async def nothing_new() -> Reload:
+    return Reload("unchanged", "2027-01-15T08:00:00Z", "0123456789abcdef")
 
 
 class NothingToReindex:
@@ -121,6 +127,7 @@ class Guarded:
                 partial(switch_routes, nothing),
                 partial(audit_routes, nothing),
                 partial(reindex_routes, cast(Reindexing, NothingToReindex())),
+                partial(reload_routes, nothing_new),
                 partial(backup_routes, nothing, nothing, nothing, nothing, self.clock),
             ],
         )

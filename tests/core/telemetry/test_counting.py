@@ -74,6 +74,9 @@ EVENTS = (
     events.NewsBack(),
     events.ApiAnswered("/v1/memory", 200),
     events.ApiScreened("reject", "secret"),
+    events.ApiLimited("caller"),
+    events.ApiAudited("written"),
+    events.ConfigReloaded("applied"),
     BatchLearnt("b-1", "end", BatchResult("stored", {"semantic": 1}, {"created": 1}), 0.2),
     TurnLearnt(BatchResult("stored", {"semantic": 1}, {"created": 1}), 0.2),
 )

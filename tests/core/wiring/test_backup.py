@@ -16,8 +16,10 @@ from semmem.config.settings import Settings
 from semmem.lifecycle.write_gate import WriteGate
 from semmem.memory import Memory, Scope
 from semmem.ports.events import nobody_listens
+from semmem.telemetry.metrics import Metrics
 from semmem.wiring import backup
 from semmem.wiring.backends import Backends, Opened, hidden, hot_memories
+from semmem.wiring.models import ModelClients
 from tests.support.fakes import HashEmbedder
 from tests.support.memories import memory
 
@@ -39,7 +41,7 @@ async def opened(settings: Settings) -> AsyncIterator[Opened]:
     gate = WriteGate(store)
     hiding = hidden(gate)
     hot = hot_memories(settings, hiding.shown, tasks.spawn, asyncio.to_thread)
-    yield Opened(Backends(hot, HashEmbedder(DIMENSION), journal, {}), store, hiding, gate)
+    yield Opened(Backends(hot, HashEmbedder(DIMENSION), journal, {}), store, hiding, gate, ModelClients(Metrics()))
     await tasks.cancel()
     await journal.close()
 

@@ -21,8 +21,9 @@ from semmem.memory import UNSETTLED, Memory, MemoryStatus, MemoryType, Scope, So
 from semmem.ports.learning import BatchRules
 from semmem.ports.recording import TurnClosed
 from semmem.telemetry.metrics import Metrics
-from semmem.wiring.backends import Backends, hot_memories, models
+from semmem.wiring.backends import Backends, hot_memories
 from semmem.wiring.learning import learning
+from semmem.wiring.models import models
 from tests.support.configuration import loaded
 from tests.support.fakes import HashEmbedder
 from tests.support.scripted_llm import Body, Reply, ScriptedLLM

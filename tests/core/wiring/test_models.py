@@ -13,7 +13,8 @@ from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.rerank import Reranking
 from semmem.telemetry.metrics import Metrics
 from semmem.wiring import request
-from semmem.wiring.backends import Backends, journal, models, reranker
+from semmem.wiring.backends import Backends, journal
+from semmem.wiring.models import models, reranker
 from tests.core.retrieval.talk import asked, hit
 from tests.support.configuration import MODEL, loaded
 from tests.support.fakes import HashEmbedder, hot

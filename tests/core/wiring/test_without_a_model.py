@@ -16,7 +16,7 @@ from semmem.ports.embedder import Embedder
 from semmem.wiring import embedding
 from semmem.wiring.backends import Backends, journal
 from semmem.wiring.embedding import chosen, has_no_model
-from semmem.wiring.learning import drift_loop
+from semmem.wiring.learning_side import drift_watch
 from semmem.wiring.reindex import may_begin
 from tests.support.configuration import loaded
 from tests.support.fakes import HashEmbedder, hot
@@ -70,8 +70,8 @@ def test_changes_of_topic_are_not_looked_for_by_words(tmp_path: Path) -> None:
     settings = loaded(tmp_path, "memory: {extraction: {drift_threshold: 0.12}}")
     backends = Backends(hot(InProcessStore()), HashEmbedder(), journal(settings), {})
     by_words = Backends(hot(InProcessStore()), serving(tmp_path, source="none"), journal(settings), {})
-    assert drift_loop(settings, backends, lambda: None) is not None
-    assert drift_loop(settings, by_words, lambda: None) is None
+    assert drift_watch(settings, backends) is not None
+    assert drift_watch(settings, by_words) is None
 
 
 def test_a_table_of_tokens_is_better_than_words(tmp_path: Path) -> None:

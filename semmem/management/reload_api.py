@@ -1,0 +1,49 @@
+"""The route by which an operator has the configuration read again.
+
+Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from semmem.management.access import Act, Denied
+from semmem.management.api import May
+from semmem.management.door import CALLER
+
+PROBLEMS_MAX = 5
+"""Named in a refusal; `GET /v1/config` has all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reload:
+    """How one reading of the configuration ended: ``applied``, ``unchanged``, or ``refused`` with every problem.
+
+    ``changed``: the keys that now have another value. ``digest``: of the configuration that is in effect after it.
+    """
+
+    outcome: str
+    at: str
+    digest: str
+    changed: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def reload_routes(reload: Callable[[], Awaitable[Reload]], _: May) -> APIRouter:
+    """``reload`` reads the configuration again, and takes up all of what changed or nothing."""
+    routes = APIRouter()
+
+    @routes.post("/v1/config/reload")
+    async def reload_configuration(request: Request) -> dict[str, Any]:
+        """Read the file and the environment again. Without a word in between, requests go on."""
+        request.scope[CALLER].must(Act.OPERATE)
+        done = await reload()
+        if done.outcome == "refused":
+            first, more = done.problems[:PROBLEMS_MAX], len(done.problems) - PROBLEMS_MAX
+            told = [*first, f"{more} more"] if more > 0 else [*first]
+            raise Denied(409, "CONFIG_REFUSED", f"nothing was changed: {'; '.join(told)}")
+        return {name: value for name, value in asdict(done).items() if name != "problems"}
+
+    return routes

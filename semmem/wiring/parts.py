@@ -1,0 +1,123 @@
+"""What a running semmem consists of and keeps as long as it lives, whatever its settings become."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from semmem.background import AtOnceLearner, JournalWriter, Learner, SwitchWatch, Warming
+from semmem.backup.snapshot import Snapshots
+from semmem.config.settings import Settings
+from semmem.lifecycle.erasure import Erasure
+from semmem.management.purging import Purging
+from semmem.ports.events import Announce
+from semmem.ports.spans import Tracer
+from semmem.reindex.movable_store import MovableStore
+from semmem.reindex.reindexing import Reindexing
+from semmem.request.switches import Switches
+from semmem.retrieval.injection_cache import InjectionCache
+from semmem.telemetry.access_statistics import AccessRecorder
+from semmem.turns.seen import SeenMessages
+from semmem.turns.sessions import Sessions
+from semmem.turns.unread import UnreadHistories
+from semmem.wiring import backup, learning, maintenance, reindex, replicas, request
+from semmem.wiring import erasure as erasing
+from semmem.wiring.backends import Backends, Opened, disk_of
+from semmem.wiring.learning_side import LearningSide, learning_side
+from semmem.wiring.replicas import Replicas
+from semmem.wiring.store_watch import StoreWatch
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What works beside the requests, or is shared by the doors. ``patient``: the backends as learning uses them;
+    ``first``: what is learnt by until a reload; ``began``: when the process did."""
+
+    opened: Opened
+    store: StoreWatch
+    embedder_tried: asyncio.Event
+    patient: Backends
+    first: LearningSide
+    writer: JournalWriter
+    learner: Learner
+    at_once: AtOnceLearner | None
+    uses: AccessRecorder
+    sessions: Sessions
+    seen: SeenMessages
+    unread: UnreadHistories
+    blocks: InjectionCache
+    erasure: Erasure
+    purging: Purging
+    snapshots: Snapshots
+    housekeeping: maintenance.HousekeepingLoop
+    warming: Warming
+    replicas: Replicas | None
+    reindexing: Reindexing
+    switches: Switches
+    switch_watch: SwitchWatch
+    began: float
+
+    def can_learn(self) -> bool:
+        return can_learn(self.embedder_tried, self.store)
+
+
+def can_learn(embedder_tried: asyncio.Event, store: StoreWatch) -> bool:
+    """Not while the embedder is being opened: after a restart the store is often there seconds before it."""
+    return embedder_tried.is_set() and store.answers and store.has_room
+
+
+def parts(
+    settings: Settings,
+    opened: Opened,
+    announce: Announce,
+    *,
+    movable: MovableStore,
+    blocks: InjectionCache,
+    embedder_tried: asyncio.Event,
+    tracer: Tracer,
+) -> Parts:
+    """``movable``: the store as what moves it sees it; ``blocks``: those of tool loops under way."""
+    backends = opened.backends
+    store = StoreWatch(backends.store, disk_of(opened.store_backend))
+    patient = learning.patient(settings, backends)
+    first = learning_side(settings, patient, opened, announce)
+    at_once = learning.at_once(
+        settings, patient, announce, first.batches, lambda: can_learn(embedder_tried, store), tracer
+    )
+    writer = request.journal_writer(settings, backends, announce, at_once, tracer)
+    uses, sessions = AccessRecorder(backends.journal), request.sessions(settings, backends)
+    waiting = learning.waiting_words(settings, patient)
+    here = erasing.Here(writer, backends.store, opened.hidden.shown, blocks, sessions, uses)
+    elsewhere = erasing.elsewhere(settings, backends, opened.hidden, here)
+    erasure = erasing.erasure(settings, backends, opened.hidden, here, waiting, announce, elsewhere)
+    learner = learning.learner(settings, backends, announce, first.batches, tracer)
+    switches = Switches()
+    watch = SwitchWatch(backends.journal, switches, refresh_s=settings.memory.switches.refresh_s)
+    return Parts(
+        opened=opened,
+        store=store,
+        embedder_tried=embedder_tried,
+        patient=patient,
+        first=first,
+        writer=writer,
+        learner=learner,
+        at_once=at_once,
+        uses=uses,
+        sessions=sessions,
+        seen=request.seen_messages(settings, backends),
+        unread=here.unread,
+        blocks=blocks,
+        erasure=erasure,
+        purging=Purging([backends.journal, opened.store_backend]),
+        snapshots=backup.snapshots(settings, opened),
+        housekeeping=maintenance.housekeeping(settings, backends, store, announce),
+        warming=Warming(backends.store, backends.journal, users_max=settings.memory.hot_cache.warm_users),
+        replicas=replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge, watch.look),
+        reindexing=reindex.reindexing(
+            settings, movable, backends.embedder, backends.journal, moved=backends.store.forget_user
+        ),
+        switches=switches,
+        switch_watch=watch,
+        began=time.time(),
+    )

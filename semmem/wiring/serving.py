@@ -1,0 +1,183 @@
+"""What is made of settings that a reload takes up: the road of a request, the API, learning.
+
+It is made as a whole, beside what serves, and then put in its place in one go. Whatever began before ends with what it
+began with: no request is served by a mixture of two configurations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+from fastapi import FastAPI
+
+from semmem.config.listeners_section import JwtSection, RateLimitSection
+from semmem.config.settings import Settings
+from semmem.envoy.service import ExternalProcessor, no_streams
+from semmem.management.activity_api import Activity, activity_routes
+from semmem.management.guards import Guards
+from semmem.management.reindex_api import reindex_routes
+from semmem.management.reload_api import Reload, reload_routes
+from semmem.management.studio_site import STUDIO_PATH, create_site
+from semmem.management.web_tokens import VerifiedWebTokens
+from semmem.ports.events import Announce
+from semmem.ports.spans import Tracer
+from semmem.request.body_work import BodyWork
+from semmem.retrieval.index.hot_memories import Spawn
+from semmem.turns.recorder import TurnRecorder
+from semmem.wiring import backup, doors, request
+from semmem.wiring.backends import Backends
+from semmem.wiring.engine import engine
+from semmem.wiring.guards import desk, guards, rate_limits
+from semmem.wiring.learning_side import LearningSide, learning_side
+from semmem.wiring.parts import Parts
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What serves by these settings."""
+
+    settings: Settings
+    learning: LearningSide
+    turns: TurnRecorder
+    processor: ExternalProcessor
+    api: FastAPI
+
+
+class Reloads(Protocol):
+    """Reading the configuration again, and what became of it."""
+
+    async def reload(self) -> Reload: ...
+
+    def state(self) -> dict[str, Any]: ...
+
+
+class Tools(Protocol):
+    """Routes that every API gets."""
+
+    def add_to(self, api: FastAPI) -> None: ...
+
+
+class Workshop:
+    """Makes what serves, out of parts that stay. ``threads`` work on large bodies, ``up`` says which components
+    answered when they were last asked; ``heard`` is told what requests do, and ``activity`` keeps the latest of it."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        announce: Announce,
+        reloads: Reloads,
+        *,
+        threads: BodyWork,
+        spawn: Spawn,
+        up: Mapping[str, Callable[[], bool]],
+        activity: Activity,
+        heard: Announce,
+        tracer: Tracer,
+    ) -> None:
+        self._parts = parts
+        self._announce = announce
+        self._reloads = reloads
+        self._threads = threads
+        self._spawn = spawn
+        self._up = up
+        self._activity = activity
+        self._heard = heard
+        self._tracer = tracer
+        self._open_streams = no_streams()
+        self._web_tokens: tuple[JwtSection, VerifiedWebTokens | None] | None = None
+        self._guards: tuple[RateLimitSection, Guards] | None = None
+        self.tools: Tools | None = None
+
+    def first(self, settings: Settings) -> Serving:
+        """What serves from the start."""
+        return self._made(settings, self._parts.opened.backends, self._parts.first)
+
+    def make(self, settings: Settings) -> Serving:
+        """Blocking, for any thread; changes nothing of what serves. Raises OSError, ValueError and UnusableWeights."""
+        opened = self._parts.opened
+        models, reranker = opened.clients.of(settings)
+        patient = replace(self._parts.patient, models=models, reranker=reranker)
+        learning = learning_side(settings, patient, opened, self._announce)
+        return self._made(settings, replace(opened.backends, models=models, reranker=reranker), learning)
+
+    def _made(self, settings: Settings, backends: Backends, learning: LearningSide) -> Serving:
+        parts, work = self._parts, request.body_work(settings, self._threads)
+        turns = request.recorder(
+            settings,
+            self._announce,
+            writer=parts.writer,
+            sessions=parts.sessions,
+            seen=parts.seen,
+            unread=parts.unread,
+            began=parts.began,
+        )
+        exchange = request.exchange(
+            settings,
+            backends,
+            self._announce,
+            turns=turns,
+            injection_cache=parts.blocks,
+            after=parts.opened.hidden.marks.after,
+            note_uses=parts.uses.note,
+            work=work,
+            spawn=self._spawn,
+            switches=parts.switches,
+        )
+        processor = doors.processor(
+            settings, exchange, self._heard, work=work, open_streams=self._open_streams, tracer=self._tracer
+        )
+        return Serving(settings, learning, turns, processor, self._api(settings, backends))
+
+    def _api(self, settings: Settings, backends: Backends) -> FastAPI:
+        parts = self._parts
+        reload: Callable[[], Awaitable[Reload]] = self._reloads.reload
+        api = doors.api(
+            settings,
+            backends,
+            self._announce,
+            erasure=parts.erasure,
+            after=parts.opened.hidden.marks.after,
+            purging=parts.purging,
+            engine=engine(
+                settings,
+                parts.opened,
+                backends,
+                self._up,
+                waiting=lambda: len(parts.writer),
+                reindexing=lambda: parts.reindexing.state,
+                reloads=self._reloads.state,
+                began=parts.began,
+            ),
+            web_tokens=self._tokens(settings.listeners.api.jwt, settings),
+            guards=self._guard(settings, backends),
+            switches=desk(settings, backends, parts.switches, parts.switch_watch),
+            more=[
+                backup.routes(settings, parts.opened, self._announce, parts.snapshots),
+                partial(reindex_routes, parts.reindexing),
+                partial(reload_routes, reload),
+                partial(activity_routes, self._activity),
+            ],
+        )
+        if settings.listeners.api.studio:
+            api.mount(STUDIO_PATH, create_site())
+        if self.tools is not None:
+            self.tools.add_to(api)
+        return api
+
+    def _tokens(self, rules: JwtSection, settings: Settings) -> VerifiedWebTokens | None:
+        """Those of the same rules are kept, with the keys that they have."""
+        if self._web_tokens is None or self._web_tokens[0] != rules:
+            self._web_tokens = rules, doors.web_tokens(settings)
+        return self._web_tokens[1]
+
+    def _guard(self, settings: Settings, backends: Backends) -> Guards:
+        """The same all the time, with what they know of calls; where the rates changed, with other limits."""
+        rates = settings.listeners.api.rate_limit
+        if self._guards is None:
+            self._guards = rates, guards(settings, backends, self._announce)
+        elif self._guards[0] != rates:
+            self._guards = rates, replace(self._guards[1], limits=rate_limits(settings, self._announce))
+        return self._guards[1]

@@ -1,0 +1,59 @@
+"""Which settings a reload takes up: every key is marked, once, and the differences between two configurations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from semmem.config import Settings, changed_keys, digest, load, restart_reasons, schema
+from semmem.config.reloading import ROWS
+from tests.support.configuration import LONG_SECRET, MODEL, loaded
+
+KEYS = {".".join(path) for path, _ in schema.leaves()}
+
+
+def test_every_key_is_marked_as_taken_up_or_not_and_there_is_no_other() -> None:
+    marked = Counter(f"{row.section}.{name}".lstrip(".") for row in ROWS for name in row.names.split())
+    assert set(marked) == KEYS, "say in semmem/config/reloading.py whether a reload takes a new key up"
+    assert [key for key, times in marked.items() if times > 1] == []
+
+
+def test_what_needs_a_restart_has_a_reason() -> None:
+    reasons = restart_reasons()
+    assert reasons["listeners.grpc.address"]
+    assert reasons["memory.embedding.model"]
+    assert reasons["data_dir"]
+    assert not reasons["memory.default_similarity_threshold"]
+
+
+def test_the_page_says_of_each_key_what_a_change_takes() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
+    rows = [[cell.strip(" `") for cell in line.split("|")] for line in page.splitlines() if line.startswith("| `")]
+    change = {cells[1]: cells[5] for cells in rows}
+    assert change["memory.default_similarity_threshold"] == "reload"
+    assert change["data_dir"] == "restart"
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("", []),
+        ("memory: {default_retrieval_limit: 5}", []),
+        ("memory: {default_retrieval_limit: 6}", ["memory.default_retrieval_limit"]),
+        (f"external_models: [{MODEL}]", ["external_models"]),
+        ("log: {level: debug}\ndata_dir: /d", ["data_dir", "log.level"]),
+        (f"listeners: {{api: {{admin_token: {LONG_SECRET}}}}}", ["listeners.api.admin_token"]),
+    ],
+)
+def test_the_keys_that_differ_are_named(tmp_path: Path, text: str, keys: list[str]) -> None:
+    assert changed_keys(Settings(), loaded(tmp_path, text)) == keys
+
+
+def test_a_digest_is_of_the_configuration_and_tells_nothing_of_a_secret(tmp_path: Path) -> None:
+    assert digest(Settings()) == digest(load(None, {}))
+    assert digest(Settings()) != digest(loaded(tmp_path, "memory: {default_retrieval_limit: 6}"))
+    token = "listeners: {api: {admin_token: %s}}"
+    assert digest(loaded(tmp_path, token % LONG_SECRET)) == digest(loaded(tmp_path, token % f"{LONG_SECRET}-2"))
+    assert digest(loaded(tmp_path, token % LONG_SECRET)) != digest(Settings())

@@ -1,0 +1,85 @@
+"""A whole semmem, and which of its functions read which key: at the start, and again at a reload."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from semmem.config import Settings, load, restart_reasons
+from semmem.wiring.app import App
+from semmem.wiring.serving import Workshop
+from tests.support.configuration import LONG_SECRET, write
+from tests.support.recorded_settings import Reading, recorded
+
+EVERYTHING = f"""
+data_dir: DATA
+memory:
+  backend: in_process
+  embedding: {{source: none}}
+  query: {{mode: rewrite}}
+  rerank: {{url: "http://reranker/v1", model: m}}
+  decay: {{enabled: true}}
+  consolidation: {{enabled: true}}
+  extraction: {{engine: llm, drift_threshold: 0.1}}
+deadlines: {{max_message_timeout_ms: 2000}}
+identity: {{api_key: {{enabled: true, hmac_secret: {LONG_SECRET}}}}}
+external_models:
+  - {{model_role: memory_rewrite, llm_endpoint: {{address: qwen}}, llm_model_name: small}}
+  - {{model_role: memory_extraction, llm_endpoint: {{address: qwen}}, llm_model_name: large}}
+listeners:
+  grpc: {{address: "127.0.0.1:0"}}
+  api: {{address: "127.0.0.1:0", admin_token: {LONG_SECRET}, jwt: {{keys: KEYS, audience: semmem}}}}
+  health: {{address: "127.0.0.1:0"}}
+"""
+
+ELSEWHERE = {
+    "log.level": "put into effect by the composition root",
+    "deployment.drain_s": "looked at when semmem ends",
+    "memory.rerank.api_key_env": "read into api_key before there are settings",
+    "external_models.N.api_key_env": "the same",
+    "listeners.api.admin_token_env": "the same",
+    "external_models.N.llm_provider": "a label",
+    "memory.extraction.drift_turns_min": "without a model there is no topic to be seen",
+}
+"""Keys that a reload takes up although nothing here reads them when it makes what serves."""
+
+
+@dataclass
+class Watched:
+    """``started``: what was read until semmem served; ``made``: what was read to make what serves once more."""
+
+    started: set[Reading] = field(default_factory=set)
+    made: set[Reading] = field(default_factory=set)
+
+
+@pytest.fixture
+async def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Watched]:
+    (tmp_path / "keys.json").write_text('{"keys": []}')
+    text = EVERYTHING.replace("DATA", str(tmp_path / "data")).replace("KEYS", str(tmp_path / "keys.json"))
+    settings, found, workshops = load(write(tmp_path, text), os.environ), Watched(), list[Workshop]()
+    first = Workshop.first
+
+    def remembered(workshop: Workshop, given: Settings) -> Any:
+        workshops.append(workshop)
+        return first(workshop, given)
+
+    monkeypatch.setattr(Workshop, "first", remembered)
+    async with App(recorded(settings, found.started)).running():
+        await asyncio.to_thread(workshops[0].make, recorded(settings, found.made))
+        yield found
+
+
+async def test_no_part_that_stays_was_made_with_a_key_that_a_reload_takes_up(watched: Watched) -> None:
+    assert len(watched.started) > 100
+    assert {reading for reading in watched.started - watched.made if not restart_reasons()[reading[0]]} == set()
+
+
+async def test_every_key_that_a_reload_takes_up_is_read_for_what_then_serves(watched: Watched) -> None:
+    taken_up = {key for key, reason in restart_reasons().items() if not reason}
+    assert taken_up - {key for key, _ in watched.made} == ELSEWHERE.keys()
