@@ -21,6 +21,7 @@ from semmem.background import AtOnceLearner, JournalWriter, Learner, Tasks, Warm
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.lifecycle.erasure import Erasure
+from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.management.health import create_health
 from semmem.management.reindex_api import reindex_routes
 from semmem.ports.embedder import Embedder
@@ -196,6 +197,7 @@ class App:
             erasure=parts.erasure,
             after=after,
             purgeable=parts.opened.store_backend,
+            everybody=ErasureOfAll(parts.erasure, parts.opened.store_backend, backends.journal, clock=time.time),
             engine=engine(
                 settings, parts.opened, self._up(parts), lambda: len(parts.writer), lambda: parts.reindexing.state
             ),

@@ -21,6 +21,7 @@ from semmem.envoy.tls import TlsFiles, server_credentials
 from semmem.exchange import Exchange
 from semmem.extraction.screen import Ruling, screen_text
 from semmem.lifecycle.erasure import Erasure
+from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import AccessRules, KnownTokens
 from semmem.management.api import May, create_api
@@ -28,9 +29,9 @@ from semmem.management.curation import Curation
 from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
 from semmem.management.engine_api import Engine, engine_routes
-from semmem.management.fields import MetadataLimits
 from semmem.management.key_sets import keys_at
 from semmem.management.memories import Memories
+from semmem.management.metadata import MetadataLimits
 from semmem.management.purging import Purging
 from semmem.management.server import HttpListener
 from semmem.management.token_api import token_routes
@@ -120,6 +121,7 @@ def api(
     after: Callable[[str, float], float],
     purgeable: Purgeable,
     engine: Engine,
+    everybody: ErasureOfAll,
     more: Sequence[Callable[[May], APIRouter]] = (),
 ) -> FastAPI:
     """The management API. ``after`` gives a time after a user's last erasure. ``more``: as create_api takes it."""
@@ -138,6 +140,7 @@ def api(
             *more,
         ],
         purging=Purging([backends.journal, purgeable]),
+        everybody=everybody,
     )
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from semmem import __version__
 from semmem.backup.everybody import Everybody
 from semmem.config import effective
 from semmem.config.settings import Settings
-from semmem.management.engine_api import Engine
+from semmem.management.engine_api import Engine, EngineStatus
 from semmem.wiring.backends import Opened
 
 PROBE = "Does the embedder answer?"
@@ -28,7 +27,7 @@ def engine(
     ``reindexing``: the word for how far that is."""
     backends, began = opened.backends, time.time()
 
-    def status() -> Mapping[str, Any]:
+    def status() -> EngineStatus:
         memory, embedding = settings.memory, settings.memory.embedding
         store = backends.store
         return {
