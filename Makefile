@@ -89,6 +89,15 @@ backup-test: setup ## back up a busy semmem, restore it elsewhere, ask both QUES
 reindex-test: setup ## another embedding model for MEMORIES=20000 under traffic, killed twice: nothing wrong, missing or back
 	@$(BIN)/python -m tests.reindex --memories $(or $(MEMORIES),20000)
 
+.PHONY: audit
+audit: setup ## what semmem is made of: versions, digests, installed files, licences, against their lists
+	@$(BIN)/python -m tests.audit
+
+.PHONY: peers
+PEERS ?= ../shared/data/peers
+peers: setup ## what other systems' tests tell, ask and expect, through Envoy and the API: PEERS=folder (docs/peers.md), ONLY=steps
+	@$(BIN)/python -m tests.peers "$(PEERS)" $(if $(ONLY),--only "$(ONLY)")
+
 .PHONY: fuzz
 fuzz: setup $(VENV)/.fuzz-ready ## search for input that breaks a promise, coverage-guided: SECONDS=60 in all, ONLY=targets
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(ONLY),--only "$(ONLY)")
@@ -113,9 +122,15 @@ sbom: $(DEPLOY_VENV)/.ready ## dist/semmem.cdx.json: what the image installs, wi
 	@$(PYTHON) -c 'import json; print("sbom:", len(json.load(open("dist/semmem.cdx.json"))["components"]), "packages in dist/semmem.cdx.json")'
 
 .PHONY: test-system image-test
-test-system: setup $(DEPLOY_VENV)/.ready ## what needs Debian's packages, which it installs (as root): a real Prometheus
+test-system: setup $(DEPLOY_VENV)/.ready ## what needs Debian's packages, which it installs (as root): a real Prometheus, a browser
 	@bash tests/system/install.sh prometheus:promtool
-	$(PYTEST) -n 2 tests/system --ignore tests/system/image
+	$(PYTEST) -n 2 tests/system --ignore tests/system/image --ignore tests/system/studio
+	@$(MAKE) --no-print-directory studio-test
+
+.PHONY: studio-test
+studio-test: setup $(VENV)/.studio-ready ## the Studio's pages in Debian's Chromium (STUDIO_SHOTS=folder keeps pictures)
+	@bash tests/system/install.sh chromium
+	$(BIN)/python -m pytest -n 0 tests/system/studio
 
 image-test: setup ## build the image with podman on a Debian of its mirror and run it: size, start, memory (IMAGE_FOLDER= keeps it)
 	@bash tests/system/install.sh podman runc:runc fuse-overlayfs conmon:conmon netavark: iptables: mmdebstrap
@@ -160,6 +175,10 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 # a stamp of its own: atheris is not made for every Python, and nothing else needs it
 $(VENV)/.fuzz-ready: $(VENV)/.ready
 	$(STEP) "atheris, which fuzzing needs" $(PIP) install --only-binary :all: atheris
+	@touch $@
+
+$(VENV)/.studio-ready: $(VENV)/.ready
+	$(STEP) "Playwright and axe, which try the Studio" $(PIP) install --only-binary :all: playwright==1.65.2 axe-core-python==0.1.0
 	@touch $@
 
 $(ENVOY_VENV)/.ready:

@@ -242,6 +242,7 @@ def _stay(stack: Stack, script: Script, neighbour: str) -> None:
         f"What semmem knows:\n\n"
         f"  curl -s '{stack.api_url}/v1/memory?user_id={script.user}' \\\n"
         f"    -H 'authorization: Bearer {stack.admin_token}'\n\n"
+        f"The same as pages, with that token to sign in: {stack.api_url}/studio/\n\n"
         f"{_after_a_restart(stack)}Ctrl-C ends it.",
         flush=True,
     )

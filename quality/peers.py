@@ -15,7 +15,6 @@ from quality.folder import Folder, Row
 from quality.scores import Json, Share, each, pooled
 from quality.telling import Said, tell
 from quality.wiring import DAY_S, NOW, Semmem
-from semmem.memory import Memory
 from semmem.text.stems import stems
 
 JUDGED = frozenset(
@@ -75,7 +74,7 @@ async def _wrong(semmem: Semmem, prefix: str, steps: Sequence[Row]) -> list[str]
         found += unexpected_in_prompt(step, await semmem.notes(step["message"], user))
         said = Said(step["message"], at, step.get("session", "s"), step.get("assistant_answer", ""))
         (turns,) = (await tell(semmem, {user: [said]})).values()
-        stored = [memory for memory in await semmem.retrievable(user) if memory.source.turn in turns]
+        stored = [memory.content for memory in await semmem.retrievable(user) if memory.source.turn in turns]
         found += unexpected_in_store(step, stored)
     return found
 
@@ -101,8 +100,9 @@ def _stemmed(text: str) -> str:
     return " ".join(stems(re.findall(r"\w+", text)))
 
 
-def unexpected_in_store(step: Row, stored: Sequence[Memory]) -> list[str]:
-    contents = [memory.content.casefold() for memory in stored]
+def unexpected_in_store(step: Row, stored: Sequence[str]) -> list[str]:
+    """``stored``: the contents of memories."""
+    contents = [content.casefold() for content in stored]
     text = "\n".join(contents)
     wrong = [f"not stored: {words}" for words in step.get("expect_stored", ()) if not _says(contents, words)]
     banned = [*step.get("stored_must_not", ()), *step.get("must_not_stored_as", ())]

@@ -19,6 +19,7 @@ from msgspec import Struct
 from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
 from semmem.dialects.parsing import ParseLimits, TooMany, parse
 from semmem.memory import Answer, Conversation, TurnEnding
+from semmem.ports import spans
 from semmem.ports.errors import StoreError, StoreTimeout
 from semmem.request.asker import AskerRules, read_asker
 from semmem.request.body_work import BodyWork
@@ -26,6 +27,7 @@ from semmem.request.deadline import Deadline, ExtendDeadline, no_extension
 from semmem.request.head import RequestHead
 from semmem.request.limits import ExchangeLimits
 from semmem.request.outcome import Outcome
+from semmem.request.permission import Switched
 from semmem.request.question import Question
 from semmem.retrieval.begun import Begun
 from semmem.retrieval.block import Block
@@ -41,13 +43,15 @@ REWRITING_S = 0.05
 
 
 class RequestResult(Struct, frozen=True):
-    """``body`` None: the request goes on byte for byte as it came. ``ticket`` None: the answer is not wanted."""
+    """``body`` None: the request goes on byte for byte as it came. ``ticket`` None: the answer is not wanted.
+    ``switched``: what an administrator's switch kept from it."""
 
     outcome: Outcome
     body: bytes | None = None
     ticket: Ticket | None = None
     injected: int = 0
     tokens: int = 0
+    switched: Switched = Switched.NOTHING
 
 
 class _Request(Struct, frozen=True):
@@ -62,11 +66,12 @@ class _Request(Struct, frozen=True):
 
 
 class _Decision(Struct, frozen=True):
-    """How a request goes on: its outcome, the ticket for its answer, and what is put into it."""
+    """How a request goes on: its outcome, the ticket for its answer, what is put into it and what was switched off."""
 
     outcome: Outcome
     ticket: Ticket | None = None
     block: Block | None = None
+    switched: Switched = Switched.NOTHING
 
 
 class Exchange:
@@ -126,7 +131,8 @@ class Exchange:
         deadline = Deadline(asyncio.get_running_loop().time() + self._limits.phase_s, extend_deadline)
         reading = partial(_read, head, dialect, body, deadline, self._limits.reading)
         try:
-            request = await self._work.do(len(body), reading, until=deadline.at)
+            with spans.step("semmem.read"):
+                request = await self._work.do(len(body), reading, until=deadline.at)
             return await self._rewrite(request, await self._journal_and_recall(request))
         except Malformed:
             return RequestResult(Outcome.MALFORMED)
@@ -138,11 +144,13 @@ class Exchange:
     async def _journal_and_recall(self, request: _Request) -> _Decision:
         """Both as far as they are allowed."""
         asker = read_asker(self._askers, request.head, request.parsed.conversation.controls)
+        if asker.scope is not None:
+            spans.current().about(asker.scope)
         now = self._clock()
         refusal = asker.refusal
         if asker.scope is None or refusal is not None:
             await self._turns.decline(asker.scope, request.said, now)
-            return _Decision(refusal or Outcome.ANONYMOUS)
+            return _Decision(refusal or Outcome.ANONYMOUS, switched=asker.switched)
         question = Question(
             request.parsed.conversation, asker.scope, now, asker.allowed, asker.verdicts, request.deadline
         )
@@ -152,13 +160,17 @@ class Exchange:
             said_at = self._after(asker.scope.user, now)
             turn = await self._turns.current(request.said, asker.scope, said_at, asker.request_id)
             ticket = None
-            if asker.allowed.store:
-                ticket = await self._turns.record(turn, request.said, request.dialect.name)
-            else:
-                await self._turns.decline(asker.scope, request.said, now)
+            with spans.step("semmem.journal"):
+                if asker.allowed.store:
+                    ticket = await self._turns.record(turn, request.said, request.dialect.name)
+                else:
+                    await self._turns.decline(asker.scope, request.said, now)
             asked = replace(question, scope=turn.scope)
             recalled = await self._recall_once(asked, turn, request.parsed, search, mark)
-        return _Decision(recalled.outcome, ticket, recalled.block)
+        outcome = recalled.outcome
+        if outcome is Outcome.WRITE_ONLY and asker.switched is Switched.READING:
+            outcome = Outcome.READING_OFF
+        return _Decision(outcome, ticket, recalled.block, asker.switched)
 
     async def _recall_once(
         self, question: Question, turn: CurrentTurn, parsed: ParsedRequest, search: Begun, mark: int
@@ -196,15 +208,16 @@ class Exchange:
 
     async def _rewrite(self, request: _Request, decision: _Decision) -> RequestResult:
         """The request without semmem's own members and with the memories in it."""
-        block, ticket = decision.block, decision.ticket
+        block, ticket, switched = decision.block, decision.ticket, decision.switched
         rewriting = partial(request.parsed.rewrite, None if block is None else block.injection)
         try:
-            body = await self._work.do(request.body_bytes, rewriting, until=request.deadline.at_least(REWRITING_S))
+            with spans.step("semmem.rewrite"):
+                body = await self._work.do(request.body_bytes, rewriting, until=request.deadline.at_least(REWRITING_S))
         except TimeoutError:
-            return RequestResult(Outcome.TIMEOUT, None, ticket)
+            return RequestResult(Outcome.TIMEOUT, None, ticket, switched=switched)
         if block is None:
-            return RequestResult(decision.outcome, body, ticket)
-        return RequestResult(decision.outcome, body, ticket, len(block.memories), block.tokens)
+            return RequestResult(decision.outcome, body, ticket, switched=switched)
+        return RequestResult(decision.outcome, body, ticket, len(block.memories), block.tokens, switched)
 
     # --- response ----------------------------------------------------------------------------------------------------
 

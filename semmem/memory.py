@@ -186,7 +186,8 @@ class Turn(msgspec.Struct, frozen=True):
     ``answer`` is None until it was observed whole, and stays None when it was lost. ``resumed``: the request that
     opened it only repeats these words (a tool spoke since), so they were said at some time before ``opened_at``.
     ``message_id`` is the bare id by which the message is known again in a later request's history. ``model`` is the
-    name of the model that the request asked for, as the client wrote it.
+    name of the model that the request asked for, as the client wrote it. ``trace`` is the place of the request in a
+    trace (``traceparent``), empty where none is recorded.
     """
 
     id: str
@@ -199,6 +200,7 @@ class Turn(msgspec.Struct, frozen=True):
     resumed: bool = False
     message_id: str = ""
     model: str = ""
+    trace: str = ""
 
 
 class TurnEnding(StrEnum):

@@ -31,7 +31,9 @@ APART = (
 )
 """Files whose tests share nothing: each test may run on another worker. Otherwise a file stays on one."""
 TOGETHER = {
-    "home": "api_door bounded_names erasure every_message exact_bodies fence messages metrics recall responses".split(),
+    "home": """
+        api_door bounded_names erasure every_message exact_bodies fence messages metrics peers recall responses
+    """.split(),
     "model": ["embedder", "embedder_contract", "onnx"],
     "milvus": ["milvus", "store_contract"],
 }

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -49,6 +50,10 @@ FRAMED_EACH = 4
 """How many statements are put behind each opening."""
 FRAMES = ("fiction", "roleplay", "translation", "textwork", "hypothetical", "paste", "lyrics", "poem", "opener")
 """Kinds of messages that begin with what makes the words behind it somebody else's."""
+NAMED = re.compile(r"\b(?:[Mm]y|[Oo]ur)(?: [a-z-]+){1,2},? ([A-Z]\w+)")
+RENAMED_EACH = 4
+"""With so many other names a message that names somebody of the user's is learnt as well."""
+SYLLABLES = [a + b + c for a in "bcdfghjklmnprstvwyz" for b in "aeiou" for c in ("", "", "n", "r")]
 FOLDS = 5
 SEED = 7
 
@@ -74,20 +79,39 @@ class Row:
 
 
 def rows(folder: Path) -> list[Row]:
-    found: list[Row] = []
-    for number, (group, line) in enumerate(_messages(folder)):
-        text = squeezed(line["text"])
-        marked = [_place(text, squeezed(part)) for part in line["keep"]]
-        pieces = clauses(text)
-        for clause, seen in zip(pieces, features(pieces), strict=True):
-            index = next((i for i, place in enumerate(marked) if _overlaps(clause, place)), None)
-            if index is None:
-                frame = _is_frame(line, clause)
-                found.append(Row(number, group, clause, seen, False, frame=frame, weight=_weight(group)))
-            else:
-                standing = line.get("standing", {}).get(str(index), "")
-                found.append(Row(number, group, clause, seen, True, line["types"][index], standing))
-    return found
+    return [
+        row
+        for number, (group, line) in enumerate(_messages(folder))
+        for row in [
+            *_rows(number, group, line, _weight(group)),
+            *(row for other in _renamed(line) for row in _rows(number, "renamed", other, 1 / RENAMED_EACH)),
+        ]
+    ]
+
+
+def _rows(number: int, group: str, line: dict[str, Any], weight: float) -> Iterator[Row]:
+    text = squeezed(line["text"])
+    marked = [_place(text, squeezed(part)) for part in line["keep"]]
+    pieces = clauses(text)
+    for clause, seen in zip(pieces, features(pieces), strict=True):
+        index = next((i for i, place in enumerate(marked) if _overlaps(clause, place)), None)
+        if index is None:
+            yield Row(number, group, clause, seen, False, frame=_is_frame(line, clause), weight=weight)
+        else:
+            standing = line.get("standing", {}).get(str(index), "")
+            yield Row(number, group, clause, seen, True, line["types"][index], standing, weight=weight)
+
+
+def _renamed(line: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The message with other names in the place of the one that somebody of the user's has: what is said is lasting or
+    not whatever they are called, and the vector of a word that no model has met points anywhere."""
+    if (named := NAMED.search(line["text"])) is None:
+        return
+    dice = np.random.default_rng(SEED + len(line["text"]))
+    for _ in range(RENAMED_EACH):
+        name = "".join(dice.choice(SYLLABLES, dice.integers(2, 6))).capitalize()
+        text, *keep = (re.sub(rf"\b{named[1]}\b", name, part) for part in (line["text"], *line["keep"]))
+        yield {**line, "text": text, "keep": keep}
 
 
 def _is_frame(line: dict[str, Any], clause: Clause) -> bool | None:
@@ -199,7 +223,7 @@ def report(found: Sequence[Row], probabilities: Matrix) -> str:
             right = (taken & lasting & (group == name)).sum()
             precision = right / max(1, (taken & (group == name)).sum())
             line += f"{100 * precision:>14.1f}{100 * right / (lasting & (group == name)).sum():>6.1f}"
-        others = ~np.isin(group, OWN)
+        others = ~np.isin(group, (*OWN, "renamed"))
         lines.append(f"{line}{100 * (taken & others).sum() / others.sum():>14.2f}")
     return "\n".join(lines) + "\n"
 

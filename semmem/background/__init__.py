@@ -8,6 +8,7 @@ from semmem.background.journal_writer import JournalWriter
 from semmem.background.learner import DriftLoop, Learner
 from semmem.background.outage import Outage
 from semmem.background.patient_embedder import PatientEmbedder
+from semmem.background.switch_watch import SwitchWatch
 from semmem.background.tasks import OffloadThreads, Tasks
 from semmem.background.warming import Warming
 
@@ -19,6 +20,7 @@ __all__ = [
     "OffloadThreads",
     "Outage",
     "PatientEmbedder",
+    "SwitchWatch",
     "Tasks",
     "Warming",
 ]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from semmem.background.outage import Outage
 from semmem.background.tasks import Tasks
-from semmem.extraction.at_once import AtOnce
+from semmem.extraction.at_once import AtOnce, Found
 from semmem.extraction.result import BatchResult, TurnLearnt
 from semmem.extraction.settling import Settling
 from semmem.lifecycle.holds import Busy, Holds
@@ -18,6 +20,9 @@ from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.provisional import TurnState
 from semmem.ports.recording import TurnClosed
+from semmem.ports.spans import NO_TRACER, Place, Tracer, current
+
+log = logging.getLogger(__name__)
 
 OVERFLOW, LEFT, FAILED = "overflow", "left", "failed"
 """Why a turn was left to its batch: too many waited; its user's memories were being changed, or the store or the
@@ -25,6 +30,8 @@ embedder did not answer, or its words did not come, for too long; something fail
 ENDED = (TurnEnding.ANSWERED, TurnEnding.ANSWER_LOST, TurnEnding.REFUSED)
 RETRY_S, RETRY_FACTOR, RETRY_MAX_S = 0.1, 1.5, 1.0
 """How long is waited before the first further look, how much longer before each next one, and at most."""
+LEFT_FOR_S, LEFT_MAX = 300.0, 100
+"""Turns that were left longer ago are their batch's, and so many are taken up at a time."""
 
 
 @dataclass(slots=True)
@@ -38,6 +45,9 @@ class _Line:
 class AtOnceLearner:
     """At most ``queue_max`` turns wait or are learnt from, ``concurrency`` of them at the same time; a turn waits for
     its user at most ``wait_s``. TurnLearnt is announced, with the seconds since the turn's answer ended.
+
+    Turns that a process left which is gone, or that could not be learnt from, are taken up by ``run``, by whatever
+    replica has a place free, ``left_s`` seconds after they ended.
 
     ``unanswered``: a turn is learnt from when it was opened, since nobody tells of its answer. ``can_learn``: while it
     is false, turns wait.
@@ -53,21 +63,27 @@ class AtOnceLearner:
         queue_max: int = 1000,
         concurrency: int = 2,
         wait_s: float = 60.0,
+        left_s: float = 10.0,
         can_learn: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.time,
         announce: Announce = nobody_listens,
+        tracer: Tracer = NO_TRACER,
     ) -> None:
+        self._tracer = tracer
         self._at_once = at_once
         self._settling = settling
         self._holds = holds
         self._unanswered = unanswered
         self._queue_max = queue_max
         self._wait_s = wait_s
+        self._left_s = left_s
+        self._outage = Outage(log, "look for turns that were left", level=logging.WARNING)
         self._slots = asyncio.Semaphore(concurrency)
         self._clock = clock
         self._announce = announce
         self._tasks = Tasks()
         self._lines: dict[str, _Line] = {}
+        self._under_way: set[str] = set()
         self.can_learn = can_learn
 
     def __len__(self) -> int:
@@ -77,10 +93,31 @@ class AtOnceLearner:
         """These halves are in the journal. Neither waits nor raises."""
         if self._unanswered:
             for turn in opened:
-                self._accept(turn.id, turn.opened_at)
+                self._accept(turn.id, turn.opened_at, turn.trace)
         for half in closed:
             if half.status in ENDED:
-                self._accept(half.turn_id, half.closed_at)
+                self._accept(half.turn_id, half.closed_at, half.trace)
+
+    async def run(self) -> None:
+        """Look for turns that were left, until cancelled."""
+        while True:
+            await asyncio.sleep(self._left_s / 2)
+            try:
+                await self.take_up()
+                self._outage.worked()
+            except SemmemError as error:
+                self._outage.failed(type(error).__name__)
+
+    async def take_up(self) -> None:
+        """Learn from turns that were left, unless as many as may be are learnt from now. Raises JournalError."""
+        if self._slots.locked() or not self.can_learn():
+            return
+        now = self._clock()
+        for turn_id, ended_at in await self._at_once.left(
+            since=now - LEFT_FOR_S, before=now - self._left_s, limit=LEFT_MAX
+        ):
+            if turn_id not in self._under_way:
+                self._accept(turn_id, ended_at, "")
 
     async def drained(self, timeout_s: float) -> bool:
         """Wait for what is under way; the batch of whatever is left learns from it."""
@@ -88,55 +125,71 @@ class AtOnceLearner:
         await self._tasks.cancel()
         return done
 
-    def _accept(self, turn_id: str, ended_at: float) -> None:
+    def _accept(self, turn_id: str, ended_at: float, trace: str) -> None:
         if len(self._tasks) >= self._queue_max:
             self._announce(TurnLearnt(BatchResult(OVERFLOW), 0.0))
         else:
-            self._tasks.spawn("learn at once", self._learn(turn_id, ended_at))
+            self._tasks.spawn("learn at once", self._learn(turn_id, ended_at, Place(trace)))
 
-    async def _learn(self, turn_id: str, ended_at: float) -> None:
+    async def _learn(self, turn_id: str, ended_at: float, place: Place) -> None:
+        self._under_way.add(turn_id)
         try:
-            async with asyncio.timeout(self._wait_s):
-                result = await self._learn_in_line(turn_id)
-        except TimeoutError:
-            result = BatchResult(LEFT)
-        except SemmemError as error:
-            result = BatchResult(FAILED, cause=type(error).__name__)
+            with self._tracer.resume("semmem.learn_at_once", place) as span:
+                result = await self._result(turn_id)
+                span.note("semmem.status", "nothing" if result is None else result.status)
+        finally:
+            self._under_way.discard(turn_id)
         if result is not None:
             self._announce(TurnLearnt(result, max(0.0, self._clock() - ended_at)))
 
+    async def _result(self, turn_id: str) -> BatchResult | None:
+        """None when there was nothing to do."""
+        try:
+            async with asyncio.timeout(self._wait_s):
+                return await self._learn_in_line(turn_id)
+        except TimeoutError:
+            return BatchResult(LEFT)
+        except SemmemError as error:
+            return BatchResult(FAILED, cause=type(error).__name__)
+
     async def _learn_in_line(self, turn_id: str) -> BatchResult | None:
         """None when there is nothing to do."""
-        turn = await self._turn(turn_id)
+        state, turn = await self._turn(turn_id)
         if turn is None:
             return None
+        current().about(turn.scope)
+        found: Found | None = None
         async with self._line(turn.scope.user):
             for pause_s in _pauses():
                 if self.can_learn():
                     async with self._slots:
+                        if state is not TurnState.REFUSED and found is None:
+                            found = await self._at_once.read(turn)
+                        if found is not None and not found.facts:  # as most turns: no word with the store
+                            return await self._at_once.pass_over(found)
                         try:
                             async with self._holds.held(turn.scope.user, wait_s=0.0) as hold_id:
-                                return await self._settle_or_learn(turn, hold_id)
+                                return await self._settle_or_learn(turn, found, hold_id)
                         except Busy:
                             pass
                 await asyncio.sleep(pause_s)
         raise AssertionError("pauses never end")
 
-    async def _turn(self, turn_id: str) -> Turn | None:
+    async def _turn(self, turn_id: str) -> tuple[TurnState, Turn | None]:
         """The turn, as soon as its words are there; None when nothing is to be done about it."""
         for pause_s in _pauses():
             state, turn = await self._at_once.state(turn_id)
             if self._at_once.is_ready(state) or state is TurnState.REFUSED:
-                return turn
+                return state, turn
             if state in (TurnState.READ, TurnState.DONE):
-                return None
+                return state, None
             await asyncio.sleep(pause_s)
         raise AssertionError("pauses never end")
 
-    async def _settle_or_learn(self, turn: Turn, hold_id: str) -> BatchResult | None:
+    async def _settle_or_learn(self, turn: Turn, found: Found | None, hold_id: str) -> BatchResult | None:
         state, _ = await self._at_once.state(turn.id)
         if state is not TurnState.REFUSED:
-            return await self._at_once.learn(turn.id, hold_id)
+            return await self._at_once.learn(turn.id, hold_id, found)
         gone = await self._settling.take_back(turn, batch=hold_id, now=self._clock())
         removals = tuple(removal for placed, _ in gone for removal in placed.removals)
         return BatchResult("refused", removals=removals) if removals else None

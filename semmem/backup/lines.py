@@ -164,6 +164,8 @@ def memory_of(line: MemoryLine | VersionLine) -> Memory:
     fields["embedding"] = _vector(line.memory.embedding)
     if not line.memory.user or not line.memory.id:
         raise Unreadable("user and id must not be empty")
+    if line.memory.id in (".", ".."):
+        raise Unreadable("id is a step: in a path, browsers would take all memories for it")
     if line.memory.version < 1:
         raise Unreadable("version counts from 1")
     memory = Memory(**fields)

@@ -1,7 +1,7 @@
 """Overrides from environment variables: ``SEMMEM_MEMORY__MILVUS__ADDRESS`` sets ``memory.milvus.address``.
 
 Two underscores step into a section, a number names a list's element, case does not matter. Text is taken as it
-stands; everything else is read as YAML (``true``, ``7``, ``[a, b]``).
+stands; everything else is read as YAML (``true``, ``7``, ``[a, b]``). Variables of other systems are in names.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from semmem.config import schema
-from semmem.config.aliases import ALIASES
+from semmem.config.aliases import ALIASES, value_at
+from semmem.config.names import Name, keys
+from semmem.config.names import variables as names_of_others
 from semmem.config.problems import Loc, Problem, dotted
 from semmem.config.yaml_source import Unreadable, parse
 
@@ -56,12 +58,36 @@ def override(tree: dict[str, Any], environ: Mapping[str, str]) -> Overridden:
             loc = _place(name)
             if loc in variables:
                 raise _Refused(name, dotted(loc), f"sets what {variables[loc]} sets too", "keep one of them")
-            tree = _with(tree, loc, _value(name, loc, text), name, loc)
+            tree = _with(tree, loc, _translated(name, _value(name, loc, text)), name, loc)
         except _Refused as refused:
             problems.append(refused.problem)
         else:
             variables[loc] = name
+    for other, text in _of_others(environ):
+        try:
+            tree = _adopted(tree, variables, other, text)
+        except _Refused as refused:
+            problems.append(refused.problem)
     return Overridden(tree, variables, tuple(problems))
+
+
+def _of_others(environ: Mapping[str, str]) -> Iterator[tuple[Name, str]]:
+    """Variables that other systems have, as far as they are set to anything."""
+    return ((known, environ[name]) for name, known in names_of_others().items() if environ.get(name))
+
+
+def _adopted(tree: dict[str, Any], variables: dict[Loc, str], other: Name, text: str) -> dict[str, Any]:
+    """The tree with what another system's variable means; of the rank of our own. Raises _Refused."""
+    if not other.becomes:
+        raise _Refused(other.name, "", other.reason, other.instead)
+    loc = other.target
+    value = other.value(_value(other.name, loc, text))
+    if (first := variables.get(loc)) is None:
+        variables[loc] = other.name
+        return _with(tree, loc, value, other.name, loc)  # type: ignore[no-any-return]
+    if value_at(tree, loc) != value:
+        raise _Refused(other.name, dotted(loc), f"differs from {first}, which sets the same", "keep one of them")
+    return tree
 
 
 def _ours(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -90,6 +116,11 @@ def _place(name: str) -> Loc:
         example = variable_name((*loc, next(iter(annotation.model_fields))))
         raise _Refused(name, dotted(loc), "names a whole section", f"set its keys one by one, for example {example}")
     return loc
+
+
+def _translated(name: str, value: Any) -> Any:
+    """A value of another system's, where the variable is made of its key."""
+    return next((key.value(value) for key in keys() if key.becomes and variable_name(key.loc) == name.upper()), value)
 
 
 def _nearest_variable(name: str) -> str:

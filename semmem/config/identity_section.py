@@ -43,12 +43,24 @@ class IdentitySection(Section):
         max_length=16,
         description="headers naming the user, in order; only those your gateway sets and strips from clients",
     )
+    group_claim: ListOf[NonEmptyLine] = Field(
+        default=(),
+        max_length=8,
+        description="path inside that metadata to the names of the user's groups, for memory switches; empty: none",
+    )
+    trusted_group_headers: ListOf[TrustedHeader] = Field(
+        default=(),
+        max_length=16,
+        description="headers naming groups between commas, all of them; set and stripped as trusted_headers are",
+    )
     api_key: ApiKeyIdentitySection = ApiKeyIdentitySection()
     allow_untrusted_body: bool = Field(
         default=False, description="believe user ids in request bodies: any client may then be anybody"
     )
     session_headers: ListOf[Header] = Field(
-        default=("x-session-id", "x-conversation-id"), max_length=16, description="headers naming the session, in order"
+        default=("x-session-id", "x-conversation-id", "x-omniroute-session-id"),
+        max_length=16,
+        description="headers naming the session, in order",
     )
     project_headers: ListOf[Header] = Field(
         default=("x-project-id",), max_length=16, description="headers naming the project, in order"

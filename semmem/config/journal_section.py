@@ -32,7 +32,7 @@ class PostgresSection(Section):
     replica_lost_s: Seconds = Field(
         default=10.0,
         description="how long a replica may be silent before erasures no longer wait for it; more than"
-        " memory.hot_cache.staleness_s",
+        " memory.hot_cache.staleness_s, or than 5 where that is null",
     )
     start_wait_s: Seconds = Field(
         default=60.0, description="how long the start waits for a server that cannot be reached; then semmem ends"

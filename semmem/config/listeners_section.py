@@ -78,6 +78,47 @@ class JwtSection(Section):
     refresh_s: Seconds = Field(default=300.0, description="keys are read again after this, or for one that is unknown")
 
 
+class RateLimitSection(Section):
+    """``listeners.api.rate_limit``: how often a caller may call, in each process. A call too many is answered 429."""
+
+    calls_per_s: float = Field(default=200.0, ge=0, le=1e6, description="calls of one caller; 0: no limit")
+    burst: int = Field(default=1000, ge=1, le=1_000_000, description="calls of one caller at once")
+    failures_per_minute: float = Field(
+        default=600.0,
+        ge=0,
+        le=1e6,
+        description="credentials of one address that are refused, before it is heard only with those that were good"
+        " before; 0: no limit",
+    )
+    callers_max: int = Field(
+        default=10_000, ge=1, le=1_000_000, description="callers known at a time, about 200 bytes each"
+    )
+
+
+class IdempotencySection(Section):
+    """``listeners.api.idempotency``: calls with an Idempotency-Key, which are done once."""
+
+    keep_s: Seconds = Field(default=3600.0, description="how long a call is known by its key")
+    lease_s: Seconds = Field(
+        default=900.0, description="longest call; after it, or when its process is gone, the key may be used again"
+    )
+    calls_max: int = Field(default=100_000, ge=100, le=10_000_000, description="calls known at a time; the oldest go")
+    answer_bytes_max: int = Field(
+        default=64 * 1024, ge=0, le=16 * 1024**2, description="longest answer that is kept to be given again"
+    )
+
+
+class AuditSection(Section):
+    """``listeners.api.audit``: who did what through the API, a JSON line each. Never what was said."""
+
+    to: Line = Field(default="", description="a file, relative to data_dir; stdout; empty: nothing is written")
+    reading: bool = Field(default=True, description="also calls that show memories of somebody else than the caller")
+    file_bytes_max: int = Field(
+        default=10 * 1024**2, ge=4096, le=1024**4, description="size at which a file becomes the .1 of the next"
+    )
+    files_max: int = Field(default=5, ge=1, le=1000, description="files kept, the newest")
+
+
 class ApiListener(HttpListenerSection):
     """``listeners.api``: REST, MCP and Studio."""
 
@@ -87,6 +128,10 @@ class ApiListener(HttpListenerSection):
     )
     admin_token_env: VariableName = Field(default="", description="environment variable that holds admin_token")
     jwt: JwtSection = JwtSection()
+    studio: bool = Field(default=True, description="serve the Studio, pages for people, at /studio/")
+    rate_limit: RateLimitSection = RateLimitSection()
+    idempotency: IdempotencySection = IdempotencySection()
+    audit: AuditSection = AuditSection()
     mcp: bool = Field(
         default=False, description="serve tools for models at /mcp (Model Context Protocol); takes 55 MB more"
     )

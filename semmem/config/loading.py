@@ -8,9 +8,10 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from semmem.config.aliases import resolve_aliases, resolve_secrets
+from semmem.config.aliases import adopt
 from semmem.config.environment import Overridden, override
-from semmem.config.problems import REDACTED, ConfigError, Finding, Problem, put
+from semmem.config.named_secrets import resolve_secrets
+from semmem.config.problems import REDACTED, ConfigError, Finding, Loc, Problem, put
 from semmem.config.rules import RULES
 from semmem.config.settings import Settings
 from semmem.config.surroundings import surroundings
@@ -58,15 +59,15 @@ def examine(
         document = read_file(path) if path is not None else Document("", {})
     except Unreadable as unreadable:
         return None, [unreadable.problem]
-    overridden = override(document.tree, environ)
-    tree, alias_findings = resolve_aliases(overridden.tree)
-    tree, secret_findings = resolve_secrets(tree, environ)
+    adopted = adopt(document.tree)
+    overridden = override(adopted.tree, environ)
+    tree, secret_findings = resolve_secrets(overridden.tree, environ)
     settings, findings = validate(tree)
-    findings = [*alias_findings, *secret_findings, *findings]
+    findings = [*adopted.findings, *secret_findings, *findings]
     conflicts = [conflict for rule in RULES for conflict in rule(settings)]
     conflicts += surroundings(settings, environ) if here else ()
     findings += [conflict for conflict in conflicts if not _involves(conflict, findings)]
-    placed = [put(finding, _source(finding, document, overridden)) for finding in findings]
+    placed = [put(finding, _source(finding, document, overridden, adopted.written)) for finding in findings]
     return settings, [*document.problems, *overridden.problems, *placed]
 
 
@@ -80,9 +81,9 @@ def _involves(conflict: Finding, refused: list[Finding]) -> bool:
     )
 
 
-def _source(finding: Finding, document: Document, overridden: Overridden) -> str:
+def _source(finding: Finding, document: Document, overridden: Overridden, written: Mapping[Loc, Loc]) -> str:
     """The variable that set the value or something around it, else its place in the file."""
     for length in range(len(finding.at), 0, -1):
         if (variable := overridden.variables.get(finding.at[:length])) is not None:
             return variable
-    return document.position(finding.at)
+    return document.position(written.get(finding.at, finding.at))

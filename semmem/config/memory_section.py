@@ -51,7 +51,15 @@ class HotCacheSection(Section):
         default=None,
         ge=0,
         le=86_400,
-        description="age from which they are read again; null: 5 with several replicas, else no limit; 0: keep none",
+        description="age from which they are read again; null: with several replicas 5, or told_staleness_s, else no"
+        " limit; 0: keep none",
+    )
+    told_staleness_s: float = Field(
+        default=60.0,
+        ge=5,
+        le=86_400,
+        description="the same, where staleness_s is null, while replicas tell each other of changes: so late shows what"
+        " was lost on the way",
     )
     loads_max: int = Field(default=4, ge=1, le=64, description="users loaded at the same time")
     tell_after_ms: Milliseconds = Field(
@@ -104,6 +112,11 @@ class ExtractionSection(Section):
     at_once_wait_s: Seconds = Field(
         default=60.0,
         description="how long a turn waits while its user's memories are changed, or a store or embedder is away",
+    )
+    at_once_left_s: Seconds = Field(
+        default=10.0,
+        description="how long after its answer a turn that was not learnt from, since its process ended or a server was"
+        " away, is learnt from by whatever replica has time",
     )
     embed_texts_max: int = Field(
         default=2, ge=1, le=64, description="texts of turns and facts embedded at the same time; requests do not wait"
@@ -272,6 +285,17 @@ class ReindexSection(Section):
     )
 
 
+class SwitchesSection(Section):
+    """``memory.switches``: users and groups for whom an administrator switched reading or storing off."""
+
+    refresh_s: Seconds = Field(
+        default=5.0, description="pause between two looks at what changed; with a journal.url it is told at once"
+    )
+    entries_max: int = Field(
+        default=100_000, ge=1, le=1_000_000, description="users and groups with a switch, about 400 bytes each"
+    )
+
+
 class MemorySection(Section):
     """``memory``: the section most deployments touch."""
 
@@ -313,6 +337,7 @@ class MemorySection(Section):
     decay: DecaySection = DecaySection()
     consolidation: ConsolidationSection = ConsolidationSection()
     reindex: ReindexSection = ReindexSection()
+    switches: SwitchesSection = SwitchesSection()
     ttl_days: Days = Field(default=0, description="lifetime given to each new memory; 0: no end")
     retention_days: Days = Field(default=0, description="memories not updated for this long are removed; 0: never")
     max_memories_per_user: int = Field(

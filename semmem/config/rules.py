@@ -8,6 +8,12 @@ from semmem.config.api_rules import api_is_guarded, trusted_callers_are_local, w
 from semmem.config.problems import NOTHING, Finding, Loc
 from semmem.config.qdrant_rules import qdrant_bits_are_rescored, qdrant_key_needs_a_server, qdrant_tls_is_consistent
 from semmem.config.settings import Settings
+from semmem.config.tracing_rules import (
+    batches_of_spans_fit,
+    traces_have_a_whole_address,
+    tracing_options_need_a_collector,
+    user_secret_is_long,
+)
 from semmem.config.values import SECRET_CHARS_MIN
 
 THRESHOLD_REACHABLE_MAX = 0.95
@@ -392,4 +398,8 @@ RULES: tuple[Rule, ...] = (
     fence_keys_are_long,
     metadata_has_a_claim,
     sizes_nest,
+    traces_have_a_whole_address,
+    tracing_options_need_a_collector,
+    user_secret_is_long,
+    batches_of_spans_fit,
 )

@@ -12,6 +12,7 @@ from semmem.config.journal_section import JournalSection
 from semmem.config.listeners_section import ListenersSection
 from semmem.config.memory_section import MemorySection
 from semmem.config.models_section import ExternalModel
+from semmem.config.tracing_section import TracingSection
 from semmem.config.values import (
     Days,
     ListOf,
@@ -168,6 +169,7 @@ class Settings(Section):
     deadlines: DeadlinesSection = DeadlinesSection()
     limits: LimitsSection = LimitsSection()
     log: LogSection = LogSection()
+    tracing: TracingSection = TracingSection()
     deployment: DeploymentSection = DeploymentSection()
 
     @property

@@ -7,13 +7,16 @@ that runs it. So ``load`` does not ask for them, ``semmem serve`` and ``semmem c
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
 from semmem.config.embedding_section import EmbeddingSection
+from semmem.config.names import variables
 from semmem.config.problems import Finding, Loc
 from semmem.config.settings import Settings
 
@@ -24,6 +27,7 @@ WARM_STALENESS_S = 60.0
 HUB_PREFIX = "sentence-transformers/"
 TORCH_LIBRARY = "sentence_transformers"
 """What computes a model that was not exported."""
+TRACING_PACKAGES = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http")
 WITHOUT_A_MODEL = (
     "memories are found by the words that they share with a question, not by what they mean, and told apart by rules"
     " alone"
@@ -37,10 +41,14 @@ def surroundings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fin
     yield from _model(settings, environ)
     yield from _keys(settings)
     yield from _tools(settings)
+    yield from _tracing(settings)
 
 
 def remarks(settings: Settings, environ: Mapping[str, str], *, here: bool) -> Iterator[str]:
     """What works, and worse than it could; ``here``: on this machine."""
+    for name in variables().values():
+        if environ.get(name.name):
+            yield f"{name.name}, a name of {name.origin}, sets {name.becomes}"
     embedding = settings.memory.embedding
     if embedding.source == "none":
         yield f"memory.embedding.source is none: {WITHOUT_A_MODEL}"
@@ -50,13 +58,15 @@ def remarks(settings: Settings, environ: Mapping[str, str], *, here: bool) -> It
             f" {WITHOUT_A_MODEL}"
         )
     cache = settings.memory.hot_cache
-    is_short = settings.deployment.replicas > 1 if cache.staleness_s is None else cache.staleness_s < WARM_STALENESS_S
-    if cache.warm_users and is_short:
+    told_s = cache.told_staleness_s if settings.deployment.replicas > 1 else math.inf
+    age_s = told_s if cache.staleness_s is None else cache.staleness_s
+    if cache.warm_users and age_s < WARM_STALENESS_S:
         yield (
-            "memory.hot_cache.warm_users loads users in vain, who are read again when they come: staleness_s is short"
-            f" ({'with several replicas' if cache.staleness_s is None else cache.staleness_s}). Where replicas tell"
-            " each other of changes it can be minutes"
+            "memory.hot_cache.warm_users loads users in vain, who are read again when they come: they are kept for"
+            f" {age_s} s. Where replicas tell each other of changes it can be minutes"
         )
+    if settings.tracing.endpoint and settings.tracing.content:
+        yield "tracing.content is true: the collector is given what users say, and no erasure reaches it there"
 
 
 def _finds_no_model(embedding: EmbeddingSection, environ: Mapping[str, str]) -> bool:
@@ -103,6 +113,23 @@ def _tools(settings: Settings) -> Iterator[Finding]:
     if settings.listeners.api.mcp and find_spec("mcp") is None:
         remedy = "install it: pip install 'semmem[mcp]'"
         yield Finding(("listeners", "api", "mcp"), True, "needs the package mcp, which is not here", remedy)
+
+
+def _tracing(settings: Settings) -> Iterator[Finding]:
+    rules = settings.tracing
+    if rules.endpoint and not _has_tracing_packages():
+        at, remedy = ("tracing", "endpoint"), "install them: pip install 'semmem[otel]'"
+        yield Finding(at, rules.endpoint, f"needs the packages {' and '.join(TRACING_PACKAGES)}", remedy)
+    if rules.ca_file and not os.access(rules.ca_file, os.R_OK):
+        yield Finding(("tracing", "ca_file"), rules.ca_file, "is no file that can be read", "name a PEM file")
+
+
+def _has_tracing_packages() -> bool:
+    """Asked of the metadata: looking for a module of theirs would import some."""
+    try:
+        return all(version(name) for name in TRACING_PACKAGES)
+    except PackageNotFoundError:
+        return False
 
 
 def _keys(settings: Settings) -> Iterator[Finding]:

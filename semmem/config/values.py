@@ -145,14 +145,18 @@ def _http_url(text: str) -> str:
     raise refusal("is not an http(s) URL without credentials and query", "write for example https://models.internal/v1")
 
 
-def _header(name: str) -> str:
+def _header_name(name: str) -> str:
     if name.startswith(":"):
         raise refusal("is a pseudo-header", "name an ordinary header, for example x-user-id")
     if not _HEADER.fullmatch(name):
         raise refusal("is not a lower-case header name", "write for example x-user-id")
     if name in HOP_BY_HOP_HEADERS:
         raise refusal("is a hop-by-hop header", "name a header that travels with the request, for example x-user-id")
-    if name in CREDENTIAL_HEADERS:
+    return name
+
+
+def _header(name: str) -> str:
+    if _header_name(name) in CREDENTIAL_HEADERS:
         raise refusal(
             "carries credentials, and would be kept as an id",
             "name a header that carries an id, for example x-user-id; for memory per API key see identity.api_key",
@@ -239,6 +243,8 @@ JournalUrl = Annotated[str, Field(max_length=1024), AfterValidator(_journal_url)
 QdrantAddress = Annotated[str, Field(max_length=1024), AfterValidator(_qdrant_address)]
 HttpUrl = Annotated[str, Field(max_length=1024), AfterValidator(_http_url)]
 UrlPath = Annotated[str, Field(max_length=1024), AfterValidator(_url_path)]
+HeaderName = Annotated[str, AfterValidator(_header_name)]
+"""Any, one that carries credentials too."""
 Header = Annotated[str, AfterValidator(_header)]
 TrustedHeader = Annotated[str, AfterValidator(_trusted_header)]
 HeaderOrNone = Annotated[str, AfterValidator(_header_or_none)]

@@ -42,7 +42,7 @@ class SplicedRequest(ABC):
         self.conversation = conversation
 
     def rewrite(self, injection: Injection | None) -> bytes | None:
-        """The body without ``memory_config`` and ``memory_context``, and with the injection.
+        """The body without OWN_MEMBERS, and with the injection.
 
         None when that changes nothing. Raises ValueError for a position that does not exist.
         """

@@ -21,8 +21,9 @@ Fields = Mapping[str, msgspec.Raw] | Mapping[str, bytes]
 LIMIT_MAX = 50
 """The most memories a request may ask for."""
 
-OWN_MEMBERS = ("memory_config", "memory_context")
-"""semmem's members of a request body: read, then removed, whatever comes of them."""
+OWN_MEMBERS = ("memory_config", "memory_context", "auto_store")
+"""semmem's members of a request body: read, then removed, whatever comes of them. The last is of ``memory_config``;
+clients of the vLLM Semantic Router write it beside the others."""
 
 SYSTEM_ROLES = ("system", "developer")
 ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
@@ -91,7 +92,8 @@ def conversation_of(
 
 
 def controls(top: Mapping[str, bytes]) -> Controls:
-    """What a request's members ask of memory: ``memory_config``, ``memory_context``, and who it says it is."""
+    """What a request's members ask of memory: ``memory_config``, ``memory_context``, and who it says it is. Where
+    ``auto_store`` is said twice, a no is a no."""
     if _CONTROLLING.isdisjoint(top):
         return _NO_CONTROLS
     config, context = object_of(top, "memory_config"), object_of(top, "memory_context")
@@ -100,7 +102,7 @@ def controls(top: Mapping[str, bytes]) -> Controls:
     types = field_of(config, "memory_types", ARRAY)
     return Controls(
         enabled=field_of(config, "enabled", BOOLEAN),
-        auto_store=field_of(config, "auto_store", BOOLEAN),
+        auto_store=_both([field_of(config, "auto_store", BOOLEAN), field_of(top, "auto_store", BOOLEAN)]),
         types=None if types is None else tuple(dict.fromkeys(_known_types(types))),
         limit=None if limit is None else min(max(limit, 0), LIMIT_MAX),
         threshold=None if threshold is None else min(max(threshold, 0.0), 1.0),
@@ -110,6 +112,10 @@ def controls(top: Mapping[str, bytes]) -> Controls:
         or field_of(top, "user", STRING)
         or None,
     )
+
+
+def _both(said: list[bool | None]) -> bool | None:
+    return False if False in said else True if True in said else None
 
 
 def _known_types(names: list[Any]) -> list[MemoryType]:

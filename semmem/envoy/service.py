@@ -22,6 +22,7 @@ from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
+from msgspec.structs import replace
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.envoy.wire import (
@@ -48,7 +49,9 @@ from semmem.ports.events import (
     TurnEnded,
     nobody_listens,
 )
+from semmem.ports.spans import NO_TRACER, NOT_RECORDED, NOWHERE, RECORD_COUNT, Place, Span, Tracer
 from semmem.request.body_work import BodyWork
+from semmem.request.head import RequestHead
 from semmem.turns.observation import Observation, Ticket
 
 log = logging.getLogger(__name__)
@@ -92,8 +95,10 @@ class ExternalProcessor:
         single_filter: bool = False,
         message_timeouts: MessageTimeouts | None = None,
         work: BodyWork | None = None,
+        tracer: Tracer = NO_TRACER,
     ) -> None:
         self._exchange = exchange
+        self._tracer = tracer
         self._work = work or BodyWork()
         self._message_timeouts = message_timeouts or MessageTimeouts()
         self._single_filter = single_filter
@@ -142,33 +147,39 @@ class ExternalProcessor:
             self._count(refusal, started)
             await stream.end(headers_reply(head.own_headers, refusal))
             return
-        await stream.write(headers_reply(head.own_headers, None))
-        message = await stream.read()
-        if message is grpc.aio.EOF:
-            return
-        if not message.HasField("request_body") or not message.request_body.end_of_stream:
-            await _end(message, stream)
-            return
-        started = time.perf_counter()
-        head = with_metadata(head, first, message)
-        extend_deadline = partial(_ask_for_time, stream, self._message_timeouts)
-        result = await self._exchange.request(head, message.request_body.body, extend_deadline=extend_deadline)
-        del message  # its copy of the body
-        self._count(result, started)  # before the last word: Envoy may end the stream with it
-        reply = body_reply(result) if result.body is None else await self._replying(result, result.body)
-        if not self._single_filter or result.ticket is None:
-            await stream.end(reply)
-            return
-        await stream.write(reply)
+        with self._tracer.begin("semmem.request", partial(_caller, head, stream)) as span:
+            await stream.write(headers_reply(head.own_headers, None))
+            with span.step("semmem.receive"):
+                message = await stream.read()
+            if message is grpc.aio.EOF:
+                return
+            if not message.HasField("request_body") or not message.request_body.end_of_stream:
+                await _end(message, stream)
+                return
+            started = time.perf_counter()
+            head = with_metadata(head, first, message)
+            extend_deadline = partial(_ask_for_time, stream, self._message_timeouts)
+            result = await self._exchange.request(head, message.request_body.body, extend_deadline=extend_deadline)
+            del message  # its copy of the body
+            self._count(result, started, span)  # before the last word: Envoy may end the stream with it
+            result = _placed(result, span)
+            reply = body_reply(result) if result.body is None else await self._replying(result, result.body)
+            if not self._single_filter or result.ticket is None:
+                await stream.end(reply)
+                return
+            await stream.write(reply)
         await self._follow(result.ticket, stream)
 
     async def _replying(self, result: RequestResult, body: bytes) -> bytes:
         return await self._work.do(len(body), partial(body_reply, result))
 
-    def _count(self, result: RequestResult, started: float) -> None:
-        log.debug("request: %s", result.outcome)
+    def _count(self, result: RequestResult, started: float, span: Span = NOT_RECORDED) -> None:
         seconds = time.perf_counter() - started
-        self._announce(RequestEnded(result.outcome, seconds, result.injected, result.tokens))
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("request: %s", result.outcome, extra={"outcome": str(result.outcome), "seconds": seconds})
+        span.note("semmem.outcome", result.outcome)
+        span.note(RECORD_COUNT, result.injected)
+        self._announce(RequestEnded(result.outcome, seconds, result.injected, result.tokens, result.switched))
 
     # --- response ----------------------------------------------------------------------------------------------------
 
@@ -177,12 +188,14 @@ class ExternalProcessor:
         ticket = read_ticket(first)
         if ticket is None or first.WhichOneof("request") != "response_headers":
             return
-        observation = self._begin(ticket, first)
-        if observation.wants_body and not first.response_headers.end_of_stream:
-            while not _is_last(message := await stream.read()):
-                observation.feed(message.response_body.body)
-            _feed_last(observation, message)
-        self._announce(TurnEnded(observation.end()))
+        with self._tracer.resume("semmem.observe", ticket.place) as span:
+            observation = self._begin(ticket, first)
+            if observation.wants_body and not first.response_headers.end_of_stream:
+                with span.step("semmem.answer"):
+                    while not _is_last(message := await stream.read()):
+                        observation.feed(message.response_body.body)
+                    _feed_last(observation, message)
+            self._ended(observation, span)
 
     async def _follow(self, ticket: Ticket, stream: Any) -> None:
         """The response phase of the only filter: every message is answered at once, and read after that."""
@@ -192,18 +205,28 @@ class ExternalProcessor:
         if first.WhichOneof("request") != "response_headers":
             await _end(first, stream)
             return
-        observation = self._begin(ticket, first)
-        if observation.wants_body and not first.response_headers.end_of_stream:
-            await stream.write(RESPONSE_WANTED)
-            while not _is_last(message := await stream.read()):
-                await _continue(message, stream)
-                observation.feed(message.response_body.body)
-            if message is not grpc.aio.EOF:
-                await _end(message, stream)
-            _feed_last(observation, message)
-        else:
-            await stream.end(CONTINUE["response_headers"])
-        self._announce(TurnEnded(observation.end()))
+        with self._tracer.resume("semmem.observe", ticket.place) as span:
+            observation = self._begin(ticket, first)
+            if observation.wants_body and not first.response_headers.end_of_stream:
+                with span.step("semmem.answer"):
+                    await self._follow_body(observation, stream)
+            else:
+                await stream.end(CONTINUE["response_headers"])
+            self._ended(observation, span)
+
+    async def _follow_body(self, observation: Observation, stream: Any) -> None:
+        await stream.write(RESPONSE_WANTED)
+        while not _is_last(message := await stream.read()):
+            await _continue(message, stream)
+            observation.feed(message.response_body.body)
+        if message is not grpc.aio.EOF:
+            await _end(message, stream)
+        _feed_last(observation, message)
+
+    def _ended(self, observation: Observation, span: Span) -> None:
+        ending = observation.end()
+        span.note("semmem.ending", ending)
+        self._announce(TurnEnded(ending))
 
     def _begin(self, ticket: Ticket, message: pb.ProcessingRequest) -> Observation:
         headers = header_values(message.response_headers.headers)
@@ -245,6 +268,10 @@ class _Messages:
         self._asked = None
         await self._stream.write(reply)
 
+    def invocation_metadata(self) -> Any:
+        """Pairs of name and value that the stream was opened with."""
+        return self._stream.invocation_metadata()
+
     async def write_ahead(self, word: bytes) -> None:
         """What is no answer yet to the message that was read last."""
         await self._stream.write(word)
@@ -265,6 +292,21 @@ class _Messages:
 
 _OPENED = {role: StreamOpened(role) for role in ("mutate", "observe")}
 _CLOSED = {role: StreamClosed(role) for role in ("mutate", "observe")}
+
+
+def _caller(head: RequestHead, stream: Any) -> Place:
+    """Envoy's own span, where Envoy traces as well; else where the client says that it stands."""
+    given = {name: value for name, value in stream.invocation_metadata() or () if name in ("traceparent", "tracestate")}
+    if "traceparent" in given:
+        return Place(**given)
+    return Place(head.header("traceparent") or "", ",".join(head.headers.get("tracestate", ())))
+
+
+def _placed(result: RequestResult, span: Span) -> RequestResult:
+    """With the place of the request in the ticket: whoever observes the answer goes on from there."""
+    if result.ticket is None or (place := span.place) is NOWHERE:
+        return result
+    return replace(result, ticket=replace(result.ticket, place=place))
 
 
 def _status(text: str) -> int:

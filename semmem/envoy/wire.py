@@ -10,6 +10,7 @@ from google.protobuf import struct_pb2
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.exchange import RequestResult
+from semmem.ports.spans import NOWHERE, Place
 from semmem.request.head import RequestHead, read_headers
 from semmem.request.outcome import Outcome
 from semmem.turns.observation import Ticket
@@ -86,7 +87,7 @@ def _metadata_of(message: pb.ProcessingRequest) -> dict[str, dict[str, Any]]:
 
 
 def plain(struct: struct_pb2.Struct) -> dict[str, Any]:
-    """A protobuf Struct as plain values; lists are left out, nothing of ours is one."""
+    """A protobuf Struct as plain values; of lists the texts alone: names of groups."""
     values: dict[str, Any] = {}
     for name, value in struct.fields.items():
         kind = value.WhichOneof("kind")
@@ -94,6 +95,8 @@ def plain(struct: struct_pb2.Struct) -> dict[str, Any]:
             values[name] = value.string_value
         elif kind == "struct_value":
             values[name] = plain(value.struct_value)
+        elif kind == "list_value":
+            values[name] = [each.string_value for each in value.list_value.values if each.HasField("string_value")]
         elif kind in ("number_value", "bool_value"):
             values[name] = getattr(value, kind)
     return values
@@ -107,7 +110,8 @@ def read_ticket(message: pb.ProcessingRequest) -> Ticket | None:
     if not fields.get("store") or not fields.get("turn"):
         return None
     earlier = tuple(str(fields.get("earlier", "")).split())
-    return Ticket(turn_id=str(fields["turn"]), dialect=str(fields.get("dialect", "")), earlier=earlier)
+    place = Place(str(fields.get("traceparent", "")), str(fields.get("tracestate", "")))
+    return Ticket(str(fields["turn"]), str(fields.get("dialect", "")), earlier, place)
 
 
 def headers_reply(own_headers: Sequence[str], refusal: RequestResult | None) -> bytes:
@@ -128,11 +132,12 @@ def headers_reply(own_headers: Sequence[str], refusal: RequestResult | None) -> 
 def body_reply(result: RequestResult) -> bytes:
     """The new body with its length (Envoy answers 500 to a stale one), and the metadata for the rest of the chain."""
     ticket = result.ticket
-    if result.body is not None or result.injected:
+    if result.body is not None or result.injected or result.switched:
         return _reply(result).SerializeToString()
     if ticket is None:
         return _unchanged(result.outcome)
-    if ticket.earlier or len(ticket.turn_id) != len(_SOME_TURN) or not ticket.turn_id.isascii():
+    is_plain = not ticket.earlier and ticket.place is NOWHERE
+    if not is_plain or len(ticket.turn_id) != len(_SOME_TURN) or not ticket.turn_id.isascii():
         return _reply(result).SerializeToString()
     before, after = _around_turn(result.outcome, ticket.dialect)
     return before + ticket.turn_id.encode() + after
@@ -170,8 +175,12 @@ def metadata(result: RequestResult) -> struct_pb2.Struct:
         fields |= {"turn": result.ticket.turn_id, "dialect": result.ticket.dialect}
         if result.ticket.earlier:
             fields["earlier"] = " ".join(result.ticket.earlier)
+        place = result.ticket.place
+        fields |= {name: value for name in ("traceparent", "tracestate") if (value := getattr(place, name))}
     if result.injected:
         fields["injected"] = result.injected
+    if result.switched:
+        fields["switched_off"] = str(result.switched)
     struct = struct_pb2.Struct()
     inner = struct.fields[NAMESPACE].struct_value
     for name, value in fields.items():

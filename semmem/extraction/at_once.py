@@ -8,8 +8,8 @@ and of what is said, so that a turn that is read again, here or on another repli
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from semmem.extraction.candidate import Candidate, created, memory_id
 from semmem.extraction.placed import Action, Placed
@@ -17,18 +17,31 @@ from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened, same_text
 from semmem.extraction.storing import UNSTORABLE, Storing
+from semmem.extraction.tracing import extracted, tell
 from semmem.memory import Fact, Turn
+from semmem.ports import spans
 from semmem.ports.errors import SemmemError, StoreRefused
 from semmem.ports.learning import Batch, Extractor
 from semmem.ports.provisional import ProvisionalRecords, TurnState
 from semmem.ports.storable import check_storable
+from semmem.text.grounding import SourceText
 
 AT_ONCE = "at_once"
 """Trigger word of the batch of one turn that the extractor is shown."""
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a turn says, before anything is stored. ``said``: its words, as facts are held against them."""
+
+    turn: Turn
+    facts: Sequence[Fact]
+    said: SourceText
+    tally: Tally
+
+
 class AtOnce:
-    """Whoever calls it holds the turn's user. ``unanswered``: answers are not waited for: nobody tells of them."""
+    """Whoever has it learn holds the turn's user. ``unanswered``: answers are not waited for: nobody tells of them."""
 
     def __init__(
         self,
@@ -43,6 +56,7 @@ class AtOnce:
         self._extractor = extractor
         self._storing = storing
         self._reader = reader or Reader()
+        self._unanswered = unanswered
         self._ready = (TurnState.CLOSED, TurnState.OPEN) if unanswered else (TurnState.CLOSED,)
 
     def is_ready(self, state: TurnState) -> bool:
@@ -53,28 +67,45 @@ class AtOnce:
         """How far the turn has come. Raises JournalError."""
         return await self._records.turn_state(turn_id)
 
-    async def learn(self, turn_id: str, hold_id: str) -> BatchResult:
-        """Learn from a turn; ``late`` when there is nothing to learn from it any more, ``failed`` when it could not be
-        done. Raises nothing but cancellation and mistakes of ours."""
+    async def left(self, *, since: float, before: float, limit: int) -> list[tuple[str, float]]:
+        """Turns of that time that nobody has learnt from, oldest first, and when each ended. Raises JournalError."""
+        return await self._records.left(since=since, before=before, unanswered=self._unanswered, limit=limit)
+
+    async def read(self, turn: Turn) -> Found:
+        """What the turn says; nobody need hold its user. Raises SemmemError."""
         tally = Tally()
+        alone = Batch(turn.id, turn.scope, (turn,), (), AT_ONCE, attempt=1)
+        shown, said = await asyncio.to_thread(self._reader.read, alone)
+        tally.engine = self._extractor.name
+        found = await extracted(self._extractor, shown) if shown.turns else []
+        return Found(turn, await self._storing.screened(found, {turn.id}, said, tally), said, tally)
+
+    async def pass_over(self, found: Found) -> BatchResult:
+        """There is nothing to be stored of a turn, so that nobody need hold its user: it is not read again. Raises
+        JournalError."""
+        await self._records.note_read(found.turn.id)
+        return found.tally.result(earlier=0)
+
+    async def learn(self, turn_id: str, hold_id: str, found: Found | None = None) -> BatchResult:
+        """Learn from a turn; ``late`` when there is nothing to learn from it any more, ``failed`` when it could not be
+        done. ``found``: what was read of it, if its words are the same still. Raises nothing but cancellation and
+        mistakes of ours."""
         try:
             state, turn = await self._records.turn_state(turn_id)
             if turn is None or not self.is_ready(state):
                 return BatchResult("late")
-            await self._learn(turn, hold_id, tally)
+            if found is None or found.turn.user_text != turn.user_text:
+                found = await self.read(turn)
+            await self._learn(found, hold_id)
         except SemmemError as error:
             return BatchResult("failed", engine=self._extractor.name, cause=type(error).__name__)
-        return tally.result(earlier=0)
+        return found.tally.result(earlier=0)
 
-    async def _learn(self, turn: Turn, hold_id: str, tally: Tally) -> None:
-        alone = Batch(hold_id, turn.scope, (turn,), (), AT_ONCE, attempt=1)
-        shown, said = await asyncio.to_thread(self._reader.read, alone)
-        tally.engine = self._extractor.name
-        found = await self._extractor.extract(shown) if shown.turns else []
-        facts = await self._storing.screened(found, {turn.id}, said, tally)
+    async def _learn(self, found: Found, hold_id: str) -> None:
+        turn, facts = found.turn, found.facts
         known = {noted.memory_id for noted in await self._records.provisional([turn.id])}
-        for fact, verdict in zip(facts, await self._storing.verdicts(facts, said), strict=True):
-            if not await self._place(fact, verdict, turn, hold_id, known, tally):
+        for fact, verdict in zip(facts, await self._storing.verdicts(facts, found.said), strict=True):
+            if not await self._place(fact, verdict, turn, hold_id, known, found.tally):
                 return
         await self._records.note_read(turn.id)
 
@@ -92,7 +123,9 @@ class AtOnce:
         new = await self._storing.candidate(fact, turn, memory_id, hold_id, provisional=True)
         try:
             check_storable(created(new))
-            placed = await self._put(new)
+            with spans.step(spans.UPSERT_MEMORY) as span:
+                placed = await self._put(new)
+                tell(span, placed)
         except StoreRefused:
             tally.rejected[UNSTORABLE] += 1
             return True

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from semmem.extraction.contradiction import (
-    APART_COSINE_MIN,
     Judged,
     Verdict,
     apart,
@@ -41,7 +40,7 @@ class Open:
 @dataclass(frozen=True, slots=True)
 class PairJudge:
     """Judges the nearest ``pairs_max`` memories of a fact, each of which costs up to two embeddings; further ones stay.
-    What is said of something that hardly resembles a memory costs two more before it retires that.
+    Before one is retired, the two cost two more.
 
     For an ``embedder`` that no weights were trained for it calls every pair different.
     """
@@ -76,13 +75,8 @@ class PairJudge:
         judged = await self.text_work.run(
             _decided, self.embedder.signature, asked, told, said, vector, budget_s=self.budget_s
         )
-        far = [
-            place
-            for place, each in enumerate(judged)
-            if each.verdict is Verdict.CONTRADICTION and asked[place].vector @ vector < APART_COSINE_MIN
-        ]
-        for place in far:
-            if await self._is_apart(asked[place], said, vector):
+        for place, each in enumerate(judged):
+            if each.verdict is Verdict.CONTRADICTION and await self._is_apart(asked[place], said, vector):
                 judged[place] = Judged(Verdict.DIFFERENT, unsettled=True)
         return judged
 
@@ -90,9 +84,9 @@ class PairJudge:
         """Names are values: they hide what a short statement is about ("I live in Ulm", "I have moved to Jena")."""
         one, other = await self.text_work.run(_nameless, old.content, said, budget_s=self.budget_s)
         embedded = await self._embedded({one, other})
-        alike = float(embedded[one] @ embedded[other]) if one and other else -1.0
-        cosine = max(alike, float(old.vector @ vector))
-        return await self.text_work.run(apart, old.content, said, cosine, old.corrects, budget_s=self.budget_s)
+        alike = float(embedded[one] @ embedded[other]) if one and other else None
+        cosine = float(old.vector @ vector)
+        return await self.text_work.run(apart, old.content, said, cosine, alike, old.corrects, budget_s=self.budget_s)
 
     async def _embedded(self, texts: set[str]) -> dict[str, Vector]:
         """The vector of each that is not empty."""

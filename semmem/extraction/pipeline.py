@@ -26,9 +26,11 @@ from semmem.extraction.screen import Ruling, Screened, screen
 from semmem.extraction.session_summary import ENDS, SessionSummariser
 from semmem.extraction.settling import Provisional, Settling, SettlingRecords
 from semmem.extraction.storing import UNSTORABLE, Screening, Storing
+from semmem.extraction.tracing import extracted, tell
 from semmem.extraction.unsettled import Pair, Unsettled
 from semmem.lifecycle.quota import Quota
 from semmem.memory import Fact
+from semmem.ports import spans
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import JournalError, ModelError, ModelRefused, ModelUnavailable, SemmemError, StoreRefused
 from semmem.ports.learning import Batch, BatchRecords, Extractor
@@ -177,13 +179,13 @@ class Learning:
             return []
         tally.engine = self._extractor.name
         try:
-            return await self._extractor.extract(shown)
+            return await extracted(self._extractor, shown)
         except (ModelRefused, ModelUnavailable) as error:
             last = shown.attempt >= self._attempts_max
             if self._fallback is None or (isinstance(error, ModelUnavailable) and not last):
                 raise
         tally.engine = self._fallback.name
-        return await self._fallback.extract(shown)
+        return await extracted(self._fallback, shown)
 
     async def _summary(self, shown: Batch, tally: Tally) -> list[Fact]:
         """The session's summary, when the session has ended and its facts came from a model as well."""
@@ -238,7 +240,9 @@ class Learning:
         take is dropped and counted, and costs the others nothing."""
         try:
             check_storable(created(new))  # here already: nothing is superseded by what cannot be kept
-            placed = await self._put(batch, new, verdict, opinions, told)
+            with spans.step(spans.UPSERT_MEMORY) as span:
+                placed = await self._put(batch, new, verdict, opinions, told)
+                tell(span, placed)
         except StoreRefused:
             tally.rejected[UNSTORABLE] += 1
             return {}

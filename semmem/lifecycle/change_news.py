@@ -11,6 +11,7 @@ so is understood every gap in what is heard. Whatever is lost shows when copies 
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -37,6 +38,8 @@ RECENT_MAX = 20_000
 """Digests that are read as of now; of more, the oldest are read as any other."""
 AGAIN_S = 0.25
 """After so long memories are read again that somebody waited for: the time tick of a Milvus server is 0.2 s."""
+FOREIGN_S = 60.0
+"""So long after a word under another key, changes elsewhere are not known here: the key is being turned."""
 RETRY_S, RETRY_MAX_S = 0.2, 5.0
 """First and longest pause before a bus is tried again that failed."""
 
@@ -65,10 +68,10 @@ class Reading(Enum):
 
 
 class ChangeNews:
-    """``changed`` is told of every write to the store. What changed within ``interval_s`` is told together; above
-    ``users_max`` users as "everything". ``key``: the same on all replicas. ``settle_s``: how long a store may show what
-    was there before; ``again_s``: after how long what was read meanwhile is read again. ``retry_s``: first pause after
-    a failure.
+    """``changed`` is told of every write to the store. What changes within ``interval_s`` after the last word is told
+    together; above ``users_max`` users as "everything". ``key``: the same on all replicas. ``settle_s``: how long a
+    store may show what was there before; ``again_s``: after how long what was read meanwhile is read again.
+    ``retry_s``: first pause after a failure.
 
     Nothing here is waited for by a request, and nothing raises.
     """
@@ -104,11 +107,18 @@ class ChangeNews:
         self._recent: TTLCache[str, Reading, float] = TTLCache(RECENT_MAX, settle_s, timer=clock)
         self._away: set[str] = {_HEARING}
         self._is_lost = False
+        self._clock = clock
+        self._foreign_until = -math.inf
 
     @property
     def is_up(self) -> bool:
         """Whether others are told and heard, as far as is known."""
         return not self._away
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every change that another process tells is heard and understood here, as far as is known."""
+        return not self._away and self._clock() >= self._foreign_until
 
     def of(self, copies: Copies) -> None:
         """What has to be told when another process changes something."""
@@ -124,12 +134,18 @@ class ChangeNews:
             self._all_at_once()
         self._waiting.set()
 
+    def everything(self) -> None:
+        """Another process is gone that may have changed anybody's memories and not told of it."""
+        self._all_at_once()
+        self._waiting.set()
+
     async def run(self) -> None:
-        """Tell what changes, until cancelled."""
-        pause_s = self._retry_s
+        """Tell what changes, until cancelled: at once, unless something was told a moment ago."""
+        pause_s, loop, told_at = self._retry_s, asyncio.get_running_loop(), -math.inf
         while True:
             await self._waiting.wait()
-            await asyncio.sleep(self._interval_s)
+            await asyncio.sleep(max(0.0, told_at + self._interval_s - loop.time()))
+            told_at = loop.time()
             if await self.tell():
                 pause_s = self._retry_s
             else:
@@ -191,6 +207,7 @@ class ChangeNews:
             return
         _, key_id, *what = rest
         if key_id != self._key_id:
+            self._foreign_until = self._clock() + FOREIGN_S
             self._announce(ChangesTold("foreign"))
         elif what == [EVERYTHING]:
             self._announce(ChangesTold("heard_everything"))

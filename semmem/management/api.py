@@ -33,6 +33,7 @@ from semmem.management.fields import (
     UserId,
     missing,
 )
+from semmem.management.guards import TOUCHED, Guards
 from semmem.management.listing import CURSOR_CHARS_MAX, BadCursor, Stats, Wanted
 from semmem.management.memories import KeyInUse, Memories
 from semmem.management.metadata import MetadataLimits, MetadataRefused, metadata_problem
@@ -143,6 +144,7 @@ def create_api(
     more: Sequence[Callable[[May], APIRouter]] = (),
     purging: Purging | None = None,
     everybody: ErasureOfAll | None = None,
+    guards: Guards | None = None,
 ) -> FastAPI:
     """The application; its OpenAPI description is at /openapi.json. ``more`` makes routes of other files. Without
     ``purging`` there is nothing on disk to purge, and without ``everybody`` nobody is forgotten but by name."""
@@ -154,10 +156,13 @@ def create_api(
         rules=rules,
         access=access,
         announce=announce,
+        guards=guards,
     )
 
     def may(request: Request, asked_for: str | None, act: Act) -> str:
-        return user_for(request.scope[CALLER], asked_for, act)
+        user = user_for(request.scope[CALLER], asked_for, act)
+        request.scope[TOUCHED].add(user)
+        return user
 
     def reader(request: Request, user_id: UserId = None, project_id: ProjectId = None) -> Scope:
         """A header that a proxy set beats the query; who only reads finds what is theirs."""

@@ -20,9 +20,11 @@ from semmem import __version__
 from semmem.management.access import AccessRules
 from semmem.management.door import DoorRules
 from semmem.management.errors import FIELD_CODES
+from semmem.management.idempotency import METHODS, READING
 from semmem.management.metadata import MetadataLimits
 from semmem.management.problems import (
     EVERY_CALL,
+    OF_KEY,
     PROBLEM_TYPE,
     PROBLEMS,
     SHAPES,
@@ -37,6 +39,8 @@ Json = dict[str, Any]
 ABOUT = (
     "What semmem remembers, for whoever it is about and for whoever runs it. A refusal is a problem as of RFC 9457"
     f" (application/json, or application/problem+json for who accepts that); its stable codes are in {TABLE}."
+    " A call that changes something may carry an Idempotency-Key of 1 to 255 visible ASCII characters: sent again with"
+    " it, it is answered as before (Idempotency-Replayed: true), or with the counts of that answer alone (counts)."
 )
 SCHEMA_PLACE, ANSWER_PLACE = "#/components/schemas/", "#/components/responses/"
 
@@ -80,6 +84,9 @@ def _described(api: FastAPI, schemes: Json, limits: Json, metadata: MetadataLimi
     for operation in operations(told):
         for parameter in operation.get("parameters", []):
             parameter["schema"] = _without_null(parameter["schema"])
+    for path, method, operation in _addressed(told):
+        if method in METHODS and path not in READING:
+            operation[TABLE] = [*operation.get(TABLE, ()), *OF_KEY]
         operation["responses"] = _answers(operation, answers)
     schemas = told.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):  # the framework's own, which nobody is answered with
@@ -94,6 +101,11 @@ def _described(api: FastAPI, schemes: Json, limits: Json, metadata: MetadataLimi
     told["x-limits"] = limits
     told[TABLE] = {code: {"status": each.status, "title": each.title} for code, each in PROBLEMS.items()}
     return told
+
+
+def _addressed(told: Json) -> Iterator[tuple[str, str, Json]]:
+    for path, methods in told["paths"].items():
+        yield from ((path, method.upper(), operation) for method, operation in methods.items())
 
 
 def operations(told: Json) -> Iterator[Json]:

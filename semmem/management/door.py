@@ -10,13 +10,15 @@ import asyncio
 import ipaddress
 import logging
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from semmem.dialects.json_size import holds_more_than
-from semmem.management.access import AccessRules, Denied, authenticate
+from semmem.management.access import AccessRules, Caller, Denied, authenticate
 from semmem.management.errors import denial, error
+from semmem.management.guards import Guards
+from semmem.management.idempotency import Call
 from semmem.ports.events import Announce, ApiAnswered
 from semmem.request.head import RequestHead, read_headers
 
@@ -24,6 +26,7 @@ log = logging.getLogger(__name__)
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
+Header = tuple[bytes, bytes]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -33,8 +36,12 @@ CALLER = "semmem.caller"
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 OPEN_PATHS = frozenset({"/openapi.json"})
-"""What anybody may read, without a body: the description of the API holds nothing of anybody."""
+OPEN_FOLDER = "/studio"
+"""What anybody may read, without a body: the description of the API and the Studio's files hold nothing of anybody."""
 CLOSE = {"connection": "close"}
+KEPT_BY_NOBODY = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+"""On every answer that says nothing of that itself: a cache between this API and a proxy that names users in a header
+would tell one what is another's."""
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9_.-]{1,253})(?::[0-9]{1,5})?")
 
@@ -55,11 +62,14 @@ class DoorRules:
 class Door:
     """ASGI middleware. ApiAnswered is announced for every answer."""
 
-    def __init__(self, app: App, *, rules: DoorRules, access: AccessRules, announce: Announce) -> None:
+    def __init__(
+        self, app: App, *, rules: DoorRules, access: AccessRules, announce: Announce, guards: Guards | None = None
+    ) -> None:
         self._app = app
         self._rules = rules
         self._access = access
         self._announce = announce
+        self._guards = guards or Guards()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":  # nothing here speaks it, and nobody was asked who they are
@@ -74,6 +84,7 @@ class Door:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = int(message["status"])
+                message = {**message, "headers": _kept_by_nobody(message.get("headers", ()))}
             await send(message)
 
         try:
@@ -95,7 +106,21 @@ class Door:
             await denial(denied, CLOSE)(scope, receive, send)
             return
         if body is not None:
-            await self._app(scope, _again(body, receive), send)
+            await self._call(scope, head, body, _again(body, receive), send)
+
+    async def _call(self, scope: Scope, head: RequestHead, body: bytes, receive: Receive, send: Send) -> None:
+        async def run(sending: Send) -> None:
+            await self._app(scope, receive, sending)
+
+        caller = scope.get(CALLER)
+        if caller is None:  # what anybody may read
+            await run(send)
+            return
+        try:
+            call = Call(caller, head, scope.get("query_string", b""), body, set())
+            await self._guards.call(call, scope, run, send)
+        except Denied as denied:
+            await denial(denied)(scope, receive, send)
 
     async def _let_in(self, scope: Scope, head: RequestHead) -> None:
         """From the head alone. Raises Denied."""
@@ -105,11 +130,48 @@ class Door:
             return
         check_host(head, scope.get("server"), self._rules.allowed_hosts)
         check_origin(head, self._rules.allowed_origins)
-        if head.path in OPEN_PATHS and head.method in ("GET", "HEAD"):
+        if is_open(head.path) and head.method in ("GET", "HEAD"):
             if has_body(head):
                 raise Denied(400, "INVALID_REQUEST", "this takes no body")
+            self._guards.limits.anybody(_address(scope))
             return
-        scope[CALLER] = await authenticate(self._access, head)
+        scope[CALLER] = await self._known(_address(scope), head)
+
+    async def _known(self, address: str, head: RequestHead) -> Caller:
+        limits = self._guards.limits
+        limits.before(address, head)
+        try:
+            caller = await authenticate(self._access, head)
+        except Denied as denied:
+            if denied.status == 401:
+                limits.failed(address)
+            raise
+        limits.known(caller, head)
+        return caller
+
+
+def _address(scope: Scope) -> str:
+    """Where a connection comes from; what a proxy says of its clients is not believed."""
+    client = scope.get("client")
+    return str(client[0]) if client else "local"
+
+
+def _kept_by_nobody(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    told = list(headers)
+    said = {name.lower() for name, _ in told}
+    return [*told, *((name, value) for name, value in KEPT_BY_NOBODY if name not in said)]
+
+
+def kept_by_nobody(headers: Sequence[Header]) -> list[Header]:
+    """The headers, and those of KEPT_BY_NOBODY that a route has not set itself (the Studio's files may be kept)."""
+    own = {name for name, _ in headers}
+    return [*headers, *(header for header in KEPT_BY_NOBODY if header[0] not in own)]
+
+
+def is_open(path: str) -> bool:
+    """Whether a path, as it came, with its escapes and its query, needs no caller."""
+    plain = path.partition("?")[0]
+    return plain in OPEN_PATHS or plain == OPEN_FOLDER or plain.startswith(f"{OPEN_FOLDER}/")
 
 
 def head_of(scope: Scope) -> RequestHead:

@@ -17,7 +17,10 @@ from semmem.management.door import CALLER
 from semmem.management.fields import USER_CHARS_MAX
 from semmem.management.problems import OF_ROLE, refuses
 from semmem.management.shown import Time
+from semmem.management.switches import SwitchesShown, words
 from semmem.ports.errors import SemmemError
+from semmem.ports.switches import UNSAID
+from semmem.request.switches import Switches
 
 USERS_DEFAULT, USERS_MAX = 100, 1000
 
@@ -86,11 +89,12 @@ class HealthShown(TypedDict):
 
 
 class UsersShown(TypedDict):
-    """A page of names; ``total`` of all."""
+    """A page of names; ``total`` of all. ``memory_switches``: of those in the page who have some."""
 
     users: list[str]
     total: int
     limit: int
+    memory_switches: dict[str, SwitchesShown]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +109,9 @@ class Engine:
     users: Callable[[], Awaitable[Sequence[str]]]
 
 
-def engine_routes(engine: Engine, _: May) -> APIRouter:
-    """Everything that is of no single user."""
-    routes = APIRouter()
+def engine_routes(engine: Engine, _: May, *, switches: Switches | None = None) -> APIRouter:
+    """Everything that is of no single user. ``switches``: those that requests obey."""
+    routes, known = APIRouter(), switches or Switches()
 
     @routes.get("/v1/status", **refuses("FORBIDDEN"))
     async def get_status(request: Request) -> EngineStatus:
@@ -135,12 +139,14 @@ def engine_routes(engine: Engine, _: May) -> APIRouter:
         limit: Annotated[int, Query(ge=1, description=f"more than {USERS_MAX} are not given")] = USERS_DEFAULT,
         after: Annotated[str | None, Query(max_length=USER_CHARS_MAX, description="go on after this user")] = None,
     ) -> UsersShown:
-        """Whoever has memories, or had some, by name."""
+        """Whoever has memories, or had some, by name; and of those in the page who have memory switches, which."""
         request.scope[CALLER].must(Act.ADMINISTER)
         users = await engine.users()
         number = min(limit, USERS_MAX)
         rest = [user for user in users if after is None or user > after]
-        return {"users": rest[:number], "total": len(users), "limit": number}
+        switched = {user: known.of_user(user) for user in rest[:number]} if known.number_set else {}
+        shown = {user: words(switch) for user, switch in switched.items() if switch != UNSAID}
+        return {"users": rest[:number], "total": len(users), "limit": number, "memory_switches": shown}
 
     return routes
 

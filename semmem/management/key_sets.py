@@ -30,11 +30,11 @@ async def _fetched(url: str) -> Mapping[str, Any]:
         async with (
             asyncio.timeout(TIMEOUT_S),
             httpx.AsyncClient(trust_env=False) as http,
-            http.stream("GET", url, headers={"accept": "application/json"}) as answer,
+            http.stream("GET", url, headers={"accept": "application/json", "accept-encoding": "identity"}) as answer,
         ):
             answer.raise_for_status()
             text = bytearray()
-            async for part in answer.aiter_bytes():
+            async for part in answer.aiter_raw():  # as it is sent: a compressed one could be a thousand times larger
                 text += part
                 if len(text) > BYTES_MAX:
                     raise KeysUnavailable(f"{url} is longer than {BYTES_MAX} bytes")

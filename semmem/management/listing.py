@@ -21,8 +21,8 @@ class BadCursor(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """``text``: what a content must contain, in whatever case. ``cursor``: go on after what it stands for, whatever
-    was written since; it beats ``offset``. None means any."""
+    """``text``: what a content or a key must contain, in whatever case. ``cursor``: go on after what it stands for,
+    whatever was written since; it beats ``offset``. None means any."""
 
     limit: int = 20
     offset: int = 0
@@ -41,8 +41,13 @@ class Wanted:
         return (
             (self.status is None or memory.status is self.status)
             and (self.topic is None or memory.metadata.get(TOPIC) == self.topic.strip().casefold())
-            and (self.text is None or self.text.casefold() in memory.content.casefold())
+            and (self.text is None or self._is_said(memory))
         )
+
+    def _is_said(self, memory: Memory) -> bool:
+        """By the content, or by the key under which its caller keeps it."""
+        wanted = (self.text or "").casefold()
+        return wanted in memory.content.casefold() or wanted in (memory.key or "").casefold()
 
 
 @dataclass(frozen=True, slots=True)

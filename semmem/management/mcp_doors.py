@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,9 +12,12 @@ from fastapi import FastAPI
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.routing import Route
 
 from semmem.management.door import CALLER, Receive, Scope, Send
 from semmem.management.mcp_tools import memory_server
+
+log = logging.getLogger(__name__)
 
 PATH = "/mcp"
 TIMEOUT_S = 60.0
@@ -50,6 +54,7 @@ def mount(api: FastAPI, *, body_bytes_max: int) -> Tools:
             return await http.request(method, path, **asked)
 
     server = memory_server(call)
+    quieten(logging.getLogger("mcp"))
     application = server.streamable_http_app(
         streamable_http_path=PATH,
         json_response=True,
@@ -57,9 +62,30 @@ def mount(api: FastAPI, *, body_bytes_max: int) -> Tools:
         max_request_body_size=body_bytes_max,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    api.router.routes.extend(application.routes)
+    for route in application.routes:
+        if isinstance(route, Route):  # a GET would stay open without end, for news that no request here has
+            route.methods = {"POST"}
+        api.router.routes.append(route)
 
     return Tools(server)
+
+
+class _WithoutWords(logging.Handler):
+    """Says that something was logged, and where: the SDK's lines show what a caller wrote, or a failure's values."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        failure = record.exc_info[0] if record.exc_info else None
+        log.log(record.levelno, "the tools' SDK: %s in %s", failure.__name__ if failure else "a message", record.name)
+
+
+def quieten(logger: logging.Logger) -> None:
+    """What it and those below it log loses its words. Idempotent."""
+    logger.propagate = False
+    if not any(isinstance(handler, _WithoutWords) for handler in logger.handlers):
+        logger.addHandler(_WithoutWords())
 
 
 async def serve_stdio(url: str, token: str, user: str | None) -> None:

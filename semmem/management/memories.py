@@ -181,9 +181,10 @@ class Memories:
         self, scope: Scope, *, query: str | None, text: str | None, similarity_min: float, limit: int
     ) -> list[Memory]:
         """What ``forget`` by a query would take: active memories whose cosine with ``query`` is high enough, the
-        nearest first, or memories of any status that contain ``text``, the newest first."""
+        nearest first, or memories of any status whose content contains ``text``, the newest first."""
         if query is None:
-            return list(cut(await self._everything(scope, ()), Wanted(limit, text=text)).memories)
+            wanted = (text or "").casefold()
+            return [m for m in await self._everything(scope, ()) if wanted in m.content.casefold()][:limit]
         vector = await self._embedder.embed(query)
         hits = await self._store.search(scope, vector, limit=limit, now=self._clock(), as_of=self._clock())
         return [hit.memory for hit in hits if hit.cosine >= similarity_min]

@@ -37,6 +37,7 @@ PROBLEMS: Mapping[str, Problem] = {
     "INVALID_USER_ID": Problem(400, "The user's name is too long or is no text"),
     "INVALID_ID": Problem(400, "No memory has such an id"),
     "INVALID_CURSOR": Problem(400, "The cursor was not made here"),
+    "INVALID_IDEMPOTENCY_KEY": Problem(400, "The Idempotency-Key is none"),
     "UNAUTHENTICATED": Problem(401, "Nobody is known by this token or header"),
     "MISSING_USER_ID": Problem(401, "The call must name a user"),
     "FORBIDDEN": Problem(403, "The caller's role does not allow this"),
@@ -46,14 +47,20 @@ PROBLEMS: Mapping[str, Problem] = {
     "REQUEST_TIMEOUT": Problem(408, "The body did not come in time"),
     "BUSY": Problem(409, "Somebody else is changing the same"),
     "BACKUP_RUNNING": Problem(409, "A backup is being taken"),
+    "IDEMPOTENCY_ANSWER_GONE": Problem(409, "The call with this Idempotency-Key was done; its answer is not kept"),
+    "IDEMPOTENCY_IN_PROGRESS": Problem(409, "The first call with this Idempotency-Key is under way"),
     "KEY_IN_USE": Problem(409, "Another memory of the user has this key"),
     "NO_MODEL": Problem(409, "No language model is configured for this"),
     "NOT_QUARANTINED": Problem(409, "The memory is not quarantined"),
+    "TOO_MANY_SWITCHES": Problem(409, "There are as many switches as there may be"),
     "BODY_TOO_LARGE": Problem(413, "The body is larger than it may be"),
     "HOST_NOT_ALLOWED": Problem(421, "This host name is not served here"),
+    "IDEMPOTENCY_KEY_REUSED": Problem(422, "This Idempotency-Key was used for another request"),
     "SCREENED": Problem(422, "The write screen does not let this be stored"),
+    "RATE_LIMITED": Problem(429, "Too many calls"),
     "INTERNAL": Problem(500, "Something failed that nobody expected"),
     "ERASURE_PENDING": Problem(503, "Hidden at once; not everything is erased yet, and it will be"),
+    "IDEMPOTENCY_NOT_AVAILABLE": Problem(503, "Calls under a key cannot be looked up now"),
     "IDENTITY_NOT_AVAILABLE": Problem(503, "Who calls cannot be found out now"),
     "MEMORY_NOT_AVAILABLE": Problem(503, "A part that this needs does not answer now"),
     "STORE_FULL": Problem(507, "The store has no room for a write"),
@@ -66,10 +73,19 @@ EVERY_CALL = (
     "REQUEST_TIMEOUT",
     "BODY_TOO_LARGE",
     "HOST_NOT_ALLOWED",
+    "RATE_LIMITED",
     "INTERNAL",
     "IDENTITY_NOT_AVAILABLE",
 )
 """What the door in front of all routes may answer. A route names the others that it may: ``refuses``."""
+OF_KEY = (
+    "IDEMPOTENCY_ANSWER_GONE",
+    "IDEMPOTENCY_IN_PROGRESS",
+    "IDEMPOTENCY_KEY_REUSED",
+    "IDEMPOTENCY_NOT_AVAILABLE",
+    "INVALID_IDEMPOTENCY_KEY",
+)
+"""What the door may answer to a call that changes something and carries an Idempotency-Key."""
 OF_ROLE = ("FORBIDDEN", "MEMORY_NOT_AVAILABLE")
 """Of a route that asks for an act of the caller's role, and then a store or a journal."""
 OF_USER = (*OF_ROLE, "MISSING_USER_ID", "NOT_FOUND")

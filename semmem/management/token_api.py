@@ -16,8 +16,10 @@ from semmem.management.door import CALLER
 from semmem.management.fields import Moment, NewUser, UserId
 from semmem.management.problems import OF_ROLE, refuses
 from semmem.management.shown import Time, at, time_shown
+from semmem.management.switches import SwitchesShown, words
 from semmem.management.tokens import Tokens
 from semmem.ports.tokens import TokenRow
+from semmem.request.switches import Switches
 
 LABEL_CHARS_MAX = 100
 STANDS_FOR = Literal["admin", "operator", "user", "reader"]
@@ -41,6 +43,7 @@ class WhoAmI(TypedDict):
     may: list[str]
     user_id: str | None
     token_id: str | None
+    memory_switches: SwitchesShown | None
 
 
 class TokenShown(TypedDict):
@@ -75,19 +78,21 @@ class Revoked(TypedDict):
     revoked: int
 
 
-def token_routes(tokens: Tokens, clock: Callable[[], float], _: May) -> APIRouter:
-    """Everything under /v1/tokens."""
+def token_routes(tokens: Tokens, clock: Callable[[], float], _: May, *, switches: Switches | None = None) -> APIRouter:
+    """Everything under /v1/tokens. ``switches``: those that requests obey."""
+    known = switches or Switches()
     routes = APIRouter()
 
     @routes.get("/v1/whoami", **refuses())
     async def whoami(request: Request) -> WhoAmI:
-        """The caller's role, what it allows, and the user it is bound to."""
+        """The caller's role, what it allows, and the user it is bound to, with that user's own memory switches."""
         caller: Caller = request.scope[CALLER]
         return {
             "role": caller.role,
             "may": [str(act.name).lower() for act in caller.role.acts],
             "user_id": caller.user,
             "token_id": caller.token_id or None,
+            "memory_switches": words(known.of_user(caller.user)) if caller.user else None,
         }
 
     @routes.post("/v1/tokens", status_code=201, **refuses(*OF_ROLE))

@@ -57,12 +57,14 @@ class StreamFailed(Event):
 @dataclass(frozen=True, slots=True)
 class RequestEnded(Event):
     """The request phase ended. ``seconds`` from the body (or the head that was enough) to the answer, ``memories`` and
-    ``tokens`` (estimated) put into the prompt."""
+    ``tokens`` (estimated) put into the prompt. ``switched``: what a switch kept from it (``reading``, ``storing``,
+    ``both``), empty for nothing."""
 
     outcome: str
     seconds: float
     memories: int = 0
     tokens: int = 0
+    switched: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,20 @@ class ApiAnswered(Event):
 
     route: str
     status: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApiLimited(Event):
+    """A management call came too soon after others of its ``caller``, or of its ``address`` that were refused."""
+
+    who: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApiAudited(Event):
+    """A line of the audit log was ``written``, or ``failed`` to be."""
+
+    result: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,10 @@ class ProvisionalRecords(Protocol):
     async def turn_state(self, turn_id: str) -> tuple[TurnState, Turn | None]:
         """How far the turn has come, and the turn itself, unless it is missing or erased."""
 
+    async def left(self, *, since: float, before: float, unanswered: bool, limit: int) -> list[tuple[str, float]]:
+        """Turns opened ``since`` that ended ``before`` and that nothing has learnt from, nor is about to with a batch,
+        with when they ended, oldest first. ``unanswered``: a turn ends when it is opened."""
+
     async def note_provisional(self, turn_id: str, memory_ids: Sequence[str]) -> bool:
         """Remember which memories a turn is made into: before they are written, so that none is ever unknown.
 

@@ -14,7 +14,8 @@ class TurnClosed:
     """The second half of a turn: how the answer ended.
 
     ``status`` is any but ``unknown_encoding``. ``answer`` is given only with ``answered``. ``answer_id`` is the API's
-    name for the answer, if it has one.
+    name for the answer, if it has one. ``trace`` is the place of the observation in a trace, as in a turn; it is not
+    kept.
 
     ``declined`` and ``erased`` are of no turn, and ``turn_id`` is the bare place of a message, ``<message
     id>.<ordinal>``: it was seen and is not to be kept, and the answer to it is not given; or it was said at
@@ -27,6 +28,7 @@ class TurnClosed:
     answer: str | None = None
     finish_reason: str | None = None
     answer_id: str | None = None
+    trace: str = ""
 
 
 @dataclass(frozen=True, slots=True)

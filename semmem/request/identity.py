@@ -16,13 +16,16 @@ from semmem.memory import Controls, Scope
 from semmem.ports.names import bounded, usable
 from semmem.request.head import RequestHead
 
+GROUPS_MAX = 256
+"""Groups of one user that are looked at."""
+
 
 @dataclass(frozen=True, slots=True)
 class IdentityRules:
     """Which sources are believed. Names of headers are lower-case; ``name_chars_max`` bounds the user's.
 
-    ``metadata_claim`` is the path of keys below ``metadata_namespace``. ``api_key_secret`` None switches memory per
-    API key off.
+    ``metadata_claim`` is the path of keys below ``metadata_namespace``, ``group_claim`` another one there;
+    ``group_headers`` are trusted as well. ``api_key_secret`` None switches memory per API key off.
     """
 
     metadata_namespace: str = "envoy.filters.http.jwt_authn"
@@ -30,10 +33,26 @@ class IdentityRules:
     trusted_headers: tuple[str, ...] = ()
     api_key_secret: bytes | None = field(default=None, repr=False)
     allow_untrusted_body: bool = False
-    session_headers: tuple[str, ...] = ("x-session-id", "x-conversation-id")
+    session_headers: tuple[str, ...] = ("x-session-id", "x-conversation-id", "x-omniroute-session-id")
     project_headers: tuple[str, ...] = ("x-project-id",)
     agent_headers: tuple[str, ...] = ("x-agent-id",)
     name_chars_max: int = 256
+    group_claim: tuple[str, ...] = ()
+    group_headers: tuple[str, ...] = ()
+
+
+def groups_of(rules: IdentityRules, head: RequestHead) -> tuple[str, ...] | None:
+    """The groups that the claim (a name, or a list of them) and the trusted headers (names between commas) say the user
+    is in; None when they are more than GROUPS_MAX."""
+    if not (rules.group_claim or rules.group_headers):
+        return ()
+    claim = head.metadata_at((rules.metadata_namespace, *rules.group_claim)) if rules.group_claim else None
+    names = [claim] if isinstance(claim, str) else list(claim[: GROUPS_MAX + 1]) if isinstance(claim, list) else []
+    for header in rules.group_headers:
+        for value in head.headers.get(header, ()):
+            names += value.split(",", GROUPS_MAX)
+    found = tuple(name.strip() for name in names if isinstance(name, str) and name.strip())
+    return found if len(names) <= GROUPS_MAX else None
 
 
 def identify(rules: IdentityRules, head: RequestHead, controls: Controls) -> Scope | None:

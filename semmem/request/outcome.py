@@ -21,6 +21,8 @@ class Outcome(StrEnum):
     NO_QUESTION = "no_question"  # no user message to search for
     WRITE_ONLY = "write_only"  # reading was opted out of, storing was not
     OPTED_OUT = "opted_out"  # config, header or body said no
+    READING_OFF = "reading_off"  # reading is switched off for this user, storing is not
+    SWITCHED_OFF = "switched_off"  # a switch of an administrator's left nothing to do
     BLOCKED = "blocked"  # an earlier filter refuses this request
     PII = "pii"  # an earlier filter found personal data in it
     ANONYMOUS = "anonymous"  # nobody is known to be asking

@@ -1,11 +1,13 @@
 """What a request allows: reading memories, storing the turn, both or neither.
 
-Three voices: the operator's config, the request's headers, the request's body. The most restrictive wins.
+Three voices: the operator's config, the request's headers, the request's body. The most restrictive wins. What they
+leave, an administrator's switch may take away (semmem.request.switches).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from semmem.memory import Controls
 from semmem.request.head import RequestHead
@@ -47,6 +49,23 @@ class PermissionRules:
     enabled: bool = True
     opt_in: bool = False
     auto_store: bool = True
+
+
+class Switched(StrEnum):
+    """What a switch took away; empty for nothing."""
+
+    NOTHING = ""
+    READING = "reading"
+    STORING = "storing"
+    BOTH = "both"
+
+
+def switched_off(asked: Permission, left: Permission) -> Switched:
+    """What is in the first and not in the second."""
+    reading, storing = asked.read and not left.read, asked.store and not left.store
+    if reading and storing:
+        return Switched.BOTH
+    return Switched.READING if reading else Switched.STORING if storing else Switched.NOTHING
 
 
 def permission(rules: PermissionRules, head: RequestHead, controls: Controls) -> Permission:

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 
 from semmem.memory import Hit, Injection, Role, Scope, Vector
+from semmem.ports import spans
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderBusy, EmbedderError
 from semmem.ports.events import Announce, Searched, nobody_listens
@@ -155,10 +156,12 @@ class Recall:
 
         Where a tool loop goes on nothing is embedded before ``finish``: it may have its block already.
         """
-        reason, text = self._reason(question), ""
-        if reason is None:
-            text = build_query(question.conversation, chars_max=self._rules.query_chars_max)
-            reason = None if text else Outcome.NO_HITS
+        with spans.step("semmem.decide") as span:
+            reason, text = self._reason(question), ""
+            if reason is None:
+                text = build_query(question.conversation, chars_max=self._rules.query_chars_max)
+                reason = None if text else Outcome.NO_HITS
+            span.note("semmem.decision", reason or SEARCH)
         begun = Begun(reason, text, self._embedder, timeout_s=self._rules.embed_timeout_s)
         if reason is None:
             self._memories.warm(question.scope.user)  # it is read while the question is embedded
@@ -266,7 +269,10 @@ class Recall:
         status = "error"
         try:
             read = None if begun.is_at_hand else self._read(query)
-            found = await self._found(question, query, await begun.vector(), cut_too=False, read=read)
+            vector = await begun.vector()
+            with spans.step(spans.SEARCH_MEMORY) as span:
+                found = await self._found(question, query, vector, cut_too=False, read=read)
+                _tell(span, found)
             kept = _kept(self._ranked(question, found))
             status = "hit" if kept else "miss"
         finally:
@@ -285,7 +291,9 @@ class Recall:
         self, question: Question, query: ResolvedQuery, outcome: Outcome, *, otherwise: Outcome
     ) -> Recalled:
         """Raises StoreError."""
-        found = await find_by_words(self._memories, query, timeout_s=self._rules.store_timeout_s)
+        with spans.step(spans.SEARCH_MEMORY) as span:
+            found = await find_by_words(self._memories, query, timeout_s=self._rules.store_timeout_s)
+            _tell(span, found)
         return self._recalled(question, _kept(self._ranked(question, found)), outcome, otherwise=otherwise)
 
     async def _found(
@@ -351,19 +359,26 @@ class Recall:
             said = [message.text for message in question.conversation.messages]
         own_limit = question.conversation.controls.limit is not None
         lists_profile = candidates.request is not None and candidates.request.lists_profile
-        return rank(
-            candidates.hits,
-            said=said,
-            limit=rules.profile_max if lists_profile and not own_limit else query.limit,
-            now=query.now,
-            threshold=found.threshold,
-            cuts=candidates.cuts,
-            standing=candidates.standing,
-            standing_max=0 if own_limit else rules.standing_max,
-        )
+        with spans.step("semmem.rank"):
+            return rank(
+                candidates.hits,
+                said=said,
+                limit=rules.profile_max if lists_profile and not own_limit else query.limit,
+                now=query.now,
+                threshold=found.threshold,
+                cuts=candidates.cuts,
+                standing=candidates.standing,
+                standing_max=0 if own_limit else rules.standing_max,
+            )
 
     def _render(self, question: Question, kept: Sequence[Hit]) -> tuple[str | None, list[Hit], int]:
-        return render(kept, tokens_max=self._rules.tokens_max, mark=partial(self._fence.mark, question.scope.user))
+        with spans.step("semmem.render") as span:
+            block, shown, tokens = render(
+                kept, tokens_max=self._rules.tokens_max, mark=partial(self._fence.mark, question.scope.user)
+            )
+            span.note(spans.RECORD_COUNT, len(shown))
+            span.note("semmem.tokens", tokens)
+        return block, shown, tokens
 
     def _recalled(self, question: Question, kept: Sequence[Hit], outcome: Outcome, *, otherwise: Outcome) -> Recalled:
         """``otherwise``: the outcome where there is nothing to show."""
@@ -380,6 +395,14 @@ class Recall:
 
 def _kept(ranked: Sequence[Ranked]) -> list[Hit]:
     return [one.hit for one in ranked if one.kept]
+
+
+def _tell(span: spans.Span, found: SearchResult) -> None:
+    hits = found.candidates.hits
+    span.note(spans.RECORD_COUNT, len(hits))
+    span.note("semmem.path", found.path)
+    span.told(spans.QUERY_TEXT, lambda: found.query.text)
+    span.told(spans.RECORDS, lambda: [{"id": hit.memory.id, "content": hit.memory.content} for hit in hits])
 
 
 def _refusal(found: SearchResult) -> str:

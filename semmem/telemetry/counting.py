@@ -12,6 +12,8 @@ from semmem.lifecycle.erasure import ERASED, PENDING
 from semmem.memory import REPEATED
 from semmem.ports.events import (
     ApiAnswered,
+    ApiAudited,
+    ApiLimited,
     ApiScreened,
     ChangesTold,
     ErasureEnded,
@@ -76,6 +78,8 @@ class Counting:
             NewsLost: self._news_lost,
             NewsBack: self._news_back,
             ApiAnswered: lambda event: metrics.api_requests.labels(event.route, str(event.status)).inc(),
+            ApiAudited: lambda event: metrics.api_audited.labels(event.result).inc(),
+            ApiLimited: lambda event: metrics.api_limited.labels(event.who).inc(),
             ApiScreened: lambda event: metrics.api_screened.labels(event.result, event.reason).inc(),
         }
 
@@ -86,6 +90,8 @@ class Counting:
         self.requests += 1
         self._outcome(event.outcome).inc()
         self._request_seconds(event.outcome).observe(event.seconds)
+        if event.switched:
+            self._metrics.requests_switched.labels(event.switched).inc()
         if event.memories:
             self._metrics.injected_memories.inc(event.memories)
             self._metrics.injected_tokens.inc(event.tokens)

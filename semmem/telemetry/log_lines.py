@@ -22,6 +22,8 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TextIO
 
+from semmem.ports.spans import current
+
 LINE_BYTES_MAX = 65_536
 """A longer line of somebody else's is cut into lines of this length."""
 PIPE_BYTES = 1024 * 1024
@@ -33,16 +35,24 @@ DRAIN_S = 2.0
 PLAIN = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
+TOLD = ("outcome", "seconds")
+"""What a line may say beside its message, each under its own name (``extra``)."""
+
+
 class JsonLines(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, and the trace of an exception where there is one."""
+    """One JSON object a line: time, level, logger, message, what is in TOLD, and the trace of an exception where there
+    is one. Within a span that is recorded also ``trace_id`` and ``span_id``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = {
+        line: dict[str, object] = {
             "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
+        line |= {name: value for name in TOLD if (value := getattr(record, name, None)) is not None}
+        if traceparent := current().place.traceparent:
+            _, line["trace_id"], line["span_id"], _ = traceparent.split("-")
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
         return json.dumps(line)

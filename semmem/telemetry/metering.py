@@ -11,21 +11,27 @@ from semmem.ports.embedder import Embedder
 from semmem.ports.embedder_wrapper import EmbedderWrapper
 from semmem.ports.errors import EmbedderBusy, SemmemError
 from semmem.ports.models import Reranker, ServedModel
+from semmem.ports.spans import MODEL, OPERATION, step
 from semmem.telemetry.metrics import Metrics
 
 
 class MeteredEmbedder(EmbedderWrapper):
-    """An Embedder whose calls are timed."""
+    """An Embedder whose calls are timed. ``model``: its name in traces; ``is_remote``: a server embeds."""
 
-    def __init__(self, embedder: Embedder, metrics: Metrics) -> None:
+    def __init__(self, embedder: Embedder, metrics: Metrics, *, model: str = "", is_remote: bool = False) -> None:
         super().__init__(embedder)
         self._metrics = metrics
+        self._model, self._is_remote = model, is_remote
+        self._span_name = f"embeddings {model}".strip()
 
     async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         started = time.perf_counter()
         status = "error"
         try:
-            vector = await super().embed(text, within_s=within_s)
+            with step(self._span_name, calls_out=self._is_remote) as span:
+                span.note(OPERATION, "embeddings")
+                span.note(MODEL, self._model)
+                vector = await super().embed(text, within_s=within_s)
             status = "ok"
             return vector
         except EmbedderBusy:
@@ -44,17 +50,18 @@ class MeteredEmbedder(EmbedderWrapper):
 
 class MeteredModel:
     """A LanguageModel whose calls are timed by role and by the kind of failure; not by name, of which there may be as
-    many as clients think of."""
+    many as clients think of. ``name``: the one that is configured, for traces."""
 
-    def __init__(self, model: ServedModel, metrics: Metrics, role: str) -> None:
+    def __init__(self, model: ServedModel, metrics: Metrics, role: str, *, name: str = "") -> None:
         self._model = model
         self._metrics = metrics
         self._role = role
+        self._name = name
 
     async def complete(
         self, messages: Sequence[Message], *, timeout_s: float, json_schema: dict[str, object] | None = None
     ) -> str:
-        with _model_call(self._metrics, self._role):
+        with _model_call(self._metrics, self._role, "chat", self._name):
             return await self._model.complete(messages, timeout_s=timeout_s, json_schema=json_schema)
 
     def named(self, name: str) -> MeteredModel:
@@ -73,7 +80,7 @@ class MeteredReranker:
         self._metrics = metrics
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout_s: float) -> list[float]:
-        with _model_call(self._metrics, "rerank"):
+        with _model_call(self._metrics, "rerank", "rerank"):
             return await self._reranker.rerank(query, texts, timeout_s=timeout_s)
 
     async def close(self) -> None:
@@ -82,11 +89,16 @@ class MeteredReranker:
 
 
 @contextmanager
-def _model_call(metrics: Metrics, role: str) -> Iterator[None]:
+def _model_call(metrics: Metrics, role: str, operation: str, model: str = "") -> Iterator[None]:
     started = time.perf_counter()
     status = "cancelled"
     try:
-        yield
+        with step(f"{operation} {model}".strip(), calls_out=True) as span:
+            span.note(OPERATION, operation)
+            span.note("semmem.role", role)
+            if model:
+                span.note(MODEL, model)
+            yield
         status = "ok"
     except SemmemError as error:
         status = type(error).__name__

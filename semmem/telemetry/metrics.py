@@ -25,6 +25,12 @@ class Metrics:
             buckets=FAST,
             registry=r,
         )
+        self.requests_switched = Counter(
+            "semmem_requests_switched",
+            "Requests that a switch kept something from (reading, storing, both).",
+            ["what"],
+            registry=r,
+        )
         self.injected_memories = Counter("semmem_injected_memories", "Memories put into prompts.", registry=r)
         self.injected_tokens = Counter("semmem_injected_tokens", "Estimated tokens put into prompts.", registry=r)
         self.retrievals = Counter(
@@ -166,6 +172,14 @@ class Metrics:
         )
         self.reindex_embedded = Gauge("semmem_reindex_embedded", "Memories embedded for it.", registry=r)
 
+        # traces
+        self.trace_spans = Counter(
+            "semmem_trace_spans",
+            "Spans by what became of them: exported, failed (the collector), dropped (a full queue).",
+            ["result"],
+            registry=r,
+        )
+
         # the process
         self.loop_lag_seconds = Histogram(
             "semmem_loop_lag_seconds",
@@ -185,4 +199,10 @@ class Metrics:
             registry=r,
         )
         self.api_requests = Counter("semmem_api_requests", "Management calls.", ["route", "status"], registry=r)
+        self.api_limited = Counter(
+            "semmem_api_limited", "Management calls that came too soon, by whose limit it was.", ["who"], registry=r
+        )
+        self.api_audited = Counter(
+            "semmem_api_audited", "Lines of the audit log, written or failed to be.", ["result"], registry=r
+        )
         self.component_up = Gauge("semmem_component_up", "1 when the component answers.", ["component"], registry=r)

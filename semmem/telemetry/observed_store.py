@@ -6,9 +6,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from semmem.ports.spans import step
 from semmem.ports.store import Store
 from semmem.ports.store_wrapper import StoreCall, StoreWrapper
 from semmem.telemetry.metrics import Metrics
+
+IN_PROCESS = "in_process"
+"""The backend that is no server."""
 
 Listener = Callable[[str, str | None], None]
 """Called with the user and the memory's id (None: any of them) when a write has ended. It must not raise."""
@@ -32,7 +36,10 @@ class ObservedStore(StoreWrapper):
         started = time.perf_counter()
         status = "error"  # also when cancelled by a deadline
         try:
-            yield
+            with step(f"{call.operation} {self._backend}", calls_out=self._backend != IN_PROCESS) as span:
+                span.note("db.system.name", self._backend)
+                span.note("db.operation.name", call.operation)
+                yield
             status = "ok"
         finally:
             self._metrics.store_operations.labels(self._backend, call.operation, status).inc()

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from semmem.dialects import AnswerReader
 from semmem.memory import Answer, TurnEnding
+from semmem.ports.spans import NOWHERE, Place
 from semmem.turns.encodings import Decoder, Undecodable
 
 
@@ -15,11 +16,13 @@ class Ticket(Struct, frozen=True):
     """What the request phase hands to the response phase of the same exchange, through Envoy's dynamic metadata.
 
     ``earlier`` are turns of the same request that stand before this one without an answer: they end as it does.
+    ``place``: where the request stands in a trace.
     """
 
     turn_id: str
     dialect: str
     earlier: tuple[str, ...] = ()
+    place: Place = NOWHERE
 
 
 class Observation:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from semmem.memory import Answer, Conversation, Role, Scope, Turn, TurnEnding
+from semmem.ports import spans
 from semmem.ports.names import bounded, usable
 from semmem.ports.recording import TurnClosed
 from semmem.turns.ids import turn_id
@@ -87,7 +88,8 @@ class TurnRecorder:
         scope, messages = Scope(scope.user, scope.project, scope.agent, session), messages.named(scope.user, session)
         said, after = next(messages.current_backwards()), await self._after(conversation, scope)
         model = usable(conversation.model) or ""
-        turn = self._turn(said, scope, after, now, request_id, resumed=messages.tool_spoke, model=model)
+        here = spans.current().place.traceparent
+        turn = self._turn(said, scope, after, now, request_id, resumed=messages.tool_spoke, model=model, trace=here)
         return CurrentTurn(scope, turn.id, turn, messages, after)
 
     async def record(self, current: CurrentTurn, conversation: Conversation, dialect: str) -> Ticket | None:
@@ -124,7 +126,8 @@ class TurnRecorder:
             self._journal.offer(TurnClosed(earlier, ending, now))
         text = storable(answer.text) if answer is not None and ending is TurnEnding.ANSWERED else None
         reason = usable(answer.finish_reason) if answer is not None else None
-        self._journal.offer(TurnClosed(ticket.turn_id, ending, now, text, reason, name))
+        here = spans.current().place.traceparent
+        self._journal.offer(TurnClosed(ticket.turn_id, ending, now, text, reason, name, here))
 
     async def read_again(self) -> None:
         """Recover what stands in histories that were not compared with the journal, as far as it answers now."""
@@ -186,7 +189,16 @@ class TurnRecorder:
     # --- turns and their ends ----------------------------------------------------------------------------------------
 
     def _turn(
-        self, said: UserMessage, scope: Scope, after: str, at: float, request_id: str, *, resumed: bool, model: str
+        self,
+        said: UserMessage,
+        scope: Scope,
+        after: str,
+        at: float,
+        request_id: str,
+        *,
+        resumed: bool,
+        model: str,
+        trace: str,
     ) -> Turn:
         return Turn(
             id=turn_id(scope, said.ordinal, said.text, after=after),
@@ -198,6 +210,7 @@ class TurnRecorder:
             resumed=resumed,
             message_id=said.id,
             model=model,
+            trace=trace,
         )
 
     def _opened(self, newest: Turn, chosen: Chosen, after: str) -> list[Turn]:
@@ -209,7 +222,8 @@ class TurnRecorder:
             if (said.ordinal, at, resumed) == (newest.ordinal, newest.opened_at, newest.resumed):
                 turn = newest
             else:
-                turn = self._turn(said, newest.scope, after, at, newest.request_id, resumed=resumed, model=newest.model)
+                asked, model, trace = newest.request_id, newest.model, newest.trace
+                turn = self._turn(said, newest.scope, after, at, asked, resumed=resumed, model=model, trace=trace)
             opened.append(turn)
         return opened
 

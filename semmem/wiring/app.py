@@ -17,17 +17,21 @@ from dataclasses import dataclass
 from functools import partial
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import AtOnceLearner, JournalWriter, Learner, Tasks, Warming
+from semmem.background import AtOnceLearner, JournalWriter, Learner, SwitchWatch, Tasks, Warming
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.everybody import ErasureOfAll
+from semmem.management.activity_api import Activity, activity_routes
 from semmem.management.health import create_health
 from semmem.management.reindex_api import reindex_routes
+from semmem.management.studio_site import STUDIO_PATH, create_site
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
+from semmem.ports.events import Event
 from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.reindexing import Reindexing
+from semmem.request.switches import Switches
 from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.counting import Counting
@@ -36,10 +40,11 @@ from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
 from semmem.turns.sessions import Sessions
 from semmem.turns.unread import UnreadHistories
-from semmem.wiring import backup, doors, learning, maintenance, reindex, replicas, request
+from semmem.wiring import backup, doors, learning, maintenance, reindex, replicas, request, tracing
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, disk_of, open_backends
 from semmem.wiring.engine import engine
+from semmem.wiring.guards import desk, guards
 from semmem.wiring.news import Kept
 from semmem.wiring.replicas import Replicas
 from semmem.wiring.store_watch import StoreWatch
@@ -76,6 +81,8 @@ class _Parts:
     warming: Warming
     replicas: Replicas | None
     reindexing: Reindexing
+    switches: Switches
+    switch_watch: SwitchWatch
 
 
 class App:
@@ -87,6 +94,7 @@ class App:
         self._announce = Counting(
             self._metrics, backend=settings.memory.backend, retention_days=settings.journal.retention_days
         )
+        self._activity = Activity(time.time)
         self._injection_cache = request.injection_cache(settings)
         self._tasks = Tasks()
         self._embedder_answers = False
@@ -97,11 +105,16 @@ class App:
         self._store = reindex.movable(settings, vectors, turns, may_move=reindex.may_begin(settings, vectors))
         return self._store
 
+    def _heard(self, event: Event) -> None:
+        self._announce(event)
+        self._activity.heard(event)
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Addresses]:
         """Serve inside the block; drain and close at its end. Raises OSError or SemmemError when it cannot start."""
         async with AsyncExitStack() as stack:
             listeners = [self._injection_cache.changed]
+            self._tracing = tracing.tracing(self._settings, self._metrics, stack)
             opened = await open_backends(
                 self._settings,
                 self._metrics,
@@ -115,6 +128,7 @@ class App:
             if parts.replicas is not None:
                 await parts.replicas.join()
                 stack.push_async_callback(parts.replicas.leave)
+            await parts.switch_watch.refresh()
             await parts.erasure.load()  # before anything is read: what was not finished is hidden
             stack.push_async_callback(self._tasks.cancel)
             server, addresses = await self._open_doors(parts, stack)
@@ -144,14 +158,17 @@ class App:
 
         patient = learning.patient(settings, backends)
         batches = learning.learning(settings, patient, self._announce)
-        at_once = learning.at_once(settings, patient, self._announce, batches, can_learn)
-        writer = request.journal_writer(settings, backends, self._announce, at_once)
+        tracer = self._tracing.tracer
+        at_once = learning.at_once(settings, patient, self._announce, batches, can_learn, tracer)
+        writer = request.journal_writer(settings, backends, self._announce, at_once, tracer)
         uses, sessions = AccessRecorder(backends.journal), request.sessions(settings, backends)
         waiting = learning.waiting_words(settings, patient)
         here = erasing.Here(writer, backends.store, opened.hidden.shown, self._injection_cache, sessions, uses)
         elsewhere = erasing.elsewhere(settings, backends, opened.hidden, here)
         erasure = erasing.erasure(settings, backends, opened.hidden, here, waiting, self._announce, elsewhere)
-        learner = learning.learner(settings, backends, self._announce, batches)
+        learner = learning.learner(settings, backends, self._announce, batches, tracer)
+        switches = Switches()
+        watch = SwitchWatch(backends.journal, switches, refresh_s=settings.memory.switches.refresh_s)
         return _Parts(
             opened,
             store,
@@ -165,10 +182,12 @@ class App:
             erasure,
             maintenance.housekeeping(settings, backends, store, self._announce),
             Warming(backends.store, backends.journal, users_max=settings.memory.hot_cache.warm_users),
-            replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge),
+            replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge, watch.look),
             reindex.reindexing(
                 settings, self._store, backends.embedder, backends.journal, moved=backends.store.forget_user
             ),
+            switches,
+            watch,
         )
 
     async def _open_doors(self, parts: _Parts, stack: AsyncExitStack) -> tuple[ExtProcServer, Addresses]:
@@ -186,8 +205,9 @@ class App:
             work=work,
             spawn=self._tasks.spawn,
             unread=parts.unread,
+            switches=parts.switches,
         )
-        server = doors.envoy_door(settings, exchange, self._announce, work=work)
+        server = doors.envoy_door(settings, exchange, self._heard, work=work, tracer=self._tracing.tracer)
         grpc = await server.start()
         stack.push_async_callback(server.stop, 0.0)
         api = doors.api(
@@ -201,11 +221,16 @@ class App:
             engine=engine(
                 settings, parts.opened, self._up(parts), lambda: len(parts.writer), lambda: parts.reindexing.state
             ),
+            guards=guards(settings, backends, self._announce),
+            switches=desk(settings, backends, parts.switches, parts.switch_watch),
             more=[
                 backup.routes(settings, parts.opened, self._announce),
                 partial(reindex_routes, parts.reindexing),
+                partial(activity_routes, self._activity),
             ],
         )
+        if settings.listeners.api.studio:
+            api.mount(STUDIO_PATH, create_site())
         if settings.listeners.api.mcp:
             from semmem.management.mcp_doors import mount  # and with it an SDK that most processes never need
 
@@ -233,12 +258,17 @@ class App:
             ("access notes", parts.uses.run),
             ("housekeeping", parts.housekeeping.run),
             ("upkeep", lambda: maintenance.keep_up(upkeep, parts.can_learn)),
+            ("switches", parts.switch_watch.run),
             ("loop lag", lambda: watch_loop(self._metrics.loop_lag_seconds, lambda: self._announce.requests)),
             ("erasures", lambda: erasing.finish_pending(parts.erasure, settings.erasure.retry_s)),
         ):
             self._tasks.keep(name, work)
         if parts.opened.news is not None:
-            parts.opened.news.begin(self._tasks, Kept(backends.store, self._injection_cache))
+            here = parts.replicas
+            is_counted = (lambda: True) if here is None else (lambda: here.is_counted)
+            parts.opened.news.begin(self._tasks, Kept(backends.store, self._injection_cache), is_counted)
+        if self._tracing.run is not None:
+            self._tasks.keep("traces", self._tracing.run)
         self._tasks.keep("reindex", lambda: self._reindex(parts.reindexing))
         if parts.replicas is not None:
             parts.replicas.begin(self._tasks)
@@ -246,6 +276,7 @@ class App:
             self._tasks.keep("warming", lambda: parts.warming.run(lambda: parts.store.answers))
         if parts.at_once is not None:  # else the first turn would wait for it
             self._tasks.keep("start of the reader", lambda: learning.start_reader(backends))
+            self._tasks.keep("turns that were left", parts.at_once.run)
         drift = learning.drift_loop(settings, backends, parts.learner.nudge)
         if drift is not None:
             self._tasks.keep("topics", lambda: drift.run(lambda: self._embedder_answers))
@@ -336,6 +367,7 @@ class App:
         await parts.learner.drained(max(0.5, min(LEARN_DRAIN_S, deadline - time.monotonic())))
         if parts.opened.news is not None:
             await parts.opened.news.last_word()
+        await self._tracing.last_word()
 
 
 def _settle() -> None:

@@ -149,7 +149,7 @@ async def open_backends(
     hiding = hidden(gate)
     backends = Backends(
         store=hot_memories(settings, hiding.shown, spawn, indexing),
-        embedder=MeteredEmbedder(vectors, metrics),
+        embedder=metered(settings, vectors, metrics),
         journal=turns,
         models=clients,
         reranker=ranker,
@@ -157,6 +157,14 @@ async def open_backends(
         worker=worker,
     )
     return Opened(backends, store_backend, hiding, gate, others)
+
+
+def metered(settings: Settings, vectors: Embedder, metrics: Metrics) -> MeteredEmbedder:
+    rules = settings.memory.embedding
+    is_remote = bool(rules.remote.url) and rules.source in ("auto", "remote")
+    return MeteredEmbedder(
+        vectors, metrics, model=rules.remote.model if is_remote else rules.model, is_remote=is_remote
+    )
 
 
 def disk_of(store_backend: StoreBackend) -> DiskBound | None:
@@ -271,9 +279,11 @@ def hot_memories(settings: Settings, store: Store, spawn: Spawn, offload: Offloa
     each thread that computes delays the event loop by some milliseconds."""
     rules, memory = settings.memory.hot_cache, settings.memory
     server = memory.qdrant if memory.backend == "qdrant" else memory.milvus
-    staleness_s = rules.staleness_s
+    staleness_s, told_staleness_s = rules.staleness_s, None
     if staleness_s is None:
-        staleness_s = REPLICA_STALENESS_S if settings.deployment.replicas > 1 else math.inf
+        staleness_s = math.inf
+        if settings.deployment.replicas > 1:
+            staleness_s, told_staleness_s = REPLICA_STALENESS_S, rules.told_staleness_s
     return HotMemories(
         store,
         spawn=spawn,
@@ -283,6 +293,7 @@ def hot_memories(settings: Settings, store: Store, spawn: Spawn, offload: Offloa
         memories_max=math.inf if rules.memories_max is None else rules.memories_max,
         rows_max=ROWS_PER_MEMORY * settings.memory.max_memories_per_user,
         staleness_s=staleness_s,
+        told_staleness_s=told_staleness_s,
         loads_max=rules.loads_max,
         load_timeout_s=server.call_timeout_s,
     )
@@ -300,7 +311,7 @@ def models(settings: Settings, metrics: Metrics) -> dict[str, ServedModel]:
             temperature=model.temperature,
             retries=RETRIES[model.model_role],
         )
-        found[model.model_role] = MeteredModel(client, metrics, model.model_role)
+        found[model.model_role] = MeteredModel(client, metrics, model.model_role, name=model.llm_model_name)
     return found
 
 

@@ -25,21 +25,26 @@ from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import AccessRules, KnownTokens
 from semmem.management.api import May, create_api
+from semmem.management.audit_api import audit_routes
 from semmem.management.curation import Curation
 from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
 from semmem.management.engine_api import Engine, engine_routes
+from semmem.management.guards import Guards
 from semmem.management.key_sets import keys_at
 from semmem.management.memories import Memories
 from semmem.management.metadata import MetadataLimits
 from semmem.management.purging import Purging
 from semmem.management.server import HttpListener
+from semmem.management.switch_api import switch_routes
+from semmem.management.switches import SwitchDesk
 from semmem.management.token_api import token_routes
 from semmem.management.tokens import Tokens
 from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules
 from semmem.management.write_screen import WriteScreen
 from semmem.ports.events import Announce
 from semmem.ports.reindexing import ReindexState
+from semmem.ports.spans import NO_TRACER, Tracer
 from semmem.ports.store import Purgeable
 from semmem.reindex.reindexing import Reindexing
 from semmem.request.body_work import BodyWork
@@ -61,7 +66,9 @@ GRPC_OVERHEAD_BYTES = 1024 * 1024
 LISTENER_END_S = 5.0
 
 
-def envoy_door(settings: Settings, exchange: Exchange, announce: Announce, *, work: BodyWork) -> ExtProcServer:
+def envoy_door(
+    settings: Settings, exchange: Exchange, announce: Announce, *, work: BodyWork, tracer: Tracer = NO_TRACER
+) -> ExtProcServer:
     """The ext_proc server, not started. Raises OSError naming a file that cannot be read."""
     limits = door_limits(settings)
     processor = ExternalProcessor(
@@ -71,6 +78,7 @@ def envoy_door(settings: Settings, exchange: Exchange, announce: Announce, *, wo
         single_filter=settings.capture.mode == "single_filter",
         message_timeouts=message_timeouts(settings),
         work=work,
+        tracer=tracer,
     )
     return ExtProcServer(
         processor,
@@ -122,6 +130,8 @@ def api(
     purgeable: Purgeable,
     engine: Engine,
     everybody: ErasureOfAll,
+    switches: SwitchDesk,
+    guards: Guards,
     more: Sequence[Callable[[May], APIRouter]] = (),
 ) -> FastAPI:
     """The management API. ``after`` gives a time after a user's last erasure. ``more``: as create_api takes it."""
@@ -135,12 +145,15 @@ def api(
         screening=write_screen(settings, announce),
         more=[
             partial(curation_routes, curation(settings, backends, announce, holds=one_line)),
-            partial(token_routes, tokens, time.time),
-            partial(engine_routes, engine),
+            partial(token_routes, tokens, time.time, switches=switches.known),
+            partial(engine_routes, engine, switches=switches.known),
+            partial(switch_routes, switches),
+            partial(audit_routes, guards.audit),
             *more,
         ],
         purging=Purging([backends.journal, purgeable]),
         everybody=everybody,
+        guards=guards,
     )
 
 

@@ -32,6 +32,7 @@ from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.learning import Batch, BatchRules, Extractor
 from semmem.ports.models import NamedModels
+from semmem.ports.spans import NO_TRACER, Tracer
 from semmem.retrieval.context import FENCE_MARKERS, without_tags
 from semmem.turns.recorder import OBSERVING
 from semmem.wiring.backends import Backends
@@ -46,7 +47,9 @@ DRIFT_INTERVAL_S = 5.0
 READER_START_S = 5.0
 
 
-def learner(settings: Settings, backends: Backends, announce: Announce, batches: Learning) -> Learner:
+def learner(
+    settings: Settings, backends: Backends, announce: Announce, batches: Learning, tracer: Tracer = NO_TRACER
+) -> Learner:
     extraction = settings.memory.extraction
     rules = BatchRules(
         size=settings.memory.extraction_batch_size,
@@ -58,7 +61,12 @@ def learner(settings: Settings, backends: Backends, announce: Announce, batches:
 
     async def learn(batch: Batch) -> None:
         started = time.perf_counter()
-        result = await batches.learn(batch)
+        with tracer.gather("semmem.learn", [turn.trace for turn in batch.turns]) as span:
+            span.about(batch.scope)
+            result = await batches.learn(batch)
+            span.note("semmem.trigger", batch.trigger)
+            span.note("semmem.turns", len(batch.turns))
+            span.note("semmem.status", result.status)
         announce(BatchLearnt(batch.id, batch.trigger, result, time.perf_counter() - started))
 
     return Learner(
@@ -85,7 +93,12 @@ async def start_reader(backends: Backends) -> None:
 
 
 def at_once(
-    settings: Settings, backends: Backends, announce: Announce, batches: Learning, can_learn: Callable[[], bool]
+    settings: Settings,
+    backends: Backends,
+    announce: Announce,
+    batches: Learning,
+    can_learn: Callable[[], bool],
+    tracer: Tracer = NO_TRACER,
 ) -> AtOnceLearner | None:
     """Learns from each turn when its answer has ended; None where only batches shall. What cannot be read is counted
     with its batch."""
@@ -108,8 +121,10 @@ def at_once(
         queue_max=extraction.at_once_queue_max,
         concurrency=extraction.at_once_concurrency,
         wait_s=extraction.at_once_wait_s,
+        left_s=extraction.at_once_left_s,
         can_learn=can_learn,
         announce=announce,
+        tracer=tracer,
     )
 
 

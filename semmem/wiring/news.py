@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -61,8 +62,11 @@ class News:
     changes: ChangeNews
     listening: ListeningBus | None = None
 
-    def begin(self, tasks: Tasks, kept: Kept) -> None:
+    def begin(self, tasks: Tasks, kept: Kept, is_counted: Callable[[], bool]) -> None:
+        """``is_counted``: whether the other replicas know of this one."""
         self.changes.of(kept)
+        kept.memories.trust(lambda: self.changes.is_complete and is_counted())
+        self.changes.everything()  # whoever was here before this process may have died with a word unsaid
         tasks.keep("news of changes", self.changes.run)
         if (bus := self.listening) is not None:
             changes = self.changes

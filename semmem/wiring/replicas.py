@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from semmem.backends.sql.database import DEAF, DUE, ERASED, MISSED, OBEYED
+from semmem.backends.sql.database import DEAF, DUE, ERASED, MISSED, OBEYED, SWITCHED
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Outage, Tasks
 from semmem.config.settings import Settings
@@ -25,21 +26,40 @@ SIGNS_OF_LIFE = 5
 
 
 def replicas(
-    settings: Settings, opened: Opened, erasure: Erasure, elsewhere: Elsewhere | None, due: Callable[[], None]
+    settings: Settings,
+    opened: Opened,
+    erasure: Erasure,
+    elsewhere: Elsewhere | None,
+    due: Callable[[], None],
+    switched: Callable[[], None],
 ) -> Replicas | None:
     """None where nobody can share the journal."""
     if elsewhere is None:
         return None
     by_journal = opened.news is not None and opened.news.listening is None
-    changes = opened.news.changes if opened.news is not None and by_journal else None
+    told = opened.news.changes if opened.news is not None else None
     lost_s = settings.journal.postgres.replica_lost_s
-    return Replicas(opened.backends.journal, erasure, elsewhere, due, changes, lost_s=lost_s)
+    return Replicas(
+        opened.backends.journal,
+        erasure,
+        elsewhere,
+        due,
+        switched,
+        told if by_journal else None,
+        lost_s=lost_s,
+        lost=told.everything if told is not None else _nobody_is_told,
+    )
+
+
+def _nobody_is_told() -> None:
+    """Where there are no news."""
 
 
 class Replicas:
-    """Signs of life, news, and erasures of others. ``due`` is called when a batch may be due. ``changes`` hears what
-    the journal's server tells of changed memories. ``lost_s``: after so long without a sign of life nobody waits for a
-    replica."""
+    """Signs of life, news, and erasures of others. ``due`` is called when a batch may be due, ``switched`` when memory
+    may be switched on or off for somebody. ``changes`` hears what the journal's server tells of changed memories.
+    ``lost_s``: after so long without a sign of life nobody waits for a replica, and ``lost`` is called: what it wrote
+    last it may not have told."""
 
     def __init__(
         self,
@@ -47,18 +67,28 @@ class Replicas:
         erasure: Erasure,
         elsewhere: Elsewhere,
         due: Callable[[], None],
+        switched: Callable[[], None],
         changes: ChangeNews | None = None,
         *,
         lost_s: float,
+        lost: Callable[[], None] = _nobody_is_told,
     ) -> None:
         self._journal = journal
         self._erasure = erasure
         self._elsewhere = elsewhere
         self._due = due
+        self._switched = switched
         self._changes = changes
         self._lost_s = lost_s
+        self._lost = lost
+        self._counts_until = -math.inf
         self._look = asyncio.Event()
         self._outage = Outage(log, "look at other replicas' erasures", level=logging.WARNING)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the others still wait for this one, with time to spare: half of ``lost_s``."""
+        return time.monotonic() < self._counts_until
 
     async def join(self) -> None:
         """From here on the others wait for this one. Before it shows anything. Raises JournalError."""
@@ -76,6 +106,8 @@ class Replicas:
     def _heard(self, word: str) -> None:
         if word in (DUE, MISSED):
             self._due()
+        if word in (SWITCHED, MISSED):
+            self._switched()
         if word in (ERASED, MISSED):
             self._look.set()
         if word == OBEYED:
@@ -98,8 +130,10 @@ class Replicas:
                 await self._show_life()
 
     async def _show_life(self) -> None:
-        now = time.time()
-        await self._journal.show_life(now=now, dead_before=now - self._lost_s)
+        now, began = time.time(), time.monotonic()
+        if await self._journal.show_life(now=now, dead_before=now - self._lost_s):
+            self._lost()
+        self._counts_until = began + self._lost_s / 2
 
     async def _obey(self) -> None:
         """As soon as there is news, and where there should have been some."""

@@ -10,16 +10,19 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from semmem.background import AtOnceLearner, JournalWriter, OffloadThreads
-from semmem.background.journal_writer import nobody_learns
 from semmem.config.settings import Settings
 from semmem.dialects.parsing import ParseLimits
 from semmem.exchange import Exchange
+from semmem.memory import Turn
 from semmem.ports.events import Announce, nobody_listens
+from semmem.ports.recording import TurnClosed
+from semmem.ports.spans import NO_TRACER, Place, Tracer
 from semmem.request.asker import AskerRules
 from semmem.request.body_work import BodyWork
 from semmem.request.identity import IdentityRules
 from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
+from semmem.request.switches import Switches
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.decide.trained import SHIPPED, Trained, UnusableWeights
@@ -57,10 +60,11 @@ def exchange(
     work: BodyWork,
     spawn: Spawn,
     unread: UnreadHistories,
+    switches: Switches,
 ) -> Exchange:
     """``after`` gives a time after a user's last erasure; ``note_uses`` is told whose memories were put into a prompt,
     which, and when; ``spawn`` starts what embeds questions while their turns are recorded."""
-    memory, limits = settings.memory, settings.limits
+    limits = settings.limits
     turns = TurnRecorder(
         sessions,
         writer,
@@ -73,8 +77,9 @@ def exchange(
     return Exchange(
         askers=AskerRules(
             identity(settings),
-            PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store),
+            permission_rules(settings),
             verdict_rules(settings),
+            switches,
         ),
         turns=turns,
         recall=recall(settings, backends, announce, spawn),
@@ -114,7 +119,14 @@ def identity(settings: Settings) -> IdentityRules:
         project_headers=rules.project_headers,
         agent_headers=rules.agent_headers,
         name_chars_max=rules.user_chars_max,
+        group_claim=rules.group_claim,
+        group_headers=rules.trusted_group_headers,
     )
+
+
+def permission_rules(settings: Settings) -> PermissionRules:
+    memory = settings.memory
+    return PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store)
 
 
 def verdict_rules(settings: Settings) -> VerdictRules:
@@ -128,14 +140,28 @@ def verdict_rules(settings: Settings) -> VerdictRules:
 
 
 def journal_writer(
-    settings: Settings, backends: Backends, announce: Announce, at_once: AtOnceLearner | None
+    settings: Settings,
+    backends: Backends,
+    announce: Announce,
+    at_once: AtOnceLearner | None,
+    tracer: Tracer = NO_TRACER,
 ) -> JournalWriter:
+    def committed(opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
+        for place, began_at in (
+            *((turn.trace, turn.opened_at) for turn in opened),
+            *((half.trace, half.closed_at) for half in closed),
+        ):
+            if place:
+                tracer.past("semmem.commit", Place(place), began_at)
+        if at_once is not None:
+            at_once.committed(opened, closed)
+
     return JournalWriter(
         backends.journal,
         queue_max=settings.journal.queue_max,
         commit_interval_s=settings.journal.commit_interval_ms / 1000 * WAITING_SHARE,
         announce=announce,
-        committed=nobody_learns if at_once is None else at_once.committed,
+        committed=committed,
     )
 
 

@@ -84,6 +84,7 @@ async def _put_together(
     await journal.open()
     try:
         await restoring.apply_erasures(journal, *erased, now=time.time(), restored=restored)
+        await journal.forget_calls()
         await restoring.revoke_tokens(journal, now=time.time(), restored=restored)
         await store.open()
         await restoring.fill(store, journal, source, restored, progress)

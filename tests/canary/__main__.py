@@ -53,7 +53,6 @@ def failed(report: Report) -> bool:
 def summary(report: Report) -> str:
     """The table at the end; its last line has the figures."""
     tally, found = report.tally, report.findings
-    memories, rows, lines = report.looked
     rate = tally.operations / report.seconds if report.seconds else 0.0
     return "\n".join(
         [
@@ -62,7 +61,7 @@ def summary(report: Report) -> str:
             f"asked for again later  {counted(tally.later) or 'nothing'}; interrupted by restarts {tally.interrupted}",
             f"facts      {report.told} told, {report.erased} erased, {report.free} either way",
             f"own model  {counted(report.asked) or 'not asked'}",
-            f"after it   {memories} memories, {rows} rows of the journal, {lines} lines of logs looked through",
+            f"after it   {counted(report.looked)} looked through",
             f"time       {report.seconds:.0f} s, {rate:.0f} operations a second, {report.restarts} restarts",
             *shown("WRONG", tally.wrong),
             *shown("RARE", report.rare),

@@ -42,9 +42,26 @@ async def tell(doors: Doors, ledger: Ledger, person: Person, talk: Talk, dice: r
     return fact
 
 
+async def own_token(doors: Doors, person: Person) -> str:
+    """Made once; empty when semmem was away."""
+    if not person.token:
+        body = {"role": "user", "user_id": person.name}
+        answer = await doors.call("tools", "POST", "/v1/tokens", person.user, body=body)
+        person.token = answer.json["token"] if answer is not None and answer.ok else ""
+    return person.token
+
+
 async def end_session(doors: Doors, person: Person, session: str) -> None:
     body = {"user_id": person.name}
     await doors.call("end of session", "POST", f"/v1/sessions/{session}/end", person.user, body=body)
+
+
+async def add_by_tool(doors: Doors, ledger: Ledger, person: Person, token: str, dice: random.Random) -> None:
+    """A fact that the tool for it stores."""
+    stored, question = dice.choice(STORED)
+    fact = ledger.tell(person.user, project="", way="a tool", question=question)
+    answer = await doors.tool(person.user, token, "memory_add", {"content": stored.format(ledger.word(fact))})
+    ledger.created(fact, expected=answer is not None and answer.ok)
 
 
 async def create(

@@ -7,7 +7,8 @@ import json
 import secrets
 import time
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import httpx
@@ -35,13 +36,15 @@ TOOK = frozenset(
 """Outcomes of requests that semmem had read and whose turn it keeps."""
 LATER = frozenset({409, 503})
 """What an erasure may answer that is to be asked for again."""
+TOLD = {"NOT_FOUND": 404, "BUSY": 409, "ERASURE_PENDING": 503, "NOT_AVAILABLE": 503}
+"""What a tool says of a refusal, and the status that the API has for it."""
 ERASED_WITHIN_S = 90.0
 AGAIN_S = 0.2
 WRONG_MAX = 200
 
 DOORS = (
     *DIALECTS, "create", "list", "get", "search", "preview", "history", "end of session", "delete by id",
-    "delete by project", "delete by user", "consolidate", "summarize", "health", "metrics",
+    "delete by project", "delete by user", "consolidate", "summarize", "health", "metrics", "tools", "export", "engine",
 )  # fmt: skip
 
 
@@ -157,17 +160,25 @@ class Doors:
     # --- the API -----------------------------------------------------------------------------------------------------
 
     async def call(
-        self, door: str, method: str, path: str, user: int, *, query: Json | None = None, body: Json | None = None
+        self,
+        door: str,
+        method: str,
+        path: str,
+        user: int,
+        *,
+        query: Json | None = None,
+        body: Json | None = None,
+        token: str = ADMIN_TOKEN,
     ) -> Answer | None:
-        """One call as administrator; None when semmem went away meanwhile. The answer is judged, what it repeats of
-        the question left out."""
+        """One call, as administrator unless ``token`` is another's; None when semmem went away meanwhile. The answer
+        is judged, what it repeats of the question left out."""
         await self._stack.up.wait()
         changes, sent = self._stack.changes, time.monotonic()
         self.tally.doors[door] += 1
-        admin = {"authorization": f"Bearer {ADMIN_TOKEN}"}
+        caller = {"authorization": f"Bearer {token}"}
         try:
             got = await self._http.request(
-                method, self._stack.api_url + path, params=query, json=body, headers=admin, timeout=60.0
+                method, self._stack.api_url + path, params=query, json=body, headers=caller, timeout=60.0
             )
         except httpx.HTTPError as error:
             if changes == self._stack.changes:
@@ -185,9 +196,16 @@ class Doors:
 
     async def delete(self, door: str, path: str, user: int, *, query: Json) -> Answer | None:
         """An erasure, asked for until it is done; None when there was nothing to erase, or it could not be done."""
+        return await self._until_done(door, lambda: self.call(door, "DELETE", path, user, query=query))
+
+    async def clear(self, user: int, token: str) -> Answer | None:
+        """The same of everything, by the tool for it."""
+        return await self._until_done("tools", lambda: self.tool(user, token, "memory_clear", {}))
+
+    async def _until_done(self, door: str, ask: Callable[[], Awaitable[Answer | None]]) -> Answer | None:
         until = time.monotonic() + ERASED_WITHIN_S
         while time.monotonic() < until:
-            answer = await self.call(door, "DELETE", path, user, query=query)
+            answer = await ask()
             if answer is not None and answer.status == 404:
                 return None
             if answer is not None and answer.ok:
@@ -199,20 +217,36 @@ class Doors:
         self.tally.say(f"{door}: not done within {ERASED_WITHIN_S:.0f} s")
         return None
 
-    async def look(self, door: str, path: str) -> None:
-        """A page that anybody may see, and in which nobody's words belong."""
+    async def tool(self, user: int, token: str, name: str, arguments: Json) -> Answer | None:
+        """One call of a tool, with a token of the user's own; ``status`` as the API would have it."""
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+        answer = await self.call("tools", "POST", "/mcp", user, body=asked, token=token)
+        if answer is None or not answer.ok or not answer.json["result"]["isError"]:
+            return answer
+        status = next((number for word, number in TOLD.items() if word in answer.text), 400)
+        if status in LATER:
+            self.tally.later[f"tools {status}"] += 1
+        return replace(answer, status=status)
+
+    async def look(self, door: str, path: str, *, of_api: bool = False) -> None:
+        """A page in which nobody's words belong: that anybody may see, or, ``of_api``, an operator."""
         await self._stack.up.wait()
         changes = self._stack.changes
         self.tally.doors[door] += 1
         try:
-            page = await self._http.get(self._stack.health_url + path)
+            page = await self._page(path, of_api=of_api)
         except httpx.HTTPError as error:
             if changes == self._stack.changes:
                 self.tally.say(f"{door}: {type(error).__name__} {error}")
             return
         if page.status_code != 200 and changes == self._stack.changes:
             self.tally.say(f"{door}: {path} answers {page.status_code}")
-        self._ledger.saw(NOBODY, page.text, began=0.0, where=path)
+        self._ledger.saw(NOBODY, f"{page.headers}\n{page.text}", began=0.0, where=path)
+
+    async def _page(self, path: str, *, of_api: bool) -> httpx.Response:
+        if not of_api:
+            return await self._http.get(self._stack.health_url + path)
+        return await self._http.get(self._stack.api_url + path, headers={"authorization": f"Bearer {ADMIN_TOKEN}"})
 
 
 def _without_question(door: str, got: httpx.Response) -> str:

@@ -10,7 +10,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
-from tests.canary.acts import create, end_session, tell
+from tests.canary.acts import create, end_session, own_token, tell
 from tests.canary.doors import Doors
 from tests.canary.ledger import NEVER, ONE_PROJECT, Fact, Ledger
 from tests.canary.people import Person
@@ -135,6 +135,17 @@ async def with_creates(doors: Doors, ledger: Ledger, person: Person, dice: rando
     await create(doors, ledger, person, dice, key="home")
 
 
+async def by_a_tool(doors: Doors, ledger: Ledger, person: Person, dice: random.Random) -> None:
+    """A model that has the tools erases for its user."""
+    await listed(doors, ledger, person)
+    await tell(doors, ledger, person, person.talk(dice), dice)
+    if token := await own_token(doors, person):
+        answer = await doors.clear(person.user, token)
+        if answer is not None:
+            ledger.erased(person.user, answer.sent, "memory_clear")
+    await tell(doors, ledger, person, person.talk(dice), dice)
+
+
 async def of_a_project(doors: Doors, ledger: Ledger, person: Person, dice: random.Random) -> None:
     """A project's facts go, the others stay."""
     await listed(doors, ledger, person)
@@ -147,4 +158,5 @@ async def of_a_project(doors: Doors, ledger: Ledger, person: Person, dice: rando
 
 OF_EVERYTHING: tuple[Erasure, ...] = (
     in_peace, at_once, at_once, during_a_batch, during_a_batch, under_way, under_way, two_at_once, with_creates,
+    by_a_tool,
 )  # fmt: skip

@@ -32,12 +32,14 @@ class Talk:
 
 @dataclass(slots=True)
 class Person:
-    """A user. ``known``: ids of memories that were listed for this user lately."""
+    """A user. ``known``: ids of memories that were listed for this user lately; ``token``: one of the user's own, once
+    it was made."""
 
     user: int
     name: str
     talks: list[Talk] = field(default_factory=list)
     begun: int = 0
+    token: str = ""
     known: deque[str] = field(default_factory=lambda: deque(maxlen=KNOWN_MAX))
 
     @property

@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from tests.canary.acts import create, end_session, say, tell
+from tests.canary.acts import add_by_tool, create, end_session, own_token, say, tell
 from tests.canary.doors import Doors
 from tests.canary.erasures import OF_EVERYTHING, Erasure, delete_one, of_a_project
 from tests.canary.ledger import Ledger
@@ -17,6 +17,7 @@ KNOWING_SHARE = 0.8
 PAGES = (20, 20, 50, 1000)
 STORM = 4
 KEYS = ("home", "work")
+OPERATORS_PAGES = ("/v1/status", "/v1/health", "/v1/config", "/v1/tokens", "/openapi.json")
 
 
 class Plays:
@@ -104,6 +105,32 @@ class Plays:
         body = {"user_id": person.name, "dry_run": self.dice.random() < 0.5, "older_than_days": 0}
         await self.doors.call("summarize", "POST", "/v1/memory/summarize", person.user, body=body)
 
+    # --- tools, copies, what an operator sees ------------------------------------------------------------------------
+
+    async def tool(self, person: Person) -> None:
+        """One of those that a model may call for its user."""
+        if not (token := await own_token(self.doors, person)):
+            return
+        memory = self.dice.choice(person.known) if person.known else "mem_none"
+        name, asked = self.dice.choice(
+            (
+                ("memory_search", {"query": self.dice.choice(QUESTIONS), "limit": 20}),
+                ("memory_list", {"limit": 100}),
+                ("memory_update", {"id": memory, "importance": 0.5}),
+            )
+        )
+        await self.doors.tool(person.user, token, name, asked)
+
+    async def add_by_tool(self, person: Person) -> None:
+        if token := await own_token(self.doors, person):
+            await add_by_tool(self.doors, self.ledger, person, token, self.dice)
+
+    async def export(self, person: Person) -> None:
+        await self.doors.call("export", "GET", "/v1/export", person.user, query={"user_id": person.name})
+
+    async def engine(self, _person: Person) -> None:
+        await self.doors.look("engine", self.dice.choice(OPERATORS_PAGES), of_api=True)
+
     async def health(self, _person: Person) -> None:
         await self.doors.look("health", self.dice.choice(("/healthz", "/readyz")))
 
@@ -127,6 +154,7 @@ DECK: tuple[Card, ...] = (
     *[Plays.list] * 16, *[Plays.get] * 20, *[Plays.history] * 10, *[Plays.search] * 16,
     *[Plays.preview] * 12, *[Plays.preview_by_name] * 2, *[Plays.create] * 4, Plays.storm,
     *[Plays.consolidate] * 5, *[Plays.summarize] * 5, *[Plays.health] * 5, *[Plays.metrics] * 5,
+    *[Plays.tool] * 8, *[Plays.add_by_tool] * 2, *[Plays.export] * 5, *[Plays.engine] * 5,
     *[_by_anyone(delete_one)] * 10, *[_by_anyone(of_a_project)] * 6, *map(_by_the_forgetful, OF_EVERYTHING),
 )  # fmt: skip
 """Most are one operation, an erasure up to twenty. Whoever has nothing yet deletes nothing by id: so there are more of

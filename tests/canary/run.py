@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.canary import after
+from tests.canary import after, copies
 from tests.canary.doors import DOORS, Doors, Tally
 from tests.canary.extractor import Extractor
 from tests.canary.ledger import Findings, Ledger
@@ -67,7 +67,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Report:
-    """What was seen. ``asked``: semmem's own model; ``looked``: at how many memories, rows and lines after the load."""
+    """What was seen. ``asked``: semmem's own model; ``looked``: at how many of what after the load."""
 
     plan: Plan
     tally: Tally
@@ -79,7 +79,7 @@ class Report:
     free: int = 0
     asked: Counter[str] = field(default_factory=Counter)
     planted: dict[str, Place] = field(default_factory=dict)
-    looked: tuple[int, int, int] = (0, 0, 0)
+    looked: Counter[str] = field(default_factory=Counter)
 
     @property
     def rare(self) -> list[str]:
@@ -172,15 +172,32 @@ class Run:
         if waiting := await asyncio.to_thread(after.at_rest, data_dir):
             self.report.tally.say(f"{waiting} turns were not learnt from within {after.AT_REST_S:.0f} s")
         self._say("    every turn is learnt from; once more from the disk")
+        self._try(lambda: copies.purge(self._stack.sidecar.semmem))
+        looked = self.report.looked
         async with self._stack.away(signal.SIGTERM):
-            rows = after.look_at_journal(data_dir, self._ledger)
-        listed = await asyncio.to_thread(after.look_at_users, self._stack, self._ledger, self._plan.users)
-        lines = after.look_at_logs(self._stack.logs(), self._ledger)
+            looked["rows of the journal"] = after.look_at_journal(data_dir, self._ledger)
+            looked["files after a purge"] = copies.look_at_disk(data_dir, self._ledger)
+        looked["memories"] = await asyncio.to_thread(after.look_at_users, self._stack, self._ledger, self._plan.users)
+        looked["commands"] = await asyncio.to_thread(self._try, self._look_at_commands)
+        looked["lines of copies"] = await asyncio.to_thread(self._try, self._look_at_copies)
+        looked["lines of logs"] = after.look_at_logs(self._stack.logs(), self._ledger)
         facts = list(self._ledger.all_facts())
-        self.report.looked = listed, rows, lines
         self.report.told = len(facts)
         self.report.erased = sum(bool(fact.gone) for fact in facts)
         self.report.free = sum(fact.free and not fact.gone for fact in facts)
+
+    def _look_at_commands(self) -> int:
+        return copies.look_at_commands(self._stack, self._ledger, self._plan.users)
+
+    def _look_at_copies(self) -> int:
+        return copies.look_at_copies(self._stack, self._ledger, self._stack.sidecar.folder / "copies")
+
+    def _try(self, look: Callable[[], int | None]) -> int:
+        try:
+            return look() or 0
+        except (copies.Failed, AssertionError, OSError) as failure:
+            self.report.tally.say(f"after the load: {failure}")
+            return 0
 
 
 def play(folder: Path, plan: Plan, say: Say) -> Report:

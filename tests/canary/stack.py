@@ -37,7 +37,8 @@ def config(extractor: str) -> dict[str, Any]:
     }
     model["llm_timeout_seconds"] = 4
     learning = {"lease_s": 10.0, "contradiction_check": False}
-    return {"deadlines": PATIENT, "memory": {"extraction": learning}, "external_models": [model]}
+    shown = {"api": {"mcp": True}}
+    return {"deadlines": PATIENT, "memory": {"extraction": learning}, "external_models": [model], "listeners": shown}
 
 
 class ShippedSidecar(Sidecar):

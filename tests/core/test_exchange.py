@@ -20,6 +20,7 @@ from semmem.memory import Answer, Hit, Memory, MemoryType, Message, Scope, Turn,
 from semmem.ports.errors import EmbedderBusy, EmbedderError, StoreTimeout, StoreUnavailable
 from semmem.ports.learning import BatchRules
 from semmem.ports.recording import TurnClosed
+from semmem.ports.switches import Switch, SwitchRow
 from semmem.ports.text_work import Offload
 from semmem.request.asker import AskerRules
 from semmem.request.body_work import BodyWork
@@ -28,6 +29,7 @@ from semmem.request.identity import IdentityRules
 from semmem.request.limits import ExchangeLimits
 from semmem.request.outcome import Outcome
 from semmem.request.permission import PermissionRules
+from semmem.request.switches import Switches, user_key
 from semmem.request.verdicts import NO_SOURCES, VerdictRules
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.injection_cache import InjectionCache
@@ -144,6 +146,7 @@ class World:
         inline_body_bytes_max: int = 64 * 1024,
         embedder: HashEmbedder | None = None,
         journal: Halves | None = None,
+        switches: Switches | None = None,
         **limits: Any,
     ) -> None:
         self.store = Failing()
@@ -156,7 +159,9 @@ class World:
         self.tasks = Tasks()
 
         self.exchange = Exchange(
-            askers=AskerRules(IdentityRules(trusted_headers=("x-user-id",)), permissions, upstream),
+            askers=AskerRules(
+                IdentityRules(trusted_headers=("x-user-id",)), permissions, upstream, switches or Switches()
+            ),
             turns=TurnRecorder(Sessions(NoSessions()), self.journal, capture=capture),
             recall=Recall(
                 hot(self.store),
@@ -365,6 +370,32 @@ async def test_reading_only_stores_nothing_and_writing_only_injects_nothing() ->
     assert (read.outcome, read.ticket, world.turns) == (Outcome.INJECTED, None, [])
     write = await world.ask(x_semmem_memory="write")
     assert (write.outcome, write.body, len(world.turns)) == (Outcome.WRITE_ONLY, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("switch", "outcome", "switched", "injected", "stored"),
+    [
+        (Switch(), Outcome.INJECTED, "", 1, 1),
+        (Switch(reading=False), Outcome.READING_OFF, "reading", 0, 1),
+        (Switch(storing=False), Outcome.INJECTED, "storing", 1, 0),
+        (Switch(reading=False, storing=False), Outcome.SWITCHED_OFF, "both", 0, 0),
+    ],
+)
+async def test_a_switch_stops_reading_storing_or_both(
+    switch: Switch, outcome: Outcome, switched: str, injected: int, stored: int
+) -> None:
+    world = World(switches=Switches([SwitchRow(user_key("alice"), "", switch, 1, NOW)]))
+    await world.knows(BUDGET)
+    result = await world.ask()
+    assert (result.outcome, result.switched, result.injected) == (outcome, switched, injected)
+    assert (len(world.turns), result.ticket is not None) == (stored, bool(stored))
+    assert len(world.journal.declined) == 1 - stored  # nor is it learnt from a later request's history
+
+
+async def test_who_wants_to_write_alone_is_not_told_of_a_switch() -> None:
+    switches = Switches([SwitchRow(user_key("alice"), "", Switch(reading=False), 1, NOW)])
+    result = await World(switches=switches).ask(x_semmem_memory="write")
+    assert (result.outcome, result.switched) == (Outcome.WRITE_ONLY, "")
 
 
 @pytest.mark.parametrize("permissions", [PermissionRules(), PermissionRules(enabled=False)])

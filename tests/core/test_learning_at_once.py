@@ -167,6 +167,54 @@ async def test_at_the_end_of_the_process_what_waits_is_left_to_the_batch(world: 
     assert await other.known() == {BEES: "settled"}
 
 
+async def left_by_a_process_that_ended(world: ProvisionalWorld, text: str, turn_id: str) -> None:
+    world.now += 1.0
+    turn = Turn(turn_id, ALICE, 1, text, opened_at=world.now)
+    await world.journal.record([turn], [TurnClosed(turn_id, TurnEnding.ANSWERED, world.now)])
+
+
+async def test_what_a_process_left_that_ended_is_learnt_from_by_another_one(world: ProvisionalWorld) -> None:
+    await left_by_a_process_that_ended(world, "I keep bees", "gone-1")
+    for seconds, known in ((5.0, {}), (10.0, {BEES: "provisional"})):
+        world.now += seconds
+        await world.learner.take_up()
+        assert await world.learner.drained(5.0)
+        assert await world.known() == known
+    world.now += 10.0
+    await world.learner.take_up()
+    assert len(world.learner) == 0  # it is not read twice
+
+
+async def test_what_was_left_long_ago_or_is_with_a_batch_or_erased_is_not_taken_up(world: ProvisionalWorld) -> None:
+    await left_by_a_process_that_ended(world, "I keep bees", "gone-1")
+    world.now += 400.0
+    await world.learner.take_up()
+    assert len(world.learner) == 0
+    await left_by_a_process_that_ended(world, "I live in Boston", "gone-2")
+    await world.claim()
+    world.now += 20.0
+    await world.learner.take_up()
+    assert len(world.learner) == 0
+
+
+async def test_what_was_left_is_not_taken_up_by_who_cannot_learn_and_once_by_who_is_at_it(
+    world: ProvisionalWorld,
+) -> None:
+    await left_by_a_process_that_ended(world, "I keep bees", "gone-1")
+    world.now += 20.0
+    world.learner.can_learn = lambda: False
+    await world.learner.take_up()
+    assert len(world.learner) == 0
+    world.learner.can_learn = lambda: True
+    async with world.holds.held("alice"):
+        for _ in range(3):
+            await world.learner.take_up()
+            await asyncio.sleep(0.05)
+        assert len(world.learner) == 1
+    assert await world.learner.drained(5.0)
+    assert await world.known() == {BEES: "provisional"}
+
+
 async def test_many_users_at_once_are_learnt_from_in_bounded_company(world: ProvisionalWorld) -> None:
     at_work, most = 0, 0
     extract = world.local.extract

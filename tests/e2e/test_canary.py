@@ -40,6 +40,7 @@ def test_nobody_meets_anothers_words_and_what_was_erased_stays_away(tmp_path: Pa
     assert report.restarts == 1
     assert report.tally.outcomes["injected"]
     assert report.asked["facts"]
+    assert min(report.looked.values()) > 0, shown
 
 
 @pytest.mark.long(20)

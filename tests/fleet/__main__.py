@@ -76,13 +76,15 @@ def summary(report: Report, shown_of_each: Sequence[Promise]) -> str:
             f"turns      {verdict.accepted} accepted of users who erased nothing, and {verdict.waited} that waited for"
             f" a server in a replica that was killed; {report.seconds:.0f} s, {rate:.0f} a second",
             f"answers    {verdict.answers_in_flight} lost in flight at the kill,"
+            f" {verdict.answers_unwritten} on their way to the journal,"
             f" {verdict.answers_unnoticed} in the second after it, {verdict.answers_unseen} failed open;"
             f" {report.unlearnt} turns not learnt from",
             f"facts      {verdict.facts} that must be there, {len(verdict.superseded)} superseded;"
             f" {report.erased} erased, asked for {report.asked_for_erased} times in the end",
             f"recall     {recall.right} of {recall.asked} right, {recall.failed_open} failed open"
             f" ({recall.failed_open / max(1, recall.asked):.1%}), {recall.early} asked too early,"
-            f" {len(recall.missed) - len(recall.wrong)} superseded, {len(recall.wrong)} wrong;"
+            f" {len(recall.late)} not learnt yet, {len(recall.missed) - len(recall.wrong)} superseded,"
+            f" {len(recall.wrong)} wrong;"
             f" {recall.gone} asked for something erased",
             f"Envoy      streams that failed open {report.passed}",
             *([f"alternate  {report.alternated}"] if report.alternated else []),

@@ -14,6 +14,7 @@ from tests.canary.ledger import CONVERSATION, Fact, Ledger
 from tests.canary.model import Asked
 from tests.canary.people import Person, Talk
 from tests.canary.sentences import FACTS
+from tests.fleet.journals import Journals
 from tests.fleet.plan import TALKS, Deed, Kind
 from tests.fleet.stack import LEASE_S, Troubles
 from tests.fleet.verdict import Away, Sent, Spoken, near
@@ -30,14 +31,16 @@ GONE_SHARE = 0.25
 
 @dataclass(slots=True)
 class Recall:
-    """Questions for something that must be known. ``early``: asked before it had to be there; ``superseded``: by user
-    and number, the facts that are not recalled any more since something else was taken to contradict them."""
+    """Questions for something that must be known. ``early``: asked before it had to be there; ``late``: answered
+    without it, since its turn had waited for VISIBLE_S and more and was not learnt from; ``superseded``: by user and
+    number, the facts that are not recalled any more since something else was taken to contradict them."""
 
     asked: int = 0
     right: int = 0
     failed_open: int = 0
     early: int = 0
     gone: int = 0
+    late: list[str] = field(default_factory=list)
     missed: list[tuple[Fact, str]] = field(default_factory=list)
     superseded: set[tuple[int, int]] = field(default_factory=set)
 
@@ -45,6 +48,11 @@ class Recall:
     def due(self) -> int:
         """Those that had to be answered rightly."""
         return self.asked - self.failed_open - self.early
+
+    @property
+    def learnt(self) -> int:
+        """Those of them whose answer was learnt."""
+        return self.due - len(self.late)
 
     @property
     def wrong(self) -> list[str]:
@@ -57,6 +65,7 @@ class Notes:
     """Of all users."""
 
     troubles: Troubles
+    journals: Journals
     recall: Recall = field(default_factory=Recall)
     spoken: list[Spoken] = field(default_factory=list)
 
@@ -115,8 +124,12 @@ class Client:
         elif early:
             recall.early += 1
         else:
-            when = self._notes.troubles.when(began)
-            recall.missed.append((fact, f"{fact}, told {began - fact.ended:.1f} s before, {when}: {turn.outcome}"))
+            when, told = self._notes.troubles.when(began), self._told[fact.number][1].text
+            line = f"{fact}, told {began - fact.ended:.1f} s before, {when}: {turn.outcome}"
+            if await asyncio.to_thread(self._notes.journals.is_learnt, self._person.name, told):
+                recall.missed.append((fact, line))
+            else:
+                recall.late.append(line)
 
     def _asked_for(self, talk: int) -> Fact | None:
         """Something that the other conversation told and this one was not yet asked; now and then what was erased."""

@@ -11,6 +11,11 @@ from typing import Protocol
 
 import psycopg
 
+LEARNT = """
+select 1 from turns where user_id = ? and user_text = ? and (done_at is not null or exists (
+    select 1 from provisional where provisional.turn_id = turns.id and provisional.memory_id = ''))
+"""
+"""A row without a memory's id says that a turn was learnt from at once."""
 TURNS = "select user_id, session, user_text, answer, done_at from turns where opened_at is not null"
 
 
@@ -29,6 +34,10 @@ class Journals(Protocol):
     def turns(self) -> list[Turn]:
         """Of every user, in any order. Blocking."""
 
+    def is_learnt(self, user: str, text: str) -> bool:
+        """Whether a turn was learnt from, at once or with its batch; where that cannot be asked it counts as such.
+        Blocking."""
+
 
 class OwnJournals:
     """A SQLite file of each replica, in its data directory."""
@@ -43,6 +52,13 @@ class OwnJournals:
                 found += [_turn(*row) for row in journal.execute(TURNS)]
         return found
 
+    def is_learnt(self, user: str, text: str) -> bool:
+        for file in self._files:
+            with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=30)) as journal:
+                if journal.execute(LEARNT, (user, text)).fetchone():
+                    return True
+        return False
+
 
 class SharedJournal:
     """A PostgreSQL database."""
@@ -53,6 +69,14 @@ class SharedJournal:
     def turns(self) -> list[Turn]:
         with psycopg.connect(self._url) as journal:
             return [_turn(*row) for row in journal.execute(TURNS.encode())]
+
+    def is_learnt(self, user: str, text: str) -> bool:
+        try:
+            with psycopg.connect(self._url) as journal:
+                query = LEARNT.replace("?", "%s").encode()
+                return journal.execute(query, (user, text)).fetchone() is not None
+        except psycopg.Error:
+            return True
 
 
 def _turn(user: str, session: str, text: str, answer: str | None, done_at: float | None) -> Turn:

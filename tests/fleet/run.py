@@ -34,7 +34,7 @@ class Run:
     def __init__(self, fleet: Fleet, size: Size, seed: int, ledger: Ledger, prompts: Prompts, say: Say) -> None:
         self._fleet, self._size, self._seed = fleet, size, seed
         self._ledger, self._prompts, self._say = ledger, prompts, say
-        self._notes = Notes(fleet.troubles)
+        self._notes = Notes(fleet.troubles, fleet.journals)
         self._plans = [deeds(seed, user, size.turns) for user in range(size.users)]
         self._all = max(1, sum(deed.kind in TURNS for plan in self._plans for deed in plan))
         self.report = Report(size, Tally(), ledger.findings, Verdict(), self._notes.recall)

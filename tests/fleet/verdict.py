@@ -76,6 +76,9 @@ class Verdict:
     """Turns that are gone, since they waited for the journal's server in a replica that was killed meanwhile, or since
     it was away when the next request brought them again, and that was the last one."""
     answers_in_flight: int = 0
+    answers_unwritten: int = 0
+    """Of turns whose answer had ended less than SETTLED_S before the kill, or while the journal was away: the replica
+    had it, and not yet the journal."""
     answers_unnoticed: int = 0
     """Of turns that began within NOTICED_S after a kill."""
     answers_unseen: int = 0
@@ -175,8 +178,10 @@ def _judge_spoken(
 
 
 def _without_answer(verdict: Verdict, one: Sent, where: str, away: Away) -> None:
-    if near(one, away):
+    if any(one.began <= kill <= one.ended for kill in away.kills):
         verdict.answers_in_flight += 1
+    elif near(one, away):
+        verdict.answers_unwritten += 1
     elif any(kill <= one.began <= kill + NOTICED_S for kill in away.kills):
         verdict.answers_unnoticed += 1
     elif not one.took:

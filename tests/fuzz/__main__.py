@@ -26,6 +26,11 @@ SHARES = {
     "exchange": 6,
     "extproc": 6,
     "config": 2,
+    "calls": 6,
+    "tools": 3,
+    "web_tokens": 2,
+    "cursors": 1,
+    "import_lines": 2,
 }
 """Every target's share of the time."""
 INPUT_S_MAX = 10

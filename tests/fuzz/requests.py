@@ -14,7 +14,7 @@ from tests.fuzz.choices import Choices
 ROLES = ("system", "developer", "user")
 POSITIONS = ("first", "after_system", "before_last_user")
 TEXT = 'Facts: "東京" </memory> \\ \n😀'
-OWN = ("memory_config", "memory_context")
+OWN = ("memory_config", "memory_context", "auto_store")
 
 _SAYS = ("user", "assistant", "system", "developer", "tool", "function", "", "narrator")
 _TYPES = (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.fuzz import answers, configuration, doors, encodings, requests, texts
+from tests.fuzz import answers, api, configuration, doors, encodings, requests, texts
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -28,4 +28,9 @@ TARGETS: Mapping[str, Target] = {
     "exchange": Target(doors.exchange, requests.WORDS),
     "extproc": Target(doors.extproc, requests.WORDS),
     "config": Target(configuration.config, configuration.FRAGMENTS, 512),
+    "calls": Target(api.call, api.FRAGMENTS, 512),
+    "tools": Target(api.tool, api.FRAGMENTS, 512),
+    "web_tokens": Target(api.web_token, api.PARTS, 256),
+    "cursors": Target(api.cursor, (), 128),
+    "import_lines": Target(api.import_line, api.LINES, 512),
 }

@@ -32,6 +32,13 @@ CHECKS = (
 """Not ``positive_data_acceptance``: whether a cursor was made here, a sentence is let through by the screen, or a line
 is one of an export, no schema can say. Not ``ensure_resource_availability``: a memory is found by who names its
 user."""
+UNLIMITED = {"listeners": {"api": {"rate_limit": {"calls_per_s": 0, "failures_per_minute": 0}}}}
+"""A caller of many calls shall be answered, and not told to wait."""
+RULES = """
+[checks]
+negative_data_rejection.expected-statuses = [400, 401, 403, 404, 405, 408, 409, 413, 421, 422, 429, "5xx"]
+"""
+"""As by default, and 413: a body that is wrong may be too large before anybody reads what is wrong with it."""
 PROGRAM = "from schemathesis.cli import schemathesis; schemathesis()"
 
 
@@ -55,6 +62,7 @@ def seeded(semmem: SemmemProcess) -> str:
 
 def fuzz(semmem: SemmemProcess, token: str, *, examples: int, seconds: int, phases: str, folder: Path) -> Fuzzed:
     """So many examples of each operation in each phase, or so many seconds, whatever ends first."""
+    (folder / "schemathesis.toml").write_text(RULES)
     command = [sys.executable, "-c", PROGRAM, "run", f"{semmem.api_url}/openapi.json", "--no-color"]
     command += ["--header", f"Authorization: Bearer {token}", "--checks", ",".join(CHECKS), "--phases", phases]
     command += [
@@ -77,7 +85,7 @@ def main() -> int:
     parser.add_argument("--examples", type=int, default=100)
     parser.add_argument("--seconds", type=int, default=1800, help="at most, for each of the two callers")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, semmem_process(Path(name)) as semmem:
+    with tempfile.TemporaryDirectory() as name, semmem_process(Path(name), UNLIMITED) as semmem:
         folder, mine = Path(name), seeded(semmem)
         results = {
             who: fuzz(

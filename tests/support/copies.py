@@ -56,9 +56,9 @@ def run(*words: object) -> Ran:
 
 
 def ask(semmem: SemmemProcess, *words: object) -> Ran:
-    """A command that asks a running semmem."""
+    """A command that asks a running semmem, and prints a document."""
     config = semmem.data_dir.parent / "config.yaml"
-    return run(*words, "--config", config, "--api", semmem.api_url)
+    return run(*words, "--json", "--config", config, "--api", semmem.api_url)
 
 
 def configured(folder: Path, override: Mapping[str, Any] | None = None) -> Path:

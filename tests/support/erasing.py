@@ -63,6 +63,12 @@ class Erasing:
             elsewhere=elsewhere,
             **limits,
         )
-        self.replicas = Replicas(journal, self.erasure, elsewhere, lambda: None, lost_s=lost_s)
+        self.lost = 0
+        self.replicas = Replicas(
+            journal, self.erasure, elsewhere, lambda: None, lambda: None, lost_s=lost_s, lost=self._lost
+        )
         self.holds = Holds(journal, clock=clock, poll_s=0.01)
         self.after = self.hidden.marks.after
+
+    def _lost(self) -> None:
+        self.lost += 1

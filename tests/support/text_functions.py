@@ -353,7 +353,7 @@ REGISTRY: Mapping[str, Call] = {
     ),
     "extraction.contradiction.wording.change": lambda t: (wording.change(t, f"{t} 3"), wording.change(f"3 {t}", t)),
     "extraction.contradiction.verdict.closed": lambda t: verdict.closed(t, f"{t} not", 0.8),
-    "extraction.contradiction.verdict.apart": lambda t: verdict.apart(t, f"{t} 3", 0.1),
+    "extraction.contradiction.verdict.apart": lambda t: verdict.apart(t, f"{t} 3", 0.1, 0.1),
     "extraction.contradiction.verdict.decided": lambda t: verdict.decided(t, f"{t} 3", _LIKELY),
     "extraction.contradiction.verdict.loses": lambda t: verdict.loses(t, f"{t} 3"),
     "extraction.contradiction.wording.clauses": wording.clauses,

@@ -14,9 +14,10 @@ from semmem.ports.errors import JournalError, JournalUnavailable
 
 T = TypeVar("T")
 
-DUE, ERASED, OBEYED, MISSED, DEAF = "due", "erased", "obeyed", "missed", "deaf"
+DUE, ERASED, OBEYED, SWITCHED, MISSED, DEAF = "due", "erased", "obeyed", "switched", "missed", "deaf"
 """What a process says to the others: a batch may be due; something is to be hidden, or need not be any longer; it is
-hidden. And what nobody says: that from here on all is heard, and that nothing is."""
+hidden; memory was switched on or off for somebody. And what nobody says: that from here on all is heard, and that
+nothing is."""
 
 _TELLING = ("08", "28", "3D", "53", "57")
 """Classes of SQLSTATE that speak of the server and of no row: connection, authentication, no such database, no room,

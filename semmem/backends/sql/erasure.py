@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, liter
 from semmem.backends.sql import locks, marks
 from semmem.backends.sql.database import ERASED as ERASED_NEWS
 from semmem.backends.sql.holds import HOLD, end_hold, hold_user
+from semmem.backends.sql.kept_answers import forget_answers
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.provisional import drop_notes
 from semmem.backends.sql.rewording import end_batches
@@ -54,6 +55,7 @@ class SqlErasure(JournalPart):
     ) -> tuple[str, Counter[str]]:
         locks.user(conn, what.scope.user)
         self._database.say(conn, ERASED_NEWS)
+        forget_answers(conn, what.scope.user)
         if not what.takes_turns:
             _remember(conn, what)
             return "", Counter()
@@ -134,7 +136,7 @@ def _erase_turns(conn: Connection, scope: Scope, at: float) -> Counter[str]:
 
 def bare_id(at: float) -> dict[str, Any]:
     """What is left of a turn."""
-    blank = dict.fromkeys(("user_id", "project", "agent", "session", "request_id", "user_text", "model"), "")
+    blank = dict.fromkeys(("user_id", "project", "agent", "session", "request_id", "user_text", "model", "trace"), "")
     names = ("session_key", "opened_at", "seen_at", "batch_id", "closed_at", "answer", "finish_reason")
     return {**blank, **dict.fromkeys(names), "ordinal": 0, "closing": ERASED, "done_at": at}
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from semmem.backends.sql.adoption import SqlAdoption
 from semmem.backends.sql.batches import SqlBatches
+from semmem.backends.sql.calls import SqlCalls
 from semmem.backends.sql.database import Database, ServerLimits
 from semmem.backends.sql.erasure import SqlErasure
 from semmem.backends.sql.file import SqliteFile, Synchronous, sqlite_path
@@ -28,6 +29,7 @@ from semmem.backends.sql.recording import SqlRecording
 from semmem.backends.sql.reindexing import SqlReindexing
 from semmem.backends.sql.rewording import SqlRewording
 from semmem.backends.sql.sessions import SqlSessions
+from semmem.backends.sql.switches import SqlSwitches
 from semmem.backends.sql.tokens import SqlTokens
 from semmem.backends.sql.users import SqlUsers
 
@@ -46,6 +48,8 @@ class SqlJournal(
     SqlHolds,
     SqlUsers,
     SqlTokens,
+    SqlSwitches,
+    SqlCalls,
     SqlErasure,
     SqlReindexing,
     SqlKnownErasures,

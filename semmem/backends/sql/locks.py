@@ -84,6 +84,12 @@ def schema(conn: Connection) -> None:
         conn.execute(select(func.pg_advisory_xact_lock(_SPACE, -1)))
 
 
+def switches(conn: Connection) -> None:
+    """Alone with the switches, so that whoever read one number has read all below it."""
+    if needed(conn):
+        conn.execute(select(func.pg_advisory_xact_lock(_SPACE, -2)))
+
+
 def needed(conn: Connection) -> bool:
     """Whether others may be at work beside this transaction."""
     return conn.dialect.name != "sqlite"

@@ -10,7 +10,17 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, delete, or_, select
 from semmem.backends.sql import locks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.rows import row_turn, upsert_into
-from semmem.backends.sql.tables import ERASED, OPEN, REFUSED, WAITING, provisional, turns, versions
+from semmem.backends.sql.tables import (
+    ANSWER_LOST,
+    ANSWERED,
+    ERASED,
+    OPEN,
+    REFUSED,
+    WAITING,
+    provisional,
+    turns,
+    versions,
+)
 from semmem.memory import Turn
 from semmem.ports.provisional import Noted, TurnState
 
@@ -32,6 +42,19 @@ class SqlProvisional(JournalPart):
         if row.closing == ERASED:
             return TurnState.DONE, None
         return _state(conn, row), row_turn(row)
+
+    @one_read
+    def left(
+        self, conn: Connection, *, since: float, before: float, unanswered: bool, limit: int
+    ) -> list[tuple[str, float]]:
+        ended = turns.c.opened_at if unanswered else turns.c.closed_at
+        closings = (OPEN, ANSWER_LOST, ANSWERED) if unanswered else (ANSWER_LOST, ANSWERED)
+        read = select(provisional.c.turn_id).where(provisional.c.turn_id == turns.c.id, provisional.c.memory_id == READ)
+        these = and_(WAITING, turns.c.opened_at >= since, ended < before, turns.c.closing.in_(closings))
+        rows = conn.execute(
+            select(turns.c.id, ended).where(these, ~read.exists()).order_by(turns.c.opened_at).limit(limit)
+        )
+        return [(turn_id, at) for turn_id, at in rows]
 
     @one_write
     def note_provisional(self, conn: Connection, turn_id: str, memory_ids: Sequence[str]) -> bool:

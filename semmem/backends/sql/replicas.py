@@ -35,12 +35,13 @@ class SqlReplicas(JournalPart):
         self._database.say(conn, word)
 
     @one_look
-    def show_life(self, conn: Connection, *, now: float, dead_before: float) -> None:
-        """This replica is alive. Those that were not for so long are forgotten."""
+    def show_life(self, conn: Connection, *, now: float, dead_before: float) -> int:
+        """This replica is alive. Those that were not for so long are forgotten: how many."""
         statement = upsert_into(conn.dialect.name, replicas).values(id=self.replica_id, seen_at=now)
         conn.execute(statement.on_conflict_do_update(index_elements=["id"], set_={"seen_at": now}))
-        conn.execute(delete(replicas).where(replicas.c.seen_at < dead_before))
+        lost = conn.execute(delete(replicas).where(replicas.c.seen_at < dead_before)).rowcount
         conn.execute(delete(obeyed).where(obeyed.c.erasure_id.not_in(select(pending_erasures.c.id))))
+        return int(lost)
 
     @one_look
     def leave(self, conn: Connection) -> None:

@@ -62,6 +62,7 @@ def opened_row(turn: Turn) -> dict[str, Any]:
         "request_id": turn.request_id,
         "user_text": turn.user_text,
         "model": turn.model,
+        "trace": turn.trace,
     }
 
 
@@ -91,6 +92,7 @@ def row_turn(row: Row[Any]) -> Turn:
         request_id=row.request_id,
         answer=row.answer,
         model=row.model,
+        trace=row.trace,
     )
 
 

@@ -24,6 +24,7 @@ from sqlalchemy import (
     Double,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     Table,
     Text,
@@ -116,6 +117,7 @@ turns = Table(
     Column("batch_id", Text),
     Column("done_at", Double),
     _name("model"),
+    _name("trace"),
 )
 
 batches = Table(
@@ -331,6 +333,43 @@ api_tokens = Table(
 )
 """Tokens of the management API, none of which can be made from what is here, nor a user read."""
 
+memory_switches = Table(
+    "memory_switches",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("group_name", Text, nullable=False),
+    Column("reading", Integer),
+    Column("storing", Integer),
+    Column("number", Integer, nullable=False),
+    Column("changed_at", Double, nullable=False),
+)
+"""For whom reading or storing is switched: 1 on, 0 off, null not said. ``key`` is a digest; users have no
+``group_name``. ``number`` rises with each change, so that a process reads what is new to it alone."""
+
+api_calls = Table(
+    "api_calls",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("request", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("lease_until", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+    Column("keep", Integer, nullable=False),
+    Column("status", Integer),
+    Column("answer", LargeBinary),
+    Column("counts", Text, nullable=False),
+)
+"""Calls of the management API under idempotency keys. ``key`` and ``request`` are digests under the client's own key,
+``owner`` a replica. ``status`` null: under way. ``keep`` 0: the answer must not be kept, since something was erased."""
+
+api_call_users = Table(
+    "api_call_users",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("user_digest", Text, primary_key=True),
+)
+"""Whose content the answers of these calls hold."""
+
 WAITING = and_(turns.c.opened_at.is_not(None), turns.c.batch_id.is_(None), turns.c.done_at.is_(None))
 IN_BATCH = and_(turns.c.batch_id.is_not(None), turns.c.done_at.is_(None))
 LONELY = and_(turns.c.opened_at.is_(None), turns.c.done_at.is_(None))
@@ -358,4 +397,7 @@ _index("batches_claimable", batches.c.claimable_at, where=LIVE)
 Index("answers_turn", answers.c.turn_id)
 Index("provisional_memory", provisional.c.user_id, provisional.c.memory_id)
 Index("users_kept", users.c.kept_at)
+Index("api_calls_expiry", api_calls.c.expires_at)
+Index("api_call_users_user", api_call_users.c.user_digest)
+Index("memory_switches_number", memory_switches.c.number)
 _index("batches_finished", batches.c.finished_at, where=batches.c.status.is_not(None))

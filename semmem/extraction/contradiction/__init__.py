@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from semmem.extraction.contradiction.pair_model import Likelihoods, PairModel, nameless, parts, trained_for
 from semmem.extraction.contradiction.verdict import (
-    APART_COSINE_MIN,
     Judged,
     Verdict,
     apart,
@@ -22,7 +21,6 @@ from semmem.extraction.contradiction.verdict import (
 from semmem.extraction.contradiction.wording import repeats
 
 __all__ = [
-    "APART_COSINE_MIN",
     "Judged",
     "Likelihoods",
     "PairModel",

@@ -50,6 +50,10 @@ our own that have little to do with each other (training/, stores of up to 30) i
 both bars, which cost 15 of 1,059 contradictions that it was made with."""
 BESIDE_COSINE_MIN = 0.34
 """So alike, where they have a word in common and the new one announces no change."""
+OTHER_NAMES_COSINE_MIN = 0.3
+"""So alike what is left without their names must be where these are different ones: made-up names resemble each other,
+and so do the texts around them, which says nothing of what they are told for. It costs 3 of 1,087 contradictions of our
+own."""
 UNSETTLED_MIN = 0.3
 """From here on a pair whose statements both stay is said to be unsettled."""
 
@@ -110,16 +114,26 @@ def decided(old: str, new: str, likely: Likelihoods, corrects: bool = False) -> 
     return Judged(Verdict.CONTRADICTION)
 
 
-def apart(old: str, new: str, cosine: float, corrects: bool = False) -> bool:
+def apart(old: str, new: str, cosine: float, nameless_cosine: float | None, corrects: bool = False) -> bool:
     """Whether the statements are about different things, so that neither excludes the other: neither their words nor
-    their vectors have enough in common. ``cosine``: of the texts, or of the texts without their names where that is
-    more; ``corrects`` as for ``decided``."""
+    their vectors have enough in common. The cosines are those of the texts and of the texts without their names (None:
+    nothing is left); the higher one counts. ``corrects`` as for ``decided``."""
     one, other = read(old), read(new)
     if corrects and "corrects" in other.marks:
         return False
+    alike = cosine if nameless_cosine is None else max(cosine, nameless_cosine)
+    if nameless_cosine is not None and nameless_cosine < OTHER_NAMES_COSINE_MIN and _named_otherwise(one, other):
+        alike = nameless_cosine
     if (one.content - one.names).isdisjoint(other.content - other.names):
-        return cosine < APART_COSINE_MIN
-    return cosine < BESIDE_COSINE_MIN and other.marks.isdisjoint({"ends", "changes", "corrects"})
+        return alike < APART_COSINE_MIN
+    return alike < BESIDE_COSINE_MIN and other.marks.isdisjoint({"ends", "changes", "corrects"})
+
+
+def _named_otherwise(one: Told, other: Told) -> bool:
+    """Whether both have names, and none that the other has too."""
+    return (
+        bool(one.names and other.names) and one.names.isdisjoint(other.content) and other.names.isdisjoint(one.content)
+    )
 
 
 def may(verdict: Verdict, old: str, new: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container
+from collections.abc import Callable, Container
 
 from semmem.retrieval.index.kept import Kept
 
@@ -18,13 +18,20 @@ ALL_DOUBT_S = 5.0
 
 
 class Freshness:
-    """``staleness_s``: the age from which nothing is shown; infinite where only this process writes. All times by one
+    """``staleness_s``: the age from which nothing is shown; infinite where only this process writes. While ``is_told``
+    says that this process hears of others' changes and they of its, it is ``told_staleness_s``. All times by one
     clock."""
 
-    def __init__(self, staleness_s: float) -> None:
-        self._staleness_s = staleness_s
+    def __init__(self, staleness_s: float, told_staleness_s: float | None = None) -> None:
+        self._untold_s = staleness_s
+        self._told_s = staleness_s if told_staleness_s is None else max(staleness_s, told_staleness_s)
+        self.is_told: Callable[[], bool] = lambda: False
         self._late_until: dict[str, float] = {}
         self._all_doubted_at = -math.inf
+
+    @property
+    def _staleness_s(self) -> float:
+        return self._told_s if self.is_told() else self._untold_s
 
     def is_current(self, user: str, kept: Kept, now: float) -> bool:
         """Whether it may be shown."""

@@ -58,11 +58,12 @@ class _Load:
 class HotMemories(StoreWrapper):
     """``index`` gives what ranking needs of a user; the rest is the Store port, passed on.
 
-    What is kept takes at most ``bytes_max``, of at most ``users_max`` users and ``memories_max`` memories. A user
-    has at most ``rows_max`` memories of any status. At most ``loads_max`` users are loaded at a time while no more than
-    ``loads_waiting_max`` wait for it; a place among them and each reading have ``load_timeout_s``.
-    ``staleness_s`` 0 keeps nothing: every search loads. ``offload`` builds the indexes. What ``warm`` has loaded and
-    nothing keeps serves one search within AHEAD_S: at most as many memories again, or those of one user.
+    What is kept takes at most ``bytes_max``, of at most ``users_max`` users and ``memories_max`` memories. A user has
+    at most ``rows_max`` memories of any status. At most ``loads_max`` users are loaded at a time while no more than
+    ``loads_waiting_max`` wait for it; a place among them and each reading have ``load_timeout_s``. ``staleness_s`` 0
+    keeps nothing: every search loads; ``told_staleness_s`` is in its place while ``trust`` says so. ``offload`` builds
+    the indexes. What ``warm`` has loaded and nothing keeps serves one search within AHEAD_S: at most as many memories
+    again, or those of one user.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class HotMemories(StoreWrapper):
         memories_max: float = math.inf,
         rows_max: int = 5000,
         staleness_s: float = math.inf,
+        told_staleness_s: float | None = None,
         loads_max: int = 4,
         loads_waiting_max: int = 200,
         load_timeout_s: float = 5.0,
@@ -97,7 +99,7 @@ class HotMemories(StoreWrapper):
         self._loading: dict[str, _Load] = {}
         self._slots = asyncio.Semaphore(loads_max)
         self._offload = offload
-        self._fresh = Freshness(staleness_s)
+        self._fresh = Freshness(staleness_s, told_staleness_s)
 
     @property
     def users(self) -> int:
@@ -235,6 +237,10 @@ class HotMemories(StoreWrapper):
         self._kept.drop(user)
 
     # --- other processes' writes -------------------------------------------------------------------------------------
+
+    def trust(self, is_told: Callable[[], bool]) -> None:
+        """``is_told``: whether every change that another process makes is told here, as far as is known."""
+        self._fresh.is_told = is_told
 
     def holds(self, user: str) -> bool:
         """Whether the user's memories are here, or being read."""

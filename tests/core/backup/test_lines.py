@@ -85,6 +85,8 @@ def line(**changed: object) -> bytes:
         (line(version=True), "got `bool` - at `$.memory.version`"),
         (line(type="secret"), "at `$.memory.type`"),
         (line(user=""), "must not be empty"),
+        (line(id="."), "id is a step"),
+        (line(id=".."), "id is a step"),
         (line(user="x" * 2000), "user has 2000 bytes"),
         (line(content="x" * 9000), "content has 9000 bytes"),
         (line(more=1), "unknown field `more`"),

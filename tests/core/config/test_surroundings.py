@@ -154,6 +154,12 @@ def test_loading_users_who_are_read_again_when_they_come_is_remarked_on(tmp_path
     said = [line for line in remarks(settings, {}, here=False) if "warm_users" in line]
     assert bool(said) is told
     several = settings.model_copy(update={"deployment": settings.deployment.model_copy(update={"replicas": 2})})
-    by_default = settings.memory.hot_cache.staleness_s is None
     said = [line for line in remarks(several, {}, here=False) if "warm_users" in line]
-    assert bool(said) is (told or by_default)
+    assert bool(said) is told
+
+
+def test_users_loaded_by_replicas_that_hardly_trust_what_they_are_told_are_remarked_on(tmp_path: Path) -> None:
+    settings = load(write(tmp_path, "memory: {hot_cache: {warm_users: 10, told_staleness_s: 20}}"), {})
+    several = settings.model_copy(update={"deployment": settings.deployment.model_copy(update={"replicas": 2})})
+    told = [[line for line in remarks(each, {}, here=False) if "20.0 s" in line] for each in (settings, several)]
+    assert [len(lines) for lines in told] == [0, 1]

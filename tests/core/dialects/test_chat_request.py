@@ -17,7 +17,7 @@ from semmem.dialects.request import LIMIT_MAX
 from semmem.memory import Controls, Injection, MemoryType, Message, Role
 
 GOLDEN = Path(__file__).parent / "golden" / "chat"
-OWN = ("memory_config", "memory_context")
+OWN = ("memory_config", "memory_context", "auto_store")
 HELLO = {"role": "user", "content": "Hello"}
 
 
@@ -257,6 +257,24 @@ def test_each_control_counts_when_it_is_well_formed_and_is_stripped_in_any_case(
 ) -> None:
     request = parse(memory_config=config)
     assert request.conversation.controls == controls
+    assert request.rewrite(None) == json.dumps({"model": "m", "messages": [HELLO]}).encode()
+
+
+@pytest.mark.parametrize(
+    ("members", "stored"),
+    [
+        ({"auto_store": False}, False),
+        ({"auto_store": True}, True),
+        ({"auto_store": "no"}, None),
+        ({"auto_store": True, "memory_config": {"auto_store": False}}, False),
+        ({"auto_store": False, "memory_config": {"auto_store": True}}, False),
+    ],
+)
+def test_storing_may_be_spoken_of_outside_of_the_configuration_and_a_no_is_a_no(
+    members: dict[str, Any], stored: bool | None
+) -> None:
+    request = parse(**members)
+    assert request.conversation.controls.auto_store is stored
     assert request.rewrite(None) == json.dumps({"model": "m", "messages": [HELLO]}).encode()
 
 

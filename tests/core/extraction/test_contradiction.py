@@ -292,14 +292,29 @@ def test_a_correction_needs_less_than_other_news() -> None:
 def test_what_neither_words_nor_vectors_connect_is_about_something_else(
     old: str, new: str, cosine: float, differs: bool
 ) -> None:
-    assert apart(old, new, cosine) is differs
+    assert apart(old, new, cosine, None) is differs
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "nameless_cosine", "differs"),
+    [
+        ("User uses Joplin for notes", "User uses Stripe for payments", 0.29, True),
+        ("User uses Joplin for notes", "User uses Stripe for payments", 0.31, False),
+        ("User uses Joplin for notes", "User uses Joplin at work", 0.29, False),
+        ("User uses Joplin for notes", "User uses paper for notes", 0.29, False),
+    ],
+)
+def test_names_that_are_alike_do_not_connect_two_statements(
+    old: str, new: str, nameless_cosine: float, differs: bool
+) -> None:
+    assert apart(old, new, 0.42, nameless_cosine) is differs
 
 
 def test_a_correction_right_afterwards_may_resemble_nothing() -> None:
     old, new = "User's train leaves from Graz", "No, it departs in Linz"
-    assert apart(old, new, 0.2)
-    assert not apart(old, new, 0.2, corrects=True)
-    assert apart(old, "It departs in Linz", 0.2, corrects=True)
+    assert apart(old, new, 0.2, None)
+    assert not apart(old, new, 0.2, None, corrects=True)
+    assert apart(old, "It departs in Linz", 0.2, None, corrects=True)
 
 
 def test_names_are_not_what_a_statement_is_about() -> None:

@@ -47,7 +47,7 @@ def alternation(**fields: object) -> Callable[[Report], None]:
 
 def test_a_run_in_which_everything_went_well_keeps_every_promise() -> None:
     made = promises(kept())
-    assert len(made) == 12
+    assert len(made) == 13
     assert [promise.broken for promise in made if promise.broken] == []
     assert all(str(promise).startswith("kept ") for promise in made)
 
@@ -55,7 +55,7 @@ def test_a_run_in_which_everything_went_well_keeps_every_promise() -> None:
 def test_what_was_left_out_is_not_promised() -> None:
     report = kept()
     report.alternated = report.stalled = None
-    assert len(promises(report)) == 8
+    assert len(promises(report)) == 9
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,7 @@ def test_what_was_left_out_is_not_promised() -> None:
         (lambda report: setattr(report, "unlearnt", 1), "what was accepted"),
         (lambda report: report.verdict.doubled.append("turn 1"), "nothing is there twice"),
         (lambda report: report.recall.missed.append((FACT, "no_hits")), "recall is right"),
+        (lambda report: report.recall.late.append("no_hits"), "what is told is learnt within"),
         (lambda report: report.verdict.superseded.append("tea: by coffee"), "two facts"),
         (lambda report: report.unlike.append("tea"), "replicas list the same"),
         (alternation(joined=1), "answers find their turns"),
@@ -84,6 +85,15 @@ def test_each_promise_is_broken_by_what_contradicts_it(change: Callable[[Report]
     [broken] = [promise for promise in promises(report) if promise.broken]
     assert broken.name.startswith(which)
     assert str(broken).startswith("BROKEN ")
+
+
+def test_what_is_learnt_late_is_no_wrong_answer_and_one_in_a_hundred_may_be() -> None:
+    report = kept()
+    report.recall = Recall(100, 99, late=["no_hits"])
+    made = {promise.name: promise for promise in promises(report)}
+    assert not any(promise.broken for promise in made.values())
+    assert made["recall is right where semmem was asked"].told.startswith("99 of 99 right")
+    assert made["what is told is learnt within 8 s"].told.startswith("99.0% of 100")
 
 
 def test_a_few_requests_in_a_hundred_may_be_late() -> None:

@@ -88,7 +88,9 @@ def test_what_was_said_twice_is_to_be_there_twice() -> None:
 def test_an_answer_that_is_missing_is_lost_unless_it_was_in_flight_at_the_kill() -> None:
     assert len(judged(spoken(sent("one")), [row("one", None)]).lost) == 1
     verdict = judged(spoken(sent("one", KILL - 0.05), sent("two", AFTER)), [row("one", None), row("two")])
-    assert (verdict.lost, verdict.answers_in_flight) == ([], 1)
+    assert (verdict.lost, verdict.answers_in_flight, verdict.answers_unwritten) == ([], 1, 0)
+    verdict = judged(spoken(sent("one", KILL - 0.5), sent("two", AFTER)), [row("one", None), row("two")])
+    assert (verdict.lost, verdict.answers_in_flight, verdict.answers_unwritten) == ([], 0, 1)
 
 
 def test_a_stream_that_was_opened_to_a_replica_just_gone_is_counted_apart() -> None:

@@ -105,6 +105,43 @@ async def test_another_replica_is_told_whose_memories_changed_and_nobody_of_the_
     assert (one.counted("told"), other.counted("heard"), one.counted("heard")) == (1, 1, 0)
 
 
+async def test_a_change_is_told_at_once_and_the_next_ones_together(wire: Wire) -> None:
+    one, tasks = Station(wire, interval_s=0.2), Tasks()
+    tasks.spawn("news", one.news.run())
+    began = asyncio.get_running_loop().time()
+    for number, user in enumerate(("ada", "bob", "cleo")):
+        one.news.changed(user)
+        while not wire.words:
+            await asyncio.sleep(0.001)
+        assert number > 0 or asyncio.get_running_loop().time() - began < 0.1
+    while len(wire.words) < 2:
+        await asyncio.sleep(0.001)
+    await tasks.cancel()
+    assert asyncio.get_running_loop().time() - began > 0.15
+    assert one.counted("told") == 3
+
+
+async def test_what_is_heard_is_complete_unless_something_cannot_be_heard_or_understood(wire: Wire) -> None:
+    one, stranger = Station(wire), Station(wire, key=b"another key")
+    seen = [one.news.is_complete]
+    one.news.lost("away")
+    seen.append(one.news.is_complete)
+    one.news.connected()
+    seen.append(one.news.is_complete)
+    stranger.news.changed("ada")
+    assert await stranger.news.tell()
+    seen.append(one.news.is_complete)
+    one.clock.now += change_news.FOREIGN_S
+    assert [*seen, one.news.is_complete] == [True, False, True, False, True]
+
+
+async def test_who_finds_another_one_gone_has_everything_doubted(wire: Wire) -> None:
+    one, other = Station(wire), Station(wire)
+    one.news.everything()
+    assert await one.news.tell()
+    assert (one.copies.everything, other.copies.everything) == (0, 1)
+
+
 async def test_who_was_not_read_here_before_is_read_as_of_now_once(wire: Wire) -> None:
     one, other = Station(wire), Station(wire)
     one.news.changed("ada")

@@ -82,6 +82,15 @@ async def test_a_list_is_narrowed_by_words_and_session(api: Api) -> None:
     assert (await listed(api, session_id="tuesday", q="green"))["total"] == 0
 
 
+async def test_a_list_is_narrowed_by_keys_too_and_a_key_alone_is_not_forgotten(api: Api) -> None:
+    await api.add("User likes tea", key="Drinks:hot")
+    await api.add("User likes drinks that are cold")
+    assert (await listed(api, q="drinks"))["total"] == 2
+    assert (await listed(api, q="s:h"))["memories"][0]["content"] == "User likes tea"
+    dry = await api.client.post("/v1/memory/forget", json={"user_id": "alice", "text": "Drinks"}, headers=ADMIN)
+    assert [one["content"] for one in dry.json()["memories"]] == ["User likes drinks that are cold"]
+
+
 async def listed(api: Api, **asked: Any) -> Any:
     answer = await api.client.get("/v1/memory", params={"user_id": "alice", **asked}, headers=ADMIN)
     assert answer.status_code == 200, answer.text

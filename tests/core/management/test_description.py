@@ -202,7 +202,7 @@ def _answer(app: FastAPI, status: int, body: Any) -> str:
     return ""
 
 
-ME = {"role": "user", "may": ["read"], "user_id": "alice", "token_id": None}
+ME = {"role": "user", "may": ["read"], "user_id": "alice", "token_id": None, "memory_switches": None}
 
 
 async def test_an_answer_that_is_not_as_described_is_noticed(guarded: Guarded) -> None:

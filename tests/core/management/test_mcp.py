@@ -19,8 +19,9 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.management.mcp_doors import mount
 from semmem.management.server import HttpListener
+from semmem.ports.errors import StoreUnavailable
+from tests.core.commands.test_previewing import TOKEN, running
 from tests.core.management.test_api import Api
-from tests.core.management.test_preview_command import TOKEN, running
 from tests.core.management.test_roles import Guarded
 
 TOOLS = {"memory_search", "memory_add", "memory_list", "memory_update", "memory_delete", "memory_clear"}
@@ -82,7 +83,8 @@ async def test_a_user_remembers_finds_corrects_and_forgets(served: Served) -> No
         changed = await told(client, "memory_update", id=added["id"], content="User likes black tea")
         assert (changed["version"], changed["content"]) == (2, "User likes black tea")
         assert (await told(client, "memory_list"))["memories"][0]["content"] == "User likes black tea"
-        assert await told(client, "memory_delete", id=added["id"]) == {"deleted_count": 1}
+        gone = await told(client, "memory_delete", id=added["id"])
+        assert (gone["deleted_count"], gone["receipt"]["versions"], gone["pending"]) == (1, 1, False)
         assert (await told(client, "memory_list"))["total"] == 0
 
 
@@ -100,10 +102,37 @@ async def test_a_clear_takes_one_type_or_one_age(served: Served) -> None:
     await served.api.add("User likes green tea")
     await served.api.add("User went to Rome", type="episodic")
     async with served.connected("secret-token") as client:
-        assert await told(client, "memory_clear", user_id="alice", older_than_days=1) == {"deleted_count": 0}
-        assert await told(client, "memory_clear", user_id="alice", type="episodic") == {"deleted_count": 1}
-        assert (await told(client, "memory_list", user_id="alice"))["total"] == 1
-        assert await told(client, "memory_clear", user_id="alice", older_than_days=0) == {"deleted_count": 1}
+        for narrowed, number in (({"older_than_days": 1}, 0), ({"type": "episodic"}, 1), ({"older_than_days": 0}, 1)):
+            assert (await told(client, "memory_clear", user_id="alice", **narrowed))["deleted_count"] == number
+
+
+async def test_a_whole_user_is_cleared_for_its_caller_alone_with_the_receipt_of_the_api(served: Served) -> None:
+    await served.api.add("User likes green tea", key="tea")
+    await served.api.add("User likes black tea", key="tea")
+    await served.api.add("User likes coffee", user="bob")
+    token = (await served.make(role="user", user_id="alice"))["token"]
+    async with served.connected(token) as client:
+        assert "NOT_FOUND" in await refusal(client, "memory_clear", user_id="bob")
+        gone = await told(client, "memory_clear", purge=True)
+        assert (await told(client, "memory_list"))["total"] == 0
+    assert gone.pop("receipt").items() >= {"memories": 1, "versions": 1, "turns": 0}.items()
+    assert gone == {"deleted_count": 1, "pending": False, "purged": True}
+    async with served.connected("secret-token") as client:
+        assert (await told(client, "memory_list", user_id="bob"))["total"] == 1
+
+
+async def test_a_clear_that_is_pending_says_so_with_its_receipt(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: Any, **__: Any) -> int:
+        raise StoreUnavailable("away")
+
+    await served.api.add("User likes green tea")
+    monkeypatch.setattr(served.api.store, "forget_scope", away)
+    async with served.connected("secret-token") as client:
+        gone = await told(client, "memory_clear", user_id="alice")
+        assert (gone["deleted_count"], gone["pending"], gone["outlives_restart"]) == (0, True, True)
+        assert (await told(client, "memory_list", user_id="alice"))["total"] == 0
 
 
 async def test_tools_have_the_rights_of_their_caller(served: Served) -> None:

@@ -23,7 +23,7 @@ from semmem.management.purging import Purging
 from semmem.memory import Memory, Scope
 from semmem.ports.errors import JournalError, StoreFull
 from semmem.retrieval.recall import Recall, RecallRules
-from tests.core.management.test_preview_command import TOKEN, running
+from tests.core.commands.test_previewing import TOKEN, running
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
 
@@ -180,9 +180,9 @@ def test_the_command_prints_the_receipt(
 ) -> None:
     monkeypatch.setenv("SEMMEM_LISTENERS__API__ADMIN_TOKEN", TOKEN)
     with running(tmp_path) as url:
-        assert main(["forget", "--user", "alice", "--project", "p", "--api", url]) == 0
+        assert main(["forget", "--user", "alice", "--project", "p", "--json", "--api", url]) == 0
         assert json.loads(capsys.readouterr().out)["deleted"] == 0
-        assert main(["forget", "--user", "alice", "--purge", "--api", url]) == 0
+        assert main(["forget", "--user", "alice", "--purge", "--json", "--api", url]) == 0
         receipt = json.loads(capsys.readouterr().out)
         assert (receipt["deleted"], receipt["purged"]) == (1, True)
 
@@ -192,7 +192,7 @@ def test_a_refusal_and_silence_are_failures(
 ) -> None:
     monkeypatch.setenv("SEMMEM_LISTENERS__API__ADMIN_TOKEN", "wrong-token-of-some-length")
     with running(tmp_path) as url:
-        assert main(["forget", "--user", "alice", "--api", url]) == 1
-        assert "40" in capsys.readouterr().err
-    assert main(["forget", "--user", "alice", "--api", url]) == 1
-    assert "Error" in capsys.readouterr().err
+        assert main(["forget", "--user", "alice", "--api", url]) == 4
+        assert "answered 401 UNAUTHENTICATED" in capsys.readouterr().err
+    assert main(["forget", "--user", "alice", "--api", url]) == 3
+    assert "nothing listens there" in capsys.readouterr().err

@@ -19,11 +19,14 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.backup.restoring import Restored, revoke_tokens
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.management.access import AccessRules, Act, CallerRole, KnownTokens
+from semmem.management.activity_api import Activity, activity_routes
 from semmem.management.api import create_api
+from semmem.management.audit_api import audit_routes
 from semmem.management.backup_api import backup_routes
 from semmem.management.curation_api import curation_routes
 from semmem.management.engine_api import Engine, EngineStatus, engine_routes
 from semmem.management.reindex_api import reindex_routes
+from semmem.management.switch_api import switch_routes
 from semmem.management.token_api import token_routes
 from semmem.management.tokens import Tokens
 from semmem.ports.errors import JournalError, StoreUnavailable
@@ -58,9 +61,16 @@ NEEDS = {
     ("GET", "/v1/health"): Act.OPERATE,
     ("GET", "/v1/config"): Act.OPERATE,
     ("GET", "/v1/users"): Act.ADMINISTER,
+    ("GET", "/v1/activity"): Act.OPERATE,
     ("GET", "/v1/memory/reindex"): Act.OPERATE,
     ("POST", "/v1/memory/reindex"): Act.OPERATE,
     ("DELETE", "/v1/memory/reindex"): Act.OPERATE,
+    ("GET", "/v1/users/{user_id}/memory-switches"): Act.ADMINISTER,
+    ("PUT", "/v1/users/{user_id}/memory-switches"): Act.ADMINISTER,
+    ("GET", "/v1/groups/{group_id}/memory-switches"): Act.ADMINISTER,
+    ("PUT", "/v1/groups/{group_id}/memory-switches"): Act.ADMINISTER,
+    ("GET", "/v1/memory-switches"): Act.ADMINISTER,
+    ("GET", "/v1/audit/name"): Act.ADMINISTER,
     ("GET", "/v1/whoami"): Act(0),
     ("POST", "/v1/tokens"): Act.ADMINISTER,
     ("GET", "/v1/tokens"): Act.ADMINISTER,
@@ -113,6 +123,9 @@ class Guarded:
                 partial(curation_routes, api.life),
                 partial(token_routes, self.tokens, self.clock),
                 partial(engine_routes, an_engine()),
+                partial(activity_routes, Activity(self.clock)),
+                partial(switch_routes, nothing),
+                partial(audit_routes, nothing),
                 partial(reindex_routes, cast(Reindexing, NothingToReindex())),
                 partial(backup_routes, nothing, nothing, nothing, nothing, self.clock),
             ],
@@ -195,10 +208,11 @@ async def test_a_role_may_do_its_acts_and_no_other(guarded: Guarded, role: str) 
     for (method, path), act in NEEDS.items():
         if role == "admin" and act is Act.ADMINISTER:
             continue  # what stands behind these is not there
-        takes_user = path not in ("/v1/import", "/v1/tokens", "/v1/memory/{memory_id}", "/v1/memory/reindex")
+        others = ("/v1/import", "/v1/tokens", "/v1/memory/{memory_id}", "/v1/memory/reindex")
+        takes_user = path not in others and not path.endswith("/memory-switches")
         body = BODIES.get(path, {}) | ({"user_id": "alice"} if takes_user else {})
         asked = {"json": body} if method in ("POST", "PUT") and not path.endswith("/release") else {}
-        url = path.format(memory_id="mem_0", session_id="s", token_id="t")
+        url = path.format(memory_id="mem_0", session_id="s", token_id="t", user_id="alice", group_id="staff")
         answer = await guarded.call(token, method, url, params={"user_id": "alice", "q": "tea"}, **asked)
         refused = act not in CallerRole(role).acts
         assert (answer.status_code == 403) is refused, (method, path, answer.text)

@@ -85,6 +85,12 @@ def test_project_agent_and_session_come_from_headers_then_body() -> None:
     assert identify(TRUSTING, with_project, Controls(project="from-body")) == Scope("bob", project="p1")
 
 
+@pytest.mark.parametrize("name", ["x-session-id", "x-conversation-id", "x-omniroute-session-id"])
+def test_a_session_goes_by_the_names_that_other_gateways_clients_send(name: str) -> None:
+    sent = head({name: ("s1",), "x-user-id": ("bob",)})
+    assert identify(TRUSTING, sent, Controls()) == Scope("bob", session="s1")
+
+
 def talk(*texts: str, system: str = "") -> Conversation:
     messages = [Message(Role.SYSTEM, system)] if system else []
     return Conversation((*messages, *(Message(Role.USER, text) for text in texts)))

@@ -189,6 +189,19 @@ async def test_what_others_wrote_shows_when_the_index_is_too_old() -> None:
     assert await shelf.contents() == ["coffee", "tea"]
 
 
+async def test_while_changes_elsewhere_are_told_the_index_may_grow_older() -> None:
+    shelf, told = Shelf(staleness_s=5.0, told_staleness_s=60.0), [True]
+    shelf.hot.trust(lambda: told[0])
+    memory = await shelf.knows(1, "tea")
+    assert await shelf.contents() == ["tea"]
+    await shelf.store.put(ADA, replace(memory, id="mem_2", content="coffee"))
+    shelf.clock.now += 25
+    assert await shelf.contents() == ["tea"]
+    assert shelf.store.readings == 1
+    told[0] = False
+    assert await shelf.contents() == ["coffee", "tea"]
+
+
 async def test_an_index_of_middling_age_is_renewed_behind_the_request() -> None:
     shelf = Shelf(staleness_s=10.0)
     assert await shelf.contents() == []

@@ -480,6 +480,7 @@ OFF: dict[str, dict[str, Any]] = {
     "memory is read only": {"headers": {"x-semmem-memory": "read"}},
     "the body says off": {"memory_config": {"enabled": False}},
     "the body says not to store": {"memory_config": {"auto_store": False}},
+    "the body says so in SR's way": {"auto_store": False},
     "a filter refuses": {"headers": {"x-blocked": "true"}},
     "a filter found personal data": {"headers": {"x-pii": "true"}},
 }

@@ -217,4 +217,4 @@ def test_the_command_says_what_it_wrote_or_why_not(models: Path, tmp_path: Path)
     assert done.stdout.startswith("sentence-transformers/all-MiniLM-L6-v2/384/fp32: ")
     refused = told("--model", "./nope")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr == "not exported: the model directory ./nope does not exist\n"
+    assert refused.stderr == "semmem model export: not exported: the model directory ./nope does not exist\n"

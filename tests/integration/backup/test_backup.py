@@ -52,7 +52,7 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Taken:
 def test_what_was_backed_up_under_load_answers_the_same_elsewhere(taken: Taken, tmp_path: Path) -> None:
     backup, expected, old = taken
     assert all(expected)
-    restored = run("restore", backup, "--config", configured(tmp_path / "new"))
+    restored = run("restore", backup, "--json", "--config", configured(tmp_path / "new"))
     assert restored.code == 0, restored.err
     manifest = folder.read_manifest(backup)
     assert restored.told["memories"] == manifest["memories"]

@@ -37,7 +37,7 @@ def erased(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def restored(place: Path, tmp_path: Path, *known: Path) -> Ran:
     words = [word for path in known for word in ("--erasures", path)]
-    done = run("restore", place / "backup", "--config", configured(tmp_path), *words)
+    done = run("restore", "--json", place / "backup", "--config", configured(tmp_path), *words)
     assert done.code == 0, done.err
     return done
 

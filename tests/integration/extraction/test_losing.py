@@ -57,6 +57,8 @@ UNRELATED = [
     ('"and my mum\'s joining in Verona"', '"I moved from Leeds to Dundee last month"'),
     ("User collects Jesavifofa stamps", '"We decided to use Vibepenedi for the billing service."'),
     ("User uses Nofavikaro for note taking", '"We decided to use Fegolagizo for the billing service."'),
+    ("User uses Holafofaka for note taking", '"We decided to use Fadohoneka for the billing service."'),
+    ("User has a friend called Vobovoripo", '"We decided to use Vohepariki for the billing service."'),
 ]
 """Both stay true; the second alone says how something else is or became."""
 DEMOS = [{"old": old, "new": new} for old, new in REPLACED]

@@ -128,6 +128,17 @@ async def test_a_replica_that_hangs_makes_an_erasure_pending_until_it_is_counted
     assert await fleet.kept.count(ADA) == 0
 
 
+async def test_a_replica_that_falls_silent_is_noticed_once_and_no_longer_trusts_what_it_is_told(fleet: Fleet) -> None:
+    one, other = await fleet.replica(lost_s=2.0), await fleet.replica(lost_s=2.0)
+    before = [each.parts.replicas.is_counted for each in (one, other)]
+    await other.stop()
+    async with asyncio.timeout(20.0):
+        while not one.parts.lost:
+            await asyncio.sleep(0.02)
+    after = [each.parts.replicas.is_counted for each in (one, other)]
+    assert (one.parts.lost, before, after) == (1, [True, True], [True, False])
+
+
 async def test_nobody_waits_for_a_replica_that_left(fleet: Fleet) -> None:
     one, other = await fleet.replica(obey_s=0.0), await fleet.replica(obey_s=0.0)
     await other.stop()

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from schemathesis.specs.openapi import definitions
 
-from tests.support.api_fuzz import fuzz, seeded
+from tests.support.api_fuzz import UNLIMITED, fuzz, seeded
 from tests.support.harness import ADMIN_TOKEN, SemmemProcess, semmem_process
 
 
 @pytest.fixture(scope="module")
 def semmem(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SemmemProcess]:
-    with semmem_process(tmp_path_factory.mktemp("described")) as running:
+    with semmem_process(tmp_path_factory.mktemp("described"), UNLIMITED) as running:
         yield running
 
 

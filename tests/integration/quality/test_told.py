@@ -12,7 +12,6 @@ from quality.stories import said as told_in
 from quality.telling import tell
 from quality.updates import holds, updated, updates
 from quality.wiring import NOW, Semmem, notes_in
-from semmem.memory import Memory, MemoryType
 
 
 async def test_notes_are_the_lines_of_the_block_without_its_header(parts: Semmem) -> None:
@@ -117,8 +116,7 @@ def test_a_prompt_is_held_against_what_its_step_expects(step: Row, notes: list[s
     ],
 )
 def test_a_store_is_held_against_what_its_step_expects(step: Row, wrong: list[str]) -> None:
-    stored = [Memory("m", 1, MemoryType.SEMANTIC, "User likes tea", "u")]
-    assert unexpected_in_store(step, stored) == wrong
+    assert unexpected_in_store(step, ["User likes tea"]) == wrong
 
 
 def test_only_what_needs_no_running_semmem_is_judged() -> None:

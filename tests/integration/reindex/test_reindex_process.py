@@ -81,13 +81,13 @@ def test_by_command_while_nothing_runs_in_parts_and_back_again(tmp_path: Path) -
 
     rest = semmem("reindex", "--config", configured(tmp_path))
     assert rest.returncode == 0, rest.stderr
-    assert "100%  4 of 4 users, 40 memories, 40 embedded" in rest.stderr
+    assert "100%  4 of 4 users, 40 memories, 40 embedded" in rest.stdout
     assert asyncio.run(kept(tmp_path, "agentic_memory_g2", NEW.dimension, names)) == told(everybody)
 
-    back = semmem("reindex", "--rollback", "--config", configured(tmp_path, FORMER.dimension))
+    back = semmem("reindex", "--rollback", "--json", "--config", configured(tmp_path, FORMER.dimension))
     assert back.returncode == 0, back.stderr
     assert json.loads(back.stdout.splitlines()[-1])["embedded"] == 0
-    dropped = semmem("reindex", "--drop-old", "--config", configured(tmp_path, FORMER.dimension))
+    dropped = semmem("reindex", "--drop-old", "--json", "--config", configured(tmp_path, FORMER.dimension))
     assert json.loads(dropped.stdout)["dropped"] == 1
     assert asyncio.run(kept(tmp_path, "agentic_memory", FORMER.dimension, names)) == told(everybody)
 
@@ -97,17 +97,17 @@ def test_a_running_semmem_shows_how_far_it_is_and_makes_every_vector_anew_when_t
     everybody = people(3, 5)
     asyncio.run(fill(tmp_path, everybody))
     with semmem_process(tmp_path, override(15)) as process:
-        done = semmem("reindex", "--config", tmp_path / "config.yaml", "--api", process.api_url)
+        done = semmem("reindex", "--json", "--config", tmp_path / "config.yaml", "--api", process.api_url)
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["state"] == "kept"
+        assert json.loads(done.stdout.splitlines()[-1])["state"] == "kept"
         assert process.metric("semmem_reindex_state", state="kept") == 1
         assert process.api("GET", "/v1/status")["store"]["reindex"] == "kept"
         assert process.metric("semmem_reindex_memories_done") == 15
         assert process.api("DELETE", "/v1/memory/reindex")["dropped"] == 1
         assert process.api("GET", "/v1/memory/reindex")["state"] == "none"
         process.api("POST", "/v1/memory/reindex", json={"force": True})
-        forced = semmem("reindex", "--config", tmp_path / "config.yaml", "--api", process.api_url)
-        status = json.loads(forced.stdout)
+        forced = semmem("reindex", "--json", "--config", tmp_path / "config.yaml", "--api", process.api_url)
+        status = json.loads(forced.stdout.splitlines()[-1])
         assert (status["state"], status["source"], status["target"], status["embedded"]) == (
             "kept",
             "agentic_memory_g2",

@@ -1,0 +1,86 @@
+"""Calls of the management API under idempotency keys."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
+
+from semmem.backends.sql.database import Database
+from semmem.backends.sql.marks import digest
+from semmem.backends.sql.part import JournalLimits, one_look
+from semmem.backends.sql.replicas import SqlReplicas
+from semmem.backends.sql.rows import upsert_into
+from semmem.backends.sql.tables import api_call_users, api_calls, replicas
+from semmem.ports.calls import CallAnswer, KnownCall
+
+COUNT_EVERY = 100
+"""After so many calls it is looked whether there are too many: to count them takes as long as they are many."""
+
+_RUNNING = api_calls.c.status.is_(None)
+
+
+class SqlCalls(SqlReplicas):
+    """CallRecords."""
+
+    def __init__(self, database: Database, limits: JournalLimits) -> None:
+        super().__init__(database, limits)
+        self._begun = 0
+
+    @one_look
+    def begin_call(
+        self, conn: Connection, key: str, request: str, *, now: float, lease_s: float, keep_s: float, calls_max: int
+    ) -> KnownCall | None:
+        _drop(conn, api_calls.c.expires_at < now)
+        row = {"request": request, "owner": self.replica_id, "lease_until": now + lease_s, "expires_at": now + keep_s}
+        new = upsert_into(conn.dialect.name, api_calls).values(key=key, keep=1, counts="", **row)
+        if conn.execute(new.on_conflict_do_nothing().returning(api_calls.c.key)).one_or_none() is not None:
+            self._begun += 1
+            if self._begun % COUNT_EVERY == 0:
+                _drop_oldest(conn, calls_max)
+            return None
+        others = and_(api_calls.c.owner != self.replica_id, api_calls.c.owner.not_in(select(replicas.c.id)))
+        left = and_(_RUNNING, or_(others, api_calls.c.lease_until < now), api_calls.c.request == request)
+        if conn.execute(update(api_calls).where(api_calls.c.key == key, left).values(row)).rowcount == 1:
+            return None
+        return _known(conn.execute(select(api_calls).where(api_calls.c.key == key)).one())
+
+    @one_look
+    def end_call(self, conn: Connection, key: str, answer: CallAnswer, users: Collection[str]) -> None:
+        this = and_(api_calls.c.key == key, api_calls.c.owner == self.replica_id, _RUNNING)
+        whole = {"status": answer.status, "counts": answer.counts, "answer": answer.body}
+        if conn.execute(update(api_calls).where(this, api_calls.c.keep == 1).values(whole)).rowcount == 1:
+            rows = [{"key": key, "user_digest": digest(user)} for user in sorted(users)]
+            if rows and answer.body is not None:
+                conn.execute(insert(api_call_users), rows)
+        else:  # something was erased meanwhile: perhaps what the answer shows
+            conn.execute(update(api_calls).where(this).values({**whole, "answer": None}))
+
+    @one_look
+    def drop_call(self, conn: Connection, key: str) -> None:
+        _drop(conn, and_(api_calls.c.key == key, api_calls.c.owner == self.replica_id, _RUNNING))
+
+    @one_look
+    def forget_calls(self, conn: Connection) -> None:
+        for table in (api_call_users, api_calls):
+            conn.execute(delete(table))
+
+
+def _drop(conn: Connection, which: Any) -> None:
+    keys = select(api_calls.c.key).where(which)
+    conn.execute(delete(api_call_users).where(api_call_users.c.key.in_(keys)))
+    conn.execute(delete(api_calls).where(which))
+
+
+def _drop_oldest(conn: Connection, calls_max: int) -> None:
+    there = conn.execute(select(func.count()).select_from(api_calls)).scalar_one()
+    if there > calls_max:
+        oldest = select(api_calls.c.key).order_by(api_calls.c.expires_at).limit(there - calls_max)
+        _drop(conn, api_calls.c.key.in_(list(conn.execute(oldest).scalars())))
+
+
+def _known(row: Row[Any]) -> KnownCall:
+    if row.status is None:
+        return KnownCall(row.request)
+    return KnownCall(row.request, CallAnswer(row.status, row.answer, row.counts))

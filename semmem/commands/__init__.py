@@ -1,0 +1,10 @@
+"""What the ``semmem`` command can do: one table, and everything that is said of a command is made from it.
+
+A ``command.Command`` names itself, its options, what it prints and how it ends; ``table.COMMANDS`` has them all. The
+parser, ``--help``, the manual page, the shell completions and docs/commands.md are views of that table, so none of them
+can tell of another command than there is.
+
+Rules of the room: the answer alone goes to standard output (text, or with ``--json`` one document, or a line for each
+where it is a stream); whatever else is to be said goes to standard error. Whoever fails raises ``failure.Failure``,
+which knows its exit status. Nothing heavy is imported before the command is known that needs it.
+"""

@@ -1,0 +1,203 @@
+"""Calls to a running semmem: where it is, who asks, and what every failure on the way is called."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from semmem.commands.command import Parser
+from semmem.commands.failure import (
+    MISUSED,
+    NO_ANSWER,
+    NOT_DONE,
+    NOT_FOUND,
+    NOT_NOW,
+    PENDING,
+    REFUSED,
+    Failure,
+    misused,
+)
+from semmem.config import Settings, load
+from semmem.request.identity import user_of_key
+
+NO_SERVER, NO_TOKEN = "NO_SERVER", "NO_TOKEN"
+"""Codes of a Failure: nobody listens, and there is nothing to ask with."""
+TIMEOUT_S = 10.0
+LONG_TIMEOUT_S = 300.0
+"""A purge of a large store takes long (docs/operations.md), and others may be waiting for theirs; so do copies."""
+
+STATUSES = {401: REFUSED, 403: REFUSED, 404: NOT_FOUND, 409: NOT_NOW, 421: REFUSED, 429: NOT_NOW, 503: NOT_NOW}
+"""The exit status for an answer of the API; any other refusal is NOT_DONE."""
+REMEDIES = {
+    401: "the token is listeners.api.admin_token of --config, or what --token-env names",
+    403: "another token may: --token-env",
+    421: "listeners.api.allowed_hosts names the hosts that are served",
+}
+
+TOKEN_ENVIRONMENT = (
+    ("SEMMEM_LISTENERS__API__ADMIN_TOKEN", "the administrator's token, where the configuration does not have it"),
+)
+CONFIG_FILES = (("config.yaml", "named by --config: where the API listens, and the administrator's token"),)
+
+
+def add_connection(parser: Parser) -> None:
+    """Options of every command that asks a running semmem."""
+    parser.add_argument("--config", type=Path, metavar="FILE", help="config.yaml of the running semmem")
+    parser.add_argument("--api", metavar="URL", help="its API, when that is not where the configuration says")
+    parser.add_argument(
+        "--token-env", metavar="VARIABLE", help="environment variable with a token; without it the administrator's"
+    )
+
+
+def add_whose(parser: Parser) -> None:
+    """Options of every command that is about one user."""
+    whose = parser.add_mutually_exclusive_group()
+    whose.add_argument("--user", help="whose memories; not needed with a token that is bound to a user")
+    whose.add_argument(
+        "--api-key-env", metavar="VARIABLE", help="the user of the API key in this variable (identity.api_key)"
+    )
+
+
+def settings_of(given: argparse.Namespace) -> Settings:
+    """Raises ConfigError."""
+    return load(given.config, os.environ)
+
+
+def named_user(given: argparse.Namespace, settings: Settings) -> dict[str, str]:
+    """``user_id`` for a call; nobody where a token says it. Raises Failure."""
+    if given.user is not None:
+        return {"user_id": given.user}
+    if given.api_key_env is not None:
+        return {"user_id": _user_of(given.api_key_env, settings)}
+    if given.token_env is None:
+        raise misused("--user", "name --user, --api-key-env, or by --token-env a token that is bound to a user")
+    return {}
+
+
+def _user_of(variable: str, settings: Settings) -> str:
+    rules = settings.identity.api_key
+    if not rules.enabled:
+        reason = "identity.api_key.enabled is false: API keys are no users in this configuration"
+        raise misused("--api-key-env", reason)
+    if not (key := os.environ.get(variable, "").strip()):
+        raise misused("--api-key-env", f"the environment variable {variable} holds no API key")
+    return user_of_key(rules.hmac_secret.get_secret_value().encode(), key)
+
+
+def connected(given: argparse.Namespace, settings: Settings, *, timeout_s: float = TIMEOUT_S) -> Api:
+    """The API of the semmem that is meant. Raises Failure."""
+    api = settings.listeners.api
+    url = _url(given.api) if given.api is not None else f"http://{api.address}"
+    if given.token_env is None:
+        token, place = api.admin_token.get_secret_value(), "listeners.api.admin_token"
+        reason = "there is no token: name the running semmem's configuration with --config, or a variable"
+        reason += " that holds a token with --token-env"
+    else:
+        token, place = os.environ.get(given.token_env, "").strip(), "--token-env"
+        reason = f"there is no token: the environment variable {given.token_env} is empty"
+    if not token:
+        raise Failure(NO_TOKEN, place, reason, REFUSED)
+    return Api(url, token, timeout_s)
+
+
+def _url(told: str) -> str:
+    """Raises Failure for what leads nowhere."""
+    try:
+        url = httpx.URL(told)
+    except httpx.InvalidURL as error:
+        raise Failure("BAD_URL", "--api", f"{told!r} is no URL: {error}", MISUSED) from None
+    if url.scheme not in ("http", "https") or not url.host:
+        raise Failure("BAD_URL", "--api", f"{told!r} is no URL of an API, such as http://127.0.0.1:8080", MISUSED)
+    return told.rstrip("/")
+
+
+class Api:
+    """A running semmem. Every failure is a Failure whose path is the URL."""
+
+    def __init__(self, url: str, token: str, timeout_s: float = TIMEOUT_S) -> None:
+        self.url = url
+        self.token = token
+        self._timeout_s = timeout_s
+
+    def call(self, method: str, path: str, **asked: Any) -> Any:
+        """What the API answers. Raises Failure where it refuses."""
+        answer = self.answer(method, path, **asked)
+        if not answer.is_success:
+            raise refusal(answer, self.url + path)
+        return _read(answer, self.url + path)
+
+    def answer(self, method: str, path: str, **asked: Any) -> httpx.Response:
+        """The answer, whatever it says."""
+        with self._errors(path), self._client() as http:
+            return http.request(method, self.url + path, **asked)
+
+    @contextmanager
+    def stream(self, method: str, path: str, **asked: Any) -> Iterator[httpx.Response]:
+        """An answer that is read piece by piece."""
+        with (
+            self._errors(path),
+            self._client() as http,
+            http.stream(method, self.url + path, **asked) as answer,
+        ):
+            if not answer.is_success:
+                answer.read()
+                raise refusal(answer, self.url + path)
+            yield answer
+
+    def _client(self) -> httpx.Client:
+        headers = {"authorization": f"Bearer {self.token}"}
+        return httpx.Client(timeout=self._timeout_s, trust_env=False, headers=headers)
+
+    @contextmanager
+    def _errors(self, path: str) -> Iterator[None]:
+        at = self.url + path
+        try:
+            yield
+        except httpx.TimeoutException:
+            raise Failure("NO_ANSWER", at, f"no answer within {self._timeout_s:g} s", NO_ANSWER) from None
+        except httpx.ConnectError as error:
+            reason = f"nothing listens there ({error}); is semmem running, and is this its API?"
+            raise Failure(NO_SERVER, at, reason, NO_ANSWER) from None
+        except httpx.HTTPError as error:
+            reason = f"the answer broke off ({type(error).__name__}: {error})"
+            raise Failure("NO_ANSWER", at, reason, NO_ANSWER) from None
+        except UnicodeEncodeError:
+            raise Failure("BAD_TOKEN", at, "the token holds letters that no token has", REFUSED) from None
+
+
+def refusal(answer: httpx.Response, at: str) -> Failure:
+    """What the API said no with, in words; in either shape that it has for errors."""
+    told = _error(answer)
+    code, reason = told.get("code", ""), told.get("message") or told.get("detail") or told.get("title") or ""
+    if not code:
+        return Failure("NOT_AN_API", at, f"answered {answer.status_code}, and not as semmem's API does", NOT_DONE)
+    remedy = REMEDIES.get(answer.status_code, "")
+    if after := answer.headers.get("retry-after"):
+        remedy = f"try again in {after} s"
+    words = f"answered {answer.status_code} {code}: {reason}" + (f"; {remedy}" if remedy else "")
+    status = PENDING if code == "ERASURE_PENDING" else STATUSES.get(answer.status_code, NOT_DONE)
+    return Failure(code, at, words, status, http_status=answer.status_code)
+
+
+def _error(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        told = answer.json()
+    except ValueError:
+        return {}
+    if not isinstance(told, dict):
+        return {}
+    inner = told.get("error", told)
+    return inner if isinstance(inner, dict) else told
+
+
+def _read(answer: httpx.Response, at: str) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        raise Failure("NOT_AN_API", at, "answered something that is no JSON; is this semmem's API?") from None

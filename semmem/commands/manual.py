@@ -1,0 +1,136 @@
+"""Pages of the manual as text for a terminal, as roff for ``man -l``, and as Markdown for docs/commands.md."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from semmem import __version__
+from semmem.commands.failure import EXITS
+from semmem.commands.page import Page, Rows, Section
+
+WIDTH = 100
+MARKDOWN_WIDTH = 120
+HELP = "-h, --help"
+"""Every command has it; one table need not say so thirty times."""
+INDENT = 4
+EXPLAINED_AT = 28
+"""The column at which what stands in two columns is explained, where there is room."""
+PROGRAM = "semmem"
+
+
+# --- text ------------------------------------------------------------------------------------------------------------
+
+
+def text(page: Page) -> str:
+    """As a terminal shows it."""
+    lines = ["NAME", f"    {page.name} - {page.does}"]
+    for section in page.sections:
+        lines += ["", section.heading.upper()]
+        for number, words in enumerate(section.paragraphs):
+            lines += [*([""] if number else []), *_paragraph(words)]
+        for what, explained in section.rows:
+            lines += _row(section.heading, what, explained)
+    return "\n".join(lines) + "\n"
+
+
+def _paragraph(words: str) -> Iterator[str]:
+    yield from textwrap.wrap(words, WIDTH, initial_indent=" " * INDENT, subsequent_indent=" " * INDENT)
+
+
+def _row(heading: str, what: str, explained: str) -> Iterator[str]:
+    column = INDENT + EXPLAINED_AT
+    folded = textwrap.wrap(explained, WIDTH - column) or [""]
+    if heading == "examples":
+        yield from (f"{' ' * INDENT}{what}", f"{' ' * (2 * INDENT)}{explained}")
+        return
+    if len(what) + 2 > EXPLAINED_AT:
+        yield f"{' ' * INDENT}{what}"
+        what = ""
+    yield f"{' ' * INDENT}{what:{EXPLAINED_AT}}{folded[0]}".rstrip()
+    yield from (f"{' ' * column}{line}" for line in folded[1:])
+
+
+# --- roff ------------------------------------------------------------------------------------------------------------
+
+
+def roff(pages: Sequence[Page]) -> str:
+    """One page of section 1; further ones are its subsections."""
+    first, *others = pages
+    name = first.name.replace(" ", "-")
+    lines = [f'.TH {name.upper()} 1 "" "{PROGRAM} {__version__}" "{PROGRAM}"', ".SH NAME"]
+    lines += [f"{_escaped(name)} \\- {_escaped(first.does)}"]
+    for section in first.sections:
+        lines += [f".SH {section.heading.upper()}", *_roff_section(section)]
+    for page in others:
+        lines += [f".SH {_escaped(page.name.upper())}", _escaped(page.does[:1].upper() + page.does[1:] + ".")]
+        for section in page.sections:
+            lines += [f".SS {section.heading.capitalize()}", *_roff_section(section)]
+    return "\n".join(lines) + "\n"
+
+
+def _roff_section(section: Section) -> Iterator[str]:
+    for words in section.paragraphs:
+        yield from (".PP", _escaped(words))
+    for what, explained in section.rows:
+        yield from (".TP", f"\\fB{_escaped(what)}\\fR", _escaped(explained))
+
+
+def _escaped(words: str) -> str:
+    """What roff would take for a command, or for typography."""
+    safe = words.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
+    return f"\\&{safe}" if safe.startswith(".") else safe
+
+
+# --- Markdown --------------------------------------------------------------------------------------------------------
+
+
+def markdown(pages: Sequence[Page]) -> str:
+    """docs/commands.md: every page, the first without its name."""
+    first, *others = pages
+    lines = ["# Commands", "", *_from_first(first), "## Exit status", ""]
+    lines += _table(("status", "means"), [(str(status), meaning) for status, meaning in EXITS.items()])
+    for page in others:
+        lines += [f"## {page.name}", "", f"{page.does[:1].upper()}{page.does[1:]}.", ""]
+        for section in page.sections:
+            lines += _markdown_section(section)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _from_first(page: Page) -> Iterator[str]:
+    for section in page.sections:
+        if section.heading == "description":
+            yield from _wrapped(section.paragraphs)
+        elif section.heading == "commands":
+            rows = [(f"[`{page.name} {name}`](#{page.name}-{name})", does) for name, does in section.rows]
+            yield from _table(("command", "what it does"), rows)
+
+
+def _markdown_section(section: Section) -> Iterator[str]:
+    heading, told = section.heading, section.rows
+    if heading == "synopsis":
+        yield from ("```", *section.paragraphs, "```", "")
+    elif heading == "examples":
+        yield from ("```sh", *(f"{what}  # {why}" for what, why in told), "```", "")
+    elif heading == "exit status":
+        yield from (f"Exit status: {', '.join(status for status, _ in told)}.", "")
+    elif heading == "description":
+        yield from _wrapped(section.paragraphs)
+    else:
+        rows = [(f"`{what}`", explained) for what, explained in told if what != HELP]
+        yield from _table((heading, ""), rows) if rows else ()
+
+
+def _wrapped(paragraphs: Sequence[str]) -> Iterator[str]:
+    for words in paragraphs:
+        yield from (*textwrap.wrap(words, MARKDOWN_WIDTH, break_on_hyphens=False), "")
+
+
+def _table(head: tuple[str, str], rows: Rows) -> Iterator[str]:
+    yield from (f"| {head[0]} | {head[1]} |", "|---|---|")
+    yield from (f"| {_cell(what)} | {_cell(explained)} |" for what, explained in rows)
+    yield ""
+
+
+def _cell(words: str) -> str:
+    return words.replace("|", "\\|")

@@ -1,0 +1,197 @@
+"""``semmem serve``, ``check``, ``mcp``: run the sidecar, say what is wrong before, and lend its memories to a model."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from semmem import __version__
+from semmem.commands.asking import TOKEN_ENVIRONMENT, add_connection, connected, settings_of
+from semmem.commands.command import Command, Parser
+from semmem.commands.failure import INTERRUPTED, MISUSED, NOT_DONE
+from semmem.commands.terminal import document, say, write
+from semmem.config import ConfigError, Problem, Settings, examine, remarks
+from semmem.telemetry.log_lines import logging_to_stderr
+
+if TYPE_CHECKING:
+    from semmem.wiring.app import Addresses
+
+log = logging.getLogger("semmem")
+
+ANY_KEY = (("SEMMEM_...", "any key: SEMMEM_LISTENERS__API__ADDRESS is listeners.api.address"),)
+FILES = (("config.yaml", "docs/configuration.md lists every key; without a file every default applies"),)
+
+
+# --- check -----------------------------------------------------------------------------------------------------------
+
+
+def _check_arguments(parser: Parser) -> None:
+    parser.add_argument("config", type=Path, help="the file")
+    parser.add_argument(
+        "--elsewhere", action="store_true", help="it is used on another machine: leave out folders and the model"
+    )
+
+
+def _check(given: argparse.Namespace) -> int:
+    path, here = given.config, not given.elsewhere
+    settings, problems = _examined(path, here=here)
+    notes = [] if settings is None or problems else [*remarks(settings, os.environ, here=here), _advice(settings)]
+    if given.json:
+        told = {"config": str(path), "ok": not problems, "problems": [asdict(each) for each in problems]}
+        document(told | {"remarks": notes})
+    else:
+        for problem in problems:
+            say(str(problem))
+        verdict = f"{len(problems)} problem(s)" if problems else "ok"
+        write(f"{path}: {line}" for line in (*notes, verdict))
+    return MISUSED if problems else 0
+
+
+def _advice(settings: Settings) -> str:
+    from semmem.retrieval.index.sizes import advice
+
+    return advice(settings.memory.hot_cache.bytes_max, settings.memory.embedding.dimension)
+
+
+def _examined(path: Path | None, *, here: bool) -> tuple[Settings | None, list[Problem]]:
+    """The settings and every problem; ``here``: also with what the configuration names on this machine."""
+    from semmem.retrieval.decide.trained import Trained, UnusableWeights
+
+    settings, problems = examine(path, os.environ, here=here)
+    if here and settings is not None and not problems and (weights := settings.signals.weights):
+        try:
+            Trained.load(Path(weights))
+        except UnusableWeights as unusable:
+            remedy = "write it with semmem calibrate, or leave it empty"
+            problems = [Problem("signals.weights", "", str(unusable), remedy)]
+    return settings, problems
+
+
+# --- serve -----------------------------------------------------------------------------------------------------------
+
+
+def _serve_arguments(parser: Parser) -> None:
+    parser.add_argument("--config", type=Path, metavar="FILE", help="config.yaml; without it every default applies")
+
+
+def _serve(given: argparse.Namespace) -> int:
+    path = given.config
+    settings, problems = _examined(path, here=True)
+    if settings is None or (problems and settings.log.format != "json"):
+        raise ConfigError(problems)
+    with logging_to_stderr(as_json=settings.log.format == "json", level=settings.log.level) as tell:
+        if problems:
+            for problem in problems:
+                log.critical("the configuration: %s", problem)
+            return MISUSED
+        log.info(
+            "semmem %s starts with %s; its data is in %s; loading takes seconds",
+            __version__,
+            path or "the defaults, because no --config names a file",
+            Path(settings.data_dir).resolve(),
+        )
+        return _run(settings, lambda addresses: tell(_ready(addresses, as_json=given.json)))
+
+
+def _ready(addresses: Addresses, *, as_json: bool) -> str:
+    at = {"grpc": addresses.grpc, "api": addresses.api, "health": addresses.health}
+    return json.dumps({"ready": at}) if as_json else "semmem ready " + " ".join(f"{k}={v}" for k, v in at.items())
+
+
+def _run(settings: Settings, ready: Callable[[Addresses], None]) -> int:
+    # Children are started by exec alone; gRPC's care for forks would print a line about each of them.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+    try:
+        import uvloop  # a faster event loop where it exists; nothing depends on it
+
+        uvloop.run(_serve_until_told(settings, ready))
+    except KeyboardInterrupt:  # before anything was there to stop; the interpreter would print a trace
+        log.warning("interrupted before it was ready")
+        return INTERRUPTED
+    except Exception as error:
+        log.critical("cannot go on: %s", error, exc_info=settings.log.level == "debug")
+        return NOT_DONE
+    return 0
+
+
+async def _serve_until_told(settings: Settings, ready: Callable[[Addresses], None]) -> None:
+    from semmem.wiring.app import App  # imports every backend
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, stop.set)
+    app = App(settings)
+    async with app.running() as addresses:
+        ready(addresses)
+        await app.until(stop)
+
+
+# --- mcp -------------------------------------------------------------------------------------------------------------
+
+
+def _mcp_arguments(parser: Parser) -> None:
+    parser.add_argument("--user", help="whose memories; with a token that is bound to a user not needed")
+    add_connection(parser)
+
+
+def _mcp(given: argparse.Namespace) -> int:
+    from semmem.management.mcp_doors import serve_stdio  # imports an SDK
+
+    api = connected(given, settings_of(given))
+    asyncio.run(serve_stdio(api.url, api.token, given.user))
+    return 0
+
+
+SERVE = Command(
+    name="serve",
+    does="run the sidecar until SIGTERM",
+    about=(
+        "Listens for Envoy, for calls of the management API, and for probes, and prints one line when it is ready. On"
+        " SIGTERM or Ctrl-C it lets answers end and writes down what waits. What it logs goes to standard error."
+    ),
+    run=_serve,
+    arguments=_serve_arguments,
+    examples=(("semmem serve --config config.yaml", "as beside Envoy"),),
+    prints="the line that says it is ready",
+    files=(*FILES, ("data_dir", "journal, memories and keys (./data)")),
+    environment=ANY_KEY,
+)
+CHECK = Command(
+    name="check",
+    does="say what is wrong with a configuration; exit status 2 if anything is",
+    about=(
+        "Every problem at once, each with its key, value, reason and remedy; then what is allowed and worse than it"
+        " could be. Nothing is made or left behind."
+    ),
+    run=_check,
+    arguments=_check_arguments,
+    examples=(
+        ("semmem check config.yaml", "on the machine where it is used"),
+        ("semmem check --elsewhere config.yaml", "where it is written"),
+    ),
+    prints="the verdict with every problem and remark",
+    files=FILES,
+    environment=ANY_KEY,
+)
+MCP = Command(
+    name="mcp",
+    does="tools for a model on standard input and output, over a running semmem",
+    about=(
+        "Speaks the Model Context Protocol over stdio: search, add, list, update, delete and clear, each a call of"
+        " the API with the rights of the token. Needs the package mcp. Ends when its input does."
+    ),
+    run=_mcp,
+    arguments=_mcp_arguments,
+    examples=(("semmem mcp --token-env ALICES_TOKEN --config config.yaml", "in the settings of an assistant"),),
+    files=FILES,
+    environment=TOKEN_ENVIRONMENT,
+)

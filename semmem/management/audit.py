@@ -1,0 +1,106 @@
+"""Who did what through the API, when, to whose memories, and how it ended: one JSON line for each call that changes
+something, and for each that shows somebody else's memories. Never what was said: of users keyed digests, of answers
+numbers and codes alone.
+
+The line is written before the answer goes out. Where it cannot be written the call is answered all the same; that is
+counted and logged.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from semmem.background import Outage
+from semmem.management.access import Denied
+from semmem.management.answers import Heard, Send, counts_of
+from semmem.management.idempotency import READING, TOOLS, Call, Run, path_of
+from semmem.ports.events import Announce, ApiAudited, nobody_listens
+
+log = logging.getLogger(__name__)
+
+SHOWS_EVERYBODY = frozenset({"/v1/export", "/v1/users"})
+USERS_MAX = 20
+"""Names of users in a line."""
+TOLD_BYTES_MAX = 64 * 1024
+"""Of a longer answer no numbers are told."""
+
+
+class Audit:
+    """``write`` appends a line, and raises OSError; ``name`` gives the keyed digest of a user. ``reading``: also calls
+    that show memories of somebody whom the caller is not bound to. ``clock`` in seconds since the epoch."""
+
+    def __init__(
+        self,
+        write: Callable[[str], Awaitable[None]],
+        name: Callable[[str], str],
+        *,
+        clock: Callable[[], float],
+        reading: bool = True,
+        announce: Announce = nobody_listens,
+    ) -> None:
+        self._write = write
+        self._clock = clock
+        self._reading = reading
+        self._announce = announce
+        self._outage = Outage(log, "write the audit log")
+        self.name = name
+
+    async def call(self, call: Call, scope: Mapping[str, Any], run: Run, send: Send) -> None:
+        """Run it, and write its line if it has one. Raises what ``run`` raises."""
+        if path_of(call.head) == TOOLS:
+            await run(send)
+            return
+        heard = Heard(send, bytes_max=TOLD_BYTES_MAX, held=True)
+        status, code = 500, "INTERNAL"
+        try:
+            await run(heard)
+            status, code = heard.status, _code(heard.told)
+        except Denied as denied:
+            status, code = denied.status, denied.code
+            raise
+        finally:
+            if self._wants(call):
+                await self._note(self._line(call, scope, status, code, heard))
+            await heard.release()
+
+    def _wants(self, call: Call) -> bool:
+        path = path_of(call.head)
+        if call.head.method not in ("GET", "HEAD", "OPTIONS") and path not in READING:
+            return True
+        return self._reading and call.caller.user is None and (bool(call.users) or path in SHOWS_EVERYBODY)
+
+    def _line(self, call: Call, scope: Mapping[str, Any], status: int, code: str, heard: Heard) -> str:
+        caller = call.caller
+        told: dict[str, Any] = {
+            "time": datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds"),
+            "role": str(caller.role),
+            "token_id": caller.token_id or None,
+            "caller": None if caller.user is None else self.name(caller.user),
+            "act": f"{call.head.method} {getattr(scope.get('route'), 'path', 'none')}",
+            "users": [self.name(user) for user in sorted(call.users)[:USERS_MAX]],
+            "status": status,
+            "outcome": code if status >= 400 else "replayed" if heard.is_replayed else "done",
+            "counts": counts_of(heard.told),
+        }
+        return json.dumps(told, separators=(",", ":"))
+
+    async def _note(self, line: str) -> None:
+        try:
+            await self._write(line)
+        except OSError as error:
+            self._outage.failed(error.strerror)
+            self._announce(ApiAudited("failed"))
+        else:
+            self._outage.worked()
+            self._announce(ApiAudited("written"))
+
+
+def _code(told: Mapping[str, Any]) -> str:
+    """The refusal's code, wherever the answer has it."""
+    error = told.get("error")
+    code = error.get("code") if isinstance(error, dict) else told.get("code")
+    return code if isinstance(code, str) else "REFUSED"

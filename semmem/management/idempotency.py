@@ -1,0 +1,165 @@
+"""Calls that are made once, however often they are sent: under an ``Idempotency-Key``, as the IETF's draft has it.
+
+The same key, caller and request get the same answer, on any replica; the key with another request is refused, and so is
+one whose first call is still under way. Only success is kept: a call that failed may be sent again under its key. What
+is known of a call are digests, made with the client's own key, and its answer, which goes when something of the user is
+erased that it shows; that the call was done stays known, so that what was erased is not written again by a retry.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from semmem.management.access import Caller, Denied
+from semmem.management.answers import Heard, Send, counts_of
+from semmem.management.rate_limits import name_of
+from semmem.ports.calls import CallAnswer, CallRecords, KnownCall
+from semmem.ports.errors import JournalError
+from semmem.request.head import RequestHead
+from semmem.text.digest import digest
+
+HEADER = "idempotency-key"
+METHODS = frozenset({"POST", "PATCH"})
+"""Those that do something again when they are sent again."""
+TOOLS = "/mcp"
+"""The door to tools, each of which is a call by itself."""
+READING = frozenset({"/v1/memory/search", "/v1/memory/preview", TOOLS})
+"""Calls that change nothing, though they have a body."""
+OF_NO_USER = frozenset({"/v1/import", "/v1/memory/reindex"})
+"""Calls that name no user, whose answers hold numbers and names of collections alone."""
+
+_KEY = re.compile(r"[!-~]{1,255}")
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyRules:
+    """``keep_s``: how long a call is known. ``lease_s``: how long a call may take; a process that dies with a call lets
+    go of it as soon as others notice. ``calls_max``: known at a time. ``answer_bytes_max``: of a longer answer it is
+    only known that it was given."""
+
+    keep_s: float = 3600.0
+    lease_s: float = 900.0
+    calls_max: int = 100_000
+    answer_bytes_max: int = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call whose caller is known and whose body is read. ``users``: whom it turns out to touch, while it runs."""
+
+    caller: Caller
+    head: RequestHead
+    query: bytes
+    body: bytes
+    users: set[str]
+
+
+Run = Callable[[Send], Awaitable[None]]
+
+
+class Idempotency:
+    """``clock`` in seconds since the epoch, the same on every replica."""
+
+    def __init__(self, records: CallRecords, rules: IdempotencyRules, *, clock: Callable[[], float]) -> None:
+        self._records = records
+        self._rules = rules
+        self._clock = clock
+
+    async def call(self, call: Call, run: Run, send: Send) -> None:
+        """Run it, or answer as it was answered. Raises Denied."""
+        given = key_of(call.head)
+        if given is None:
+            await run(send)
+            return
+        key, request = digest("idempotency key", name_of(call.caller), given), _request(given, call)
+        known = await self._begin(key, request)
+        if known is None:
+            await self._run(key, call, run, send)
+        else:
+            await _replay(known, request, send)
+
+    async def _begin(self, key: str, request: str) -> KnownCall | None:
+        rules = self._rules
+        try:
+            return await self._records.begin_call(
+                key,
+                request,
+                now=self._clock(),
+                lease_s=rules.lease_s,
+                keep_s=rules.keep_s,
+                calls_max=rules.calls_max,
+            )
+        except JournalError:
+            reason = "calls under a key cannot be looked up now; nothing was done, try again later"
+            raise Denied(503, "IDEMPOTENCY_NOT_AVAILABLE", reason) from None
+
+    async def _run(self, key: str, call: Call, run: Run, send: Send) -> None:
+        heard = Heard(send, bytes_max=self._rules.answer_bytes_max, held=True)
+        try:
+            await run(heard)
+        except Exception:
+            await self._end(key, None, ())
+            raise
+        answer = None
+        if 200 <= heard.status < 300:
+            keeps = len(call.users) == 1 or (not call.users and path_of(call.head) in OF_NO_USER)
+            counts = counts_of(heard.told)
+            answer = CallAnswer(heard.status, heard.body if keeps else None, json.dumps(counts) if counts else "")
+        await self._end(key, answer, call.users)
+        await heard.release()
+
+    async def _end(self, key: str, answer: CallAnswer | None, users: Collection[str]) -> None:
+        """What cannot be noted stays under way: a retry is told so, until the lease is over."""
+        try:
+            if answer is None:
+                await self._records.drop_call(key)
+            else:
+                await self._records.end_call(key, answer, users)
+        except JournalError:
+            pass
+
+
+def key_of(head: RequestHead) -> str | None:
+    """The key of a call that changes something; None where there is none. Raises Denied."""
+    given = head.headers.get(HEADER)
+    if given is None or head.method not in METHODS or path_of(head) in READING:
+        return None
+    if len(given) != 1 or not _KEY.fullmatch(given[0].strip()):
+        raise Denied(400, "INVALID_IDEMPOTENCY_KEY", "Idempotency-Key: one value of 1 to 255 visible ASCII characters")
+    return given[0].strip()
+
+
+async def _replay(known: KnownCall, request: str, send: Send) -> None:
+    if known.request != request:
+        raise Denied(422, "IDEMPOTENCY_KEY_REUSED", "this key was used for another request")
+    answer = known.answer
+    if answer is None:
+        reason = "the first call with this key is under way; try again in a few seconds"
+        raise Denied(409, "IDEMPOTENCY_IN_PROGRESS", reason, {"retry-after": "2"})
+    body = answer.body if answer.body is not None else answer.counts.encode()
+    if not body:
+        reason = f"the call with this key was done, with status {answer.status}; its answer is not kept"
+        raise Denied(409, "IDEMPOTENCY_ANSWER_GONE", reason)
+    said = b"true" if answer.body is not None else b"counts"
+    headers = [(b"content-type", b"application/json"), (b"idempotency-replayed", said)]
+    headers.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def path_of(head: RequestHead) -> str:
+    """Without the query, its escapes as they came."""
+    return head.path.partition("?")[0]
+
+
+def _request(key: str, call: Call) -> str:
+    """Made with the client's key, so that nobody who reads it can try out what was said."""
+    state = blake2b(key=blake2b(key.encode()).digest(), digest_size=16)
+    head = call.head
+    for part in (head.method.encode(), head.path.encode("latin-1", "replace"), call.query, call.body):
+        state.update(len(part).to_bytes(8, "big") + part)
+    return state.hexdigest()

@@ -1,0 +1,110 @@
+// Which page is shown, to whom, and in what light.
+
+import { get, may, token, who, whenSignedOut } from "./api.js";
+import { button, debounced, fill, h, loading, toast } from "./dom.js";
+import { engine } from "./engine.js";
+import { live } from "./live.js";
+import { memories } from "./memories.js";
+import { playground } from "./playground.js";
+import { signIn } from "./sign_in.js";
+
+const PAGES = {
+  memories: { label: "Memories", show: memories, needs: "read" },
+  playground: { label: "Playground", show: playground, needs: "read" },
+  engine: { label: "Engine", show: engine, needs: "operate" },
+  live: { label: "Live", show: live, needs: "operate" },
+};
+
+const main = document.getElementById("main");
+const bar = document.getElementById("bar");
+let leave = () => {};
+
+const THEMES = ["system", "light", "dark"];
+const theme = () => localStorage.getItem("semmem-theme") ?? "system";
+function dress() {
+  if (theme() === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme();
+}
+
+function themeButton() {
+  const label = () => `Theme: ${theme()}`;
+  const made = button(label(), () => {
+    localStorage.setItem("semmem-theme", THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]);
+    dress();
+    made.textContent = label();
+  }, { kind: "quiet" });
+  return made;
+}
+
+function current() {
+  const [name, user] = location.hash.replace(/^#\/?/, "").split("/");
+  if (user && !who.bound) who.user = decodeURIComponent(user);
+  return PAGES[name] && may(PAGES[name].needs) ? name : Object.keys(PAGES).find((each) => may(PAGES[each].needs));
+}
+
+const link = (name) => `#/${name}${who.user && !who.bound ? `/${encodeURIComponent(who.user)}` : ""}`;
+
+// An administrator looks at one user at a time, whom they name.
+function userPicker() {
+  if (!may("read")) return null;
+  if (who.bound) return h("span", { class: "whose" }, who.user);
+  const names = h("datalist", { id: "users" });
+  if (may("administer")) get("/v1/users", { limit: 1000 }).then((told) => fill(names, told.users.map((user) => h("option", { value: user }))), () => {});
+  const input = h("input", {
+    type: "search", id: "user", value: who.user, list: "users", placeholder: "user id", autocomplete: "off", spellcheck: "false",
+    oninput: debounced(() => {
+      who.user = input.value.trim();
+      history.replaceState(null, "", link(current()));
+      show(false);
+    }, 400),
+  });
+  return h("div", { class: "whose" }, h("label", { for: "user" }, "User"), input, names);
+}
+
+function drawBar(name) {
+  const links = Object.entries(PAGES).filter(([, page]) => may(page.needs)).map(([each, page]) =>
+    h("a", { href: link(each), "aria-current": each === name ? "page" : undefined }, page.label));
+  fill(bar, h("a", { class: "brand", href: link("memories") }, h("img", { src: "icon.svg", alt: "", width: 24, height: 24 }), "semmem Studio"),
+    h("nav", { "aria-label": "Pages" }, links), h("div", { class: "spacer" }), userPicker(), themeButton(),
+    button("Sign out", () => { token.set(""); start(); }, { kind: "quiet" }));
+}
+
+function show(withBar = true) {
+  const name = current();
+  if (!name) return;
+  leave();
+  if (withBar) drawBar(name);
+  document.title = `${PAGES[name].label} · semmem Studio`;
+  const place = h("div", { class: "page" });
+  fill(main, h("h1", {}, PAGES[name].label), place);
+  leave = PAGES[name].show(place) ?? (() => {});
+}
+
+async function start(problem, { trusted = false } = {}) {
+  leave();
+  leave = () => {};
+  document.title = "semmem Studio";
+  fill(bar);
+  const again = (how) => start(null, how);
+  if (!token.get() && !trusted) { signIn(main, problem, again); return; }
+  fill(main, loading());
+  try {
+    const told = await get("/v1/whoami");
+    Object.assign(who, { role: told.role, may: told.may, user: told.user_id ?? "", bound: told.user_id !== null });
+    if (!who.bound && may("administer")) who.user = (await get("/v1/users", { limit: 1 })).users[0] ?? "";
+    show();
+  } catch (error) {
+    token.set("");
+    signIn(main, error, again);
+  }
+}
+
+whenSignedOut((error) => {
+  if (!bar.children.length) return;
+  token.set("");
+  toast("Signed out: semmem no longer knows the token.", { kind: "bad" });
+  start(error);
+});
+addEventListener("hashchange", () => bar.children.length && show());
+dress();
+start();

@@ -1,0 +1,91 @@
+// What is known about somebody: figures, a list that is searched as one types, and what can be done with all of it.
+
+import { get, may, ofUser, who } from "./api.js";
+import { button, debounced, empty, failed, field, fill, h, loading, number, percent, select } from "./dom.js";
+import { memoryItem } from "./memory_item.js";
+import { addForm, tools } from "./memory_tools.js";
+
+const PAGE = 25;
+const TYPES = [["", "Every type"], ["semantic", "Semantic"], ["episodic", "Episodic"], ["procedural", "Procedural"], ["reflective", "Reflective"]];
+const STATUSES = [["", "Every status"], ["active", "Active"], ["quarantined", "Quarantined"], ["superseded", "Superseded"]];
+
+const asked = { q: "", type: "", status: "" };
+
+export function memories(place) {
+  if (!who.user) {
+    fill(place, empty("Whose memories?", may("administer") ? "Nobody has a memory yet, or name a user above." : "Name a user above."));
+    return;
+  }
+  const figures = h("div", { class: "figures", "aria-live": "polite" });
+  const list = h("div", { class: "list" });
+  const state = { cursors: [null], at: 0, asking: 0 };
+
+  async function load(withFigures = true) {
+    const mine = (state.asking += 1);
+    if (!list.children.length) fill(list, loading(5));
+    try {
+      const told = await get("/v1/memory", ofUser({
+        q: asked.q, type: asked.type, status: asked.status, limit: PAGE, cursor: state.cursors[state.at], stats: withFigures ? "true" : undefined,
+      }));
+      if (mine !== state.asking) return;
+      if (told.stats) drawFigures(figures, told.stats);
+      if (!told.memories.length && state.at > 0) { state.at -= 1; load(withFigures); return; }
+      state.cursors[state.at + 1] = told.next_cursor;
+      drawList(told);
+    } catch (error) {
+      if (mine === state.asking) fill(list, failed(error, () => load(withFigures)));
+    }
+  }
+
+  const again = () => { state.cursors = [null]; state.at = 0; load(); };
+  const turn = (by) => { state.at += by; load(false).then(() => list.querySelector("h3, p")?.scrollIntoView({ block: "nearest" })); };
+
+  function drawList(told) {
+    if (!told.memories.length) {
+      const searched = asked.q || asked.type || asked.status;
+      fill(list, searched ? empty("Nothing like that", "No memory matches the search and the filters.", button("Clear them", clear))
+        : empty("No memories yet", "They come from conversations through Envoy, or add one above."));
+      return;
+    }
+    const first = state.at * PAGE + 1;
+    fill(list,
+      h("p", { class: "count" }, `${number(first)} to ${number(first + told.memories.length - 1)} of ${number(told.total)}`),
+      h("ul", { class: "memories" }, told.memories.map((memory) => memoryItem(memory, () => load()))),
+      (state.at > 0 || told.next_cursor) && h("div", { class: "row" },
+        button("Newer", () => turn(-1), { disabled: state.at === 0 }),
+        button("Older", () => turn(1), { disabled: !told.next_cursor })));
+  }
+
+  const search = h("input", { type: "search", value: asked.q, placeholder: "words a memory holds", oninput: debounced(() => { asked.q = search.value.trim(); again(); }) });
+  const type = select(TYPES, asked.type, (value) => { asked.type = value; again(); });
+  const status = select(STATUSES, asked.status, (value) => { asked.status = value; again(); });
+  function clear() {
+    Object.assign(asked, { q: "", type: "", status: "" });
+    search.value = type.value = status.value = "";
+    again();
+  }
+
+  fill(place, how(), figures, may("write") && addForm(again),
+    h("div", { class: "filters", role: "search" }, field("Search", search), field("Type", type), field("Status", status)),
+    list, may("write") && tools(again));
+  fill(figures, loading(1));
+  load();
+}
+
+function how() {
+  return h("details", { class: "card how" }, h("summary", {}, "How it works"),
+    h("ol", {},
+      h("li", {}, "A message through Envoy is kept in the journal; what it says of its author is remembered, at once where rules find it, and settled by the next batch."),
+      h("li", {}, "A question is compared with that user's memories. One decision over the question, each memory's kind and all the evidence says which are shown, or none."),
+      h("li", {}, "Those few lines are put into the prompt. What is forgotten here is in no answer from that moment on.")));
+}
+
+function figure(value, label) {
+  return h("div", { class: "figure" }, h("b", {}, value), h("span", {}, label));
+}
+
+function drawFigures(place, stats) {
+  const of = (type) => number(stats.by_type[type] ?? 0);
+  fill(place, figure(number(stats.total), "memories"), figure(of("semantic"), "semantic"), figure(of("episodic"), "episodic"), figure(of("procedural"), "procedural"),
+    figure(number(stats.by_status.quarantined ?? 0), "quarantined"), figure(number(stats.tokens), "tokens in all"), figure(percent(stats.hit_rate), "used at least once"));
+}

@@ -1,0 +1,98 @@
+// The whole way of a request as a picture: what was decided, which memories were looked at, why each was kept or cut,
+// and the block as the model sees it.
+
+import { ofUser, post, who } from "./api.js";
+import { card, chip, empty, field, fill, h, milliseconds, number, select, shownIn } from "./dom.js";
+
+const STRATEGIES = [["", "As configured"], ["hybrid", "Meaning and words"], ["semantic", "Meaning"], ["keyword", "Words"], ["recent", "The newest"]];
+
+const REASONS = {
+  kept: "in the prompt",
+  budget: "no room left in the token budget",
+  limit: "more memories than a request may have",
+  below_threshold: "not near enough",
+  near_duplicate: "says the same as one that is in",
+  already_said: "the conversation says it already",
+  not_active: "quarantined or superseded",
+  screened: "reads like an order, or holds a secret",
+};
+
+const asked = { query: "", strategy: "", limit: "" };
+
+export function playground(place) {
+  if (!who.user) {
+    fill(place, empty("Whose memories?", "Name a user above."));
+    return;
+  }
+  const found = h("div", { class: "found", "aria-live": "polite" });
+  const query = h("textarea", { rows: 2, required: true, maxLength: 32000, placeholder: "What's my budget for the trip?" });
+  query.value = asked.query;
+  const strategy = select(STRATEGIES, asked.strategy);
+  const limit = h("input", { type: "number", min: "1", max: "50", value: asked.limit, placeholder: "as configured" });
+  const ask = () => shownIn(found, async () => {
+    const began = performance.now();
+    const told = await post("/v1/memory/preview", ofUser({
+      query: asked.query, strategy: asked.strategy || undefined, limit: asked.limit ? Number(asked.limit) : undefined,
+    }));
+    return picture(told, performance.now() - began);
+  });
+  fill(place, h("form", {
+    class: "card",
+    onsubmit: (event) => {
+      event.preventDefault();
+      Object.assign(asked, { query: query.value.trim(), strategy: strategy.value, limit: limit.value });
+      if (asked.query) ask();
+    },
+  },
+  h("p", {}, "Ask as the user would. Nothing is stored, and no model is asked."),
+  field("Question", query),
+  h("div", { class: "filters" }, field("Strategy", strategy), field("Memories at most", limit)),
+  h("button", { class: "button primary", type: "submit" }, "Look")), found);
+  query.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); query.form.requestSubmit(); }
+  });
+  if (asked.query) ask();
+}
+
+function picture(told, took) {
+  const kept = told.memories.filter((memory) => memory.kept);
+  const request = told.request;
+  return [
+    h("ol", { class: "way" },
+      step("Question", told.query === asked.query ? "searched for as it is" : `searched for as “${told.query}”`, "done"),
+      step("Decision", decision(told.gate, request), told.gate === "search" && request?.wants_memories !== false ? "done" : "stop"),
+      step("Search", `${told.strategy}, ${told.path || "not searched"}: ${number(told.memories.length)} candidates`, told.memories.length ? "done" : "stop"),
+      step("Kept", `${number(kept.length)} memories`, kept.length ? "done" : "stop"),
+      step("Block", `${number(told.tokens)} tokens, in ${milliseconds(took)} with this page's call`, told.tokens ? "done" : "stop")),
+    candidates(told.memories),
+    told.block ? card("What the model sees", h("pre", { tabIndex: 0 }, told.block))
+      : empty("The prompt stays as it is", told.memories.length ? "No candidate was worth its place." : "Nothing was found for this question."),
+  ];
+}
+
+function decision(gate, request) {
+  if (gate !== "search") return `not searched: ${gate.replaceAll("_", " ")}`;
+  if (!request) return "searched (uncalibrated)";
+  const odds = request.log_odds === null ? "" : `, log-odds ${request.log_odds}`;
+  return `${request.class.replaceAll("_", " ")}${odds}: ${request.lists_profile ? "lists the profile" : request.wants_memories ? "wants memories" : "needs no memory"}`;
+}
+
+const step = (title, text, state) => h("li", { class: state }, h("b", {}, title), h("span", {}, text));
+
+function candidates(memories) {
+  if (!memories.length) return null;
+  const most = Math.max(1e-9, ...memories.map((memory) => memory.keyword));
+  const best = Math.max(1e-9, ...memories.map((memory) => memory.score));
+  return card("Candidates", h("ol", { class: "candidates" }, memories.map((memory) => h("li", { class: memory.kept ? "kept" : "cut" },
+    h("p", { class: "content" }, memory.content),
+    h("p", { class: "marks" }, chip(memory.kept ? "kept" : "cut", memory.kept ? "good" : ""), chip(memory.type, memory.type),
+      h("span", {}, REASONS[memory.reason] ?? memory.reason.replaceAll("_", " ")),
+      memory.log_odds !== undefined && h("span", {}, `log-odds ${memory.log_odds}`), h("span", {}, `${memory.tokens} tokens`)),
+    h("dl", { class: "bars" }, bar("cosine", memory.cosine, memory.cosine), bar("words", memory.keyword, memory.keyword / most), bar("score", memory.score, memory.score / best))))));
+}
+
+function bar(label, value, share) {
+  const filled = h("span", { class: "filled" });
+  filled.style.width = `${Math.round(100 * Math.min(1, Math.max(0, share)))}%`;
+  return [h("dt", {}, label), h("dd", {}, h("span", { class: "bar", "aria-hidden": "true" }, filled), h("span", { class: "value" }, value.toFixed(3)))];
+}

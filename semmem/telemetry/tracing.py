@@ -1,0 +1,195 @@
+"""Spans as OpenTelemetry's SDK makes them. Imported only where traces are wanted: the SDK is an optional package.
+
+No global provider is set, so no library of the process (an MCP server's, a client's) records anything through this one:
+what it would tell is not ours to choose.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import Token
+from types import TracebackType
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+from opentelemetry.trace import Link, SpanKind, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from semmem.memory import Scope
+from semmem.ports.spans import (
+    CURRENT,
+    DELETE_MEMORY,
+    NOT_RECORDED,
+    NOWHERE,
+    OPERATION,
+    SEARCH_MEMORY,
+    UPSERT_MEMORY,
+    Place,
+    Span,
+    Told,
+    Tracer,
+    Value,
+)
+
+PROVIDER, STORE_ID = "gen_ai.provider.name", "gen_ai.memory.store.id"
+USER, SESSION = "enduser.pseudo.id", "gen_ai.conversation.id"
+ERROR = "error.type"
+SCOPE_NAME = "semmem"
+DIGEST_CHARS = 16
+LINKS_MAX = 64
+"""Turns of one batch that are linked; a batch has as many as ``memory.extraction_batch_size`` says."""
+
+_propagator = TraceContextTextMapPropagator()
+
+
+class Telling:
+    """What may be told of users. ``content``: what they say. ``user_hmac_secret``: key of the digests that stand for
+    ids; without one there are none. ``store_id`` names where memories are kept."""
+
+    def __init__(self, *, content: bool = False, user_hmac_secret: bytes = b"", store_id: str = "") -> None:
+        self.content = content
+        self._secret = user_hmac_secret
+        memory = {PROVIDER: "semmem", **({STORE_ID: store_id} if store_id else {})}
+        self._conventional: dict[str, Mapping[str, Value]] = {
+            name: {OPERATION: name, **memory} for name in (SEARCH_MEMORY, UPSERT_MEMORY, DELETE_MEMORY)
+        }
+
+    def of(self, name: str) -> Mapping[str, Value] | None:
+        """What the conventions ask of every span of this name."""
+        return self._conventional.get(name)
+
+    def digest(self, name: str) -> str:
+        said = name.encode("utf-8", "surrogatepass")
+        return hmac.new(self._secret, said, hashlib.sha256).hexdigest()[:DIGEST_CHARS]
+
+    def whose(self, scope: Scope) -> dict[str, str]:
+        if not self._secret:
+            return {}
+        session = {SESSION: self.digest(f"{scope.user}\n{scope.session}")} if scope.session else {}
+        return {USER: self.digest(scope.user), **session}
+
+
+class OtelTracer(Tracer):
+    """Records spans and gives them to ``processor`` when they end. ``ratio``: the share that is recorded of what nobody
+    else has decided about. ``resource``: what is known of this process."""
+
+    def __init__(
+        self,
+        processor: SpanProcessor,
+        *,
+        ratio: float = 1.0,
+        telling: Telling | None = None,
+        resource: Mapping[str, str] | None = None,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        provider = TracerProvider(
+            sampler=ALWAYS_ON, resource=Resource.create(dict(resource or {})), shutdown_on_exit=False
+        )
+        provider.add_span_processor(processor)
+        self._tracer = provider.get_tracer(SCOPE_NAME)
+        self._ratio = ratio
+        self._chance = chance
+        self._telling = telling or Telling()
+
+    def begin(self, name: str, caller: Callable[[], Place]) -> Span:
+        parent = _context(caller())
+        above = trace.get_current_span(parent).get_span_context()
+        recorded = above.trace_flags.sampled if above.is_valid else self._chance() < self._ratio
+        return self._open(name, parent, SpanKind.SERVER) if recorded else NOT_RECORDED
+
+    def resume(self, name: str, at: Place) -> Span:
+        return self._open(name, _context(at), SpanKind.INTERNAL) if at.traceparent else NOT_RECORDED
+
+    def gather(self, name: str, traceparents: Sequence[str]) -> Span:
+        contexts = (_span_context(traceparent) for traceparent in dict.fromkeys(traceparents) if traceparent)
+        links = [Link(context) for context in contexts if context.is_valid][:LINKS_MAX]
+        if not links and self._chance() >= self._ratio:
+            return NOT_RECORDED
+        return self._open(name, Context(), SpanKind.CONSUMER, links)
+
+    def past(self, name: str, at: Place, began_at: float) -> None:
+        if at.traceparent:
+            start = min(int(began_at * 1e9), time.time_ns())
+            self._tracer.start_span(name, context=_context(at), start_time=start).end()
+
+    def _open(self, name: str, parent: Context, kind: SpanKind, links: Sequence[Link] = ()) -> Span:
+        span = self._tracer.start_span(name, context=parent, kind=kind, links=links, attributes=self._telling.of(name))
+        return RecordedSpan(span, self._tracer, self._telling)
+
+
+class RecordedSpan(Span):
+    """One that is recorded, as the SDK has it."""
+
+    __slots__ = ("_span", "_telling", "_token", "_tracer")
+
+    def __init__(self, span: trace.Span, tracer: trace.Tracer, telling: Telling) -> None:
+        self._span = span
+        self._tracer = tracer
+        self._telling = telling
+        self._token: Token[Span] | None = None
+
+    @property
+    def place(self) -> Place:
+        carrier: dict[str, str] = {}
+        _propagator.inject(carrier, trace.set_span_in_context(self._span, Context()))
+        return Place(carrier["traceparent"], carrier.get("tracestate", ""))
+
+    def step(self, name: str, *, calls_out: bool = False) -> Span:
+        span = self._tracer.start_span(
+            name,
+            context=trace.set_span_in_context(self._span, Context()),
+            kind=SpanKind.CLIENT if calls_out else SpanKind.INTERNAL,
+            attributes=self._telling.of(name),
+        )
+        return RecordedSpan(span, self._tracer, self._telling)
+
+    def note(self, name: str, value: Value) -> None:
+        self._span.set_attribute(name, str(value) if isinstance(value, str) else value)
+
+    def told(self, name: str, what: Callable[[], Told]) -> None:
+        if self._telling.content:
+            said = what()
+            self._span.set_attribute(name, said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))
+
+    def about(self, scope: Scope) -> None:
+        self._span.set_attributes(self._telling.whose(scope))
+
+    def __enter__(self) -> Span:
+        self._token = CURRENT.set(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        """An error by its kind alone: messages and traces may carry content."""
+        if self._token is not None:
+            CURRENT.reset(self._token)
+        if kind is not None:
+            self._span.set_attribute(ERROR, kind.__name__)
+            if isinstance(error, Exception):  # being cancelled is no failure
+                self._span.set_status(StatusCode.ERROR)
+        self._span.end()
+
+
+def _context(place: Place) -> Context:
+    """Empty for what is no place."""
+    return _propagator.extract(_carrier(place), Context())
+
+
+def _carrier(place: Place) -> dict[str, str]:
+    if place == NOWHERE:
+        return {}
+    return {"traceparent": place.traceparent, "tracestate": place.tracestate}
+
+
+def _span_context(traceparent: str) -> Any:
+    return trace.get_current_span(_context(Place(traceparent))).get_span_context()

@@ -1,0 +1,68 @@
+"""Settings -> what guards users and the API: memory switches, rate limits, idempotency keys, the audit log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+from secrets import token_bytes
+
+from semmem.background import SwitchWatch
+from semmem.config.settings import Settings
+from semmem.management.audit import Audit
+from semmem.management.audit_file import AuditFile, InOrder, to_stdout
+from semmem.management.guards import Guards
+from semmem.management.idempotency import Idempotency, IdempotencyRules
+from semmem.management.rate_limits import RateLimits, RateRules
+from semmem.management.switches import SwitchDesk
+from semmem.ports.events import Announce
+from semmem.request.switches import Switches
+from semmem.retrieval.fence import Fence
+from semmem.wiring.backends import Backends
+
+PURPOSE = b"semmem: names of users in the audit log"
+KEY_BYTES, NAME_BYTES = 32, 16
+
+
+def guards(settings: Settings, backends: Backends, announce: Announce) -> Guards:
+    """What stands between the API's door and its routes."""
+    rates = settings.listeners.api.rate_limit
+    rules = RateRules(rates.calls_per_s, rates.burst, rates.failures_per_minute, rates.callers_max)
+    return Guards(
+        limits=RateLimits(rules, announce=announce),
+        idempotency=idempotency(settings, backends),
+        audit=audit(settings, backends.fence or Fence(token_bytes(KEY_BYTES)), announce),
+    )
+
+
+def idempotency(settings: Settings, backends: Backends) -> Idempotency:
+    rules = settings.listeners.api.idempotency
+    kept = IdempotencyRules(rules.keep_s, rules.lease_s, rules.calls_max, rules.answer_bytes_max)
+    return Idempotency(backends.journal, kept, clock=time.time)
+
+
+def audit(settings: Settings, fence: Fence, announce: Announce) -> Audit | None:
+    """None where nothing is to be written. Its names of users are the same on replicas that share the fence's key."""
+    rules = settings.listeners.api.audit
+    if not rules.to:
+        return None
+    append: Callable[[str], None] = to_stdout
+    if rules.to != "stdout":
+        path = Path(settings.data_dir) / rules.to
+        append = AuditFile(path, bytes_max=rules.file_bytes_max, files_max=rules.files_max)
+    key = fence.derived(PURPOSE)
+    return Audit(
+        InOrder(append), lambda user: audit_name(key, user), clock=time.time, reading=rules.reading, announce=announce
+    )
+
+
+def audit_name(key: bytes, user: str) -> str:
+    """What a user is called in the audit log."""
+    return blake2b(user.encode("utf-8", "surrogatepass"), key=key, digest_size=NAME_BYTES).hexdigest()
+
+
+def desk(settings: Settings, backends: Backends, known: Switches, watch: SwitchWatch) -> SwitchDesk:
+    """Where an administrator sets switches."""
+    entries_max = settings.memory.switches.entries_max
+    return SwitchDesk(backends.journal, known, watch.refresh, entries_max=entries_max, clock=time.time)

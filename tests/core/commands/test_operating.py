@@ -1,0 +1,71 @@
+"""Commands that ask a running semmem for one thing, against an API over real HTTP."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+
+from semmem.cli import main
+from tests.core.commands.test_previewing import TOKEN, running
+
+
+@pytest.fixture(autouse=True)
+def with_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEMMEM_LISTENERS__API__ADMIN_TOKEN", TOKEN)
+
+
+def test_what_is_added_is_shown_with_its_versions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with running(tmp_path) as url:
+        for home in ("Porto", "Lisbon"):
+            assert main(["add", f"User lives in {home}", "--user", "alice", "--key", "home", "--api", url]) == 0
+        told = capsys.readouterr().out.splitlines()
+        memory_id = told[0].split()[0]
+        assert told[1] == f"{memory_id} version 2, active"
+        assert main(["show", memory_id, "--user", "alice", "--api", url]) == 0
+    old, new, used = capsys.readouterr().out.splitlines()
+    assert old == "  1  2001-09-09  active       User lives in Porto  (updated)"
+    assert new == "  2  2001-09-09  active       User lives in Lisbon"
+    assert used == "used 0 times"
+
+
+def test_a_token_is_made_used_listed_and_revoked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with running(tmp_path) as url:
+        making = ["token", "create", "--role", "user", "--user", "alice", "--label", "her phone", "--api", url]
+        assert main(making) == 0
+        token = capsys.readouterr().out.strip()
+        mine = {"authorization": f"Bearer {token}"}
+        assert httpx.get(f"{url}/v1/memory", headers=mine).json()["total"] == 1
+        assert main(["token", "list", "--api", url]) == 0
+        [row] = capsys.readouterr().out.splitlines()
+        assert row.split(maxsplit=6)[1:] == ["user", "one", "user", "2001-09-09", "good", "her phone"]
+        assert token not in row
+        assert main(["token", "revoke", row.split()[0], "--api", url]) == 0
+        assert httpx.get(f"{url}/v1/memory", headers=mine).status_code == 401
+        assert main(["token", "revoke", "--user", "alice", "--api", url]) == 0
+    assert capsys.readouterr().out == "1 revoked\n0 revoked\n"
+
+
+def test_users_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with running(tmp_path) as url:
+        assert main(["users", "--limit", "2", "--api", url]) == 0
+    assert capsys.readouterr().out == "alice\nbob\n2 of 3 users\n"
+
+
+def test_a_part_that_does_not_work_is_an_exit_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with running(tmp_path) as url:
+        assert main(["status", "--api", url]) == 1
+        told = capsys.readouterr().out.splitlines()
+        assert main(["status", "--json", "--api", url]) == 1
+    assert told[0].startswith("embedder   works, ")
+    assert told[1].startswith("store      StoreUnavailable, ")
+    assert told[2] == "does not work"
+    assert json.loads(capsys.readouterr().out)["working"] is False
+
+
+def test_a_refusal_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with running(tmp_path) as url:
+        assert main(["token", "create", "--role", "user", "--api", url]) == 1
+    assert "one of a reader may have one" in capsys.readouterr().err

@@ -1,0 +1,198 @@
+"""Playground, engine, live; who may see what; and every page for a reader of its structure."""
+
+from __future__ import annotations
+
+import importlib.resources
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.support.harness import House
+from tests.system.studio.conftest import PATIENCE_MS, Studio, opened
+
+PAGES = ("Memories", "Playground", "Engine", "Live")
+AXE = importlib.resources.files("axe_core_python").joinpath("axe.min.js").read_text()
+
+
+def ask(studio: Studio, question: str) -> None:
+    studio.open("Playground")
+    studio.page.get_by_label("Question").fill(question)
+    studio.page.get_by_role("button", name="Look").click()
+
+
+def test_the_way_of_a_question_is_a_picture(studio: Studio, person: str) -> None:
+    studio.sign_in(at=f"#/playground/{person}")
+    ask(studio, "What's my budget for the trip?")
+    page = studio.page
+    expect(page.locator(".way li")).to_have_count(5)
+    expect(page.locator("pre")).to_contain_text("$10,000")
+    kept = page.locator(".candidates .kept")
+    expect(kept.first).to_contain_text("budget")
+    assert page.locator(".candidates .cut").count() > 0
+    assert page.locator(".filled").first.evaluate("bar => bar.getBoundingClientRect().width") > 10
+
+
+def test_a_question_that_needs_no_memory_says_so(studio: Studio, person: str) -> None:
+    studio.sign_in(at=f"#/playground/{person}")
+    ask(studio, "Thanks!")
+    expect(studio.page.get_by_text("The prompt stays as it is")).to_be_visible()
+    expect(studio.page.get_by_text("not searched")).to_be_visible()
+
+
+def test_the_engine_shows_and_tries_its_parts(studio: Studio) -> None:
+    studio.sign_in()
+    studio.open("Engine")
+    page = studio.page
+    expect(page.get_by_text("store: ready")).to_be_visible()
+    expect(page.get_by_text("all-MiniLM-L6-v2").first).to_be_visible()
+    page.get_by_role("button", name="Test now").click()
+    expect(page.locator(".trips li")).to_have_count(3)
+    expect(page.locator(".trips .bad")).to_have_count(0)
+    page.get_by_text("Configuration in effect").click()
+    expect(page.locator("pre")).to_contain_text("listeners")
+
+
+def test_vectors_are_made_anew_from_the_page(studio: Studio, person: str) -> None:
+    studio.sign_in(at=f"#/engine/{person}")
+    page = studio.page
+    page.get_by_role("button", name="Reindex").click()
+    page.get_by_role("dialog").get_by_role("button", name="Reindex").click()
+    expect(page.get_by_text("switched; the former one is kept")).to_be_visible(timeout=60_000)
+    page.get_by_role("button", name="Drop the former").click()
+    page.get_by_role("dialog").get_by_role("button", name="Drop").click()
+    expect(page.get_by_text("nothing to do")).to_be_visible(timeout=60_000)
+
+
+def test_requests_appear_as_they_end(home: House, studio: Studio, person: str) -> None:
+    studio.sign_in()
+    studio.open("Live")
+    home.chat(person, "What's my budget for the trip?")
+    home.chat(person, "Thanks!")
+    rows = studio.page.locator("tbody tr")
+    expect(studio.page.locator("tbody").get_by_text("injected").first).to_be_visible()
+    assert rows.count() >= 2
+    assert person not in studio.page.locator("main").inner_text()
+
+
+def token(home: House, role: str, user: str | None = None) -> str:
+    told = home.semmem.api("POST", "/v1/tokens", json={"role": role} | ({"user_id": user} if user else {}))
+    return str(told["token"])
+
+
+def test_a_user_sees_their_own_and_nothing_to_choose(home: House, studio: Studio, person: str) -> None:
+    studio.sign_in(token(home, "user", person))
+    page = studio.page
+    expect(page.locator(".memory")).to_have_count(6)
+    assert page.get_by_role("navigation").get_by_role("link").all_inner_texts() == ["Memories", "Playground"]
+    assert page.get_by_label("User", exact=True).count() == 0
+    ask(studio, "What's my budget for the trip?")
+    expect(page.locator("pre")).to_contain_text("$10,000")
+
+
+def test_an_operator_sees_counts_and_no_content(home: House, studio: Studio, person: str) -> None:
+    studio.sign_in(token(home, "operator"))
+    expect(studio.page.get_by_role("heading", level=1, name="Engine")).to_be_visible()
+    assert studio.page.get_by_role("navigation").get_by_role("link").all_inner_texts() == ["Engine", "Live"]
+    assert person not in studio.page.content()
+
+
+def test_a_reader_cannot_change_anything(home: House, studio: Studio, person: str) -> None:
+    studio.sign_in(token(home, "reader", person))
+    expect(studio.page.locator(".memory")).to_have_count(6)
+    for name in ("Edit", "Forget", "Add", "Export"):
+        assert studio.page.get_by_role("button", name=name).count() == 0
+
+
+def test_a_wrong_token_is_told_so(studio: Studio) -> None:
+    studio.sign_in("nobody's token")
+    expect(studio.page.get_by_role("alert")).to_contain_text("does not know this token")
+    assert studio.troubles.pop().startswith("Failed to load resource")
+
+
+def test_a_revoked_token_signs_out(home: House, studio: Studio, person: str) -> None:
+    studio.sign_in(token(home, "user", person))
+    expect(studio.page.locator(".memory")).to_have_count(6)
+    home.semmem.api("DELETE", "/v1/tokens", params={"user_id": person})
+    studio.open("Playground")
+    studio.page.get_by_label("Question").fill("What?")
+    studio.page.get_by_role("button", name="Look").click()
+    expect(studio.page.get_by_label("Token")).to_be_visible()
+    studio.troubles.clear()
+
+
+def test_semmem_away_is_said_and_tried_again(home: House, studio: Studio, person: str) -> None:
+    studio.sign_in(at=f"#/memories/{person}")
+    expect(studio.page.locator(".memory")).to_have_count(6)
+    studio.page.route("**/v1/memory?*", lambda route: route.abort())
+    studio.page.get_by_label("Search").fill("tea")
+    expect(studio.page.get_by_text("cannot be reached")).to_be_visible()
+    studio.page.unroute("**/v1/memory?*")
+    studio.page.get_by_role("button", name="Try again").click()
+    expect(studio.page.get_by_text("Nothing like that")).to_be_visible()
+    studio.troubles.clear()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_pages_have_no_fault_that_axe_finds(
+    home: House, browser: Browser, person: str, scheme: str, width: int, shots: Path | None
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True)
+    context.set_default_timeout(PATIENCE_MS)
+    studio = opened(home.semmem.api_url, context)
+    studio.page.goto(f"{studio.url}/studio/#/memories/{person}")
+    studio.page.get_by_label("Token").wait_for()
+    found = {"sign in": faults(studio)}
+    picture(studio, shots, f"sign-in-{width}-{scheme}")
+    studio.sign_in(at=f"#/memories/{person}")
+    for name in PAGES:
+        studio.open(name)
+        if name == "Playground":
+            ask(studio, "Where should I eat in Honolulu, on my budget?")
+        studio.page.locator(".memory, .way, .facts, table").first.wait_for()
+        found[name] = faults(studio)
+        assert studio.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
+        picture(studio, shots, f"{name.lower()}-{width}-{scheme}")
+    context.close()
+    assert {name: faulty for name, faulty in found.items() if faulty} == {}
+    assert studio.troubles == []
+
+
+def faults(studio: Studio) -> list[str]:
+    studio.page.evaluate(AXE)
+    told = studio.page.evaluate("axe.run()")
+    return [f"{rule['id']}: {node['html'][:120]}" for rule in told["violations"] for node in rule["nodes"]]
+
+
+def picture(studio: Studio, shots: Path | None, name: str) -> None:
+    if shots is not None:
+        shots.mkdir(parents=True, exist_ok=True)
+        studio.page.screenshot(path=shots / f"{name}.png", animations="disabled")
+
+
+def test_a_keyboard_is_enough(studio: Studio, person: str) -> None:
+    page = studio.page
+    studio.sign_in(at=f"#/memories/{person}")
+    page.reload()
+    expect(page.locator(".memory")).to_have_count(6)
+    page.keyboard.press("Tab")
+    expect(page.get_by_text("Skip to the content")).to_be_focused()
+    item = page.locator(".memory", has_text="Honolulu")
+    item.get_by_role("button", name="Edit").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Content").last).to_be_focused()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("User booked a flight to Oslo")
+    page.keyboard.press("Tab")
+    page.get_by_role("button", name="Save").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".memory", has_text="Oslo")).to_be_visible()
+
+
+def test_the_first_paint_comes_within_a_second(studio: Studio, person: str) -> None:
+    studio.sign_in(at=f"#/memories/{person}")
+    studio.page.reload()
+    expect(studio.page.locator(".memory")).to_have_count(6)
+    told = studio.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    assert told < 1000
