@@ -190,7 +190,7 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, may: Callable[[Reques
     ) -> Found:
         """The same as POST, for what fits into an address."""
         named = {"user_id": user_id, "project_id": project_id, "session_id": session_id}
-        asked = SearchQuery(
+        asked = SearchQuery.model_construct(  # read already; a query may name a user that no body may
             query=query, types=types or [], limit=limit, threshold=threshold, strategy=strategy, **named
         )
         return await search_memories(request, asked)
