@@ -15,6 +15,7 @@ from semmem.commands import (
     reindexing,
     serving,
     showing,
+    switching,
 )
 from semmem.commands.command import Command, Parser
 from semmem.commands.completion import completion_command
@@ -68,6 +69,7 @@ COMMANDS = (
     models.MODEL,
     operating.TOKEN,
     operating.USERS,
+    switching.SWITCHES,
     operating.STATUS,
     serving.MCP,
     completion_command(lambda: root_parser()),

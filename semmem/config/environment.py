@@ -72,14 +72,13 @@ def override(tree: dict[str, Any], environ: Mapping[str, str]) -> Overridden:
 
 
 def _of_others(environ: Mapping[str, str]) -> Iterator[tuple[Name, str]]:
-    """Variables that other systems have, as far as they are set to anything."""
-    return ((known, environ[name]) for name, known in names_of_others().items() if environ.get(name))
+    """Variables that other systems have, as far as they are set to anything and mean something here. The rest may well
+    be meant for another program beside this one: remarks() tells of them, and nothing stops."""
+    return ((known, environ[name]) for name, known in names_of_others().items() if known.becomes and environ.get(name))
 
 
 def _adopted(tree: dict[str, Any], variables: dict[Loc, str], other: Name, text: str) -> dict[str, Any]:
     """The tree with what another system's variable means; of the rank of our own. Raises _Refused."""
-    if not other.becomes:
-        raise _Refused(other.name, "", other.reason, other.instead)
     loc = other.target
     value = other.value(_value(other.name, loc, text))
     if (first := variables.get(loc)) is None:

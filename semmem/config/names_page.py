@@ -13,7 +13,8 @@ taken as the key beside it; one that means nothing is refused by its name, with 
 
 - Keys stand in `config.yaml` where the system has them, those of OmniRoute's settings at its top.
 - Environment variables have the rank of semmem's own: they override the file, and `SEMMEM_...` says the same.
-  A variable that is empty counts as not set.
+  A variable that is empty counts as not set. One that means nothing here may be another program's: it stops nothing,
+  and `semmem check` and the log at the start say that it is not obeyed, and why.
 - Two names for one thing with different values are refused, with both names.
 - Headers that name the user are believed only where the configuration names them (in lower case), like any other.
 - `semmem check` says which variables of other systems it obeys.

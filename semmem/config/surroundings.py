@@ -48,7 +48,8 @@ def remarks(settings: Settings, environ: Mapping[str, str], *, here: bool) -> It
     """What works, and worse than it could; ``here``: on this machine."""
     for name in variables().values():
         if environ.get(name.name):
-            yield f"{name.name}, a name of {name.origin}, sets {name.becomes}"
+            means = f"sets {name.becomes}" if name.becomes else f"is not obeyed: {name.reason}; {name.instead}"
+            yield f"{name.name}, a name of {name.origin}, {means}"
     embedding = settings.memory.embedding
     if embedding.source == "none":
         yield f"memory.embedding.source is none: {WITHOUT_A_MODEL}"

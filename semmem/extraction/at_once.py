@@ -2,7 +2,7 @@
 
 It is the local extractor that reads it, the same that batches without a model are learnt by. Ids are made of the turn
 and of what is said, so that a turn that is read again, here or on another replica, doubles nothing. What this misses
-(a crash, a full queue, a store that is down) the batch learns.
+(a crash, a full queue, a store that is down) is taken up a little later by whoever has time, else the batch learns it.
 """
 
 from __future__ import annotations

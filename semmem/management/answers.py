@@ -18,7 +18,7 @@ COUNTS = frozenset(
 
 class Heard:
     """A ``send`` that remembers the status and, up to ``bytes_max``, the body. ``held``: nothing goes out until
-    ``release``, but for a body that is longer."""
+    ``release``, but for a body that is longer, or is no JSON: that may be a stream which somebody waits for."""
 
     def __init__(self, send: Send, *, bytes_max: int, held: bool = False) -> None:
         self._send = send
@@ -35,7 +35,7 @@ class Heard:
         if message["type"] == "http.response.start":
             self.status = int(message["status"])
             headers = dict(message.get("headers", ()))
-            self._is_json = headers.get(b"content-type") == b"application/json"
+            self._is_json = self._fits = headers.get(b"content-type") == b"application/json"
             self.is_replayed = b"idempotency-replayed" in headers
         elif message["type"] == "http.response.body":
             self._hear(message)
@@ -47,7 +47,8 @@ class Heard:
             await self.release()
 
     def _hear(self, message: Message) -> None:
-        self._body += message.get("body", b"")
+        if self._fits:
+            self._body += message.get("body", b"")
         self.is_whole = not message.get("more_body", False)
         if len(self._body) > self._bytes_max:
             self._fits = False

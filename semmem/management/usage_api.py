@@ -15,6 +15,8 @@ from semmem.management.access import Act, Denied
 from semmem.management.api import May
 from semmem.management.door import CALLER
 from semmem.management.fields import UserId
+from semmem.management.problems import OF_USER, refuses
+from semmem.management.usage_shown import UsageShown, UsageSummaryShown
 from semmem.usage.ledger import Days, Ledger
 
 DAYS_SHOWN = 30
@@ -57,7 +59,7 @@ def usage_routes(usage: Usage, may: May) -> APIRouter:
         await usage.settle()
         return Days(first, last, user)
 
-    @routes.get("/v1/usage")
+    @routes.get("/v1/usage", response_model=UsageShown, **refuses(*OF_USER))
     async def get_usage(
         request: Request, user_id: UserId = None, by: By = "day", first: From = None, to: To = None, limit: Limit = 100
     ) -> dict[str, Any]:
@@ -65,7 +67,7 @@ def usage_routes(usage: Usage, may: May) -> APIRouter:
         days = await asked(request, user_id, first, to)
         return await usage.ledger.groups(days, by, limit=limit) | {"recording": usage.recording}
 
-    @routes.get("/v1/usage/summary")
+    @routes.get("/v1/usage/summary", response_model=UsageSummaryShown, **refuses(*OF_USER))
     async def get_summary(
         request: Request, user_id: UserId = None, first: From = None, to: To = None
     ) -> dict[str, Any]:

@@ -112,6 +112,8 @@ class Client:
             return
         began, recall = time.monotonic(), self._notes.recall
         known, early = not (fact.gone or fact.free), self._is_early(fact)
+        told = self._told[fact.number][1].text
+        learnt = early or await asyncio.to_thread(self._notes.journals.is_learnt, self._person.name, told)
         turn, _ = await self._say(deed.talk, fact.question)
         if not known:
             recall.gone += 1
@@ -124,9 +126,9 @@ class Client:
         elif early:
             recall.early += 1
         else:
-            when, told = self._notes.troubles.when(began), self._told[fact.number][1].text
+            when = self._notes.troubles.when(began)
             line = f"{fact}, told {began - fact.ended:.1f} s before, {when}: {turn.outcome}"
-            if await asyncio.to_thread(self._notes.journals.is_learnt, self._person.name, told):
+            if learnt:
                 recall.missed.append((fact, line))
             else:
                 recall.late.append(line)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cachetools import LRUCache
 
 from semmem.extraction.lasting.choose import Passage, passages
-from semmem.extraction.lasting.classifier import SIGNATURE, judge
+from semmem.extraction.lasting.classifier import SIGNATURE, Judgement, judge
 from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
 from semmem.extraction.lasting.features import features
 from semmem.extraction.rules.event_time import event_time
@@ -38,6 +38,9 @@ CLAUSES_PER_BATCH_MAX = 200
 LASTING_MIN = 0.38
 FORMAL_MIN = 0.3
 """The least probability of being lasting that is kept: with the clause's vector, and by its form alone."""
+UNSURE_MIN, FORM_SURE_MIN = 0.3, 0.7
+"""From where on what is a little less probable with its vector is kept all the same, when its form alone makes it so
+probable: a name that the embedding model has never met moves a sentence's vector anywhere."""
 NEAR_MIN = 0.1
 """The least probability that belongs to a sentence of which another clause is kept."""
 GIVEN_UP_MAX = 10_000
@@ -158,9 +161,22 @@ def read_clauses(turn: Turn, chars_max: int = TEXT_CHARS_MAX) -> Reading:
 def facts_of(found: Reading, vectors: Sequence[Vector] | None) -> list[Fact]:
     """The facts in what was read, in the order of the text, without repetition."""
     cut = FORMAL_MIN if vectors is None else LASTING_MIN
-    kept = passages(found.text, found.clauses, judge(found.seen, vectors), cut=cut, near=NEAR_MIN)
+    kept = passages(found.text, found.clauses, _judged(found, vectors), cut=cut, near=NEAR_MIN)
     facts = [_fact(passage, found.turn) for passage in kept]
     return list({fact.content: fact for fact in facts}.values())
+
+
+def _judged(found: Reading, vectors: Sequence[Vector] | None) -> list[Judgement]:
+    judged = judge(found.seen, vectors)
+    if vectors is None or not any(UNSURE_MIN <= each.lasting < LASTING_MIN for each in judged):
+        return judged
+    by_form = judge(found.seen, None)
+    return [
+        replace(each, lasting=LASTING_MIN)
+        if UNSURE_MIN <= each.lasting < LASTING_MIN and form.lasting >= FORM_SURE_MIN
+        else each
+        for each, form in zip(judged, by_form, strict=True)
+    ]
 
 
 def _fact(passage: Passage, turn: Turn) -> Fact:

@@ -54,6 +54,29 @@ def test_users_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == "alice\nbob\n2 of 3 users\n"
 
 
+def test_switches_are_set_one_at_a_time_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with running(tmp_path) as url:
+        for asked in (
+            ["--user", "alice", "--reading", "off"],
+            ["--user", "alice", "--storing", "off"],
+            ["--user", "alice", "--reading", "unsaid"],
+            ["--user", "alice"],
+            ["--group", "staff", "--reading", "off"],
+            [],
+        ):
+            assert main(["switches", *asked, "--api", url]) == 0
+        assert main(["switches", "--reading", "off", "--api", url]) == 2
+    assert capsys.readouterr().out.splitlines() == [
+        "alice: reading off, storing unsaid",
+        "alice: reading off, storing off",
+        "alice: reading unsaid, storing off",
+        "alice: reading unsaid, storing off",
+        "staff: reading off, storing unsaid",
+        "staff: reading off, storing unsaid",
+        "1 groups, 1 users",
+    ]
+
+
 def test_a_part_that_does_not_work_is_an_exit_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with running(tmp_path) as url:
         assert main(["status", "--api", url]) == 1

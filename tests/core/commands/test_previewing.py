@@ -15,7 +15,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import Tasks
+from semmem.background import SwitchWatch, Tasks
 from semmem.cli import main
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
@@ -24,9 +24,12 @@ from semmem.management.curation_api import curation_routes
 from semmem.management.engine_api import engine_routes
 from semmem.management.memories import Memories
 from semmem.management.server import HttpListener
+from semmem.management.switch_api import switch_routes
+from semmem.management.switches import SwitchDesk
 from semmem.management.token_api import token_routes
 from semmem.management.tokens import Tokens
 from semmem.memory import MemoryType, Scope
+from semmem.request.switches import Switches
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.decide.trained import SHIPPED, Trained
 from semmem.retrieval.recall import Recall, RecallRules
@@ -59,10 +62,13 @@ async def _serve(
     )
     await memories.create(Scope("alice"), type=MemoryType.SEMANTIC, content="User likes green tea")
     tokens = Tokens(journal, clock=lambda: 1e9)
+    watch = SwitchWatch(journal, known := Switches(), refresh_s=60.0)
+    desk = SwitchDesk(journal, known, watch.refresh, entries_max=10, clock=lambda: 1e9)
     routes = [
         partial(curation_routes, life(store, journal)),
         partial(token_routes, tokens, lambda: 1e9),
         partial(engine_routes, an_engine()),
+        partial(switch_routes, desk),
     ]
     app = create_api(memories, AccessRules(admin_token=TOKEN, tokens=tokens), more=routes)
     listener = HttpListener(app, "127.0.0.1:0")

@@ -129,9 +129,12 @@ def test_a_key_that_means_nothing_is_refused_with_its_reason(tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("name", of(Kind.VARIABLE, refused=True), ids=named)
-def test_a_variable_that_means_nothing_is_refused_with_its_reason(name: Name) -> None:
-    assert str(only(check(None, {name.name: "1"}))) == f"{name.name}: {name.reason}; {name.instead}"
-    assert check(None, {name.name: ""}) == []
+def test_a_variable_that_means_nothing_stops_nothing_and_is_told_with_its_reason(name: Name) -> None:
+    environ = {name.name: "1"}
+    assert check(None, environ) == []
+    told = f"{name.name}, a name of {name.origin}, is not obeyed: {name.reason}; {name.instead}"
+    assert told in list(remarks(load(None, environ), environ, here=False))
+    assert told not in list(remarks(load(None, {}), {}, here=False))
 
 
 # --- two names for one thing -----------------------------------------------------------------------------------------

@@ -10,16 +10,18 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf import struct_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.envoy.server import SERVICE, ExtProcServer
 from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts
-from semmem.envoy.wire import header_values, metadata, plain, read_ticket
+from semmem.envoy.wire import body_reply, header_values, metadata, plain, read_ticket
 from semmem.exchange import RequestResult
 from semmem.ports.recording import TurnClosed
 from semmem.ports.spans import NO_TRACER, Place, Tracer
 from semmem.request.outcome import Outcome
+from semmem.request.permission import Switched
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.telemetry.metrics import Metrics
 from semmem.turns.observation import Ticket
@@ -224,6 +226,18 @@ async def test_a_request_that_is_not_wanted_sets_both_body_modes_and_ends() -> N
         assert answer.mode_override.response_body_mode == pb.ProcessingMode.NONE
         assert plain(answer.dynamic_metadata)["semmem"]["outcome"] == "oversize"
         assert d.metric("semmem_requests_total", outcome="oversize") == 1
+
+
+def test_what_a_switch_took_away_is_in_the_metadata_whatever_else_is_said() -> None:
+    for switched in Switched:
+        message = pb.ProcessingResponse.FromString(body_reply(RequestResult(Outcome.NO_HITS, switched=switched)))
+        assert plain(message.dynamic_metadata)["semmem"].get("switched_off", "") == switched
+
+
+def test_of_a_list_in_metadata_the_texts_are_read() -> None:
+    struct = struct_pb2.Struct()
+    struct.update({"groups": ["staff", 7, "guests", None], "none": []})
+    assert plain(struct) == {"groups": ["staff", "guests"], "none": []}
 
 
 async def test_identity_from_dynamic_metadata_beats_the_header() -> None:

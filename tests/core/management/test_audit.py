@@ -14,6 +14,7 @@ import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.management.access import AccessRules
+from semmem.management.answers import Heard
 from semmem.management.api import create_api
 from semmem.management.audit import Audit
 from semmem.management.audit_api import audit_routes
@@ -208,6 +209,20 @@ async def test_an_administrator_can_ask_what_somebody_is_called(audited: Audited
 
 def test_names_are_other_ones_under_another_key() -> None:
     assert audit_name(b"x" * 32, "alice") != NAMES["alice"]
+
+
+async def test_a_stream_is_not_held_back_for_its_line() -> None:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    heard = Heard(send, bytes_max=100, held=True)
+    headers = [(b"content-type", b"application/x-ndjson")]
+    await heard({"type": "http.response.start", "status": 200, "headers": headers})
+    await heard({"type": "http.response.body", "body": b"{}", "more_body": True})
+    assert len(sent) == 2
+    assert (heard.status, heard.body, heard.told) == (200, None, {})
 
 
 # --- where lines go --------------------------------------------------------------------------------------------------

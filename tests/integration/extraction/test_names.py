@@ -17,15 +17,13 @@ from tests.canary.words import Words
 from tests.support.shipped import shipped_embedder
 
 NAMES = 40
-UNLEARNT_MAX = 1
-"""Of all of them; 2 of 200 before other names were trained with."""
 PEOPLE = [sentence for sentence, _ in FACTS if sentence.split()[1] in ("sister", "colleague", "neighbour", "aunt")]
 PEOPLE += ["My friend {} is a dentist."]
 
 
 @pytest.mark.asyncio
 async def test_somebody_of_the_users_is_learnt_of_by_any_name() -> None:
-    names = [Words(899492).word(47, number) for number in range(NAMES)]
+    names = [Words(899492).word(user, number) for user in (22, 47) for number in range(NAMES)]
     said = [sentence.format(name) for sentence in PEOPLE for name in names]
     turns = [Turn(str(number), Scope("ann"), number, text, 0.0) for number, text in enumerate(said)]
     embedder = shipped_embedder()
@@ -37,4 +35,4 @@ async def test_somebody_of_the_users_is_learnt_of_by_any_name() -> None:
     finally:
         await embedder.close()
     unlearnt = [text for text, facts in zip(said, found, strict=True) if not facts]
-    assert len(unlearnt) <= UNLEARNT_MAX, unlearnt
+    assert unlearnt == []

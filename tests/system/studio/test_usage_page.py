@@ -98,18 +98,18 @@ def test_figures_go_with_their_user(home: House, studio: Studio, person: str) ->
     expect(studio.page.get_by_text("Nothing yet")).to_be_visible()
 
 
-def a_year() -> Any:
+def a_year() -> dict[str, Any]:
     """As the API tells it: weekdays busier than weekends, with a fortnight off."""
     today = datetime.now(UTC).date()
     days = [today - timedelta(days=back) for back in reversed(range(330)) if not 120 <= back < 134]
-    activity = [
+    activity: list[dict[str, Any]] = [
         {"day": day.isoformat(), "requests": number, "tokens": 900 * number}
         for day in days
         if (number := (7 * day.toordinal()) % 40 * (2 if day.weekday() < 5 else 1) - 12) > 0
     ]
     requests = sum(each["requests"] for each in activity)
     shares = (("gpt-4o-mini", "openai", 5, 31.4), ("llama-3-8b", "here", 3, 0.0), ("mistral/large", "mistral", 2, None))
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"requests": requests * tenths // 10, "tokens_in": 80_000 * tenths, "tokens_out": 9_000 * tenths, "cost": cost}
         for _, _, tenths, cost in shares
     ]
