@@ -1,0 +1,53 @@
+"""What is wanted of a request travels with its ticket, from the replica that read it to whoever sees its answer."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from semmem._proto import semmem_ext_proc_pb2 as pb
+from semmem.envoy.wire import NAMESPACE, body_reply, read_ticket
+from semmem.exchange import RequestResult
+from semmem.memory import Conversation, Message, Role, Scope
+from semmem.ports.usage import Asked
+from semmem.request.outcome import Outcome
+from semmem.turns.observation import Ticket
+from semmem.usage.meter import KnownNames, Meter
+from tests.support.usage import KEY, PRICES
+
+ASKED = Asked(1_800_000_000.25, "u" * 32, "s" * 16, 'a "project"', "gpt-4o", 123, streamed=True, speaks=False)
+
+
+def observed(reply: bytes) -> pb.ProcessingRequest:
+    """The message by which Envoy brings the metadata of a reply to the other filter."""
+    message = pb.ProcessingRequest()
+    told = pb.ProcessingResponse.FromString(reply).dynamic_metadata.fields[NAMESPACE].struct_value
+    message.metadata_context.filter_metadata[NAMESPACE].CopyFrom(told)
+    return message
+
+
+def test_a_ticket_comes_back_as_it_was() -> None:
+    ticket = Ticket("t_" + "1" * 32, "chat", asked=ASKED)
+    assert read_ticket(observed(body_reply(RequestResult(Outcome.NO_HITS, ticket=ticket)))) == ticket
+
+
+@pytest.mark.parametrize("told", ["", "[]", "{}", '["x"]', "7", '[1,"u"]'])
+def test_what_another_build_says_is_not_believed_and_costs_no_answer(told: str) -> None:
+    message = observed(body_reply(RequestResult(Outcome.NO_HITS, ticket=Ticket("t_1", "chat", asked=ASKED))))
+    message.metadata_context.filter_metadata[NAMESPACE].fields["asked"].string_value = told
+    assert read_ticket(message) == Ticket("t_1", "chat")
+
+
+def test_without_statistics_nothing_of_them_travels() -> None:
+    reply = body_reply(RequestResult(Outcome.NO_HITS, ticket=Ticket("t_" + "1" * 32, "chat")))
+    assert b"asked" not in reply
+
+
+def test_metering_a_request_takes_microseconds() -> None:
+    meter = Meter(KEY, PRICES, KnownNames(10), lambda _row: None)
+    said = Conversation(tuple(Message(Role.USER, "What is tea?") for _ in range(40)), model="gpt-4o")
+    began = time.process_time()
+    for _ in range(1000):
+        meter.asked(Scope("ada", "atlas", None, "s"), said, 1000.0, speaks=True, injected_tokens=0)
+    assert time.process_time() - began < 0.1
