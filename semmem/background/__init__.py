@@ -10,6 +10,7 @@ from semmem.background.outage import Outage
 from semmem.background.patient_embedder import PatientEmbedder
 from semmem.background.switch_watch import SwitchWatch
 from semmem.background.tasks import OffloadThreads, Tasks
+from semmem.background.vote_watch import VoteWatch
 from semmem.background.warming import Warming
 
 __all__ = [
@@ -22,5 +23,6 @@ __all__ = [
     "PatientEmbedder",
     "SwitchWatch",
     "Tasks",
+    "VoteWatch",
     "Warming",
 ]

@@ -163,7 +163,7 @@ async def find(
     cut_too = cut_too or query.threshold is not None
     asked = (
         *(hash(query.text), id(vector), query.strategy, query.scope, query.types, query.during, query.wants),
-        *(query.fusion, cut_too),
+        *(query.fusion, cut_too, decision.feedback_stamp(query.scope.user)),
     )
     best = None if before is None else before.get(index, asked, vector, query.now)
     if best is None:

@@ -90,6 +90,12 @@ def switches(conn: Connection) -> None:
         conn.execute(select(func.pg_advisory_xact_lock(_SPACE, -2)))
 
 
+def votes(conn: Connection) -> None:
+    """Alone with the votes, as with the switches."""
+    if needed(conn):
+        conn.execute(select(func.pg_advisory_xact_lock(_SPACE, -3)))
+
+
 def needed(conn: Connection) -> bool:
     """Whether others may be at work beside this transaction."""
     return conn.dialect.name != "sqlite"

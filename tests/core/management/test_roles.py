@@ -24,6 +24,8 @@ from semmem.management.audit_api import audit_routes
 from semmem.management.backup_api import backup_routes
 from semmem.management.curation_api import curation_routes
 from semmem.management.engine_api import Engine, engine_routes
+from semmem.management.feedback import FeedbackDesk
+from semmem.management.feedback_api import feedback_routes
 from semmem.management.reindex_api import reindex_routes
 from semmem.management.reload_api import Reload, reload_routes
 from semmem.management.switch_api import switch_routes
@@ -60,6 +62,7 @@ NEEDS = {
     ("POST", "/v1/config/reload"): Act.OPERATE,
     ("GET", "/v1/users"): Act.ADMINISTER,
     ("GET", "/v1/activity"): Act.OPERATE,
+    ("POST", "/v1/feedback"): Act.WRITE,
     ("GET", "/v1/memory/reindex"): Act.OPERATE,
     ("POST", "/v1/memory/reindex"): Act.OPERATE,
     ("DELETE", "/v1/memory/reindex"): Act.OPERATE,
@@ -81,6 +84,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/memory/preview": {"query": "tea"},
     "/v1/memory/forget": {"query": "tea"},
     "/v1/import": {"lines": []},
+    "/v1/feedback": {"memory_ids": ["mem_0"], "helpful": True},
     "/v1/tokens": {"role": "reader"},
 }
 
@@ -128,6 +132,7 @@ class Guarded:
                 partial(audit_routes, nothing),
                 partial(reindex_routes, cast(Reindexing, NothingToReindex())),
                 partial(reload_routes, nothing_new),
+                partial(feedback_routes, feedback_desk(api, journal)),
                 partial(backup_routes, nothing, nothing, nothing, nothing, self.clock),
             ],
         )
@@ -141,6 +146,12 @@ class Guarded:
         assert made.status_code == 201, made.text
         found: dict[str, Any] = made.json()
         return found
+
+
+def feedback_desk(api: Api, journal: SqlJournal) -> FeedbackDesk:
+    async def refresh() -> None: ...
+
+    return FeedbackDesk(api.store, journal, refresh, entries_max=10, clock=Clock())
 
 
 def an_engine() -> Engine:
