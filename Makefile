@@ -102,6 +102,10 @@ audit: setup ## what semmem is made of: versions, digests, installed files, lice
 fuzz: setup $(VENV)/.fuzz-ready ## search for input that breaks a promise, coverage-guided: SECONDS=60 in all, ONLY=targets
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(ONLY),--only "$(ONLY)")
 
+.PHONY: api-fuzz
+api-fuzz: setup ## schemathesis against a running semmem: N=100 examples of each call, as administrator and as user
+	$(BIN)/python -m tests.support.api_fuzz --examples $(or $(N),100)
+
 deploy-check: setup $(DEPLOY_VENV)/.ready ## deploy/: Dockerfile, manifests and configurations, by their readers' own tools
 	$(PYTEST) tests/integration/deploy
 

@@ -6,18 +6,38 @@ Annotations are evaluated here (no __future__ import), because FastAPI reads tho
 import itertools
 from collections import deque
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
+from typing_extensions import TypedDict
 
 from semmem.management.access import Act
 from semmem.management.api import May
 from semmem.management.door import CALLER
-from semmem.management.shown import time_shown
+from semmem.management.problems import refuses
+from semmem.management.shown import Time, at
 from semmem.ports.events import Event, RequestEnded
 
 KEPT = 200
 """Requests that are remembered; older ones are in the metrics alone."""
+
+
+class RequestShown(TypedDict):
+    """How a request ended."""
+
+    number: int
+    time: Time
+    outcome: str
+    milliseconds: float
+    memories: int
+    tokens: int
+
+
+class ActivityShown(TypedDict):
+    """``last``: the number of the newest."""
+
+    last: int
+    requests: list[RequestShown]
 
 
 class Activity:
@@ -33,20 +53,20 @@ class Activity:
         if type(event) is RequestEnded:
             self._ended.append((next(self._numbers), self._clock(), event))
 
-    def since(self, after: int) -> dict[str, Any]:
+    def since(self, after: int) -> ActivityShown:
         """Those with a higher number, the oldest first; a number from before a restart counts as 0."""
         last = self._ended[-1][0] if self._ended else 0
         after = after if after <= last else 0
-        requests = [
+        requests: list[RequestShown] = [
             {
                 "number": number,
-                "time": time_shown(at),
+                "time": at(ended_at),
                 "outcome": ended.outcome,
                 "milliseconds": round(1000 * ended.seconds, 3),
                 "memories": ended.memories,
                 "tokens": ended.tokens,
             }
-            for number, at, ended in self._ended
+            for number, ended_at, ended in self._ended
             if number > after
         ]
         return {"last": last, "requests": requests}
@@ -55,11 +75,11 @@ class Activity:
 def activity_routes(activity: Activity, _: May) -> APIRouter:
     routes = APIRouter()
 
-    @routes.get("/v1/activity")
+    @routes.get("/v1/activity", **refuses("FORBIDDEN"))
     async def get_activity(
         request: Request,
         after: Annotated[int, Query(ge=0, le=2**53, description="only what ended after this number")] = 0,
-    ) -> dict[str, Any]:
+    ) -> ActivityShown:
         """How the last requests through Envoy ended, in this process."""
         request.scope[CALLER].must(Act.OPERATE)
         return activity.since(after)

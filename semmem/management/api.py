@@ -4,53 +4,55 @@ Annotations are evaluated here (no __future__ import), because FastAPI reads tho
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NotRequired
 
 import msgspec
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
 
-from semmem import __version__
-from semmem.lifecycle.erasure import Receipt
+from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.management.access import AccessRules, Act, Denied, user_for
 from semmem.management.changing import Changes
+from semmem.management.description import Described
 from semmem.management.door import CALLER, Door, DoorRules
+from semmem.management.erasing_api import add_erasing_routes
 from semmem.management.errors import describe_errors
 from semmem.management.fields import (
     TOPIC_CHARS_MAX,
     Kind,
     MemoryId,
-    MetadataLimits,
+    Moment,
     NewUser,
+    Number,
     ProjectId,
     ScopeName,
     SessionId,
+    Switch,
     Types,
     UserId,
-    metadata_problem,
     missing,
 )
 from semmem.management.guards import TOUCHED, Guards
-from semmem.management.listing import CURSOR_CHARS_MAX, BadCursor, Wanted
+from semmem.management.listing import CURSOR_CHARS_MAX, BadCursor, Stats, Wanted
 from semmem.management.memories import KeyInUse, Memories
-from semmem.management.purging import Purged, Purging
+from semmem.management.metadata import MetadataLimits, MetadataRefused, metadata_problem
+from semmem.management.problems import OF_USER, OF_WRITE, refuses
+from semmem.management.purging import Purging
 from semmem.management.retrieval import add_retrieval_routes
-from semmem.management.shown import shown
+from semmem.management.shown import MemoryShown, shown
 from semmem.management.write_screen import Admitted, WriteScreen
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.names import bounded
 
-DAY_S = 86_400.0
 LIMIT_DEFAULT, LIMIT_MAX = 20, 1000
 """Memories in a page; more are not refused, and not given."""
 
 Topic = Annotated[str | None, Query(min_length=1, max_length=TOPIC_CHARS_MAX)]
 Text = Annotated[str | None, Query(alias="q", min_length=1, max_length=500, description="what a content contains")]
-Limit = Annotated[int, Query(ge=1)]
+Limit = Annotated[int, Query(ge=1, description=f"more than {LIMIT_MAX} are not refused, and not given")]
 Offset = Annotated[int, Query(ge=0)]
-OlderThan = Annotated[float | None, Query(ge=0, le=36_500, description="only what was said so many days ago")]
 PageNumber = Annotated[int | None, Query(ge=1, description="beats offset")]
 Cursor = Annotated[str | None, Query(max_length=CURSOR_CHARS_MAX, description="a next_cursor; beats page and offset")]
 
@@ -68,10 +70,10 @@ class NewMemory(BaseModel):
     session_id: ScopeName = None
     key: str | None = Field(default=None, min_length=1, max_length=256)
     metadata: dict[str, Any] = Field(default_factory=dict)
-    importance: float = Field(default=0.5, ge=0, le=1)
-    expires_at: AwareDatetime | None = None
-    override_screen: bool = False
-    merge_metadata: bool = Field(default=False, description="with a key that is known: over the metadata it has")
+    importance: Number = Field(default=0.5, ge=0, le=1)
+    expires_at: Moment | None = None
+    override_screen: Switch = False
+    merge_metadata: Switch = Field(default=False, description="with a key that is known: over the metadata it has")
 
 
 class ChangedMemory(BaseModel):
@@ -83,10 +85,10 @@ class ChangedMemory(BaseModel):
     type: Kind | None = None
     key: str | None = Field(default=None, min_length=1, max_length=256)
     metadata: dict[str, Any] | None = None
-    merge_metadata: bool = True
-    importance: float | None = Field(default=None, ge=0, le=1)
-    expires_at: AwareDatetime | None = None
-    override_screen: bool = False
+    merge_metadata: Switch = True
+    importance: Number | None = Field(default=None, ge=0, le=1)
+    expires_at: Moment | None = None
+    override_screen: Switch = False
 
     def changes(self, told: Admitted | None) -> Changes:
         """``told``: what the write screen says of the content."""
@@ -109,6 +111,24 @@ class EndSession(BaseModel):
     user_id: NewUser = None
 
 
+class MemoriesShown(TypedDict):
+    """A page of memories, newest first. ``next_cursor``: where the next one begins; null where this is the last."""
+
+    memories: list[MemoryShown]
+    total: int
+    limit: int
+    offset: int
+    next_cursor: str | None
+    stats: NotRequired[Stats]
+
+
+class SessionEnded(TypedDict):
+    """``turns``: how many wait to be learnt from."""
+
+    success: Literal[True]
+    turns: int
+
+
 May = Callable[[Request, str | None, Act], str]
 """Whose memories a call may touch in this way, given the user it names. Raises Denied."""
 
@@ -123,20 +143,21 @@ def create_api(
     screening: WriteScreen | None = None,
     more: Sequence[Callable[[May], APIRouter]] = (),
     purging: Purging | None = None,
+    everybody: ErasureOfAll | None = None,
     guards: Guards | None = None,
 ) -> FastAPI:
     """The application; its OpenAPI description is at /openapi.json. ``more`` makes routes of other files. Without
-    ``purging`` there is nothing on disk to purge."""
-    api = FastAPI(title="semmem", version=__version__, docs_url=None, redoc_url=None)
-    describe_errors(api)
+    ``purging`` there is nothing on disk to purge, and without ``everybody`` nobody is forgotten but by name."""
+    screening, limits, rules = screening or WriteScreen(), metadata or MetadataLimits(), door or DoorRules()
+    api = Described(access=access, door=rules, metadata=limits)
+    describe_errors(api, api.methods_at)
     api.add_middleware(
         Door,
-        rules=door or DoorRules(),
+        rules=rules,
         access=access,
         announce=announce,
         guards=guards,
     )
-    screening, limits = screening or WriteScreen(), metadata or MetadataLimits()
 
     def may(request: Request, asked_for: str | None, act: Act) -> str:
         user = user_for(request.scope[CALLER], asked_for, act)
@@ -154,7 +175,7 @@ def create_api(
     Reader = Annotated[Scope, Depends(reader)]
     Owner = Annotated[Scope, Depends(owner)]
 
-    @api.get("/v1/memory")
+    @api.get("/v1/memory", **refuses(*OF_USER, "INVALID_CURSOR"))
     async def list_memories(
         scope: Reader,
         session_id: SessionId = None,
@@ -167,7 +188,7 @@ def create_api(
         topic: Topic = None,
         text: Text = None,
         with_stats: Annotated[bool, Query(alias="stats")] = False,
-    ) -> dict[str, Any]:
+    ) -> MemoriesShown:
         """Newest first: a page, an offset, or what follows a cursor."""
         scope = msgspec.structs.replace(scope, session=session_id)
         number = min(limit, LIMIT_MAX)
@@ -176,33 +197,45 @@ def create_api(
             found = await memories.page(scope, types or [], wanted)
         except BadCursor:
             raise Denied(400, "INVALID_CURSOR", "query.cursor: is no next_cursor of a list") from None
-        told = {"memories": [shown(memory) for memory in found.memories], "total": found.total, "limit": number}
-        told |= {"offset": wanted.offset, "next_cursor": found.next_cursor}
-        return told | ({"stats": asdict(await memories.stats(scope, types or []))} if with_stats else {})
+        told: MemoriesShown = {
+            "memories": [shown(memory) for memory in found.memories],
+            "total": found.total,
+            "limit": number,
+            "offset": wanted.offset,
+            "next_cursor": found.next_cursor,
+        }
+        if with_stats:
+            told["stats"] = await memories.stats(scope, types or [])
+        return told
 
-    @api.post("/v1/memory", status_code=201)
-    async def create_memory(request: Request, new: NewMemory) -> dict[str, Any]:
+    @api.post("/v1/memory", status_code=201, **refuses(*OF_WRITE, "SCREENED"))
+    async def create_memory(request: Request, new: NewMemory) -> MemoryShown:
+        """Told, screened and stored; with a key that is known, a new version of that memory."""
         scope = Scope(may(request, new.user_id, Act.WRITE), new.project_id, new.agent_id, new.session_id)
         if problem := metadata_problem(new.metadata, limits):
             raise Denied(400, "INVALID_REQUEST", f"body.metadata: {problem}")
         if new.override_screen:
             request.scope[CALLER].must(Act.ADMINISTER)
         told = screening.judge(new.content, key=new.key, override=new.override_screen)
-        memory = await memories.create(
-            scope,
-            type=new.type,
-            content=told.content,
-            status=told.status,
-            key=new.key,
-            metadata=new.metadata | told.metadata,
-            importance=new.importance,
-            expires_at=new.expires_at.timestamp() if new.expires_at else None,
-            merge_metadata=new.merge_metadata,
-        )
+        try:
+            memory = await memories.create(
+                scope,
+                type=new.type,
+                content=told.content,
+                status=told.status,
+                key=new.key,
+                metadata=new.metadata | told.metadata,
+                importance=new.importance,
+                expires_at=new.expires_at.timestamp() if new.expires_at else None,
+                merge_metadata=new.merge_metadata,
+                within=limits,
+            )
+        except MetadataRefused as reason:
+            raise _too_much(reason) from None
         return shown(memory)
 
-    @api.put("/v1/memory/{memory_id}")
-    async def update_memory(request: Request, scope: Owner, memory_id: MemoryId, new: ChangedMemory) -> dict[str, Any]:
+    @api.put("/v1/memory/{memory_id}", **refuses(*OF_WRITE, "SCREENED", "KEY_IN_USE"))
+    async def update_memory(request: Request, scope: Owner, memory_id: MemoryId, new: ChangedMemory) -> MemoryShown:
         """A new version; what is not named stays. A content passes the write screen."""
         if new.metadata is not None and (problem := metadata_problem(new.metadata, limits)):
             raise Denied(400, "INVALID_REQUEST", f"body.metadata: {problem}")
@@ -212,52 +245,35 @@ def create_api(
             None if new.content is None else screening.judge(new.content, key=memory_id, override=new.override_screen)
         )
         try:
-            memory = await memories.update(scope, memory_id, new.changes(told))
+            memory = await memories.update(scope, memory_id, new.changes(told), within=limits)
+        except MetadataRefused as reason:
+            raise _too_much(reason) from None
         except KeyInUse:
             raise Denied(409, "KEY_IN_USE", "another memory of this user has that key") from None
         return shown(_found(memory, memory_id))
-
-    @api.delete("/v1/memory")
-    async def delete_memories(
-        scope: Owner, types: Types = None, older_than_days: OlderThan = None, purge: bool = False
-    ) -> dict[str, Any]:
-        older_than_s = None if older_than_days is None else older_than_days * DAY_S
-        receipt = await memories.forget_scope(scope, types or [], older_than_s=older_than_s)
-        return _deleted(receipt) | (await _purged(purging) if purge else {})
 
     add_retrieval_routes(api, memories, may)
     for routes in more:  # before what takes any name for a memory's id
         api.include_router(routes(may))
 
-    @api.get("/v1/memory/{memory_id}")
-    async def get_memory(scope: Reader, memory_id: MemoryId) -> dict[str, Any]:
+    @api.get("/v1/memory/{memory_id}", **refuses(*OF_USER))
+    async def get_memory(scope: Reader, memory_id: MemoryId) -> MemoryShown:
+        """One memory, whatever its status."""
         return shown(_found(await memories.get(scope, memory_id), memory_id))
 
-    @api.delete("/v1/memory/{memory_id}")
-    async def delete_memory(scope: Owner, memory_id: MemoryId, purge: bool = False) -> dict[str, Any]:
-        receipt = await memories.forget(scope, memory_id)
-        if receipt is None and not purge:  # with it: perhaps only the purge is left of an earlier call
-            raise missing(memory_id)
-        return _deleted(receipt or Receipt()) | (await _purged(purging) if purge else {})
+    add_erasing_routes(api, memories, may, purging, everybody)
 
-    @api.post("/v1/sessions/{session_id:path}/end", status_code=202)
-    async def end_session(request: Request, session_id: str, end: EndSession | None = None) -> dict[str, Any]:
+    @api.post("/v1/sessions/{session_id:path}/end", status_code=202, **refuses(*OF_USER))
+    async def end_session(request: Request, session_id: str, end: EndSession | None = None) -> SessionEnded:
+        """Learn from what was said in it now, rather than when it has been quiet for long enough."""
         user = may(request, end.user_id if end else None, Act.WRITE)
         return {"success": True, "turns": await memories.end_session(user, bounded(session_id) or "")}
 
     return api
 
 
-def _deleted(receipt: Receipt) -> dict[str, Any]:
-    number = receipt.memories
-    message = "1 memory deleted" if number == 1 else f"{number} memories deleted"
-    return {"success": True, "message": message, "deleted": number, "receipt": receipt.shown()}
-
-
-async def _purged(purging: Purging | None) -> dict[str, Any]:
-    """What a receipt says of the files. Raises SemmemError when they could not be purged: never 200 for that."""
-    done = Purged(True, 0.0) if purging is None else await purging.run()
-    return {"purged": done.purged, "purge_seconds": round(done.seconds, 3)}
+def _too_much(reason: MetadataRefused) -> Denied:
+    return Denied(400, "INVALID_REQUEST", f"body.metadata: with what is there already it {reason}")
 
 
 def _found(memory: Memory | None, memory_id: str) -> Memory:

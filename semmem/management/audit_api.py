@@ -3,23 +3,30 @@
 Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
 """
 
-from typing import Any
-
 from fastapi import APIRouter, Request
+from typing_extensions import TypedDict
 
 from semmem.management.access import Act, Denied
 from semmem.management.api import May
 from semmem.management.audit import Audit
 from semmem.management.door import CALLER
 from semmem.management.fields import UserId
+from semmem.management.problems import refuses
+
+
+class AuditName(TypedDict):
+    """``name``: what stands in the log for the user."""
+
+    user_id: str
+    name: str
 
 
 def audit_routes(audit: Audit | None, _: May) -> APIRouter:
     """``audit`` None: there is no log."""
     routes = APIRouter()
 
-    @routes.get("/v1/audit/name")
-    async def get_audit_name(request: Request, user_id: UserId = None) -> dict[str, Any]:
+    @routes.get("/v1/audit/name", **refuses("FORBIDDEN", "MISSING_USER_ID", "NOT_FOUND"))
+    async def get_audit_name(request: Request, user_id: UserId = None) -> AuditName:
         """What a user is called in the audit log."""
         request.scope[CALLER].must(Act.ADMINISTER)
         if not user_id:

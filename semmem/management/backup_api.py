@@ -4,11 +4,12 @@ Annotations are evaluated here (no __future__ import), because FastAPI reads tho
 """
 
 from collections.abc import AsyncIterator, Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
 
 from semmem.backup import erasures
 from semmem.backup.exporting import Exports
@@ -19,6 +20,7 @@ from semmem.management.access import Act, Denied
 from semmem.management.api import May
 from semmem.management.door import CALLER
 from semmem.management.fields import UserId
+from semmem.management.problems import OF_ROLE, refuses
 from semmem.ports.erasure import KnownErasures
 
 LINES_MAX = 500
@@ -33,14 +35,52 @@ class Lines(BaseModel):
     lines: list[Annotated[str, Field(max_length=LINE_BYTES_MAX)]] = Field(max_length=LINES_MAX)
 
 
+class ImportDone(TypedDict):
+    """As Imported says."""
+
+    success: Literal[True]
+    imported: int
+    updated: int
+    unchanged: int
+    erased: int
+    versions: int
+    over_quota: int
+    conflicts: list[int]
+
+
+class MarkShown(TypedDict):
+    """Digests of names, the empty text for what was left open, and the time until when."""
+
+    scope: tuple[str, str, str, str]
+    at: float
+    memory: str
+    turn: str
+
+
+class ErasuresShown(TypedDict):
+    """``erasures``: the number of the format. ``taken_at``: seconds. ``digest``: SHA-256 of the marks."""
+
+    erasures: int
+    taken_at: float
+    marks: list[MarkShown]
+    digest: str
+
+
+def _stream(media_type: str, what: str) -> dict[str, Any]:
+    """What a route is declared with that answers with a stream."""
+    answer = {"description": what, "content": {media_type: {"schema": {"type": "string"}}}}
+    return {"response_class": StreamingResponse, "responses": {200: answer}}
+
+
 def backup_routes(
     snapshots: Snapshots, exports: Exports, imports: Imports, known: KnownErasures, clock: Callable[[], float], _: May
 ) -> APIRouter:
     """Everything that concerns all users."""
     routes = APIRouter()
 
-    @routes.post("/v1/backup")
-    async def backup(request: Request) -> StreamingResponse:
+    @routes.post("/v1/backup", **_stream("application/octet-stream", "The copy"), **refuses(*OF_ROLE, "BACKUP_RUNNING"))
+    async def make_backup(request: Request) -> StreamingResponse:
+        """A copy of everything, in frames, as ``semmem backup`` reads it."""
         request.scope[CALLER].must(Act.ADMINISTER)
         frames = snapshots.frames()
         try:
@@ -49,14 +89,16 @@ def backup_routes(
             raise Denied(409, "BACKUP_RUNNING", "a backup is being taken already") from None
         return StreamingResponse(_again(first, frames), media_type="application/octet-stream")
 
-    @routes.get("/v1/export")
-    async def export(request: Request, user_id: UserId = None) -> StreamingResponse:
+    @routes.get("/v1/export", **_stream("application/x-ndjson", "JSON Lines"), **refuses(*OF_ROLE))
+    async def export_memories(request: Request, user_id: UserId = None) -> StreamingResponse:
+        """Memories with their versions, a line each; of one user, or of everybody."""
         request.scope[CALLER].must(Act.ADMINISTER)
         users = [user_id] if user_id else await exports.users()
         return StreamingResponse(exports.stream(users), media_type="application/x-ndjson")
 
-    @routes.post("/v1/import")
-    async def take(request: Request, told: Lines) -> dict[str, Any]:
+    @routes.post("/v1/import", response_model=ImportDone, **refuses(*OF_ROLE, "BUSY", "STORE_FULL"))
+    async def import_lines(request: Request, told: Lines) -> dict[str, Any]:
+        """Lines of an export. Nothing is imported where one of them is wrong."""
         request.scope[CALLER].must(Act.ADMINISTER)
         try:
             done = await imports.take(told.signature, told.lines)
@@ -64,8 +106,9 @@ def backup_routes(
             raise Denied(400, "INVALID_REQUEST", f"body.lines.{wrong.place}: {wrong}; nothing was imported") from None
         return {"success": True, **done.shown()}
 
-    @routes.get("/v1/erasures")
-    async def known_erasures(request: Request) -> dict[str, Any]:
+    @routes.get("/v1/erasures", response_model=ErasuresShown, **refuses(*OF_ROLE))
+    async def list_erasures(request: Request) -> dict[str, Any]:
+        """Marks of what was erased, for a backup that is put back: digests, and nobody's name."""
         request.scope[CALLER].must(Act.ADMINISTER)
         return erasures.told(await known.marks(), clock())
 

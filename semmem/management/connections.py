@@ -13,7 +13,9 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-NOT_HTTP = json.dumps({"error": {"code": "INVALID_REQUEST", "message": "this is not an HTTP request"}}).encode()
+from semmem.management.problems import problem
+
+NOT_HTTP = json.dumps(problem("INVALID_REQUEST", "this is not an HTTP request")).encode()
 
 
 class BoundedProtocol(H11Protocol):

@@ -3,17 +3,19 @@
 Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
 """
 
-from typing import Any
+from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
 
 from semmem.extraction.placed import Action
 from semmem.management.access import Act, Denied
 from semmem.management.api import May
 from semmem.management.curation import Curation, NoModel, NotQuarantined
-from semmem.management.fields import MemoryId, NewUser, ProjectId, ScopeName, UserId, missing
-from semmem.management.shown import shown, time_shown
+from semmem.management.fields import MemoryId, NewUser, Number, ProjectId, ScopeName, Switch, UserId, missing
+from semmem.management.problems import OF_USER, OF_WRITE, refuses
+from semmem.management.shown import MemoryShown, Time, shown, time_shown
 from semmem.memory import SUPERSEDED_BY, SUPERSEDED_WHY, Memory, Scope
 from semmem.upkeep.consolidation import Group
 from semmem.upkeep.summaries import Summary
@@ -26,21 +28,110 @@ class Consolidate(BaseModel):
 
     user_id: NewUser = None
     project_id: ScopeName = None
-    dry_run: bool = Field(default=True, description="only say what would be done")
+    dry_run: Switch = Field(default=True, description="only say what would be done")
 
 
 class Summarize(Consolidate):
     """As Consolidate, of memories that were last said so many days ago."""
 
-    older_than_days: float = Field(default=90, ge=0, le=36_500)
+    older_than_days: Number = Field(default=90, ge=0, le=36_500)
+
+
+class Brief(TypedDict):
+    """A memory, in short."""
+
+    id: str
+    version: int
+    content: str
+
+
+class GroupShown(TypedDict):
+    """Memories that say the same."""
+
+    kept: Brief
+    merged: list[Brief]
+
+
+class ConsolidatedShown(TypedDict):
+    """``candidates``: memories in groups. ``superseded``: how many the kept ones took the place of; 0 in a dry run."""
+
+    dry_run: bool
+    candidates: int
+    groups: list[GroupShown]
+    superseded: int
+    tokens_saved: int
+
+
+class SummaryShown(TypedDict):
+    """Memories and their summary; ``refused``: why it did not take their place. Both null in a dry run."""
+
+    memories: list[Brief]
+    summary: str | None
+    refused: str | None
+
+
+class SummarisedShown(TypedDict):
+    """``created``: summaries that took the place of their memories."""
+
+    dry_run: bool
+    candidates: int
+    groups: list[SummaryShown]
+    created: list[MemoryShown]
+    tokens_saved: int
+
+
+class Version(MemoryShown):
+    """A memory as it was, or is; of what took its place the id, and a word for why."""
+
+    superseded_by: str | None
+    superseded_why: str | None
+
+
+class EarlierVersion(Version):
+    """``replaced_why``: null where only its times or its worth changed."""
+
+    replaced_why: str | None
+
+
+class DroppedShown(TypedDict):
+    """New facts that were not stored because a memory says the same."""
+
+    reason: str
+    times: int
+    last_at: Time | None
+
+
+class UsesShown(TypedDict):
+    """How often a memory was put into a prompt."""
+
+    count: int
+    last_at: Time | None
+
+
+class HistoryShown(TypedDict):
+    """``versions``: the earlier ones, oldest first."""
+
+    id: str
+    versions: list[EarlierVersion]
+    current: Version
+    dropped: list[DroppedShown]
+    uses: UsesShown
+
+
+class Released(TypedDict):
+    """``released``: false where another memory says the same already."""
+
+    released: bool
+    memory: MemoryShown
 
 
 def curation_routes(life: Curation, may: May) -> APIRouter:
     """Everything under /v1/memory that is done with what is remembered already."""
     routes = APIRouter()
 
-    @routes.post("/v1/memory/consolidate")
-    async def consolidate(request: Request, which: Consolidate) -> dict[str, Any]:
+    @routes.post("/v1/memory/consolidate", **refuses(*OF_WRITE))
+    async def consolidate(request: Request, which: Consolidate) -> ConsolidatedShown:
+        """Merge what says the same."""
         scope = Scope(may(request, which.user_id, Act.WRITE), project=which.project_id)
         done = await life.consolidate(scope, dry_run=which.dry_run)
         return {
@@ -51,8 +142,9 @@ def curation_routes(life: Curation, may: May) -> APIRouter:
             "tokens_saved": done.tokens_saved,
         }
 
-    @routes.post("/v1/memory/summarize")
-    async def summarize(request: Request, which: Summarize) -> dict[str, Any]:
+    @routes.post("/v1/memory/summarize", **refuses(*OF_WRITE, "NO_MODEL"))
+    async def summarize(request: Request, which: Summarize) -> SummarisedShown:
+        """Summarise what is old and related."""
         scope = Scope(may(request, which.user_id, Act.WRITE), project=which.project_id)
         try:
             done = await life.summarise(scope, older_than_days=which.older_than_days, dry_run=which.dry_run)
@@ -67,17 +159,18 @@ def curation_routes(life: Curation, may: May) -> APIRouter:
             "tokens_saved": done.tokens_saved,
         }
 
-    @routes.get("/v1/memory/{memory_id}/history")
+    @routes.get("/v1/memory/{memory_id}/history", **refuses(*OF_USER))
     async def get_history(
         request: Request, memory_id: MemoryId, user_id: UserId = None, project_id: ProjectId = None
-    ) -> dict[str, Any]:
+    ) -> HistoryShown:
+        """Every version, what took its place and why, and how the memory was used."""
         told = await life.history(Scope(may(request, user_id, Act.READ), project=project_id), memory_id)
         if told is None:
             raise missing(memory_id)
         return {
             "id": memory_id,
             "versions": [
-                _version(version) | {"replaced_why": why}
+                {**_version(version), "replaced_why": why}
                 for version, why in zip(told.versions, told.replaced_why(), strict=True)
             ],
             "current": _version(told.current),
@@ -87,10 +180,11 @@ def curation_routes(life: Curation, may: May) -> APIRouter:
             "uses": {"count": told.uses.count, "last_at": time_shown(told.uses.last_at or None)},
         }
 
-    @routes.post("/v1/memory/{memory_id}/release")
+    @routes.post("/v1/memory/{memory_id}/release", **refuses(*OF_WRITE, "NOT_QUARANTINED"))
     async def release(
         request: Request, memory_id: MemoryId, user_id: UserId = None, project_id: ProjectId = None
-    ) -> dict[str, Any]:
+    ) -> Released:
+        """Let a quarantined memory be retrieved."""
         try:
             found = await life.release(Scope(may(request, user_id, Act.WRITE), project=project_id), memory_id)
         except NotQuarantined:
@@ -103,25 +197,30 @@ def curation_routes(life: Curation, may: May) -> APIRouter:
     return routes
 
 
-def _group(group: Group) -> dict[str, Any]:
-    return {"kept": _brief(group.kept), "merged": [_brief(memory) for memory in group.merged]}
+def _group(group: Group) -> GroupShown:
+    return {"kept": _brief(group.kept), "merged": _briefs(group.merged)}
 
 
-def _summary(summary: Summary) -> dict[str, Any]:
+def _summary(summary: Summary) -> SummaryShown:
     return {
-        "memories": [_brief(memory) for memory in summary.of],
+        "memories": _briefs(summary.of),
         "summary": summary.content or None,
         "refused": summary.reason or None,
     }
 
 
-def _brief(memory: Memory) -> dict[str, Any]:
+def _briefs(memories: Sequence[Memory]) -> list[Brief]:
+    return [_brief(memory) for memory in memories]
+
+
+def _brief(memory: Memory) -> Brief:
     return {"id": memory.id, "version": memory.version, "content": memory.content}
 
 
-def _version(memory: Memory) -> dict[str, Any]:
-    metadata = memory.metadata
-    return shown(memory) | {
-        "superseded_by": metadata.get(SUPERSEDED_BY),
-        "superseded_why": metadata.get(SUPERSEDED_WHY),
+def _version(memory: Memory) -> Version:
+    by, why = memory.metadata.get(SUPERSEDED_BY), memory.metadata.get(SUPERSEDED_WHY)
+    return {
+        **shown(memory),
+        "superseded_by": None if by is None else str(by),
+        "superseded_why": None if why is None else str(why),
     }

@@ -92,7 +92,7 @@ class Door:
         except Exception as failure:  # the one last resort: no stack, no content, the shape of every error
             log.error("an API call failed: %s", type(failure).__name__)
             if not status:
-                await error(500, "INTERNAL", "semmem could not answer this", CLOSE)(scope, receive, counted)
+                await error("INTERNAL", "semmem could not answer this", CLOSE)(scope, receive, counted)
         finally:
             if status:
                 self._announce(ApiAnswered(getattr(scope.get("route"), "path", "none"), status))

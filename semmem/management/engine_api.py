@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
+from typing_extensions import TypedDict
 
 from semmem.management.access import Act
 from semmem.management.api import May
 from semmem.management.door import CALLER
 from semmem.management.fields import USER_CHARS_MAX
-from semmem.management.switches import words
+from semmem.management.problems import OF_ROLE, refuses
+from semmem.management.reload_api import ReloadState
+from semmem.management.shown import Time
+from semmem.management.switches import SwitchesShown, words
 from semmem.ports.errors import SemmemError
 from semmem.ports.switches import UNSAID
 from semmem.request.switches import Switches
@@ -24,13 +28,84 @@ USERS_DEFAULT, USERS_MAX = 100, 1000
 Tried = Callable[[], Awaitable[object]]
 
 
+class StoreStatus(TypedDict):
+    """``hot_users``, ``hot_memories``: kept in process. ``reindex``: a word for how far that is."""
+
+    backend: str
+    hot_users: int
+    hot_memories: int
+    reindex: str
+
+
+class EmbeddingStatus(TypedDict):
+    """``signature``: of the model that vectors are of."""
+
+    source: str
+    signature: str
+    dimension: int
+
+
+class JournalStatus(TypedDict):
+    """``waiting``: halves of turns that are not written yet."""
+
+    kind: str
+    waiting: int
+
+
+class DeploymentStatus(TypedDict):
+    """As configured."""
+
+    replicas: int
+
+
+class EngineStatus(TypedDict):
+    """What semmem runs on. ``components``: whether each answered when it was last asked. ``models``: roles that have a
+    language model."""
+
+    version: str
+    started_at: Time
+    components: dict[str, bool]
+    store: StoreStatus
+    embedding: EmbeddingStatus
+    journal: JournalStatus
+    models: list[str]
+    rerank: bool
+    deployment: DeploymentStatus
+    configuration: ReloadState
+
+
+class RoundTrip(TypedDict):
+    """``error``: the kind of failure, null where it works."""
+
+    working: bool
+    latency_ms: float
+    error: str | None
+
+
+class HealthShown(TypedDict):
+    """``latency_ms``: of the slowest part."""
+
+    working: bool
+    latency_ms: float
+    parts: dict[str, RoundTrip]
+
+
+class UsersShown(TypedDict):
+    """A page of names; ``total`` of all. ``memory_switches``: of those in the page who have some."""
+
+    users: list[str]
+    total: int
+    limit: int
+    memory_switches: dict[str, SwitchesShown]
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
     """What the routes ask. ``status``: plain JSON values, none of them of a user. ``parts``: by name, one cheap round
     trip each; raises SemmemError where it fails. ``configuration``: as it is in effect, secrets redacted. ``users``:
     whoever has memories, sorted."""
 
-    status: Callable[[], Mapping[str, Any]]
+    status: Callable[[], EngineStatus]
     parts: Mapping[str, Tried]
     configuration: Callable[[], Mapping[str, Any]]
     users: Callable[[], Awaitable[Sequence[str]]]
@@ -40,32 +115,32 @@ def engine_routes(engine: Engine, _: May, *, switches: Switches | None = None) -
     """Everything that is of no single user. ``switches``: those that requests obey."""
     routes, known = APIRouter(), switches or Switches()
 
-    @routes.get("/v1/status")
-    async def get_status(request: Request) -> dict[str, Any]:
+    @routes.get("/v1/status", **refuses("FORBIDDEN"))
+    async def get_status(request: Request) -> EngineStatus:
         """What semmem runs on, and whether that answered when it was last asked."""
         request.scope[CALLER].must(Act.OPERATE)
-        return dict(engine.status())
+        return engine.status()
 
-    @routes.get("/v1/health")
-    async def get_health(request: Request) -> dict[str, Any]:
+    @routes.get("/v1/health", **refuses("FORBIDDEN"))
+    async def get_health(request: Request) -> HealthShown:
         """A round trip to everything that semmem runs on, now. 200 whatever comes of it: ``working`` says it."""
         request.scope[CALLER].must(Act.OPERATE)
         parts = {name: await _round_trip(tried) for name, tried in engine.parts.items()}
         slowest = max((part["latency_ms"] for part in parts.values()), default=0.0)
         return {"working": all(part["working"] for part in parts.values()), "latency_ms": slowest, "parts": parts}
 
-    @routes.get("/v1/config")
+    @routes.get("/v1/config", **refuses("FORBIDDEN"))
     async def get_configuration(request: Request) -> dict[str, Any]:
         """Every key as it is in effect; of secrets only whether they are set."""
         request.scope[CALLER].must(Act.OPERATE)
         return dict(engine.configuration())
 
-    @routes.get("/v1/users")
+    @routes.get("/v1/users", **refuses(*OF_ROLE))
     async def list_users(
         request: Request,
-        limit: Annotated[int, Query(ge=1)] = USERS_DEFAULT,
+        limit: Annotated[int, Query(ge=1, description=f"more than {USERS_MAX} are not given")] = USERS_DEFAULT,
         after: Annotated[str | None, Query(max_length=USER_CHARS_MAX, description="go on after this user")] = None,
-    ) -> dict[str, Any]:
+    ) -> UsersShown:
         """Whoever has memories, or had some, by name; and of those in the page who have memory switches, which."""
         request.scope[CALLER].must(Act.ADMINISTER)
         users = await engine.users()
@@ -78,7 +153,7 @@ def engine_routes(engine: Engine, _: May, *, switches: Switches | None = None) -
     return routes
 
 
-async def _round_trip(tried: Tried) -> dict[str, Any]:
+async def _round_trip(tried: Tried) -> RoundTrip:
     began = time.perf_counter()
     try:
         await tried()

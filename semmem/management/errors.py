@@ -1,17 +1,20 @@
-"""Every error of the API is {"error": {"code", "message"}}; a message names the place, never content."""
+"""Every error of the API is one problem of the table; its detail names the place, never content."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from fastapi import FastAPI, Request
+from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
 
 from semmem.lifecycle.erasure import ErasurePending
 from semmem.lifecycle.holds import Busy
 from semmem.management.access import Denied
+from semmem.management.problems import PROBLEM_TYPE, ErasurePendingShown, problem
 from semmem.ports.errors import SemmemError, StoreFull, StoreRefused
 
 PLACES_MAX = 5
@@ -30,20 +33,35 @@ FIELD_CODES = {
 """What is wrong with a query or a path, where it is this alone."""
 
 CODES = {400: "INVALID_REQUEST", 404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
+"""What the framework itself refuses."""
 
 
-def error(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+class ProblemAnswer(JSONResponse):
+    """Called ``application/json``, which is what clients of other memory systems expect of a refusal, and what strict
+    ones insist on; called ``application/problem+json`` for a caller who says that they know it."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        accepted = [value for name, value in scope["headers"] if name == b"accept"]
+        if any(PROBLEM_TYPE.encode() in value.lower() for value in accepted):
+            self.headers["content-type"] = PROBLEM_TYPE
+        self.headers["vary"] = "accept"
+        await super().__call__(scope, receive, send)
+
+
+def error(code: str, detail: str, headers: Mapping[str, str] | None = None) -> ProblemAnswer:
     """An answer that says what is wrong; of a caller's own words in it, only what is text and short."""
-    text = message.encode("utf-8", "replace").decode()[:MESSAGE_CHARS_MAX]
-    return JSONResponse({"error": {"code": code, "message": text}}, status_code=status, headers=dict(headers or {}))
+    text = detail.encode("utf-8", "replace").decode()[:MESSAGE_CHARS_MAX]
+    told = problem(code, text)
+    return ProblemAnswer(told, status_code=told["status"], headers=dict(headers or {}))
 
 
-def denial(denied: Denied, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    return error(denied.status, denied.code, str(denied), {**denied.headers, **(headers or {})})
+def denial(denied: Denied, headers: Mapping[str, str] | None = None) -> ProblemAnswer:
+    return error(denied.code, str(denied), {**denied.headers, **(headers or {})})
 
 
-def describe_errors(api: FastAPI) -> None:
-    """Answer every failure of a route in the one shape."""
+def describe_errors(api: FastAPI, methods_at: Callable[[str], Sequence[str]]) -> None:
+    """Answer every failure of a route in the one shape. ``methods_at`` gives the methods that a path has: the framework
+    itself names those of the first route alone."""
 
     @api.exception_handler(Denied)
     async def denied(_request: Request, refusal: Denied) -> Response:
@@ -54,38 +72,43 @@ def describe_errors(api: FastAPI) -> None:
         found = failure.errors()
         places = [f"{_place(one['loc'])}: {one['msg']}" for one in found[:PLACES_MAX]]
         more = [f"{len(found) - PLACES_MAX} more"] if len(found) > PLACES_MAX else []
-        return error(400, _code(found[0]["loc"]) if len(found) == 1 else "INVALID_REQUEST", "; ".join(places + more))
+        return error(_code(found[0]["loc"]) if len(found) == 1 else "INVALID_REQUEST", "; ".join(places + more))
 
     @api.exception_handler(HTTPException)
-    async def refused(_request: Request, refusal: HTTPException) -> Response:
+    async def refused(request: Request, refusal: HTTPException) -> Response:
         """What the framework itself refuses: no such route or method, a body that cannot be read."""
-        code = CODES.get(refusal.status_code, "REFUSED")
-        return error(refusal.status_code, code, str(refusal.detail), refusal.headers)
+        code = CODES.get(refusal.status_code, "INVALID_REQUEST")
+        is_method = refusal.status_code == 405
+        headers = {"allow": ", ".join(methods_at(request.url.path))} if is_method else refusal.headers
+        return error(code, str(refusal.detail), headers)
 
     @api.exception_handler(StoreRefused)
     async def unstorable(_request: Request, failure: StoreRefused) -> Response:
-        return error(400, "INVALID_REQUEST", str(failure))
+        return error("INVALID_REQUEST", str(failure))
 
     @api.exception_handler(Busy)
     async def busy(_request: Request, _failure: Busy) -> Response:
-        return error(409, "BUSY", "this user's memories are being changed; try again in a few seconds")
+        return error("BUSY", "this user's memories are being changed; try again in a few seconds")
 
     @api.exception_handler(ErasurePending)
     async def pending(_request: Request, unfinished: ErasurePending) -> Response:
         """What is erased already, and that the rest is hidden and will be: never success for what was not done."""
-        failure = {"code": "ERASURE_PENDING", "message": PENDING_MESSAGE}
-        state = {"pending": True, "outlives_restart": unfinished.remembered}
-        return JSONResponse(
-            {"success": False, "error": failure, **state, "receipt": unfinished.receipt.shown()}, status_code=503
-        )
+        told: ErasurePendingShown = {
+            **problem("ERASURE_PENDING", PENDING_MESSAGE),
+            "success": False,
+            "pending": True,
+            "outlives_restart": unfinished.remembered,
+            "receipt": unfinished.receipt,
+        }
+        return ProblemAnswer(jsonable_encoder(told), status_code=told["status"])
 
     @api.exception_handler(StoreFull)
     async def full(_request: Request, _failure: StoreFull) -> Response:
-        return error(507, "STORE_FULL", "the store cannot write to its disk; nothing was changed")
+        return error("STORE_FULL", "the store cannot write to its disk; nothing was changed")
 
     @api.exception_handler(SemmemError)
     async def unavailable(_request: Request, failure: SemmemError) -> Response:
-        return error(503, "MEMORY_NOT_AVAILABLE", f"{type(failure).__name__}: try again later")
+        return error("MEMORY_NOT_AVAILABLE", f"{type(failure).__name__}: try again later")
 
 
 def _code(place: tuple[str | int, ...]) -> str:

@@ -1,20 +1,19 @@
-"""What the API takes for names and metadata, and where each of them ends."""
+"""What the API takes for names and values, and where each of them ends.
+
+In a body a number is a number and no text of one: what the description calls wrong is refused. A query is text anyway.
+"""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, Strict
 
 from semmem.management.access import Denied
-from semmem.memory import OWN_METADATA, MemoryType
+from semmem.memory import MemoryType
 from semmem.ports.names import bounded, fits, usable
-from semmem.ports.storable import depth_exceeds
 
 USER_CHARS_MAX = 256
 TOPIC_CHARS_MAX = 64
@@ -22,38 +21,6 @@ TOPIC_CHARS_MAX = 64
 TYPES_MAX = 10
 """Types in one call; there are fewer."""
 _USUAL_ID = re.compile(r"[A-Za-z0-9._:@/-]{1,256}")
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataLimits:
-    """Levels of nesting, keys on all levels together, bytes as JSON in UTF-8."""
-
-    depth_max: int = 8
-    keys_max: int = 128
-    bytes_max: int = 16_384
-
-
-def metadata_problem(metadata: dict[str, Any], limits: MetadataLimits) -> str:
-    """What is wrong with a caller's metadata, empty when nothing is. Never raises, however deep it is."""
-    if taken := sorted(OWN_METADATA & metadata.keys()):
-        return f"{', '.join(taken)}: only semmem itself writes this"
-    if depth_exceeds(metadata, limits.depth_max):
-        return f"is nested more than {limits.depth_max} levels deep"
-    if sum(1 for _ in _keys(metadata)) > limits.keys_max:
-        return f"has more than {limits.keys_max} keys"
-    try:
-        size = len(json.dumps(metadata, allow_nan=False, ensure_ascii=False).encode())
-    except ValueError:
-        return "holds NaN, Infinity or half a character, which are no JSON"
-    return f"has {size} bytes, at most {limits.bytes_max} are kept" if size > limits.bytes_max else ""
-
-
-def _keys(value: Any) -> Iterator[str]:
-    """Of nesting that was found shallow."""
-    if isinstance(value, dict):
-        yield from value
-    for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _keys(child)
 
 
 def _new_user(name: str | None) -> str | None:
@@ -101,7 +68,32 @@ def _kind(told: Any) -> Any:
 OTHER_WORDS = {"factual": "semantic"}
 """What other systems call a type."""
 
-NewUser = Annotated[str | None, Field(max_length=USER_CHARS_MAX), AfterValidator(_new_user)]
+
+def _text(told: Any) -> Any:
+    """A time is written out: seconds of what epoch, nobody can know."""
+    if isinstance(told, str):
+        return told
+    raise ValueError("is no text")
+
+
+def _whole(told: Any) -> Any:
+    """JSON knows one kind of number: 5.0 is as whole as 5."""
+    return int(told) if isinstance(told, float) and told.is_integer() else told
+
+
+NO_CONTROLS = r"^[^\u0000-\u001f\u007f-\u009f]*$"
+
+Switch = Annotated[bool, Strict()]
+Count = Annotated[int, Strict(), BeforeValidator(_whole)]
+Number = Annotated[float, Strict()]
+"""In a body, as the two above."""
+Moment = Annotated[AwareDatetime, BeforeValidator(_text)]
+"""In a body; its offset is told."""
+NewUser = Annotated[
+    str | None,
+    Field(max_length=USER_CHARS_MAX, json_schema_extra={"pattern": NO_CONTROLS}),
+    AfterValidator(_new_user),
+]
 """A user in a body."""
 UserId = Annotated[str | None, Query(max_length=USER_CHARS_MAX), AfterValidator(_any_user)]
 """A user in a query string."""
@@ -113,6 +105,9 @@ SessionId = Annotated[str | None, Query(), AfterValidator(_scope_name)]
 """A session in a query string."""
 Kind = Annotated[MemoryType, BeforeValidator(_kind)]
 """A type of memory in a body."""
-Types = Annotated[list[MemoryType] | None, BeforeValidator(_kinds), Query(alias="type", max_length=TYPES_MAX)]
+_Types = Annotated[list[MemoryType], Field(max_length=TYPES_MAX)]
+Types = Annotated[
+    _Types | None, BeforeValidator(_kinds), Query(alias="type", description="several also separated by commas")
+]
 """Types in a query string."""
 MemoryId = Annotated[str, Path(), AfterValidator(_memory_id)]

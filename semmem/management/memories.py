@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.writes import Writes
 from semmem.management.changing import Changes, callers, changed
 from semmem.management.listing import Page, Stats, Wanted, cursor_after, cut, stats
+from semmem.management.metadata import MetadataLimits, MetadataRefused, metadata_problem
 from semmem.memory import Controls, Conversation, Memory, MemoryStatus, MemoryType, Message, Role, Scope, Source
 from semmem.ports.embedder import Embedder
 from semmem.ports.store import Store
@@ -92,9 +93,11 @@ class Memories:
         expires_at: float | None = None,
         status: MemoryStatus = MemoryStatus.ACTIVE,
         merge_metadata: bool = False,
+        within: MetadataLimits | None = None,
     ) -> Memory:
         """Store what the API was told; the same user and key is the same memory in a new version, with the metadata it
-        had where ``merge_metadata`` and nothing else is told.
+        had where ``merge_metadata`` and nothing else is told. Raises MetadataRefused where both together are not
+        ``within`` limits.
 
         One after another for each user; what an erasure meets on its way is written after it.
         """
@@ -116,12 +119,14 @@ class Memories:
         )
         for _ in range(CREATE_TRIES):
             async with self._holds.held(scope.user, wait_s=self._create_wait_s) as hold_id:
-                if (memory := await self._put(told, hold_id, merge_metadata)) is not None:
+                if (memory := await self._put(told, hold_id, merge_metadata, within)) is not None:
                     await self._quota.make_room(scope.user)
                     return memory
         raise Busy
 
-    async def _put(self, told: Memory, hold_id: str, merge_metadata: bool) -> Memory | None:
+    async def _put(
+        self, told: Memory, hold_id: str, merge_metadata: bool, within: MetadataLimits | None
+    ) -> Memory | None:
         """None when an erasure came between."""
         now = self._after(told.user, self._clock())
         memory = replace(
@@ -137,6 +142,7 @@ class Memories:
         if old is None:
             return memory if await writes.put(memory) else None
         metadata = callers(old.metadata) | memory.metadata if merge_metadata else memory.metadata
+        _check(metadata, within)
         memory = replace(memory, id=old.id, version=old.version + 1, created_at=old.created_at, metadata=metadata)
         return memory if await writes.replace(old, memory) else None
 
@@ -144,10 +150,13 @@ class Memories:
         memories = await self._everything(Scope(told.user), ())
         return next((m for m in memories if m.key == told.key and m.project == told.project), None)
 
-    async def update(self, scope: Scope, memory_id: str, changes: Changes) -> Memory | None:
+    async def update(
+        self, scope: Scope, memory_id: str, changes: Changes, *, within: MetadataLimits | None = None
+    ) -> Memory | None:
         """The memory in a new version, or as it was where nothing changes; None when the scope has none.
 
-        One after another with whatever else changes this user's memories. Raises KeyInUse.
+        One after another with whatever else changes this user's memories. Raises KeyInUse, and MetadataRefused where
+        what is there and what is new are not ``within`` limits.
         """
         vector = None if changes.content is None else await self._embedder.embed(unquoted(changes.content))
         for _ in range(CREATE_TRIES):
@@ -158,6 +167,7 @@ class Memories:
                 if changes.key not in (None, old.key) and await self._with_key(replace(old, key=changes.key)):
                     raise KeyInUse
                 new = changed(old, changes, vector, now=self._after(scope.user, self._clock()))
+                _check(new.metadata, None if changes.metadata is None else within)
                 if new is old or await Writes(self._store, self._records, hold_id).replace(old, new):
                     return new
         raise Busy
@@ -205,3 +215,8 @@ class Memories:
     async def end_session(self, user: str, session: str) -> int:
         """Learn from a session's waiting turns now; how many wait."""
         return await self._records.end_session(user, session, now=self._clock())
+
+
+def _check(metadata: Mapping[str, Any], within: MetadataLimits | None) -> None:
+    if within is not None and (problem := metadata_problem(callers(metadata), within)):
+        raise MetadataRefused(problem)

@@ -5,21 +5,34 @@ Annotations are evaluated here (no __future__ import), because FastAPI reads tho
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import FastAPI, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from typing_extensions import TypedDict
 
 from semmem.lifecycle.erasure import Receipt
 from semmem.management.access import Act
-from semmem.management.fields import TYPES_MAX, Kind, NewUser, ProjectId, ScopeName, SessionId, Types, UserId
+from semmem.management.fields import (
+    TYPES_MAX,
+    Count,
+    Kind,
+    NewUser,
+    Number,
+    ProjectId,
+    ScopeName,
+    SessionId,
+    Switch,
+    Types,
+    UserId,
+)
 from semmem.management.memories import Memories
-from semmem.management.shown import shown
+from semmem.management.problems import OF_ERASURE, OF_USER, refuses
+from semmem.management.shown import MemoryShown, shown
 from semmem.memory import Controls, Conversation, MemoryType, Message, Role, Scope
 from semmem.retrieval.context import line_tokens
 from semmem.retrieval.decide.decision import RequestVerdict
 from semmem.retrieval.rank import Ranked
-from semmem.retrieval.recall import Preview
 from semmem.retrieval.search import Strategy
 
 CONTENT_CHARS_MAX = 32_000
@@ -36,8 +49,8 @@ class SearchQuery(BaseModel):
     project_id: ScopeName = None
     session_id: ScopeName = None
     types: list[Kind] = Field(default_factory=list, max_length=TYPES_MAX)
-    limit: int = Field(default=5, ge=1, le=50)
-    threshold: float | None = Field(default=None, ge=-1, le=1)
+    limit: Count = Field(default=5, ge=1, le=50)
+    threshold: Number | None = Field(default=None, ge=-1, le=1)
     strategy: Strategy | None = None
 
 
@@ -50,9 +63,9 @@ class ForgetFound(BaseModel):
     text: str | None = Field(default=None, min_length=1, max_length=500)
     user_id: NewUser = None
     project_id: ScopeName = None
-    similarity_min: float = Field(default=0.6, ge=0, le=1)
-    limit: int = Field(default=10, ge=1, le=50)
-    dry_run: bool = Field(default=True, description="only say what would be forgotten")
+    similarity_min: Number = Field(default=0.6, ge=0, le=1)
+    limit: Count = Field(default=10, ge=1, le=50)
+    dry_run: Switch = Field(default=True, description="only say what would be forgotten")
 
     @model_validator(mode="after")
     def one_of_both(self) -> "ForgetFound":
@@ -81,8 +94,8 @@ class PreviewQuery(BaseModel):
     project_id: ScopeName = None
     session_id: ScopeName = None
     types: list[Kind] = Field(default_factory=list, max_length=TYPES_MAX)
-    limit: int | None = Field(default=None, ge=1, le=50)
-    threshold: float | None = Field(default=None, ge=-1, le=1)
+    limit: Count | None = Field(default=None, ge=1, le=50)
+    threshold: Number | None = Field(default=None, ge=-1, le=1)
     strategy: Strategy | None = None
     model: str = Field(default="", max_length=256)
 
@@ -101,10 +114,69 @@ class PreviewQuery(BaseModel):
         )
 
 
+class ScoredMemory(MemoryShown):
+    """A memory with its cosine, its BM25 score, and the score that orders; ``log_odds`` that the request needs it, null
+    where the decision has none."""
+
+    score: float
+    cosine: float
+    keyword: float
+    log_odds: float | None
+
+
+class Candidate(ScoredMemory):
+    """``reason``: ``kept``, or the word for why it was cut. ``tokens``: of its line, estimated."""
+
+    kept: bool
+    reason: str
+    tokens: int
+
+
+class RequestDecided(TypedDict("_Class", {"class": str})):
+    """What was decided of the question as a whole. ``log_odds``: null where the user has no memory."""
+
+    log_odds: float | None
+    wants_memories: bool
+    lists_profile: bool
+
+
+class Found(TypedDict):
+    """The memories that answer a query, best first. ``path``: where they were looked for."""
+
+    memories: list[ScoredMemory]
+    total: int
+    limit: int
+    strategy: Strategy
+    path: str
+
+
+class ForgottenFound(TypedDict):
+    """What was found, and of it what was forgotten."""
+
+    dry_run: bool
+    memories: list[MemoryShown]
+    deleted: int
+    receipt: Receipt
+
+
+class Previewed(TypedDict):
+    """What a request would be given. ``gate``: why it would not be searched for or was refused, else ``search``.
+    ``request``: null where the decision is uncalibrated. ``block``: what would be put into the prompt."""
+
+    query: str
+    gate: str
+    request: RequestDecided | None
+    strategy: Strategy
+    path: str
+    memories: list[Candidate]
+    block: str
+    tokens: int
+
+
 def add_retrieval_routes(api: FastAPI, memories: Memories, may: Callable[[Request, str | None, Act], str]) -> None:
     """``may`` gives the user whose memories a call may read, or raises Denied."""
 
-    @api.get("/v1/memory/search")
+    @api.get("/v1/memory/search", **refuses(*OF_USER))
     async def search_by_query(
         request: Request,
         query: Annotated[str, Query(alias="q", min_length=1, max_length=2000)],
@@ -115,16 +187,23 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, may: Callable[[Reques
         limit: Annotated[int, Query(ge=1, le=50)] = 5,
         threshold: Annotated[float | None, Query(ge=-1, le=1)] = None,
         strategy: Strategy | None = None,
-    ) -> dict[str, Any]:
+    ) -> Found:
         """The same as POST, for what fits into an address."""
-        named = {"user_id": user_id, "project_id": project_id, "session_id": session_id}
-        asked = SearchQuery(
-            query=query, types=types or [], limit=limit, threshold=threshold, strategy=strategy, **named
+        asked = SearchQuery.model_construct(  # read already; a query may name a user that no body may
+            query=query,
+            user_id=user_id,
+            project_id=project_id,
+            session_id=session_id,
+            types=types or [],
+            limit=limit,
+            threshold=threshold,
+            strategy=strategy,
         )
         return await search_memories(request, asked)
 
-    @api.post("/v1/memory/search")
-    async def search_memories(request: Request, search: SearchQuery) -> dict[str, Any]:
+    @api.post("/v1/memory/search", **refuses(*OF_USER))
+    async def search_memories(request: Request, search: SearchQuery) -> Found:
+        """The memories that answer a query."""
         found = await memories.search(
             Scope(may(request, search.user_id, Act.READ), project=search.project_id, session=search.session_id),
             search.query,
@@ -132,67 +211,78 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, may: Callable[[Reques
             strategy=search.strategy,
         )
         kept = [scored(one) for one in found.ranked if one.kept or one.reason == "budget"]
-        return {"memories": kept, "total": len(kept), "limit": search.limit, **_resolved(found)}
+        return {
+            "memories": kept,
+            "total": len(kept),
+            "limit": search.limit,
+            "strategy": found.strategy,
+            "path": found.path,
+        }
 
-    @api.post("/v1/memory/forget")
-    async def forget_found(request: Request, which: ForgetFound) -> dict[str, Any]:
+    @api.post("/v1/memory/forget", **refuses(*OF_ERASURE))
+    async def forget_found(request: Request, which: ForgetFound) -> ForgottenFound:
         """Forget what is found. A dry run, unless asked otherwise, says what that would be."""
         scope = Scope(may(request, which.user_id, Act.WRITE), project=which.project_id)
         found = await memories.matching(
             scope, query=which.query, text=which.text, similarity_min=which.similarity_min, limit=which.limit
         )
         receipt = Receipt()
-        for memory in () if which.dry_run else found:
+        for memory in found if not which.dry_run else []:
             receipt += await memories.forget(scope, memory.id) or Receipt()
         return {
             "dry_run": which.dry_run,
             "memories": [shown(memory) for memory in found],
             "deleted": receipt.memories,
-            "receipt": receipt.shown(),
+            "receipt": receipt,
         }
 
-    @api.post("/v1/memory/preview")
-    async def preview_memories(request: Request, asked: PreviewQuery) -> dict[str, Any]:
+    @api.post("/v1/memory/preview", **refuses(*OF_USER))
+    async def preview_memories(request: Request, asked: PreviewQuery) -> Previewed:
+        """What a request with this question or conversation would be given: every candidate, and why."""
         scope = Scope(may(request, asked.user_id, Act.READ), project=asked.project_id, session=asked.session_id)
         found = await memories.preview(scope, asked.conversation(), strategy=asked.strategy)
         return {
             "query": found.query,
             "gate": found.reason,
             "request": _decided(found.request),
-            **_resolved(found),
-            "memories": [scored(one) | _verdict(one) for one in found.ranked],
+            "strategy": found.strategy,
+            "path": found.path,
+            "memories": [_candidate(one) for one in found.ranked],
             "block": found.text,
             "tokens": found.tokens,
         }
 
 
-def scored(ranked: Ranked) -> dict[str, Any]:
-    """A memory with its cosine, its BM25 score, and the score that orders."""
+def scored(ranked: Ranked) -> ScoredMemory:
+    """As the class says."""
     hit = ranked.hit
-    scores = {"score": round(hit.score, 6), "cosine": round(hit.cosine, 6), "keyword": round(hit.keyword, 6)}
-    if hit.logit is not None and math.isfinite(hit.logit):
-        scores["log_odds"] = round(hit.logit, 3)
-    return shown(hit.memory) | scores
+    return {
+        **shown(hit.memory),
+        "score": round(hit.score, 6),
+        "cosine": round(hit.cosine, 6),
+        "keyword": round(hit.keyword, 6),
+        "log_odds": _log_odds(hit.logit),
+    }
 
 
-def _verdict(ranked: Ranked) -> dict[str, Any]:
-    return {"kept": ranked.kept, "reason": ranked.reason, "tokens": line_tokens(ranked.hit.memory)}
+def _log_odds(logit: float | None) -> float | None:
+    return round(logit, 3) if logit is not None and math.isfinite(logit) else None
 
 
-def _decided(request: RequestVerdict | None) -> dict[str, Any] | None:
-    """What was decided of the question as a whole; null where the decision is uncalibrated."""
+def _candidate(ranked: Ranked) -> Candidate:
+    tokens = line_tokens(ranked.hit.memory)
+    return {**scored(ranked), "kept": ranked.kept, "reason": ranked.reason, "tokens": tokens}
+
+
+def _decided(request: RequestVerdict | None) -> RequestDecided | None:
     if request is None:
         return None
     return {
         "class": request.purpose,
-        "log_odds": round(request.logit, 3) if math.isfinite(request.logit) else None,
+        "log_odds": _log_odds(request.logit),
         "wants_memories": request.is_served,
         "lists_profile": request.lists_profile,
     }
-
-
-def _resolved(found: Preview) -> dict[str, Any]:
-    return {"strategy": found.strategy, "path": found.path}
 
 
 def _controls(types: list[MemoryType], limit: int | None, threshold: float | None) -> Controls:

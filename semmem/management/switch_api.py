@@ -3,18 +3,20 @@
 Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
 
 from semmem.management.access import Act
 from semmem.management.api import May
 from semmem.management.door import CALLER
 from semmem.management.fields import USER_CHARS_MAX
 from semmem.management.guards import TOUCHED
-from semmem.management.shown import time_shown
-from semmem.management.switches import SAID, SwitchDesk, words
+from semmem.management.problems import OF_ROLE, refuses
+from semmem.management.shown import Time, at
+from semmem.management.switches import SAID, SwitchDesk, SwitchesShown, words
 from semmem.ports.names import usable
 from semmem.ports.switches import Switch
 
@@ -42,42 +44,71 @@ class NewSwitches(BaseModel):
         return Switch(SAID[self.reading], SAID[self.storing])
 
 
+class UserSwitches(SwitchesShown):
+    """A user's own."""
+
+    user_id: str
+
+
+class GroupSwitches(SwitchesShown):
+    """A group's."""
+
+    group_id: str
+
+
+class ListedGroup(GroupSwitches):
+    """With the time of the last change."""
+
+    changed_at: Time
+
+
+class SwitchesListed(TypedDict):
+    """``users``: how many have some."""
+
+    groups: list[ListedGroup]
+    users: int
+
+
 def switch_routes(desk: SwitchDesk, _: May) -> APIRouter:
     """Everything about memory switches. For an administrator."""
     routes = APIRouter()
 
-    @routes.get("/v1/users/{user_id:path}/memory-switches")
-    async def get_user_switches(request: Request, user_id: Name) -> dict[str, Any]:
+    @routes.get("/v1/users/{user_id:path}/memory-switches", **refuses(*OF_ROLE))
+    async def get_user_switches(request: Request, user_id: Name) -> UserSwitches:
+        """What is said of a user."""
         request.scope[CALLER].must(Act.ADMINISTER)
         request.scope[TOUCHED].add(user_id)
         return {"user_id": user_id, **words(await desk.of_user(user_id))}
 
-    @routes.put("/v1/users/{user_id:path}/memory-switches")
-    async def set_user_switches(request: Request, user_id: Name, new: NewSwitches) -> dict[str, Any]:
+    @routes.put("/v1/users/{user_id:path}/memory-switches", **refuses(*OF_ROLE, "TOO_MANY_SWITCHES"))
+    async def set_user_switches(request: Request, user_id: Name, new: NewSwitches) -> UserSwitches:
         """Beats what is said of the user's groups. Other replicas obey within seconds."""
         request.scope[CALLER].must(Act.ADMINISTER)
         request.scope[TOUCHED].add(user_id)
         await desk.set_user(user_id, new.switch())
         return {"user_id": user_id, **words(new.switch())}
 
-    @routes.get("/v1/groups/{group_id:path}/memory-switches")
-    async def get_group_switches(request: Request, group_id: Name) -> dict[str, Any]:
+    @routes.get("/v1/groups/{group_id:path}/memory-switches", **refuses(*OF_ROLE))
+    async def get_group_switches(request: Request, group_id: Name) -> GroupSwitches:
+        """What is said of a group."""
         request.scope[CALLER].must(Act.ADMINISTER)
         return {"group_id": group_id, **words(await desk.of_group(group_id))}
 
-    @routes.put("/v1/groups/{group_id:path}/memory-switches")
-    async def set_group_switches(request: Request, group_id: Name, new: NewSwitches) -> dict[str, Any]:
+    @routes.put("/v1/groups/{group_id:path}/memory-switches", **refuses(*OF_ROLE, "TOO_MANY_SWITCHES"))
+    async def set_group_switches(request: Request, group_id: Name, new: NewSwitches) -> GroupSwitches:
         """Of several groups of a user's one that says off wins. Other replicas obey within seconds."""
         request.scope[CALLER].must(Act.ADMINISTER)
         await desk.set_group(group_id, new.switch())
         return {"group_id": group_id, **words(new.switch())}
 
-    @routes.get("/v1/memory-switches")
-    async def list_switches(request: Request) -> dict[str, Any]:
+    @routes.get("/v1/memory-switches", **refuses(*OF_ROLE))
+    async def list_switches(request: Request) -> SwitchesListed:
         """Every group that has some, by name. Of users only how many have: their names are not kept here."""
         request.scope[CALLER].must(Act.ADMINISTER)
         rows = await desk.all_groups()
-        shown = [{"group_id": row.group, **words(row.switch), "changed_at": time_shown(row.changed_at)} for row in rows]
+        shown: list[ListedGroup] = [
+            {"group_id": row.group, **words(row.switch), "changed_at": at(row.changed_at)} for row in rows
+        ]
         return {"groups": shown, "users": desk.known.number_set - len(rows)}
 
     return routes

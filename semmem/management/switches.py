@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Literal
+
+from typing_extensions import TypedDict
 
 from semmem.management.access import Denied
 from semmem.ports.switches import Switch, SwitchRecords, SwitchRow
 from semmem.request.switches import Switches, group_key, user_key
 
-WORDS: dict[bool | None, str | None] = {True: "on", False: "off", None: None}
+Word = Literal["on", "off"]
+
+WORDS: dict[bool | None, Word | None] = {True: "on", False: "off", None: None}
 SAID: dict[str | None, bool | None] = {word: said for said, word in WORDS.items()}
 
 
@@ -64,6 +68,13 @@ class SwitchDesk:
         await self._refresh()
 
 
-def words(switch: Switch) -> dict[str, Any]:
+class SwitchesShown(TypedDict):
+    """On, off, or null for what is not said."""
+
+    reading: Literal["on", "off"] | None
+    storing: Literal["on", "off"] | None
+
+
+def words(switch: Switch) -> SwitchesShown:
     """As the API shows it: on, off, or null for what is not said."""
     return {"reading": WORDS[switch.reading], "storing": WORDS[switch.storing]}

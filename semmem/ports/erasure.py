@@ -49,6 +49,13 @@ class ErasureRecords(VersionHistory, UseStatistics, Protocol):
         """The user has memories again: they are gone through like anybody's."""
 
 
+class KnownUsers(Protocol):
+    """Of whom the journal's database holds anything. Raises JournalError."""
+
+    async def users_after(self, user: str, *, limit: int) -> list[str]:
+        """The next names in order, of those who may have memories or said something; empty when there is none."""
+
+
 class ReplicaRecords(Protocol):
     """Processes that share the database, and what each of them hides for the others. Raises JournalError."""
 

@@ -20,6 +20,7 @@ from semmem.envoy.tls import TlsFiles, server_credentials
 from semmem.exchange import Exchange
 from semmem.extraction.screen import Ruling, screen_text
 from semmem.lifecycle.erasure import Erasure
+from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import AccessRules, KnownTokens
 from semmem.management.api import May, create_api
@@ -28,10 +29,10 @@ from semmem.management.curation import Curation
 from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
 from semmem.management.engine_api import Engine, engine_routes
-from semmem.management.fields import MetadataLimits
 from semmem.management.guards import Guards
 from semmem.management.key_sets import keys_at
 from semmem.management.memories import Memories
+from semmem.management.metadata import MetadataLimits
 from semmem.management.purging import Purging
 from semmem.management.server import HttpListener
 from semmem.management.switch_api import switch_routes
@@ -130,6 +131,7 @@ def api(
     purging: Purging,
     engine: Engine,
     web_tokens: VerifiedWebTokens | None,
+    everybody: ErasureOfAll,
     switches: SwitchDesk,
     guards: Guards,
     more: Sequence[Callable[[May], APIRouter]] = (),
@@ -152,6 +154,7 @@ def api(
             *more,
         ],
         purging=purging,
+        everybody=everybody,
         guards=guards,
     )
 

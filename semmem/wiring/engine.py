@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from semmem import __version__
 from semmem.backup.everybody import Everybody
 from semmem.config import effective
 from semmem.config.settings import Settings
-from semmem.management.engine_api import Engine
+from semmem.management.engine_api import Engine, EngineStatus
+from semmem.management.reload_api import ReloadState
 from semmem.wiring.backends import Backends, Opened
 
 PROBE = "Does the embedder answer?"
@@ -24,14 +24,14 @@ def engine(
     *,
     waiting: Callable[[], int],
     reindexing: Callable[[], str],
-    reloads: Callable[[], Mapping[str, Any]],
+    reloads: Callable[[], ReloadState],
     began: float,
 ) -> Engine:
     """``up``: which components answered when they were last asked; ``waiting``: halves of turns not yet written;
     ``reindexing``: the word for how far that is; ``reloads``: what became of those of the configuration; ``began``:
     when the process did."""
 
-    def status() -> Mapping[str, Any]:
+    def status() -> EngineStatus:
         memory, embedding = settings.memory, settings.memory.embedding
         store = backends.store
         return {

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 from semmem.config import Problem, Settings, changed_keys, digest, restart_reasons
-from semmem.management.reload_api import Reload
+from semmem.management.reload_api import Reload, ReloadState
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, ConfigReloaded
 from semmem.retrieval.decide.trained import UnusableWeights
@@ -86,7 +86,7 @@ class Reloading(Generic[Made]):
             _tell(done)
             return done
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> ReloadState:
         """As plain JSON values: when what is in effect was loaded, its digest, and what became of reloads."""
         last = self._last
         return {

@@ -6,21 +6,23 @@ began with: no request is served by a mixture of two configurations.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from fastapi import FastAPI
 
 from semmem.config.listeners_section import JwtSection, RateLimitSection
 from semmem.config.settings import Settings
 from semmem.envoy.service import ExternalProcessor, no_streams
+from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.management.activity_api import Activity, activity_routes
 from semmem.management.feedback_api import feedback_routes
 from semmem.management.guards import Guards
 from semmem.management.reindex_api import reindex_routes
-from semmem.management.reload_api import Reload, reload_routes
+from semmem.management.reload_api import Reload, ReloadState, reload_routes
 from semmem.management.studio_site import STUDIO_PATH, create_site
 from semmem.management.web_tokens import VerifiedWebTokens
 from semmem.ports.events import Announce
@@ -52,7 +54,7 @@ class Reloads(Protocol):
 
     async def reload(self) -> Reload: ...
 
-    def state(self) -> dict[str, Any]: ...
+    def state(self) -> ReloadState: ...
 
 
 class Tools(Protocol):
@@ -142,6 +144,7 @@ class Workshop:
             erasure=parts.erasure,
             after=parts.opened.hidden.marks.after,
             purging=parts.purging,
+            everybody=ErasureOfAll(parts.erasure, parts.opened.store_backend, backends.journal, clock=time.time),
             engine=engine(
                 settings,
                 parts.opened,

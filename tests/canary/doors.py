@@ -204,11 +204,13 @@ class Doors:
         return await self._until_done("tools", lambda: self.tool(user, token, "memory_clear", {}))
 
     async def _until_done(self, door: str, ask: Callable[[], Awaitable[Answer | None]]) -> Answer | None:
-        until = time.monotonic() + ERASED_WITHIN_S
+        """An erasure that was to be asked for again may be done when it is: then nothing is left to be found."""
+        until, begun = time.monotonic() + ERASED_WITHIN_S, False
         while time.monotonic() < until:
             answer = await ask()
             if answer is not None and answer.status == 404:
-                return None
+                return answer if begun else None
+            begun = True
             if answer is not None and answer.ok:
                 return answer
             if answer is not None and answer.status not in LATER:

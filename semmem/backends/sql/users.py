@@ -29,6 +29,15 @@ class SqlUsers(JournalPart):
         return list(conn.execute(due).scalars())
 
     @one_read
+    def users_after(self, conn: Connection, user: str, *, limit: int) -> list[str]:
+        """As in the port. Of an erased turn nobody knows whose it was: its user is empty."""
+        known = (
+            select(table.c.user_id).where(table.c.user_id > user).distinct().order_by(table.c.user_id).limit(limit)
+            for table in (users, turns)
+        )
+        return sorted({name for each in known for name in conn.execute(each).scalars()})[:limit]
+
+    @one_read
     def users_active(self, conn: Connection, *, limit: int) -> list[str]:
         """As in the port. Read along the indexes, so that it takes as long in a large journal as in a small one."""
         lately = (

@@ -192,3 +192,15 @@ def test_a_command_that_fails_is_no_silence(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("nonsense: 1\n")
     with pytest.raises(copies.Failed, match="exit status"):
         copies.run(cast(Stack, Printed(tmp_path)), ["status"])
+
+
+@pytest.mark.parametrize(("statuses", "found"), [((404,), None), ((503, 404), 404), ((503, 200), 200)])
+async def test_an_erasure_that_had_to_be_asked_for_again_may_find_nothing_left(
+    ledger: Ledger, statuses: tuple[int, ...], found: int | None
+) -> None:
+    left = list(statuses)
+    answers = httpx.MockTransport(lambda _: httpx.Response(left.pop(0), text="{}"))
+    async with httpx.AsyncClient(transport=answers) as http:
+        doors = Doors(http, Answering(""), ledger, Prompts(ledger), Tally())
+        answer = await doors.delete("delete by id", "/v1/memory/m", ALICE, query={})
+    assert (None if answer is None else answer.status) == found

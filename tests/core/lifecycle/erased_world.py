@@ -18,6 +18,7 @@ from semmem.background import Learner
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.pipeline import Learning
 from semmem.extraction.rules import RulesExtractor
+from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
@@ -27,6 +28,7 @@ from semmem.ports.errors import StoreUnavailable
 from semmem.ports.learning import BatchRules, Extractor
 from semmem.ports.recording import TurnClosed
 from semmem.retrieval.recall import Recall, RecallRules
+from tests.support.described import described_client
 from tests.support.empty_journal import empty_journal
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder
@@ -85,8 +87,9 @@ class ErasedWorld:
             holds=self.erasing.holds,
             after=self.erasing.after,
         )
-        app = create_api(self.memories, AccessRules(admin_token="secret-token"))
-        self.http = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://semmem")
+        self.of_all = ErasureOfAll(self.erasing.erasure, store, journal, clock=time.time)
+        app = create_api(self.memories, AccessRules(admin_token="secret-token"), everybody=self.of_all)
+        self.http = described_client(app)
         self._said = 0
 
     # --- what users and operators do ---

@@ -412,9 +412,10 @@ class Replica:
         self.news.connected()
 
     async def contents(self, user: str) -> list[str]:
-        index = await self.hot.index(user, wait_s=5.0)
-        assert index is not None
-        return sorted(memory.content for memory in index.memories)
+        for _ in range(20):  # what changes again and again while it is read is given up, and asked for anew
+            if (index := await self.hot.index(user, wait_s=5.0)) is not None:
+                return sorted(memory.content for memory in index.memories)
+        raise AssertionError("not to be had")
 
 
 STEPS = st.lists(

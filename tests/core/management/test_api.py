@@ -35,6 +35,7 @@ from semmem.upkeep.summaries import Summariser, SummaryRules
 from tests.core.retrieval.talk import hit
 from tests.support.counted import counting
 from tests.support.decisions import Decided
+from tests.support.described import described_client
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
 from tests.support.telling_judge import judge
@@ -103,7 +104,7 @@ class Api:
         self.app = create_api(
             self.memories, access, announce=counting(self.metrics), more=[partial(curation_routes, self.life)]
         )
-        self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://semmem")
+        self.client = described_client(self.app)
 
     async def add(self, content: str, user: str = "alice", **fields: Any) -> dict[str, Any]:
         response = await self.client.post(

@@ -12,11 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.backends.sql.journal import SqlJournal
+from semmem.management.access import AccessRules
+from semmem.management.api import create_api
 from semmem.management.listing import BadCursor, Wanted, cut, stats
+from semmem.management.metadata import MetadataLimits
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.history import Uses
 from tests.core.management.test_api import ADMIN, ALICE, Api
 from tests.core.management.test_roles import Guarded
+from tests.support.described import described_client
 
 
 @pytest.fixture
@@ -302,3 +306,43 @@ async def test_a_search_fits_into_an_address(api: Api) -> None:
     asked = {"q": "User likes green tea", "user_id": "alice", "type": "factual"}
     found = (await api.client.get("/v1/memory/search", params=asked, headers=ADMIN)).json()
     assert [one["content"] for one in found["memories"]] == ["User likes green tea"]
+
+
+# --- what metadata becomes when it is merged again and again ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["PUT", "POST"])
+async def test_metadata_that_grows_by_merging_is_refused_at_the_limit_by_its_name(api: Api, way: str) -> None:
+    created = await api.add("User likes tea", key="tea", metadata={"kept": 1})
+    for number in range(3):
+        body: dict[str, Any] = {"metadata": {f"part{number}": "x" * 7000}, "merge_metadata": True}
+        if way == "PUT":
+            answer = await api.client.put(
+                f"/v1/memory/{created['id']}", params={"user_id": "alice"}, json=body, headers=ADMIN
+            )
+        else:
+            body |= {"content": "User likes tea", "key": "tea", "user_id": "alice"}
+            answer = await api.client.post("/v1/memory", json=body, headers=ADMIN)
+        if number < 2:
+            assert answer.is_success, answer.text
+    assert (answer.status_code, answer.json()["code"]) == (400, "INVALID_REQUEST")
+    assert "listeners.api.metadata_bytes_max (16384)" in answer.json()["detail"]
+    found = await api.client.get(f"/v1/memory/{created['id']}", params={"user_id": "alice"}, headers=ADMIN)
+    assert set(found.json()["metadata"]) == {"kept", "part0", "part1"}
+    replaced = await api.client.put(
+        f"/v1/memory/{created['id']}",
+        params={"user_id": "alice"},
+        json={"metadata": {"new": 1}, "merge_metadata": False},
+        headers=ADMIN,
+    )
+    assert replaced.json()["metadata"] == {"new": 1}
+
+
+async def test_what_is_beyond_a_limit_already_may_be_changed_otherwise(api: Api) -> None:
+    created = await api.add("User likes tea", metadata={"large": "x" * 16_000})
+    api.app = create_api(api.memories, AccessRules(admin_token="secret-token"), metadata=MetadataLimits(bytes_max=1000))
+    async with described_client(api.app) as client:
+        url, whose = f"/v1/memory/{created['id']}", {"user_id": "alice"}
+        changed = await client.put(url, params=whose, json={"importance": 0.9}, headers=ADMIN)
+        refused = await client.put(url, params=whose, json={"metadata": {"more": 1}}, headers=ADMIN)
+    assert (changed.status_code, refused.status_code) == (200, 400)

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from msgspec import structs
 
@@ -31,6 +30,7 @@ from semmem.text.screening import readable
 from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.summaries import Summariser, SummaryRules
 from tests.core.upkeep.test_summaries import GOOD, TEXTS, Model, said
+from tests.support.described import described_client
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
 from tests.support.journal_samples import erase, turn
@@ -75,9 +75,7 @@ class LifeApi:
         )
         access = AccessRules(trusted_headers=("x-user-id",))
         app = create_api(memories, access, more=[partial(curation_routes, life)])
-        self.client = httpx.AsyncClient(
-            transport=httpx.ASGITransport(app), base_url="http://semmem/v1/memory", headers=ALICE
-        )
+        self.client = described_client(app, base_url="http://semmem/v1/memory", headers=ALICE)
 
     async def put(self, memory_id: str, content: str, *, age_days: float = 0, **rest: Any) -> Memory:
         at = NOW - age_days * DAY

@@ -19,6 +19,7 @@ from semmem.management.feedback_api import MEMORIES_MAX, feedback_routes
 from semmem.retrieval.feedback import Votes
 from tests.core.management.test_api import ADMIN, ALICE, NOW, Api
 from tests.support.counted import counting
+from tests.support.described import described_client
 
 
 class Saying:
@@ -40,7 +41,7 @@ class Saying:
             AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",)),
             more=[partial(feedback_routes, desk)],
         )
-        self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://semmem")
+        self.client = described_client(self.app)
 
     async def say(self, headers: dict[str, str], *ids: str, helpful: Any = False, **more: Any) -> httpx.Response:
         body = {"memory_ids": list(ids), "helpful": helpful, **more}

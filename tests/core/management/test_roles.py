@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backup.restoring import Restored, revoke_tokens
+from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.management.access import AccessRules, Act, CallerRole, KnownTokens
 from semmem.management.activity_api import Activity, activity_routes
 from semmem.management.api import create_api
 from semmem.management.audit_api import audit_routes
 from semmem.management.backup_api import backup_routes
 from semmem.management.curation_api import curation_routes
-from semmem.management.engine_api import Engine, engine_routes
+from semmem.management.engine_api import Engine, EngineStatus, engine_routes
 from semmem.management.feedback import FeedbackDesk
 from semmem.management.feedback_api import feedback_routes
 from semmem.management.reindex_api import reindex_routes
@@ -34,7 +35,10 @@ from semmem.management.tokens import Tokens
 from semmem.ports.errors import JournalError, StoreUnavailable
 from semmem.ports.tokens import TokenRow
 from semmem.reindex.reindexing import Reindexing
-from tests.core.management.test_api import ADMIN, Api
+from tests.core.management.test_api import ADMIN, Api, api
+from tests.support.described import described_client
+
+__all__ = ["api"]  # a fixture
 
 NEEDS = {
     ("GET", "/v1/memory"): Act.READ,
@@ -78,6 +82,8 @@ NEEDS = {
     ("DELETE", "/v1/tokens/{token_id}"): Act.ADMINISTER,
     ("DELETE", "/v1/tokens"): Act.ADMINISTER,
 }
+BY_WORD = {("DELETE", "/v1/memory", "all"): Act.ADMINISTER}
+"""What a word in the query asks for beyond the route's act."""
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/memory": {"content": "User likes tea"},
     "/v1/memory/search": {"query": "tea"},
@@ -135,8 +141,9 @@ class Guarded:
                 partial(feedback_routes, feedback_desk(api, journal)),
                 partial(backup_routes, nothing, nothing, nothing, nothing, self.clock),
             ],
+            everybody=ErasureOfAll(api.erasing.erasure, api.store, journal, clock=self.clock),
         )
-        self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://semmem")
+        self.client = described_client(self.app)
 
     async def call(self, token: str, method: str, path: str, **asked: Any) -> httpx.Response:
         return await self.client.request(method, path, headers={"authorization": f"Bearer {token}"}, **asked)
@@ -163,7 +170,26 @@ def an_engine() -> Engine:
     async def users() -> list[str]:
         return ["alice", "bob", "carol"]
 
-    return Engine(lambda: {"version": "1"}, {"embedder": works, "store": fails}, lambda: {"data_dir": "./data"}, users)
+    def status() -> EngineStatus:
+        return {
+            "version": "1",
+            "started_at": "2026-01-01T00:00:00Z",
+            "components": {"store": True},
+            "store": {"backend": "in_process", "hot_users": 0, "hot_memories": 0, "reindex": "none"},
+            "embedding": {"source": "none", "signature": "bag", "dimension": 8},
+            "journal": {"kind": "sqlite", "waiting": 0},
+            "models": [],
+            "rerank": False,
+            "deployment": {"replicas": 1},
+            "configuration": {
+                "digest": "0" * 16,
+                "loaded_at": "2026-01-01T00:00:00Z",
+                "reloads": {"applied": 0, "refused": 0, "unchanged": 0},
+                "last": None,
+            },
+        }
+
+    return Engine(status, {"embedder": works, "store": fails}, lambda: {"data_dir": "./data"}, users)
 
 
 @pytest.fixture
@@ -215,6 +241,20 @@ async def test_a_role_may_do_its_acts_and_no_other(guarded: Guarded, role: str) 
         refused = act not in CallerRole(role).acts
         assert (answer.status_code == 403) is refused, (method, path, answer.text)
         assert answer.status_code in (200, 201, 202, 403, 404), (method, path, answer.text)
+
+
+@pytest.mark.parametrize("role", ["admin", "operator", "user", "reader"])
+async def test_a_word_that_asks_for_more_needs_its_own_act(guarded: Guarded, role: str) -> None:
+    token = (await guarded.make(role=role, **({"user_id": "alice"} if role == "user" else {})))["token"]
+    for (method, path, word), act in BY_WORD.items():
+        answer = await guarded.call(token, method, path, params={word: "true"})
+        assert (answer.status_code == 403) is (act not in CallerRole(role).acts), answer.text
+        assert answer.status_code in (200, 403), answer.text
+
+
+async def test_a_trusted_header_does_not_ask_for_everybody(api: Api) -> None:
+    answer = await api.client.delete("/v1/memory", params={"all": "true"}, headers={"x-user-id": "alice"})
+    assert (answer.status_code, answer.json()["code"]) == (403, "FORBIDDEN")
 
 
 async def test_a_token_of_a_user_reaches_that_user_alone(guarded: Guarded) -> None:

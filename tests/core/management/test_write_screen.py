@@ -21,7 +21,7 @@ from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
-from semmem.management.fields import MetadataLimits, metadata_problem
+from semmem.management.metadata import MetadataLimits, metadata_problem
 from semmem.management.write_screen import WriteScreen
 from semmem.memory import Scope, Turn
 from semmem.ports.errors import StoreTimeout, StoreUnavailable
@@ -29,6 +29,7 @@ from semmem.ports.events import ApiScreened, Event
 from semmem.ports.names import bounded
 from semmem.text.screening import readable
 from tests.core.management.test_api import ADMIN, ALICE, JSON, NOW, Api
+from tests.support.described import described_client
 from tests.support.examples import examples
 
 SECRETS = [
@@ -61,7 +62,7 @@ def screened(api: Api, **rules: Any) -> tuple[httpx.AsyncClient, list[Event]]:
     screening = WriteScreen(partial(screen_text, **rules), announce=counted.append)
     access = AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",))
     app = create_api(api.memories, access, screening=screening, more=[partial(curation_routes, api.life)])
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost"), counted
+    return described_client(app, base_url="http://localhost"), counted
 
 
 # --- the write screen ------------------------------------------------------------------------------------------------
@@ -261,7 +262,7 @@ async def test_what_the_store_never_takes_is_the_callers_error_and_an_outage_is_
     assert (await api.client.post("/v1/memory", json=new, headers=ADMIN)).status_code == 201
     generous = MetadataLimits(bytes_max=10**9)
     app = create_api(api.memories, AccessRules(admin_token="secret-token"), metadata=generous)
-    client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
+    client = described_client(app, base_url="http://localhost")
     refused = await client.post("/v1/memory", json=new | {"metadata": {"a": "x" * 70_000}}, headers=ADMIN)
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "INVALID_REQUEST")
     assert refused.json()["error"]["message"].startswith("metadata")

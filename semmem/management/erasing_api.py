@@ -1,0 +1,85 @@
+"""Routes that forget: one memory, a scope of one user, or everybody.
+
+Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
+"""
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import FastAPI, Query, Request
+
+from semmem.lifecycle.erasure import Receipt
+from semmem.lifecycle.everybody import ErasureOfAll
+from semmem.management.access import Act, Denied
+from semmem.management.door import CALLER
+from semmem.management.fields import MemoryId, ProjectId, Types, UserId, missing
+from semmem.management.memories import Memories
+from semmem.management.problems import OF_ERASURE, refuses
+from semmem.management.purging import Purged, Purging
+from semmem.management.shown import DeletedShown
+from semmem.memory import Scope
+
+DAY_S = 86_400.0
+
+OlderThan = Annotated[float | None, Query(ge=0, le=36_500, description="only what was said so many days ago")]
+Purge = Annotated[bool, Query(description="rewrite the embedded store's files too")]
+Everybody = Annotated[
+    bool, Query(alias="all", description="everybody's: an administrator's word, in the place of a user")
+]
+
+
+def add_erasing_routes(
+    api: FastAPI,
+    memories: Memories,
+    may: Callable[[Request, str | None, Act], str],
+    purging: Purging | None,
+    of_all: ErasureOfAll | None,
+) -> None:
+    """``may`` gives the user whose memories a call may change, or raises Denied."""
+
+    @api.delete("/v1/memory", **refuses(*OF_ERASURE))
+    async def delete_memories(
+        request: Request,
+        user_id: UserId = None,
+        project_id: ProjectId = None,
+        types: Types = None,
+        older_than_days: OlderThan = None,
+        everybody: Everybody = False,
+        purge: Purge = False,
+    ) -> DeletedShown:
+        """A scope of one user, or of everybody; without a filter on types or age also what was said and waits."""
+        older_than_s = None if older_than_days is None else older_than_days * DAY_S
+        if everybody:
+            request.scope[CALLER].must(Act.ADMINISTER)
+            if user_id or of_all is None:
+                raise Denied(400, "INVALID_REQUEST", "query.all: is for everybody, and not beside a user")
+            gone = await of_all.forget(project=project_id, types=types or [], older_than_s=older_than_s)
+            return {**await _deleted(gone.receipt, purge, purging), "users": gone.users}
+        scope = Scope(may(request, user_id, Act.WRITE), project=project_id)
+        receipt = await memories.forget_scope(scope, types or [], older_than_s=older_than_s)
+        return await _deleted(receipt, purge, purging)
+
+    @api.delete("/v1/memory/{memory_id}", **refuses(*OF_ERASURE))
+    async def delete_memory(
+        request: Request,
+        memory_id: MemoryId,
+        user_id: UserId = None,
+        project_id: ProjectId = None,
+        purge: Purge = False,
+    ) -> DeletedShown:
+        """With its versions and statistics."""
+        receipt = await memories.forget(Scope(may(request, user_id, Act.WRITE), project=project_id), memory_id)
+        if receipt is None and not purge:  # with it: perhaps only the purge is left of an earlier call
+            raise missing(memory_id)
+        return await _deleted(receipt or Receipt(), purge, purging)
+
+
+async def _deleted(receipt: Receipt, purge: bool, purging: Purging | None) -> DeletedShown:
+    """Raises SemmemError when the files could not be purged: never 200 for that."""
+    number = receipt.memories
+    message = "1 memory deleted" if number == 1 else f"{number} memories deleted"
+    told: DeletedShown = {"success": True, "message": message, "deleted": number, "receipt": receipt}
+    if purge:
+        done = Purged(True, 0.0) if purging is None else await purging.run()
+        told["purged"], told["purge_seconds"] = done.purged, round(done.seconds, 3)
+    return told
