@@ -52,6 +52,7 @@ NEEDS = {
     ("POST", "/v1/sessions/{session_id}/end"): Act.WRITE,
     ("POST", "/v1/memory/consolidate"): Act.WRITE,
     ("POST", "/v1/memory/summarize"): Act.WRITE,
+    ("POST", "/v1/memory/reflect"): Act.WRITE,
     ("GET", "/v1/memory/{memory_id}/history"): Act.READ,
     ("POST", "/v1/memory/{memory_id}/release"): Act.WRITE,
     ("POST", "/v1/backup"): Act.ADMINISTER,
