@@ -6,15 +6,17 @@ Paths, parameters, bodies and answers are the framework's reading of the routes;
 
 from __future__ import annotations
 
+import asyncio
 import copy
-import re
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
+from starlette.routing import BaseRoute
 
 from semmem import __version__
 from semmem.management.access import AccessRules
@@ -42,6 +44,7 @@ ABOUT = (
     " A call that changes something may carry an Idempotency-Key of 1 to 255 visible ASCII characters: sent again with"
     " it, it is answered as before (Idempotency-Replayed: true), or with the counts of that answer alone (counts)."
 )
+OPENAPI_PATH = "/openapi.json"
 SCHEMA_PLACE, ANSWER_PLACE = "#/components/schemas/", "#/components/responses/"
 
 
@@ -52,11 +55,20 @@ class Described(FastAPI):
         super().__init__(
             title="semmem",
             version=__version__,
+            openapi_url=None,
             docs_url=None,
             redoc_url=None,
             generate_unique_id_function=_name,
         )
         self._parts = _schemes(access), _limits(door), metadata
+        self.add_route(OPENAPI_PATH, self._tell)
+
+    async def _tell(self, _request: Request) -> Response:
+        """Made beside the event loop: it takes a tenth of a second and more, the first time."""
+        return Response(await asyncio.to_thread(self._written), media_type="application/json")
+
+    def _written(self) -> bytes:
+        return json.dumps(self.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
 
     def openapi(self) -> Json:
         """The description, made when it is first asked for. Its readers leave it as it is."""
@@ -65,13 +77,23 @@ class Described(FastAPI):
         return self.openapi_schema
 
     def methods_at(self, path: str) -> list[str]:
-        """Those of the most exact path that is described and is this one; empty where none is."""
-        paths = self.openapi()["paths"]
-        for template in sorted(paths, key=lambda each: (each.count("{"), -len(each))):
-            parts = re.split(r"(\{\w+\})", template)
-            if re.fullmatch("".join(".+" if part.startswith("{") else re.escape(part) for part in parts), path):
-                return sorted(method.upper() for method in paths[template])
-        return []
+        """Those of the most exact path among the routes that is this one; empty where none is."""
+        found: dict[str, set[str]] = {}
+        for route in api_routes(self.routes):
+            if route.path_regex.match(path):
+                found.setdefault(route.path, set()).update(route.methods or ())
+        if not found:
+            return []
+        return sorted(found[min(found, key=lambda each: (each.count("{"), -len(each)))])
+
+
+def api_routes(routes: Iterable[BaseRoute]) -> Iterator[APIRoute]:
+    """All that are there, those of routers that were included among them: the framework keeps these as they came."""
+    for route in routes:
+        if isinstance(route, APIRoute):
+            yield route
+        elif (included := getattr(route, "original_router", None)) is not None:
+            yield from api_routes(included.routes)
 
 
 def _name(route: APIRoute) -> str:

@@ -8,7 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import httpx
+from semmem.imports import as_if_absent
+
+with as_if_absent("httpx._main"):  # its command line, with 3 MB of libraries
+    import httpx
 
 from semmem.management.web_tokens import KeysUnavailable
 

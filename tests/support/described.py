@@ -11,12 +11,14 @@ import httpx
 import jsonschema_rs
 from fastapi import FastAPI
 
+from semmem.management.description import api_routes
+
 Json = dict[str, Any]
 
 
 def described_client(app: FastAPI, base_url: str = "http://semmem", **options: Any) -> httpx.AsyncClient:
     """A client of the application; an answer that is not as described fails the test that asked."""
-    promised = Promised(app.openapi())
+    promised = _promised(app)
 
     async def check(answer: httpx.Response) -> None:
         await answer.aread()
@@ -25,6 +27,17 @@ def described_client(app: FastAPI, base_url: str = "http://semmem", **options: A
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url=base_url, event_hooks={"response": [check]}, **options
     )
+
+
+_KNOWN: dict[frozenset[tuple[str, str]], Promised] = {}
+
+
+def _promised(app: FastAPI) -> Promised:
+    """One description for all applications with the same routes: to make it takes longer than most tests."""
+    routes = frozenset((route.path, method) for route in api_routes(app.routes) for method in route.methods or ())
+    if routes not in _KNOWN:
+        _KNOWN[routes] = Promised(app.openapi())
+    return _KNOWN[routes]
 
 
 class Promised:

@@ -506,6 +506,14 @@ _SAME_TEXT = "same_text, which is in the table above"
 _VALUES = "copies plain values and reads no text"
 _WAITS = "awaits stores and models; what it reads of a text is done by functions of this table"
 NEEDLESS: Mapping[str, str] = {
+    "extraction.at_once.AtOnce.read": "the extractor and the screen above, on a thread",
+    "extraction.tracing.extracted": "the extractor above",
+    "lifecycle.everybody.ErasureOfAll.forget": "names of users, bounded, as a store and a journal take them",
+    "request.switches.Switches.allowed": "names, bounded by who reads them, as keys of a dictionary",
+    "request.switches.Switches.of_group": "one digest of a bounded name",
+    "request.switches.Switches.of_user": "one digest of a bounded name",
+    "request.switches.group_key": "one digest of a bounded name",
+    "request.switches.user_key": "one digest of a bounded name",
     "dialects.answer.AnswerBuilder.decoded": "called by every reader above",
     "dialects.answer.AnswerBuilder.read_body": "called by every reader above",
     "dialects.answer.AnswerBuilder.read_event": "called by every reader above",

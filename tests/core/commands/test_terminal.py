@@ -50,6 +50,7 @@ def test_ctrl_c_ends_a_command_with_a_line_and_its_status(url: str) -> None:
         adding.stdin.write("User likes black tea\n")
         adding.stdin.flush()
         assert adding.stdout.readline().startswith("mem_")
+        time.sleep(0.5)  # until it waits for the next line
         adding.send_signal(signal.SIGINT)
         out, err = adding.communicate(timeout=SECONDS)
     assert (adding.returncode, out) == (INTERRUPTED, "")
