@@ -26,6 +26,7 @@ class MemoryType(StrEnum):
     SEMANTIC = "semantic"
     PROCEDURAL = "procedural"
     EPISODIC = "episodic"
+    REFLECTIVE = "reflective"
 
 
 class MemoryStatus(StrEnum):
@@ -55,21 +56,37 @@ SUPERSEDED_BY = "superseded_by"
 SUPERSEDED_WHY = "superseded_why"
 MERGED = "merged"
 SUMMARY_OF = "summary_of"
+REFLECTION_OF = "reflection_of"
 STANDING = "standing"
 PROVISIONAL = "provisional"
 UNSETTLED = "unsettled"
 TOPIC = "topic"
 OWN_METADATA = frozenset(
-    {QUARANTINED, RELEASED, SUPERSEDED_BY, SUPERSEDED_WHY, MERGED, SUMMARY_OF, STANDING, PROVISIONAL, UNSETTLED, TOPIC}
+    {
+        QUARANTINED,
+        RELEASED,
+        SUPERSEDED_BY,
+        SUPERSEDED_WHY,
+        MERGED,
+        SUMMARY_OF,
+        REFLECTION_OF,
+        STANDING,
+        PROVISIONAL,
+        UNSETTLED,
+        TOPIC,
+    }
 )
 """Names in a memory's metadata that semmem itself writes: why it was quarantined (a word), that somebody released it
-(true), the id of what took its place and a reason word, the ids of what it took the place of; a word of Standing; that
-no batch has learnt from its turn yet (true); the ids of memories that it may contradict, which nobody has settled; the
-area of life it belongs to, a word or two that a model chose."""
+(true), the id of what took its place and a reason word, the ids of what it took the place of, what it rests on (by id
+with a digest of what each says); a word of Standing; that no batch has learnt from its turn yet (true); the ids of
+memories that it may contradict, which nobody has settled; the area of life it belongs to, a word or two that a model
+chose."""
 
 CONTRADICTED, UPDATED, REPEATED, SUMMARISED = "contradicted", "updated", "repeated", "summarised"
 """Why a statement is no longer retrieved, beside MERGED: another memory says otherwise, or a new version of this one;
 another one says the same, word for word; a summary took its place."""
+UNFOUNDED = "unfounded"
+"""Why a reflection is no longer retrieved: a memory that it rests on is gone, or says something else."""
 REWRITTEN, NOT_CONFIRMED, REFUSED = "rewritten", "not_confirmed", "refused"
 """Why a provisional memory is no longer retrieved: the batch of its turn says it in other words, or does not hold it to
 be worth remembering; its turn was refused in the end."""

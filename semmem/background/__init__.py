@@ -11,6 +11,7 @@ from semmem.background.patient_embedder import PatientEmbedder
 from semmem.background.switch_watch import SwitchWatch
 from semmem.background.tasks import OffloadThreads, Tasks
 from semmem.background.usage_writer import UsageRetention, UsageWriter
+from semmem.background.vote_watch import VoteWatch
 from semmem.background.warming import Warming
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "Tasks",
     "UsageRetention",
     "UsageWriter",
+    "VoteWatch",
     "Warming",
 ]

@@ -201,6 +201,15 @@ class SwitchesSection(Section):
     )
 
 
+class FeedbackSection(Section):
+    """``memory.feedback``: what users say of memories, helpful or not."""
+
+    refresh_s: Seconds = Field(default=5.0, description="pause between two looks at what other replicas were told")
+    entries_max: int = Field(
+        default=20_000, ge=1, le=200_000, description="memories with votes, of all users; about 400 bytes each"
+    )
+
+
 class MemorySection(Section):
     """``memory``: the section most deployments touch."""
 
@@ -243,6 +252,7 @@ class MemorySection(Section):
     consolidation: ConsolidationSection = ConsolidationSection()
     reindex: ReindexSection = ReindexSection()
     switches: SwitchesSection = SwitchesSection()
+    feedback: FeedbackSection = FeedbackSection()
     ttl_days: Days = Field(default=0, description="lifetime given to each new memory; 0: no end")
     retention_days: Days = Field(default=0, description="memories not updated for this long are removed; 0: never")
     max_memories_per_user: int = Field(

@@ -73,6 +73,8 @@ ROWS: tuple[Row, ...] = (
     Row("memory.hot_cache.redis", "url password password_env ca_file channel timeout_s", _NEWS),
     Row("memory.switches", "entries_max"),
     Row("memory.switches", "refresh_s", "switches in process are read again by it"),
+    Row("memory.feedback", "entries_max"),
+    Row("memory.feedback", "refresh_s", "votes in process are read again by it"),
     Row("memory.query", "mode"),
     Row("memory.rerank", "url model api_key api_key_env timeout_ms candidates_max"),
     Row(

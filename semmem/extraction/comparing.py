@@ -202,8 +202,9 @@ def _follows(new: Candidate, memory: Memory) -> bool:
 
 
 def _comparable(one: MemoryType, other: MemoryType) -> bool:
-    """What is known and what happened may say the same or exclude each other; how-tos stand apart."""
-    return one is other or MemoryType.PROCEDURAL not in (one, other)
+    """What is known and what happened may say the same or exclude each other; how-tos stand apart. What
+    was said is never dropped for a reflection, which ends by itself when it is contradicted."""
+    return one is other or not {MemoryType.PROCEDURAL, MemoryType.REFLECTIVE} & {one, other}
 
 
 def _is_summary(memory: Memory) -> bool:

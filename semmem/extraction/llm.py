@@ -90,7 +90,7 @@ def _schema(categories: Sequence[str]) -> dict[str, object]:
     text = {"type": "string"}
     fact: dict[str, object] = {
         "turn": {"type": "integer"},
-        "type": {"type": "string", "enum": [kind.value for kind in MemoryType]},
+        "type": {"type": "string", "enum": [kind.value for kind in MemoryType if kind is not MemoryType.REFLECTIVE]},
         "subject": text,
         "content": text,
         "standing": {"type": "string", "enum": [*(standing.value for standing in Standing), "none"]},

@@ -10,12 +10,13 @@ from itertools import pairwise
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.placed import Action
 from semmem.lifecycle.holds import Holds
-from semmem.memory import MERGED, RELEASED, SUMMARISED, SUPERSEDED_WHY, UPDATED, Memory, MemoryStatus, Scope
+from semmem.memory import MERGED, RELEASED, SUMMARISED, SUPERSEDED_WHY, UNFOUNDED, UPDATED, Memory, MemoryStatus, Scope
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
 from semmem.ports.history import CurationRecords, Dropped, Uses
 from semmem.ports.store import Store
 from semmem.retrieval.context import estimate_tokens
 from semmem.upkeep.consolidation import Consolidator, Group
+from semmem.upkeep.reflections import Reflection, Reflector
 from semmem.upkeep.summaries import Summariser, Summary
 
 DAY_S = 86_400.0
@@ -64,6 +65,17 @@ class Summarised:
     tokens_saved: int
 
 
+@dataclass(frozen=True, slots=True)
+class Reflected:
+    """``candidates``: memories that were looked at. ``created``: reflections that are remembered from now on; the
+    others' reason says why not. ``withdrawn``: earlier ones that had lost what they rested on."""
+
+    candidates: int
+    reflections: Sequence[Reflection]
+    created: Sequence[Memory] = ()
+    withdrawn: int = 0
+
+
 class Curation:
     """Raises StoreError, JournalError, EmbedderError, ModelUnavailable, Busy, and the exceptions above.
 
@@ -78,6 +90,7 @@ class Curation:
         dedup: Dedup,
         consolidator: Consolidator,
         summariser: Summariser,
+        reflector: Reflector,
         *,
         clock: Callable[[], float],
         holds: Holds,
@@ -89,6 +102,7 @@ class Curation:
         self._dedup = dedup
         self._consolidator = consolidator
         self._summariser = summariser
+        self._reflector = reflector
         self._clock = clock
         self._hold_wait_s = hold_wait_s
         self._holds = holds
@@ -141,6 +155,26 @@ class Curation:
         summaries = [await self._summariser.summarise(group) for group in groups]
         created = await self._replace([summary for summary in summaries if not summary.reason], scope.user)
         return Summarised(candidates, summaries, [memory for memory, _ in created], sum(saved for _, saved in created))
+
+    async def reflect(self, scope: Scope, *, dry_run: bool) -> Reflected:
+        """Find patterns in the scope's memories and remember them; a dry run remembers nothing. As in ``summarise`` the
+        model is asked before the user is held; a dry run without one only counts."""
+        now = self._clock()
+        groups = self._reflector.material(await self._everything(scope), now)
+        candidates = sum(map(len, groups))
+        if not self._reflector.has_model:
+            if dry_run:
+                return Reflected(candidates, [])
+            raise NoModel(f"{candidates} memories could be reflected on")
+        found = [each for group in groups for each in await self._reflector.reflect(group)]
+        if dry_run:
+            return Reflected(candidates, found)
+        async with self._held(scope.user) as hold_id:
+            everything = await self._everything(Scope(scope.user))
+            withdrawn = await self._reflector.withdraw(everything, hold_id=hold_id, now=now)
+            kept = [await self._reflector.keep(each, hold_id=hold_id, now=now) for each in found if not each.reason]
+        self._announce(MemoriesRemoved(UNFOUNDED, withdrawn))
+        return Reflected(candidates, found, [memory for memory in kept if memory is not None], withdrawn)
 
     async def _replace(self, summaries: Sequence[Summary], user: str) -> list[tuple[Memory, int]]:
         if not summaries:

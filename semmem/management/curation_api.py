@@ -80,6 +80,25 @@ class SummarisedShown(TypedDict):
     tokens_saved: int
 
 
+class ReflectionShown(TypedDict):
+    """A pattern and the memories it rests on; ``refused``: why it is not remembered."""
+
+    content: str
+    memories: list[Brief]
+    refused: str | None
+
+
+class ReflectedShown(TypedDict):
+    """``candidates``: memories that were looked at. ``created``: what is remembered from now on. ``withdrawn``: earlier
+    reflections that had lost what they rested on."""
+
+    dry_run: bool
+    candidates: int
+    reflections: list[ReflectionShown]
+    created: list[MemoryShown]
+    withdrawn: int
+
+
 class Version(MemoryShown):
     """A memory as it was, or is; of what took its place the id, and a word for why."""
 
@@ -157,6 +176,26 @@ def curation_routes(life: Curation, may: May) -> APIRouter:
             "groups": [_summary(summary) for summary in done.summaries],
             "created": [shown(memory) for memory in done.created],
             "tokens_saved": done.tokens_saved,
+        }
+
+    @routes.post("/v1/memory/reflect", **refuses(*OF_WRITE, "NO_MODEL"))
+    async def reflect(request: Request, which: Consolidate) -> ReflectedShown:
+        """Find patterns over memories. A dry run asks the model, where there is one, and remembers nothing."""
+        scope = Scope(may(request, which.user_id, Act.WRITE), project=which.project_id)
+        try:
+            done = await life.reflect(scope, dry_run=which.dry_run)
+        except NoModel as missing:
+            reason = f"{missing}, but external_models has no model with the role memory_extraction"
+            raise Denied(409, "NO_MODEL", reason) from None
+        return {
+            "dry_run": which.dry_run,
+            "candidates": done.candidates,
+            "reflections": [
+                {"content": each.content, "memories": [_brief(one) for one in each.of], "refused": each.reason or None}
+                for each in done.reflections
+            ],
+            "created": [shown(memory) for memory in done.created],
+            "withdrawn": done.withdrawn,
         }
 
     @routes.get("/v1/memory/{memory_id}/history", **refuses(*OF_USER))

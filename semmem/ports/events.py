@@ -191,6 +191,14 @@ class ApiAnswered(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class FeedbackGiven(Event):
+    """So many memories were called ``helpful``, or ``unhelpful``."""
+
+    result: str
+    memories: int
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigReloaded(Event):
     """The configuration was read again: ``applied``, ``refused`` or ``unchanged``."""
 

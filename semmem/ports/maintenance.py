@@ -7,10 +7,10 @@ from typing import Protocol
 
 from semmem.memory import Scope
 from semmem.ports.history import UseStatistics
-from semmem.ports.writes import HoldRecords, RemovalRecords
+from semmem.ports.writes import HoldRecords, WriteRecords
 
 
-class MaintenanceRecords(HoldRecords, RemovalRecords, UseStatistics, Protocol):
+class MaintenanceRecords(HoldRecords, WriteRecords, UseStatistics, Protocol):
     """Who has memories, and what may be left over of them. Raises JournalError."""
 
     async def users_due(self, *, maintained_before: float, limit: int) -> list[str]:

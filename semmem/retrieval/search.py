@@ -12,6 +12,7 @@ from itertools import repeat
 import numpy as np
 import numpy.typing as npt
 
+from semmem.lifecycle.reflected import bases
 from semmem.memory import Hit, MemoryType, Scope, Vector
 from semmem.ports.errors import EmbedderBusy, StoreTimeout
 from semmem.ports.store import Store
@@ -163,7 +164,7 @@ async def find(
     cut_too = cut_too or query.threshold is not None
     asked = (
         *(hash(query.text), id(vector), query.strategy, query.scope, query.types, query.during, query.wants),
-        *(query.fusion, cut_too),
+        *(query.fusion, cut_too, decision.feedback_stamp(query.scope.user)),
     )
     best = None if before is None else before.get(index, asked, vector, query.now)
     if best is None:
@@ -210,6 +211,7 @@ async def _find_cold(memories: HotMemories, query: ResolvedQuery, vector: Vector
     hits = await nearest(
         memories, query.scope, vector, limit=query.limit, types=query.types, now=query.now, timeout_s=timeout_s
     )
+    hits = [hit for hit in hits if not bases(hit.memory)]  # whether these are there still is not known here
     hits = hits if query.during is None else in_time(hits, query.during)
     threshold = COLD_THRESHOLD if query.threshold is None else query.threshold
     return SearchResult(query, Candidates(hits), COLD_DENSE, threshold)

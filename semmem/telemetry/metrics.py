@@ -213,6 +213,9 @@ class Metrics:
             ["result", "reason"],
             registry=r,
         )
+        self.feedback = Counter(
+            "semmem_feedback", "Memories that users called helpful, or unhelpful.", ["result"], registry=r
+        )
         self.api_requests = Counter("semmem_api_requests", "Management calls.", ["route", "status"], registry=r)
         self.api_limited = Counter(
             "semmem_api_limited", "Management calls that came too soon, by whose limit it was.", ["who"], registry=r

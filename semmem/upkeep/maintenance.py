@@ -10,13 +10,14 @@ from collections import Counter
 from dataclasses import dataclass
 
 from semmem.lifecycle.removal import remove
-from semmem.memory import MERGED, Memory, MemoryStatus, Scope
+from semmem.memory import MERGED, UNFOUNDED, Memory, MemoryStatus, Scope
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
 from semmem.ports.history import Uses
 from semmem.ports.maintenance import MaintenanceRecords
 from semmem.ports.store import Store, Sweepable
 from semmem.upkeep.consolidation import Consolidator
+from semmem.upkeep.reflections import withdraw
 
 EXPIRED, RETENTION, NEVER_USED = "expired", "retention", "never_used"
 """Reasons under which memories are counted that went in a run, as MERGED is for those that stay in history."""
@@ -129,6 +130,8 @@ class Maintenance:
             await self._records.forget_memories(Scope(user), sorted(orphans))
         removed = await self._remove_old(user, memories, now)
         left = [memory for memory in memories if memory.id not in removed]
+        withdrawn = await withdraw(self._store, self._records, left, hold_id=hold_id, now=now)
+        self._announce(MemoriesRemoved(UNFOUNDED, withdrawn))
         await self._consolidate(left, now, hold_id)
 
     async def _list(self, user: str) -> list[Memory]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from semmem.extraction.llm import parse_items
 from semmem.lifecycle.writes import Writes
-from semmem.memory import SUMMARISED, SUMMARY_OF, Memory, Message, Role, Source
+from semmem.memory import SUMMARISED, SUMMARY_OF, Memory, MemoryType, Message, Role, Source
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import ModelRefused
 from semmem.ports.models import LanguageModel
@@ -90,7 +90,7 @@ class Summariser:
 
     async def related(self, memories: Iterable[Memory], *, older_than: float, now: float) -> list[tuple[Memory, ...]]:
         """Groups of related memories last said before ``older_than`` (seconds), oldest first; no summaries of such."""
-        old = [m for m in retrievable(memories, now) if m.updated_at < older_than and SUMMARY_OF not in m.metadata]
+        old = [m for m in retrievable(memories, now) if m.updated_at < older_than and not _is_made(m)]
         return await asyncio.to_thread(self._related, old)
 
     async def summarise(self, memories: tuple[Memory, ...]) -> Summary:
@@ -194,6 +194,11 @@ class Summariser:
             expires_at=min(ends, default=None),
             embedding=await self._embedder.embed(summary.content),
         )
+
+
+def _is_made(memory: Memory) -> bool:
+    """Whether it is a summary, or a reflection, which would lose what it rests on."""
+    return SUMMARY_OF in memory.metadata or memory.type is MemoryType.REFLECTIVE
 
 
 def _summary_id(memories: Sequence[Memory]) -> str:

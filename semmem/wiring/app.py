@@ -181,6 +181,7 @@ class App:
             ("unread histories", lambda: request.read_again(lambda: self._front.serving.turns)),
             ("reload", self._reloading.run),
             ("switches", parts.switch_watch.run),
+            ("votes", parts.vote_watch.run),
             ("loop lag", lambda: watch_loop(self._metrics.loop_lag_seconds, lambda: self._announce.requests)),
             ("erasures", lambda: erasing.finish_pending(parts.erasure, settings.erasure.retry_s)),
         ):

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,6 +39,7 @@ from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.models import Reranker, ServedModel
 from semmem.ports.store import DiskBound, Enumerable, Purgeable, Store, Sweepable
 from semmem.ports.text_work import Offload, TextWork
+from semmem.retrieval.feedback import Votes
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
 from semmem.telemetry.metrics import Metrics
@@ -67,7 +68,8 @@ MakeStore = Callable[[Settings, Embedder, SqlJournal], StoreBackend]
 
 @dataclass(frozen=True, slots=True)
 class Backends:
-    """The third parties of one semmem, behind their ports, and the key that it has in common with its replicas."""
+    """The third parties of one semmem, behind their ports, and what it has in common with its replicas: the key of its
+    blocks, and the votes of its users."""
 
     store: HotMemories
     embedder: Embedder
@@ -76,6 +78,7 @@ class Backends:
     reranker: Reranker | None = None
     fence: Fence | None = None
     worker: TextWork | None = None
+    votes: Votes = field(default_factory=Votes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ from semmem.ports.spans import NO_TRACER, Tracer
 from semmem.request.body_work import BodyWork
 from semmem.retrieval.context import FENCE_MARKERS
 from semmem.retrieval.index.hot_memories import Spawn
+from semmem.upkeep.reflections import ReflectionRules, Reflector
 from semmem.upkeep.summaries import Summariser, SummaryRules
 from semmem.wiring.backends import Backends
 from semmem.wiring.erasure import holds
@@ -238,6 +239,7 @@ def memories(
 def curation(settings: Settings, backends: Backends, announce: Announce, *, holds: Holds) -> Curation:
     """What the API does with versions, quarantine, duplicates and summaries."""
     model = settings.external_model("memory_extraction")
+    timeout_s = model.llm_timeout_seconds if model is not None else 30.0
     summariser = Summariser(
         backends.store,
         backends.journal,
@@ -245,8 +247,15 @@ def curation(settings: Settings, backends: Backends, announce: Announce, *, hold
         backends.models.get("memory_extraction"),
         SummaryRules(
             chars_max=settings.memory.write_screen.fact_chars_max,
-            timeout_s=model.llm_timeout_seconds if model is not None else 30.0,
+            timeout_s=timeout_s,
         ),
+    )
+    reflector = Reflector(
+        backends.store,
+        backends.journal,
+        backends.embedder,
+        backends.models.get("memory_extraction"),
+        ReflectionRules(chars_max=settings.memory.write_screen.fact_chars_max, timeout_s=timeout_s),
     )
     return Curation(
         backends.store,
@@ -254,6 +263,7 @@ def curation(settings: Settings, backends: Backends, announce: Announce, *, hold
         dedup(settings, backends),
         consolidator(settings, backends),
         summariser,
+        reflector,
         clock=time.time,
         holds=holds,
         announce=announce,

@@ -18,6 +18,7 @@ from semmem.lifecycle.reached import WaitingWords
 from semmem.memory import Forgetting
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce
+from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.injection_cache import InjectionCache
 from semmem.telemetry.access_statistics import AccessRecorder
@@ -41,6 +42,7 @@ class Here:
     blocks: InjectionCache
     sessions: Sessions
     notes: AccessRecorder
+    votes: Votes = field(default_factory=Votes)
     unread: UnreadHistories = field(default_factory=UnreadHistories)
 
     def forget(self, what: Forgetting) -> tuple[int, list[str]]:
@@ -66,6 +68,7 @@ class Here:
 
     def forget_memories(self, user: str, memory_ids: Sequence[str] | None) -> None:
         self.notes.forget(user, memory_ids)
+        self.votes.forget(user, memory_ids)
 
 
 def erasure(

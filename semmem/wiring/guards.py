@@ -8,10 +8,11 @@ from hashlib import blake2b
 from pathlib import Path
 from secrets import token_bytes
 
-from semmem.background import SwitchWatch
+from semmem.background import SwitchWatch, VoteWatch
 from semmem.config.settings import Settings
 from semmem.management.audit import Audit
 from semmem.management.audit_file import AuditFile, InOrder, to_stdout
+from semmem.management.feedback import FeedbackDesk
 from semmem.management.guards import Guards
 from semmem.management.idempotency import Idempotency, IdempotencyRules
 from semmem.management.rate_limits import RateLimits, RateRules
@@ -64,6 +65,18 @@ def audit(settings: Settings, fence: Fence, announce: Announce) -> Audit | None:
 def audit_name(key: bytes, user: str) -> str:
     """What a user is called in the audit log."""
     return blake2b(user.encode("utf-8", "surrogatepass"), key=key, digest_size=NAME_BYTES).hexdigest()
+
+
+def feedback_desk(settings: Settings, backends: Backends, watch: VoteWatch, announce: Announce) -> FeedbackDesk:
+    """Where users say what helped."""
+    return FeedbackDesk(
+        backends.store,
+        backends.journal,
+        watch.refresh,
+        entries_max=settings.memory.feedback.entries_max,
+        clock=time.time,
+        announce=announce,
+    )
 
 
 def desk(settings: Settings, backends: Backends, known: Switches, watch: SwitchWatch) -> SwitchDesk:

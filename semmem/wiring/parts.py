@@ -6,7 +6,7 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from semmem.background import AtOnceLearner, JournalWriter, Learner, SwitchWatch, Warming
+from semmem.background import AtOnceLearner, JournalWriter, Learner, SwitchWatch, VoteWatch, Warming
 from semmem.backup.snapshot import Snapshots
 from semmem.config.settings import Settings
 from semmem.lifecycle.erasure import Erasure
@@ -58,6 +58,7 @@ class Parts:
     switches: Switches
     switch_watch: SwitchWatch
     usage: Recording
+    vote_watch: VoteWatch
     began: float
 
     def can_learn(self) -> bool:
@@ -90,7 +91,7 @@ def parts(
     writer = request.journal_writer(settings, backends, announce, at_once, tracer)
     uses, sessions = AccessRecorder(backends.journal), request.sessions(settings, backends)
     waiting = learning.waiting_words(settings, patient)
-    here = erasing.Here(writer, backends.store, opened.hidden.shown, blocks, sessions, uses)
+    here = erasing.Here(writer, backends.store, opened.hidden.shown, blocks, sessions, uses, backends.votes)
     elsewhere = erasing.elsewhere(settings, backends, opened.hidden, here)
     erasure = erasing.erasure(settings, backends, opened.hidden, here, waiting, announce, elsewhere)
     learner = learning.learner(settings, backends, announce, first.batches, tracer)
@@ -122,5 +123,6 @@ def parts(
         switches=switches,
         switch_watch=watch,
         usage=Recording(settings, backends.journal),
+        vote_watch=VoteWatch(backends.journal, backends.votes, refresh_s=settings.memory.feedback.refresh_s),
         began=time.time(),
     )

@@ -27,6 +27,7 @@ from semmem.request.switches import Switches
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.decide.trained import SHIPPED, Trained, UnusableWeights
+from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.hot_memories import Spawn
 from semmem.retrieval.injection_cache import InjectionCache
 from semmem.retrieval.query.rewrite import QueryWriter
@@ -219,7 +220,7 @@ def recall(
         backends.store,
         backends.embedder,
         recall_rules(settings),
-        decision=decision(settings, backends.embedder.signature),
+        decision=decision(settings, backends.embedder.signature, backends.votes),
         announce=announce,
         writer=query_writer(settings, backends, announce),
         reranking=reranking(settings, backends, announce),
@@ -248,16 +249,16 @@ def recall_rules(settings: Settings) -> RecallRules:
     )
 
 
-def decision(settings: Settings, signature: str) -> Decision:
+def decision(settings: Settings, signature: str, votes: Votes | None = None) -> Decision:
     """The decision that was calibrated for this embedding model: what ``semmem calibrate`` wrote, else what is shipped;
     uncalibrated, which is said, where that is for another model, and where so configured. Raises UnusableWeights for a
     configured file that is none or was written for another model."""
     rules = settings.signals
     if rules.engine == "rules":
-        return Decision()
+        return Decision(votes=votes)
     trained = Trained.load(Path(rules.weights) if rules.weights else SHIPPED)
     if trained.signature == signature:
-        return Decision(trained)
+        return Decision(trained, votes)
     if rules.weights:
         raise UnusableWeights(f"{rules.weights}: written for {trained.signature}, not for {signature}")
     log.warning(
@@ -265,7 +266,7 @@ def decision(settings: Settings, signature: str) -> Decision:
         " calibrate)",
         signature,
     )
-    return Decision()
+    return Decision(votes=votes)
 
 
 def query_writer(settings: Settings, backends: Backends, announce: Announce) -> QueryWriter | None:

@@ -19,6 +19,7 @@ from semmem.config.settings import Settings
 from semmem.envoy.service import ExternalProcessor, no_streams
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.management.activity_api import Activity, activity_routes
+from semmem.management.feedback_api import feedback_routes
 from semmem.management.guards import Guards
 from semmem.management.reindex_api import reindex_routes
 from semmem.management.reload_api import Reload, ReloadState, reload_routes
@@ -33,7 +34,7 @@ from semmem.turns.recorder import TurnRecorder
 from semmem.wiring import backup, doors, request
 from semmem.wiring.backends import Backends
 from semmem.wiring.engine import engine
-from semmem.wiring.guards import desk, guards, rate_limits
+from semmem.wiring.guards import desk, feedback_desk, guards, rate_limits
 from semmem.wiring.learning_side import LearningSide, learning_side
 from semmem.wiring.parts import Parts
 
@@ -165,6 +166,7 @@ class Workshop:
                 partial(reload_routes, reload),
                 partial(activity_routes, self._activity),
                 partial(usage_routes, parts.usage.shown(settings)),
+                partial(feedback_routes, feedback_desk(settings, backends, parts.vote_watch, self._announce)),
             ],
         )
         if settings.listeners.api.studio:

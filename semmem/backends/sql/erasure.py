@@ -35,6 +35,7 @@ from semmem.backends.sql.tables import (
     turns,
     users,
     versions,
+    votes,
 )
 from semmem.backends.sql.usage import forget_usage
 from semmem.memory import Forgetting, MemoryType, Scope
@@ -187,6 +188,7 @@ def _erase_user(conn: Connection, user: str, at: float) -> int:
     live = select(batches.c.id).where(LIVE)
     conn.execute(delete(erasures).where(erasures.c.user_id == user, erasures.c.batch_id.not_in(live)))
     conn.execute(delete(users).where(users.c.user_id == user))
-    conn.execute(delete(dropped).where(dropped.c.user_id == user, dropped.c.last_at <= at))
+    for table in (dropped, votes):
+        conn.execute(delete(table).where(table.c.user_id == user, table.c.last_at <= at))
     used = forget_usage(conn, marks.digest(user), at)
     return used + conn.execute(delete(accesses).where(accesses.c.user_id == user, accesses.c.last_at <= at)).rowcount

@@ -11,7 +11,7 @@ from semmem.backends.sql import holds, locks, marks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.provisional import mark_forgotten
 from semmem.backends.sql.rows import json_memory, memory_json, scope_row, upsert_into, within
-from semmem.backends.sql.tables import LIVE, accesses, batches, dropped, erasures, versions
+from semmem.backends.sql.tables import LIVE, accesses, batches, dropped, erasures, versions, votes
 from semmem.backends.sql.users import know_users
 from semmem.memory import Memory, Scope
 from semmem.ports.history import Dropped, Uses
@@ -105,7 +105,7 @@ def _forget_memories(conn: Connection, scope: Scope, memory_ids: Sequence[str]) 
             rows = [{"batch_id": batch_id, "memory_id": memory_id, "user_id": scope.user} for memory_id in ids]
             conn.execute(upsert_into(conn.dialect.name, erasures).on_conflict_do_nothing(), rows)
         number += conn.execute(delete(versions).where(within(versions, scope), versions.c.memory_id.in_(ids))).rowcount
-        for table in (accesses, dropped):
+        for table in (accesses, dropped, votes):
             conn.execute(delete(table).where(table.c.user_id == scope.user, table.c.memory_id.in_(ids)))
     return number
 

@@ -18,6 +18,7 @@ from semmem.backends.sql.batches import SqlBatches
 from semmem.backends.sql.calls import SqlCalls
 from semmem.backends.sql.database import Database, ServerLimits
 from semmem.backends.sql.erasure import SqlErasure
+from semmem.backends.sql.feedback import SqlFeedback
 from semmem.backends.sql.file import SqliteFile, Synchronous, sqlite_path
 from semmem.backends.sql.history import SqlHistory
 from semmem.backends.sql.holds import SqlHolds
@@ -50,6 +51,7 @@ class SqlJournal(
     SqlUsers,
     SqlTokens,
     SqlSwitches,
+    SqlFeedback,
     SqlCalls,
     SqlUsage,
     SqlErasure,

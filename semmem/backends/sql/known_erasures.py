@@ -27,6 +27,7 @@ from semmem.backends.sql.tables import (
     turns,
     users,
     versions,
+    votes,
 )
 from semmem.backends.sql.usage import forget_usage
 from semmem.memory import Forgetting, Memory, Scope
@@ -155,7 +156,8 @@ def _is_marked(row: Row[Any], until: dict[str, float]) -> bool:
 def _erase_beside(conn: Connection, single: set[tuple[str, str]]) -> Counter[str]:
     """Versions and statistics of marked memories."""
     counts: Counter[str] = Counter()
-    for table, word in ((versions, "versions"), (accesses, "statistics"), (dropped, "statistics")):
+    for table in (versions, accesses, dropped, votes):
+        word = "versions" if table is versions else "statistics"
         ids = conn.execute(select(table.c.user_id, table.c.memory_id).distinct())
         for user, memory_id in [(row.user_id, row.memory_id) for row in ids]:
             if (marks.digest(user), marks.digest(memory_id)) in single:

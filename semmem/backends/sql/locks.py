@@ -96,6 +96,12 @@ def usage(conn: Connection) -> None:
         conn.execute(select(func.pg_advisory_xact_lock(_SPACE, -3)))
 
 
+def votes(conn: Connection) -> None:
+    """Alone with the votes, as with the switches."""
+    if needed(conn):
+        conn.execute(select(func.pg_advisory_xact_lock(_SPACE, -4)))
+
+
 def needed(conn: Connection) -> bool:
     """Whether others may be at work beside this transaction."""
     return conn.dialect.name != "sqlite"

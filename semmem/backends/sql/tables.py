@@ -347,6 +347,19 @@ memory_switches = Table(
 """For whom reading or storing is switched: 1 on, 0 off, null not said. ``key`` is a digest; users have no
 ``group_name``. ``number`` rises with each change, so that a process reads what is new to it alone."""
 
+votes = Table(
+    "votes",
+    metadata,
+    Column("user_id", AnyText, primary_key=True),
+    Column("memory_id", AnyText, primary_key=True),
+    Column("up", Integer, nullable=False),
+    Column("down", Integer, nullable=False),
+    Column("last_at", Double, nullable=False),
+    Column("number", BigInteger, nullable=False),
+)
+"""How often a memory was called helpful, and not. ``number`` rises with each vote, so that a process reads what is new
+to it alone."""
+
 api_calls = Table(
     "api_calls",
     metadata,
@@ -465,4 +478,5 @@ Index("usage_hours_user", usage_hours.c.user_name)
 Index("usage_days_user", usage_days.c.user_name)
 Index("usage_sessions_user", usage_sessions.c.user_name)
 Index("memory_switches_number", memory_switches.c.number)
+Index("votes_number", votes.c.number)
 _index("batches_finished", batches.c.finished_at, where=batches.c.status.is_not(None))

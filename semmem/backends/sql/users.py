@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, select, update
 from semmem.backends.sql import locks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.rows import upsert_into
-from semmem.backends.sql.tables import WAITING, accesses, dropped, turns, users, versions
+from semmem.backends.sql.tables import WAITING, accesses, dropped, turns, users, versions, votes
 
 TURNS_PER_USER = 20
 """So many turns are read for each user who is looked for, since active users say many things."""
@@ -59,13 +59,15 @@ class SqlUsers(JournalPart):
 
     @one_read
     def recorded_ids(self, conn: Connection, user: str) -> set[str]:
-        found = (select(table.c.memory_id).where(table.c.user_id == user) for table in (versions, accesses, dropped))
+        found = (
+            select(table.c.memory_id).where(table.c.user_id == user) for table in (versions, accesses, dropped, votes)
+        )
         return {memory_id for each in found for memory_id in conn.execute(each).scalars()}
 
     @one_write
     def forget_user(self, conn: Connection, user: str) -> None:
         locks.user(conn, user)
-        for table in (users, accesses, dropped, versions):
+        for table in (users, accesses, dropped, votes, versions):
             conn.execute(delete(table).where(table.c.user_id == user))
 
 

@@ -2,6 +2,7 @@
 
 import { call, get, may, ofUser, post } from "./api.js";
 import { button, chip, confirmed, day, field, fill, h, moment, select, shownIn, toast } from "./dom.js";
+import { thumbs } from "./thumbs.js";
 
 const UNDO_S = 8;
 const TYPES = [["semantic", "Semantic"], ["episodic", "Episodic"], ["procedural", "Procedural"], ["reflective", "Reflective"]];
@@ -91,7 +92,8 @@ function reading(memory, acts) {
       may("write") && button("Edit", acts.edit, { kind: "quiet" }),
       h("button", { type: "button", class: "button quiet", onclick: acts.past, "aria-expanded": "false" }, "History"),
       may("write") && memory.status === "quarantined" && button("Release", acts.release, { kind: "quiet" }),
-      may("write") && button("Forget", acts.forget, { kind: "quiet danger" })),
+      may("write") && button("Forget", acts.forget, { kind: "quiet danger" }),
+      memory.status === "active" && thumbs(memory)),
   ];
 }
 

@@ -3,6 +3,7 @@
 
 import { ofUser, post, who } from "./api.js";
 import { card, chip, empty, field, fill, h, milliseconds, number, select, shownIn } from "./dom.js";
+import { thumbs } from "./thumbs.js";
 
 const STRATEGIES = [["", "As configured"], ["hybrid", "Meaning and words"], ["semantic", "Meaning"], ["keyword", "Words"], ["recent", "The newest"]];
 
@@ -88,7 +89,8 @@ function candidates(memories) {
     h("p", { class: "marks" }, chip(memory.kept ? "kept" : "cut", memory.kept ? "good" : ""), chip(memory.type, memory.type),
       h("span", {}, REASONS[memory.reason] ?? memory.reason.replaceAll("_", " ")),
       memory.log_odds !== undefined && h("span", {}, `log-odds ${memory.log_odds}`), h("span", {}, `${memory.tokens} tokens`)),
-    h("dl", { class: "bars" }, bar("cosine", memory.cosine, memory.cosine), bar("words", memory.keyword, memory.keyword / most), bar("score", memory.score, memory.score / best))))));
+    h("dl", { class: "bars" }, bar("cosine", memory.cosine, memory.cosine), bar("words", memory.keyword, memory.keyword / most), bar("score", memory.score, memory.score / best)),
+    memory.kept && thumbs(memory)))));
 }
 
 function bar(label, value, share) {

@@ -21,6 +21,7 @@ from semmem.retrieval.decide import features
 from semmem.retrieval.decide.features import Heads, RequestWords
 from semmem.retrieval.decide.nearness import held, near
 from semmem.retrieval.decide.trained import CLASSES, KINDS, Floats, Trained
+from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 
 Mask = npt.NDArray[np.bool_]
@@ -77,10 +78,15 @@ class Verdict:
 
 
 class Decision:
-    """Judges requests with one set of weights. ``trained`` None: uncalibrated, by nearness alone."""
+    """Judges requests with one set of weights. ``trained`` None: uncalibrated, by nearness alone.
 
-    def __init__(self, trained: Trained | None = None) -> None:
+    ``votes``: what users said of their memories, which moves each memory's own log-odds a little, and the request's not
+    at all.
+    """
+
+    def __init__(self, trained: Trained | None = None, votes: Votes | None = None) -> None:
         self._trained = trained
+        self._votes = Votes() if votes is None else votes
         self._heads = None if trained is None else heads_of(trained)
         self._known: WeakKeyDictionary[MemoryIndex, _Known] = WeakKeyDictionary()
 
@@ -88,6 +94,10 @@ class Decision:
     def is_calibrated(self) -> bool:
         """Whether anything was learnt of this embedding model's vectors."""
         return self._trained is not None
+
+    def feedback_stamp(self, user: str) -> int:
+        """Another one whenever the user has said something of a memory."""
+        return self._votes.stamp(user)
 
     def heard(self, text: str) -> RequestWords | None:
         """What a request's words say for themselves, so that it can be worked out while its vector is made; None where
@@ -116,10 +126,13 @@ class Decision:
             return Verdict(members & near(text, scores), members & told)
         about = features.request_features(heads, text, vector, said)
         known, is_all = self._known_of(index, heads), len(places) == len(members)
+        shifts = self._shifts(index, known)
         kinds, here = (known.kinds, scores) if is_all else (known.kinds[places], scores.at(places))
         found = features.evidence(here)
         logits = features.memory_logits(trained.memory_weights, about, found, kinds)
         request = _request_verdict(trained, about, features.top_features(about, found, logits), wants=wants)
+        if shifts is not None and not request.lists_profile:
+            logits = logits + (shifts if is_all else shifts[places])
         shown = held(here)
         if request.is_served:
             surplus = logits - _cuts(trained, about, kinds, lists_profile=request.lists_profile)
@@ -159,13 +172,26 @@ class Decision:
             known = self._known[index] = _Known(kinds, _is_standing(kinds))
         return known
 
+    def _shifts(self, index: MemoryIndex, known: _Known) -> Floats | None:
+        """What the user's votes add to the log-odds (n,); None where there are none. What the user must or must not is
+        not voted away."""
+        votes = self._votes.of(index.memories[0].user)
+        if votes is None:
+            return None
+        if known.shifts is None or known.shifts[0] != votes.stamp:
+            said = np.array([votes.shift(memory) for memory in index.memories], dtype=np.float32)
+            known.shifts = votes.stamp, np.where(said < 0, said * (1 - known.kinds[:, MUST]), said)
+        return known.shifts[1]
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class _Known:
-    """Of n memories, whatever is asked: their ``kinds`` (n, K), and which are ``standing`` (n,)."""
+    """Of n memories, whatever is asked: their ``kinds`` (n, K), which are ``standing`` (n,), and what votes add to each
+    (n,), with the stamp of these votes."""
 
     kinds: Floats
     standing: Mask
+    shifts: tuple[int, Floats] | None = None
 
 
 def _is_for(trained: Trained, vector: Vector) -> bool:

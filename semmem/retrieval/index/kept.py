@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from semmem.lifecycle.reflected import stands
 from semmem.memory import Hit, Memory, MemoryStatus
 from semmem.retrieval.index import sizes
 from semmem.retrieval.index.memory_index import MemoryIndex
@@ -65,8 +66,11 @@ class Kept:
 
 def built(memories: dict[str, Memory], read_at: float) -> Kept:
     """With an index, which takes milliseconds to build: for a thread beside the event loop."""
-    live = [memory for memory in memories.values() if memory.status is MemoryStatus.ACTIVE]
-    hidden = (memory for memory in memories.values() if memory.status is not MemoryStatus.ACTIVE)
+    live: list[Memory] = []
+    hidden: list[Memory] = []
+    for memory in memories.values():
+        is_live = memory.status is MemoryStatus.ACTIVE and stands(memory, memories)
+        (live if is_live else hidden).append(memory)
     index = MemoryIndex(live)
     return Kept(memories, index, read_at, index.bytes + sizes.of_memories(hidden))
 

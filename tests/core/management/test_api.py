@@ -31,6 +31,7 @@ from semmem.retrieval.rank import Ranked
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.telemetry.metrics import Metrics
 from semmem.upkeep.consolidation import Consolidator
+from semmem.upkeep.reflections import ReflectionRules, Reflector
 from semmem.upkeep.summaries import Summariser, SummaryRules
 from tests.core.retrieval.talk import hit
 from tests.support.counted import counting
@@ -50,9 +51,12 @@ def life(store: InProcessStore, journal: SqlJournal, model: LanguageModel | None
     consolidator = Consolidator(store, journal, cosine_min=0.7)
     rules = SummaryRules(cosine_min=0.3, size_min=2)
     summariser = Summariser(store, journal, HashEmbedder(), model, rules)
+    reflector = Reflector(store, journal, HashEmbedder(), model, ReflectionRules())
     dedup = Dedup(store, journal, judge=judge)
     holds = Holds(journal, clock=lambda: NOW)
-    return Curation(store, journal, dedup, consolidator, summariser, clock=lambda: NOW, holds=holds, hold_wait_s=0.0)
+    return Curation(
+        store, journal, dedup, consolidator, summariser, reflector, clock=lambda: NOW, holds=holds, hold_wait_s=0.0
+    )
 
 
 class Breakable(InProcessStore):

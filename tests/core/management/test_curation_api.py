@@ -28,6 +28,7 @@ from semmem.ports.history import Uses
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.text.screening import readable
 from semmem.upkeep.consolidation import Consolidator
+from semmem.upkeep.reflections import ReflectionRules, Reflector
 from semmem.upkeep.summaries import Summariser, SummaryRules
 from tests.core.upkeep.test_summaries import GOOD, TEXTS, Model, said
 from tests.support.described import described_client
@@ -69,6 +70,7 @@ class LifeApi:
             Dedup(self.store, journal, judge=judge),
             Consolidator(self.store, journal, cosine_min=0.7),
             Summariser(self.store, journal, self.embedder, model, SummaryRules()),
+            Reflector(self.store, journal, self.embedder, model, ReflectionRules()),
             clock=lambda: NOW,
             holds=Holds(journal, clock=lambda: NOW),
             hold_wait_s=0.0,
@@ -297,6 +299,41 @@ async def test_while_somebody_is_at_work_on_the_memories_the_answer_is_busy(
 
 
 # --- summaries -------------------------------------------------------------------------------------------------------
+
+
+HABITS = (
+    "User runs along the river at dawn",
+    "User swims in the lake at dawn",
+    "User cycles through the woods at dawn",
+)
+PATTERN = "User exercises outdoors at dawn"
+
+
+def shown_together(*notes: int, content: str = PATTERN) -> str:
+    return json.dumps({"patterns": [{"content": content, "notes": list(notes)}]})
+
+
+async def test_a_reflection_is_shown_by_a_dry_run_and_remembered_after_it(journal: SqlJournal) -> None:
+    api = LifeApi(journal, Model(shown_together(1, 2, 3), shown_together(1, 2, 3)))
+    await api.store.open()
+    for number, text in enumerate(HABITS):
+        await api.put(f"m{number}", text)
+    dry = await api.post("/reflect")
+    assert (dry["dry_run"], dry["candidates"], dry["created"], dry["withdrawn"]) == (True, 3, [], 0)
+    ((found),) = dry["reflections"]
+    assert (found["content"], found["refused"]) == (PATTERN, None)
+    assert [memory["id"] for memory in found["memories"]] == ["m0", "m1", "m2"]
+    ((made),) = (await api.post("/reflect", dry_run=False))["created"]
+    assert (made["type"], made["content"]) == ("reflective", PATTERN)
+    assert set(made["metadata"]["reflection_of"]) == {"m0", "m1", "m2"}
+    await api.client.aclose()
+
+
+async def test_without_a_model_nothing_is_reflected_on(api: LifeApi) -> None:
+    for number, text in enumerate(HABITS):
+        await api.put(f"m{number}", text)
+    assert ((await api.post("/reflect"))["candidates"], (await api.post("/reflect"))["reflections"]) == (3, [])
+    assert (await api.post("/reflect", 409, dry_run=False))["error"]["code"] == "NO_MODEL"
 
 
 async def old_memories(api: LifeApi) -> None:

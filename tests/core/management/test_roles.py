@@ -25,6 +25,8 @@ from semmem.management.audit_api import audit_routes
 from semmem.management.backup_api import backup_routes
 from semmem.management.curation_api import curation_routes
 from semmem.management.engine_api import Engine, EngineStatus, engine_routes
+from semmem.management.feedback import FeedbackDesk
+from semmem.management.feedback_api import feedback_routes
 from semmem.management.reindex_api import reindex_routes
 from semmem.management.reload_api import Reload, reload_routes
 from semmem.management.switch_api import switch_routes
@@ -54,6 +56,7 @@ NEEDS = {
     ("POST", "/v1/sessions/{session_id}/end"): Act.WRITE,
     ("POST", "/v1/memory/consolidate"): Act.WRITE,
     ("POST", "/v1/memory/summarize"): Act.WRITE,
+    ("POST", "/v1/memory/reflect"): Act.WRITE,
     ("GET", "/v1/memory/{memory_id}/history"): Act.READ,
     ("POST", "/v1/memory/{memory_id}/release"): Act.WRITE,
     ("POST", "/v1/backup"): Act.ADMINISTER,
@@ -70,6 +73,7 @@ NEEDS = {
     ("GET", "/v1/activity"): Act.OPERATE,
     ("GET", "/v1/usage"): Act.READ,  # of a user who is named; of all of them OPERATE
     ("GET", "/v1/usage/summary"): Act.READ,
+    ("POST", "/v1/feedback"): Act.WRITE,
     ("GET", "/v1/memory/reindex"): Act.OPERATE,
     ("POST", "/v1/memory/reindex"): Act.OPERATE,
     ("DELETE", "/v1/memory/reindex"): Act.OPERATE,
@@ -93,6 +97,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/memory/preview": {"query": "tea"},
     "/v1/memory/forget": {"query": "tea"},
     "/v1/import": {"lines": []},
+    "/v1/feedback": {"memory_ids": ["mem_0"], "helpful": True},
     "/v1/tokens": {"role": "reader"},
 }
 
@@ -141,6 +146,7 @@ class Guarded:
                 partial(audit_routes, nothing),
                 partial(reindex_routes, cast(Reindexing, NothingToReindex())),
                 partial(reload_routes, nothing_new),
+                partial(feedback_routes, feedback_desk(api, journal)),
                 partial(backup_routes, nothing, nothing, nothing, nothing, self.clock),
             ],
             everybody=ErasureOfAll(api.erasing.erasure, api.store, journal, clock=self.clock),
@@ -164,6 +170,12 @@ def a_usage(journal: SqlJournal, clock: Callable[[], float]) -> Usage:
     async def nothing_waits() -> None: ...
 
     return Usage(Ledger(journal, PRICES), name, nothing_waits, clock, recording=True)
+
+
+def feedback_desk(api: Api, journal: SqlJournal) -> FeedbackDesk:
+    async def refresh() -> None: ...
+
+    return FeedbackDesk(api.store, journal, refresh, entries_max=10, clock=Clock())
 
 
 def an_engine() -> Engine:

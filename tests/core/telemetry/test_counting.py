@@ -77,6 +77,7 @@ EVENTS = (
     events.ApiLimited("caller"),
     events.ApiAudited("written"),
     events.ConfigReloaded("applied"),
+    events.FeedbackGiven("unhelpful", 2),
     BatchLearnt("b-1", "end", BatchResult("stored", {"semantic": 1}, {"created": 1}), 0.2),
     TurnLearnt(BatchResult("stored", {"semantic": 1}, {"created": 1}), 0.2),
 )

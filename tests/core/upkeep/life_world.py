@@ -54,18 +54,18 @@ class LifeWorld:
         return Consolidator(self.store, self.journal, **{"cosine_min": 0.7, **rules})
 
     def upkeep(self, **rules: Any) -> Maintenance:
-        def count(event: Event) -> None:
-            assert isinstance(event, MemoriesRemoved)
-            self.removed[event.reason] += event.number
-
         return Maintenance(
             self.store,
             self.store,
             self.journal,
             self.consolidator(),
             MaintenanceRules(**{"settle_s": 0.0, **rules}),
-            announce=count,
+            announce=self.count,
         )
+
+    def count(self, event: Event) -> None:
+        assert isinstance(event, MemoriesRemoved)
+        self.removed[event.reason] += event.number
 
     async def hold(self, user: str = "ada") -> str:
         held = await self.journal.hold(user, now=NOW, lease_s=60.0)

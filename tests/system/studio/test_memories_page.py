@@ -162,3 +162,19 @@ def test_a_page_holds_what_is_hostile_as_text(home: House, studio: Studio, perso
     studio.sign_in(at=f"#/memories/{person}")
     expect(studio.page.get_by_text(hostile)).to_be_visible()
     assert studio.page.locator("main img, .content b").count() == 0
+
+
+def test_a_thumb_is_kept_and_shown_as_pressed(home: House, studio: Studio, person: str) -> None:
+    at(studio, person)
+    item = studio.page.locator(".memory", has_text="Honolulu")
+    down, up = item.get_by_role("button", name="Not helpful"), item.get_by_role("button", name="Helpful", exact=True)
+    before = home.semmem.metric("semmem_feedback_total", result="unhelpful")
+    down.focus()
+    studio.page.keyboard.press("Enter")
+    expect(studio.page.locator(".toast")).to_contain_text("Noted")
+    expect(down).to_have_attribute("aria-pressed", "true")
+    expect(up).to_have_attribute("aria-pressed", "false")
+    assert home.semmem.metric("semmem_feedback_total", result="unhelpful") == before + 1
+    up.click()
+    expect(up).to_have_attribute("aria-pressed", "true")
+    expect(down).to_have_attribute("aria-pressed", "false")

@@ -29,6 +29,9 @@ def test_the_way_of_a_question_is_a_picture(studio: Studio, person: str) -> None
     expect(page.locator("pre")).to_contain_text("$10,000")
     kept = page.locator(".candidates .kept")
     expect(kept.first).to_contain_text("budget")
+    assert page.get_by_role("group", name="Was this of any use?").count() == kept.count()
+    kept.first.get_by_role("button", name="Not helpful").click()
+    expect(page.locator(".toast")).to_contain_text("shown less")
     assert page.locator(".candidates .cut").count() > 0
     assert page.locator(".filled").first.evaluate("bar => bar.getBoundingClientRect().width") > 10
 
@@ -100,7 +103,7 @@ def test_an_operator_sees_counts_and_no_content(home: House, studio: Studio, per
 def test_a_reader_cannot_change_anything(home: House, studio: Studio, person: str) -> None:
     studio.sign_in(token(home, "reader", person))
     expect(studio.page.locator(".memory")).to_have_count(6)
-    for name in ("Edit", "Forget", "Add", "Export"):
+    for name in ("Edit", "Forget", "Add", "Export", "Helpful"):
         assert studio.page.get_by_role("button", name=name).count() == 0
 
 
