@@ -10,6 +10,7 @@ from typing import Any
 from semmem.lifecycle.erasure import Erasure, Receipt
 from semmem.lifecycle.holds import Busy, Holds
 from semmem.lifecycle.quota import Quota
+from semmem.lifecycle.reflected import bases
 from semmem.lifecycle.writes import Writes
 from semmem.management.changing import Changes, callers, changed
 from semmem.management.listing import Page, Stats, Wanted, cursor_after, cut, stats
@@ -175,7 +176,17 @@ class Memories:
     async def forget(self, scope: Scope, memory_id: str) -> Receipt | None:
         """Remove one memory, its history and its statistics; None when there is none. No summary brings back what was
         said in its session until now."""
-        return await self._erasure.forget_memory(scope, memory_id)
+        receipt = await self._erasure.forget_memory(scope, memory_id)
+        return None if receipt is None else receipt + await self._forget_what_rested_on_it(scope.user)
+
+    async def _forget_what_rested_on_it(self, user: str) -> Receipt:
+        """Reflections of which a memory is gone: they may say what it said."""
+        receipt, whole = Receipt(), Scope(user)
+        for reflection in await self._everything(whole, [MemoryType.REFLECTIVE]):
+            left = [await self._store.get(whole, memory_id) for memory_id in bases(reflection)]
+            if None in left:
+                receipt += await self._erasure.forget_memory(whole, reflection.id) or Receipt()
+        return receipt
 
     async def matching(
         self, scope: Scope, *, query: str | None, text: str | None, similarity_min: float, limit: int
@@ -195,7 +206,8 @@ class Memories:
         """Remove a scope's memories; without a filter on types also its turns, so that nothing is learnt again.
         ``older_than_s``: only what was said so long ago."""
         until = None if older_than_s is None else self._clock() - older_than_s
-        return await self._erasure.forget_scope(scope, types, until=until)
+        receipt = await self._erasure.forget_scope(scope, types, until=until)
+        return receipt + await self._forget_what_rested_on_it(scope.user)
 
     async def _everything(self, scope: Scope, types: Sequence[MemoryType]) -> list[Memory]:
         number = await self._store.count(scope, types=types)

@@ -329,6 +329,18 @@ async def test_a_reflection_is_shown_by_a_dry_run_and_remembered_after_it(journa
     await api.client.aclose()
 
 
+@pytest.mark.parametrize(("asked", "gone"), [("/v1/memory/m1", 2), ("/v1/memory?type=semantic", 4)])
+async def test_a_reflection_goes_with_a_memory_that_it_rests_on(journal: SqlJournal, asked: str, gone: int) -> None:
+    api = LifeApi(journal, Model(shown_together(1, 2, 3)))
+    await api.store.open()
+    for number, text in enumerate(HABITS):
+        await api.put(f"m{number}", text)
+    ((made),) = (await api.post("/reflect", dry_run=False))["created"]
+    assert (await api.client.delete(f"http://semmem{asked}")).json()["deleted"] == gone
+    assert await api.store.get(Scope("alice"), made["id"]) is None
+    await api.client.aclose()
+
+
 async def test_without_a_model_nothing_is_reflected_on(api: LifeApi) -> None:
     for number, text in enumerate(HABITS):
         await api.put(f"m{number}", text)
