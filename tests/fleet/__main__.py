@@ -1,4 +1,4 @@
-"""``python -m tests.fleet [--conversations 200] [--turns 30] [--seed N] [--lite] [--own-journals] [--keep FOLDER]``
+"""``python -m tests.fleet [--conversations 200] [--turns 30] [--turns-per-s 15] [--seed N] [--lite] [--own-journals] [--keep FOLDER]``
 
 Exit status 1 when something accepted was lost or doubled, a client had another answer than the model's, something
 erased came back, a full search did not find what was told, or a replica did not know what the other one knew.
@@ -27,7 +27,7 @@ from tests.support.harness import BAG_OF_WORDS, SHIPPED_EMBEDDER
 def main() -> int:
     options = _options()
     seed = random.randrange(10**6) if options.seed is None else options.seed
-    size = Size(options.conversations, options.turns, options.clients)
+    size = Size(options.conversations, options.turns, options.clients, options.turns_per_s)
     parts = Parts(
         BAG_OF_WORDS if options.bag_of_words else SHIPPED_EMBEDDER,
         lite=options.lite,
@@ -38,7 +38,8 @@ def main() -> int:
     trials = (
         Trials(options.trials, max(1, options.trials // 6), max(1, options.trials // 3)) if options.trials else None
     )
-    print(f"fleet: seed {seed}, {size.users} users, {size.clients} clients", flush=True)
+    pace = f"{size.turns_per_s:g} turns a second at most" if size.turns_per_s else "as many turns as come"
+    print(f"fleet: seed {seed}, {size.users} users, {size.clients} clients, {pace}", flush=True)
     with signals_raise(), tempfile.TemporaryDirectory(prefix="semmem-fleet-") as temporary:
         folder = (options.keep or Path(temporary)).resolve()
         report = play(folder, parts, size, seed, trials, options.stop_s, lambda line: print(line, flush=True))
@@ -52,6 +53,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--conversations", type=int, default=200)
     parser.add_argument("--turns", type=int, default=30, help="of each conversation")
     parser.add_argument("--clients", type=int, default=12, help="requests at the same time")
+    parser.add_argument(
+        "--turns-per-s", type=float, default=15.0, help="of all clients; 0: as many as come, and learning falls behind"
+    )
     parser.add_argument("--seed", type=int, default=None, help="what users do and say; chosen and shown by default")
     parser.add_argument("--trials", type=int, default=120, help="answers under strict alternation; 0: none of it")
     parser.add_argument("--stop-s", type=float, default=30.0, help="how long the store is stopped; 0: not at all")

@@ -22,6 +22,8 @@ from tests.fleet.verdict import Away, Sent, Spoken, near
 VISIBLE_S = 8.0
 """What was told so long ago must be in a prompt: the staleness of a replica that nobody tells of changes, and some
 seconds in which a busy machine learns it."""
+KNOWN_S = 1.0
+"""What one replica has learnt is in the prompts of the others within this time: so long a question waits for that."""
 INTERRUPTED_S = 2 * LEASE_S + VISIBLE_S
 """After a kill, what the killed replica was about to learn is learnt by another one within this time."""
 WHOLE = TOOK - {"degraded", "embedder_busy"}
@@ -114,6 +116,8 @@ class Client:
         known, early = not (fact.gone or fact.free), self._is_early(fact)
         told = self._told[fact.number][1].text
         learnt = early or await asyncio.to_thread(self._notes.journals.is_learnt, self._person.name, told)
+        if learnt and not early:
+            await asyncio.sleep(KNOWN_S)
         turn, _ = await self._say(deed.talk, fact.question)
         if not known:
             recall.gone += 1

@@ -49,11 +49,13 @@ class Deed:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many conversations of how many turns, by so many clients at a time."""
+    """How many conversations of how many turns, by so many clients at a time. ``turns_per_s``: of all of them together,
+    at most; 0: as fast as they are answered."""
 
     conversations: int
     turns: int
     clients: int
+    turns_per_s: float = 0.0
 
     @property
     def users(self) -> int:

@@ -37,6 +37,7 @@ class Run:
         self._notes = Notes(fleet.troubles, fleet.journals)
         self._plans = [deeds(seed, user, size.turns) for user in range(size.users)]
         self._all = max(1, sum(deed.kind in TURNS for plan in self._plans for deed in plan))
+        self._next = 0.0
         self.report = Report(size, Tally(), ledger.findings, Verdict(), self._notes.recall)
 
     async def play(self, trials: Trials | None) -> Report:
@@ -69,7 +70,16 @@ class Run:
             each = [Client(person, doors, self._ledger, self._notes, self._seed) for person in people]
             for row in by_turns([self._plans[user] for user in users]):
                 for place, deed in row:
+                    await self._in_turn()
                     await each[place].do(deed)
+
+    async def _in_turn(self) -> None:
+        """Until it is this deed's turn in an even flow of all clients' deeds."""
+        if self._size.turns_per_s:
+            now = time.monotonic()
+            mine = max(self._next, now)
+            self._next = mine + 1 / self._size.turns_per_s
+            await asyncio.sleep(mine - now)
 
     def _doors(self, http: httpx.AsyncClient) -> Doors:
         return Doors(http, self._fleet, self._ledger, self._prompts, self.report.tally)
