@@ -1,4 +1,4 @@
-"""``python -m tests.fleet [--conversations 200] [--turns 30] [--turns-per-s 15] [--seed N] [--lite] [--own-journals] [--keep FOLDER]``
+"""``python -m tests.fleet [--conversations 200] [--turns 30] [--seed N] [--turns-per-s 15] [--lite] [--keep FOLDER]``
 
 Exit status 1 when something accepted was lost or doubled, a client had another answer than the model's, something
 erased came back, a full search did not find what was told, or a replica did not know what the other one knew.
