@@ -250,7 +250,7 @@ async def fill(journal: SqlJournal, kept: list[str]) -> None:
 
 
 async def test_a_full_disk_is_a_journal_error_and_passes(path: Path) -> None:
-    journal = SqlJournal(path, size_bytes_max=400_000)
+    journal = SqlJournal(path, size_bytes_max=_size(empty_journal(path)) + 200_000)
     await journal.open()
     kept: list[str] = []
     with pytest.raises(JournalError, match="full"):

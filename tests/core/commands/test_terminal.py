@@ -46,7 +46,12 @@ def test_a_reader_that_goes_away_ends_a_command_quietly(url: str, words: list[st
 def test_ctrl_c_ends_a_command_with_a_line_and_its_status(url: str) -> None:
     words = argv("add", "-", "--user", "alice", "--api", url)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(words, text=True, bufsize=1, **pipes) as adding:  # type: ignore[call-overload]
+
+    def heeding() -> None:
+        """What starts the tests in the background may have them ignore it."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    with subprocess.Popen(words, text=True, bufsize=1, preexec_fn=heeding, **pipes) as adding:  # type: ignore[call-overload]
         adding.stdin.write("User likes black tea\n")
         adding.stdin.flush()
         assert adding.stdout.readline().startswith("mem_")
