@@ -12,7 +12,7 @@ import pytest
 from semmem.backends.in_process import InProcessStore
 from semmem.cli import main
 from semmem.commands.failure import MISUSED, PENDING
-from semmem.memory import MemoryType, Scope
+from semmem.memory import Scope
 from semmem.ports.errors import StoreUnavailable
 from tests.core.commands.test_previewing import TOKEN, running
 from tests.support.scripted_api import Answer, answering, refusal
@@ -69,14 +69,14 @@ CHOICES = [
     (("--project", "p"), {"episodic"}),
     (("--text", "GREEN"), {"semantic"}),
     (("--query", "User likes green tea", "--similarity-min", "0.9"), {"semantic"}),
-    (("--older-than-days", "0"), set(MemoryType)),
-    ((), set(MemoryType)),
+    (("--older-than-days", "0"), set(TOLD)),
+    ((), set(TOLD)),
 ]
 
 
 @pytest.mark.parametrize(("choice", "gone"), CHOICES, ids=lambda each: " ".join(sorted(each)) or "everything")
 def test_what_is_chosen_goes_after_a_dry_run_has_named_it(home: Home, choice: tuple[str, ...], gone: set[str]) -> None:
-    expected = {content for kind, content in TOLD.items() if kind in gone}
+    expected = {TOLD[kind] for kind in gone}
     dry = home.told(*ALICE, *choice, "--dry-run")
     assert dry["dry_run"] is True
     assert {memory["content"] for memory in dry["memories"]} == expected
