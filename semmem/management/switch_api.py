@@ -73,14 +73,14 @@ def switch_routes(desk: SwitchDesk, _: May) -> APIRouter:
     """Everything about memory switches. For an administrator."""
     routes = APIRouter()
 
-    @routes.get("/v1/users/{user_id:path}/memory-switches", **refuses(*OF_ROLE))
+    @routes.get("/v1/users/{user_id:path}/memory-switches", **refuses(*OF_ROLE, "NOT_FOUND"))
     async def get_user_switches(request: Request, user_id: Name) -> UserSwitches:
         """What is said of a user."""
         request.scope[CALLER].must(Act.ADMINISTER)
         request.scope[TOUCHED].add(user_id)
         return {"user_id": user_id, **words(await desk.of_user(user_id))}
 
-    @routes.put("/v1/users/{user_id:path}/memory-switches", **refuses(*OF_ROLE, "TOO_MANY_SWITCHES"))
+    @routes.put("/v1/users/{user_id:path}/memory-switches", **refuses(*OF_ROLE, "NOT_FOUND", "TOO_MANY_SWITCHES"))
     async def set_user_switches(request: Request, user_id: Name, new: NewSwitches) -> UserSwitches:
         """Beats what is said of the user's groups. Other replicas obey within seconds."""
         request.scope[CALLER].must(Act.ADMINISTER)
@@ -88,13 +88,13 @@ def switch_routes(desk: SwitchDesk, _: May) -> APIRouter:
         await desk.set_user(user_id, new.switch())
         return {"user_id": user_id, **words(new.switch())}
 
-    @routes.get("/v1/groups/{group_id:path}/memory-switches", **refuses(*OF_ROLE))
+    @routes.get("/v1/groups/{group_id:path}/memory-switches", **refuses(*OF_ROLE, "NOT_FOUND"))
     async def get_group_switches(request: Request, group_id: Name) -> GroupSwitches:
         """What is said of a group."""
         request.scope[CALLER].must(Act.ADMINISTER)
         return {"group_id": group_id, **words(await desk.of_group(group_id))}
 
-    @routes.put("/v1/groups/{group_id:path}/memory-switches", **refuses(*OF_ROLE, "TOO_MANY_SWITCHES"))
+    @routes.put("/v1/groups/{group_id:path}/memory-switches", **refuses(*OF_ROLE, "NOT_FOUND", "TOO_MANY_SWITCHES"))
     async def set_group_switches(request: Request, group_id: Name, new: NewSwitches) -> GroupSwitches:
         """Of several groups of a user's one that says off wins. Other replicas obey within seconds."""
         request.scope[CALLER].must(Act.ADMINISTER)

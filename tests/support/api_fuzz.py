@@ -60,8 +60,18 @@ def seeded(semmem: SemmemProcess) -> str:
     return str(semmem.api("POST", "/v1/tokens", json={"role": "user", "user_id": "alice"})["token"])
 
 
-def fuzz(semmem: SemmemProcess, token: str, *, examples: int, seconds: int, phases: str, folder: Path) -> Fuzzed:
-    """So many examples of each operation in each phase, or so many seconds, whatever ends first."""
+def fuzz(
+    semmem: SemmemProcess,
+    token: str,
+    *,
+    examples: int,
+    seconds: int,
+    phases: str,
+    folder: Path,
+    repeatable: bool = False,
+) -> Fuzzed:
+    """So many examples of each operation in each phase, or so many seconds, whatever ends first. ``repeatable``: the
+    same ones each time, for a test that must not find by luck what the long form shall find."""
     (folder / "schemathesis.toml").write_text(RULES)
     command = [sys.executable, "-c", PROGRAM, "run", f"{semmem.api_url}/openapi.json", "--no-color"]
     command += ["--header", f"Authorization: Bearer {token}", "--checks", ",".join(CHECKS), "--phases", phases]
@@ -74,6 +84,8 @@ def fuzz(semmem: SemmemProcess, token: str, *, examples: int, seconds: int, phas
         "--warnings",
         "off",
     ]
+    if repeatable:
+        command += ["--seed", "1", "--generation-deterministic"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds + 120, check=False)
     printed = done.stdout + done.stderr
     calls = re.search(r"(\d+) generated", printed)
