@@ -45,7 +45,7 @@ def feedback_routes(desk: FeedbackDesk, may: May) -> APIRouter:
     """What users say of what is remembered."""
     routes = APIRouter()
 
-    @routes.post("/v1/feedback", **refuses(*OF_USER))
+    @routes.post("/v1/feedback", **refuses(*OF_USER, "INVALID_ID"))
     async def give_feedback(request: Request, said: Feedback) -> FeedbackShown:
         """Whether memories helped. It moves what is shown, within bounds, and deletes nothing."""
         scope = Scope(may(request, said.user_id, Act.WRITE), project=said.project_id)

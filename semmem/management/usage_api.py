@@ -4,12 +4,14 @@ in the place of users; whoever is bound to a user sees that user's.
 Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
 """
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
+from pydantic import BeforeValidator
 
 from semmem.management.access import Act, Denied
 from semmem.management.api import May
@@ -21,10 +23,20 @@ from semmem.usage.ledger import Days, Ledger
 
 DAYS_SHOWN = 30
 GROUPS_MAX = 1000
+_DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 FIRST_DAY = date(1970, 1, 1)
 
-From = Annotated[date | None, Query(alias="from", ge=FIRST_DAY, description="first day, in UTC")]
-To = Annotated[date | None, Query(ge=FIRST_DAY, le=date(9000, 1, 1), description="last day, in UTC")]
+
+def _day(given: object) -> object:
+    """As it is written, so that no number is taken for seconds."""
+    if isinstance(given, str) and not _DAY.fullmatch(given):
+        raise ValueError("is no day like 2026-11-23")
+    return given
+
+
+Day = Annotated[date, BeforeValidator(_day)]
+From = Annotated[Day | None, Query(alias="from", ge=FIRST_DAY, description="first day, in UTC")]
+To = Annotated[Day | None, Query(ge=FIRST_DAY, le=date(9000, 1, 1), description="last day, in UTC")]
 By = Literal["hour", "day", "model", "model_asked", "provider", "endpoint", "project", "user", "streamed"]
 Limit = Annotated[int, Query(ge=1, le=GROUPS_MAX)]
 
