@@ -23,7 +23,7 @@ from semmem.commands.failure import Failure
 from semmem.commands.terminal import document, one_line, write
 from semmem.management.segment import segment
 
-TYPES = ("semantic", "procedural", "episodic")
+TYPES = ("semantic", "procedural", "episodic", "reflective")
 STATUSES = ("active", "superseded", "quarantined")
 STRATEGIES = ("hybrid", "semantic", "keyword", "recent")
 CONTENT_CHARS_MAX = 100

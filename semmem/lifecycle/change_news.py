@@ -38,6 +38,9 @@ RECENT_MAX = 20_000
 """Digests that are read as of now; of more, the oldest are read as any other."""
 AGAIN_S = 0.25
 """After so long memories are read again that somebody waited for: the time tick of a Milvus server is 0.2 s."""
+BACK_S = 10.0
+"""So long after an outage, changes elsewhere are not known here: others may not yet have told what they could not, of
+which they try for RETRY_MAX_S at the longest."""
 FOREIGN_S = 60.0
 """So long after a word under another key, changes elsewhere are not known here: the key is being turned."""
 RETRY_S, RETRY_MAX_S = 0.2, 5.0
@@ -108,7 +111,7 @@ class ChangeNews:
         self._away: set[str] = {_HEARING}
         self._is_lost = False
         self._clock = clock
-        self._foreign_until = -math.inf
+        self._incomplete_until = -math.inf
 
     @property
     def is_up(self) -> bool:
@@ -118,7 +121,7 @@ class ChangeNews:
     @property
     def is_complete(self) -> bool:
         """Whether every change that another process tells is heard and understood here, as far as is known."""
-        return not self._away and self._clock() >= self._foreign_until
+        return not self._away and self._clock() >= self._incomplete_until
 
     def of(self, copies: Copies) -> None:
         """What has to be told when another process changes something."""
@@ -207,7 +210,7 @@ class ChangeNews:
             return
         _, key_id, *what = rest
         if key_id != self._key_id:
-            self._foreign_until = self._clock() + FOREIGN_S
+            self._not_complete_for(FOREIGN_S)
             self._announce(ChangesTold("foreign"))
         elif what == [EVERYTHING]:
             self._announce(ChangesTold("heard_everything"))
@@ -281,4 +284,8 @@ class ChangeNews:
         self._away.discard(way)
         if self._is_lost and not self._away:
             self._is_lost = False
+            self._not_complete_for(BACK_S)
             self._announce(NewsBack())
+
+    def _not_complete_for(self, seconds: float) -> None:
+        self._incomplete_until = max(self._incomplete_until, self._clock() + seconds)

@@ -10,7 +10,7 @@ import asyncio
 import ipaddress
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
-Header = tuple[bytes, bytes]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -160,12 +159,6 @@ def _kept_by_nobody(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes,
     told = list(headers)
     said = {name.lower() for name, _ in told}
     return [*told, *((name, value) for name, value in KEPT_BY_NOBODY if name not in said)]
-
-
-def kept_by_nobody(headers: Sequence[Header]) -> list[Header]:
-    """The headers, and those of KEPT_BY_NOBODY that a route has not set itself (the Studio's files may be kept)."""
-    own = {name for name, _ in headers}
-    return [*headers, *(header for header in KEPT_BY_NOBODY if header[0] not in own)]
 
 
 def is_open(path: str) -> bool:

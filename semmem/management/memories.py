@@ -182,9 +182,10 @@ class Memories:
     async def _forget_what_rested_on_it(self, user: str) -> Receipt:
         """Reflections of which a memory is gone: they may say what it said."""
         receipt, whole = Receipt(), Scope(user)
-        for reflection in await self._everything(whole, [MemoryType.REFLECTIVE]):
-            left = [await self._store.get(whole, memory_id) for memory_id in bases(reflection)]
-            if None in left:
+        reflections = await self._everything(whole, [MemoryType.REFLECTIVE])
+        left = {memory.id for memory in await self._everything(whole, ())} if reflections else set()
+        for reflection in reflections:
+            if not left.issuperset(bases(reflection)):
                 receipt += await self._erasure.forget_memory(whole, reflection.id) or Receipt()
         return receipt
 

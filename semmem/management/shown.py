@@ -4,15 +4,10 @@ Annotations are evaluated here (no __future__ import), because FastAPI reads tho
 """
 
 from datetime import UTC, datetime
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    NotRequired,  # pydantic does not read typing's before Python 3.12
-)
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import WithJsonSchema
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict  # pydantic does not read typing's before Python 3.12
 
 from semmem.lifecycle.erasure import Receipt
 from semmem.memory import Memory, MemoryStatus, MemoryType

@@ -127,12 +127,18 @@ async def test_what_is_heard_is_complete_unless_something_cannot_be_heard_or_und
     one.news.lost("away")
     seen.append(one.news.is_complete)
     one.news.connected()
+    seen.append(one.news.is_complete)  # others may not have told yet what they could not
+    one.clock.now += change_news.BACK_S
     seen.append(one.news.is_complete)
     stranger.news.changed("ada")
     assert await stranger.news.tell()
     seen.append(one.news.is_complete)
     one.clock.now += change_news.FOREIGN_S
-    assert [*seen, one.news.is_complete] == [True, False, True, False, True]
+    assert [*seen, one.news.is_complete] == [True, False, False, True, False, True]
+
+
+def test_an_outage_is_doubted_for_longer_than_others_wait_before_they_tell_again() -> None:
+    assert change_news.BACK_S > change_news.RETRY_MAX_S
 
 
 async def test_who_finds_another_one_gone_has_everything_doubted(wire: Wire) -> None:
