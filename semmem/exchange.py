@@ -31,7 +31,7 @@ from semmem.request.outcome import Outcome
 from semmem.request.permission import Switched
 from semmem.request.question import Question
 from semmem.retrieval.begun import Begun
-from semmem.retrieval.block import Block
+from semmem.retrieval.block import Block, memories_of
 from semmem.retrieval.context import without_blocks
 from semmem.retrieval.injection_cache import InjectionCache, goes_on, loop_of
 from semmem.retrieval.recall import Recall, Recalled
@@ -210,7 +210,7 @@ class Exchange:
         except TimeoutError:
             return Recalled(Outcome.TIMEOUT)
         if recalled.block is not None:
-            self._note_uses(question.scope.user, recalled.block.memories, question.now)
+            self._note_uses(question.scope.user, memories_of(recalled.block), question.now)
         return recalled
 
     async def _rewrite(self, request: _Request, decision: _Decision) -> RequestResult:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from semmem.memory import Hit, Injection
+from semmem.ports.talks import TALK_ID
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What is put into a prompt: the text with its role and place, the memories' ids, its estimated tokens.
+    """What is put into a prompt: the text with its role and place, its estimated tokens, and the ids of what stands in
+    it: memories, and conversations that the question asked for.
 
     ``expires_at``: when the first of the memories expires; None for never.
     """
@@ -26,3 +28,8 @@ def block_of(injection: Injection, hits: Sequence[Hit], tokens: int) -> Block:
     memories = [hit.memory for hit in hits]
     expiries = (memory.expires_at for memory in memories if memory.expires_at is not None)
     return Block(injection, tuple(memory.id for memory in memories), tokens, min(expiries, default=None))
+
+
+def memories_of(block: Block) -> tuple[str, ...]:
+    """The ids of its memories alone."""
+    return tuple(each for each in block.memories if not each.startswith(TALK_ID))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 
-from semmem.memory import Hit, Injection, Role, Scope, Vector
+from semmem.memory import Hit, Injection, MemoryType, Role, Scope, Vector
 from semmem.ports import spans
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderBusy, EmbedderError
@@ -25,6 +25,7 @@ from semmem.retrieval.fence import Fence
 from semmem.retrieval.found_before import FoundBefore
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
 from semmem.retrieval.injection_cache import goes_on
+from semmem.retrieval.past_talks import PastTalks
 from semmem.retrieval.query.build import build_query
 from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.rank import Ranked, rank
@@ -112,7 +113,8 @@ class Recall:
     ``decision`` says which memories a question shows, None: by nearness alone. Searched is announced for every search.
     ``writer`` and ``reranking`` are optional models; both fall back by themselves. ``fence`` marks blocks and
     recognises them; None: with a key that only this object knows. ``spawn`` starts the task that embeds a question
-    while something else is done; None: nothing is done meanwhile.
+    while something else is done; None: nothing is done meanwhile. ``past``: former conversations, for questions that
+    ask for them; None where none are kept.
     """
 
     def __init__(
@@ -127,6 +129,7 @@ class Recall:
         reranking: Reranking | None = None,
         fence: Fence | None = None,
         spawn: Spawn | None = None,
+        past: PastTalks | None = None,
     ) -> None:
         self._memories = memories
         self._embedder = embedder
@@ -136,6 +139,7 @@ class Recall:
         self._writer = writer
         self._reranking = reranking
         self._spawn = spawn
+        self._past = past
         self._before = FoundBefore[Candidates]()
         self._fence = Fence(secrets.token_bytes(32)) if fence is None else fence
 
@@ -195,18 +199,24 @@ class Recall:
     ) -> Preview:
         """What a request with this question would recall, by the same path, also where it would not be searched for.
 
-        ``said``: texts that no memory needs to repeat; None: those of the conversation. Raises StoreError.
+        ``said``: texts that no memory needs to repeat, where memories alone are asked for; None: those of the
+        conversation. Raises StoreError.
         """
         text = build_query(question.conversation, chars_max=self._rules.query_chars_max)
         query = self._query(question, text, strategy or self._rules.strategy)
         reason: str | None = self.skips(question)
+        vector: Vector | None
         try:
             vector = await embed_query(self._embedder, query.text, timeout_s=self._rules.embed_timeout_s)
             found = await self._found(question, query, vector)
         except EmbedderError:
+            vector = None
             by_words = replace(query, strategy=Strategy.KEYWORD)
             found = await find_by_words(self._memories, by_words, timeout_s=self._rules.store_timeout_s)
         ranked = self._ranked(question, found, said)
+        if said is None:
+            talks = await self._talks(question, vector)
+            ranked = [*(Ranked(hit, kept=True, reason="conversation") for hit in talks), *ranked]
         block, shown, tokens = self._render(question, _kept(ranked))
         fitting = {hit.memory.id for hit in shown}
         verdicts = (
@@ -263,6 +273,18 @@ class Recall:
         session = (scope.session or "") if self._rules.scope == "session" else None
         return Scope(scope.user, project=scope.project, session=session)
 
+    async def _talks(self, question: Question, vector: Vector | None) -> list[Hit]:
+        """Former conversations that the question asks for. Nobody fails for them."""
+        types = question.conversation.controls.types
+        if self._past is None or (types and MemoryType.EPISODIC not in types):
+            return []
+        if (asked := self._past.asked(question.text, vector, question.now)) is None:
+            return []
+        with spans.step("semmem.conversations") as span:
+            found = await self._past.notes(asked, self._reading(question.scope), apart_from=question.scope.session)
+            span.note(spans.RECORD_COUNT, len(found))
+        return found
+
     async def _search_by_meaning(self, question: Question, query: ResolvedQuery, begun: Begun) -> Recalled:
         """Raises EmbedderError and StoreError."""
         kept: list[Hit] = []
@@ -270,6 +292,7 @@ class Recall:
         try:
             read = None if begun.is_at_hand else self._read(query)
             vector = await begun.vector()
+            talks = await self._talks(question, vector)
             with spans.step(spans.SEARCH_MEMORY) as span:
                 found = await self._found(question, query, vector, cut_too=False, read=read)
                 _tell(span, found)
@@ -278,7 +301,8 @@ class Recall:
         finally:
             self._announce(Searched(status, len(kept), time.perf_counter() - begun.at))
         outcome = Outcome.COLD_DENSE if found.path == COLD_DENSE else Outcome.INJECTED
-        return self._recalled(question, kept, outcome, otherwise=Outcome(_refusal(found) or Outcome.NO_HITS))
+        otherwise = Outcome(_refusal(found) or Outcome.NO_HITS)
+        return self._recalled(question, [*talks, *kept], outcome, otherwise=otherwise)
 
     def _read(self, query: ResolvedQuery) -> WordsRead | None:
         """The query's words, where the user's index is here to compare them with."""
@@ -291,10 +315,12 @@ class Recall:
         self, question: Question, query: ResolvedQuery, outcome: Outcome, *, otherwise: Outcome
     ) -> Recalled:
         """Raises StoreError."""
+        talks = await self._talks(question, None)
         with spans.step(spans.SEARCH_MEMORY) as span:
             found = await find_by_words(self._memories, query, timeout_s=self._rules.store_timeout_s)
             _tell(span, found)
-        return self._recalled(question, _kept(self._ranked(question, found)), outcome, otherwise=otherwise)
+        kept = [*talks, *_kept(self._ranked(question, found))]
+        return self._recalled(question, kept, outcome, otherwise=otherwise)
 
     async def _found(
         self,
