@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from hashlib import blake2b
-from pathlib import Path
 from secrets import token_bytes
 
 from semmem.background import SwitchWatch, VoteWatch
@@ -53,8 +52,7 @@ def audit(settings: Settings, fence: Fence, announce: Announce) -> Audit | None:
     if not rules.to:
         return None
     append: Callable[[str], None] = to_stdout
-    if rules.to != "stdout":
-        path = Path(settings.data_dir) / rules.to
+    if (path := settings.audit_file) is not None:
         append = AuditFile(path, bytes_max=rules.file_bytes_max, files_max=rules.files_max)
     key = fence.derived(PURPOSE)
     return Audit(
