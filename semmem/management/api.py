@@ -45,6 +45,7 @@ from semmem.management.write_screen import Admitted, WriteScreen
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.names import bounded
+from semmem.ports.spans import NO_TRACER, Tracer
 
 LIMIT_DEFAULT, LIMIT_MAX = 20, 1000
 """Memories in a page; more are not refused, and not given."""
@@ -145,6 +146,7 @@ def create_api(
     purging: Purging | None = None,
     everybody: ErasureOfAll | None = None,
     guards: Guards | None = None,
+    tracer: Tracer = NO_TRACER,
 ) -> FastAPI:
     """The application; its OpenAPI description is at /openapi.json. ``more`` makes routes of other files. Without
     ``purging`` there is nothing on disk to purge, and without ``everybody`` nobody is forgotten but by name."""
@@ -157,6 +159,7 @@ def create_api(
         access=access,
         announce=announce,
         guards=guards,
+        tracer=tracer,
     )
 
     def may(request: Request, asked_for: str | None, act: Act) -> str:

@@ -135,6 +135,7 @@ def api(
     everybody: ErasureOfAll,
     switches: SwitchDesk,
     guards: Guards,
+    tracer: Tracer,
     more: Sequence[Callable[[May], APIRouter]] = (),
 ) -> FastAPI:
     """The management API. ``after`` gives a time after a user's last erasure. ``more``: as create_api takes it."""
@@ -157,6 +158,7 @@ def api(
         purging=purging,
         everybody=everybody,
         guards=guards,
+        tracer=tracer,
     )
 
 

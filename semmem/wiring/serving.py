@@ -159,6 +159,7 @@ class Workshop:
             ),
             web_tokens=self._tokens(settings.listeners.api.jwt, settings),
             guards=self._guard(settings, backends),
+            tracer=self._tracer,
             switches=desk(settings, backends, parts.switches, parts.switch_watch),
             more=[
                 backup.routes(settings, parts.opened, self._announce, parts.snapshots),
