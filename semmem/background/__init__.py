@@ -8,10 +8,9 @@ from semmem.background.journal_writer import JournalWriter
 from semmem.background.learner import DriftLoop, Learner
 from semmem.background.outage import Outage
 from semmem.background.patient_embedder import PatientEmbedder
-from semmem.background.switch_watch import SwitchWatch
+from semmem.background.record_watch import RecordWatch
 from semmem.background.tasks import OffloadThreads, Tasks
 from semmem.background.usage_writer import UsageRetention, UsageWriter
-from semmem.background.vote_watch import VoteWatch
 from semmem.background.warming import Warming
 
 __all__ = [
@@ -22,10 +21,9 @@ __all__ = [
     "OffloadThreads",
     "Outage",
     "PatientEmbedder",
-    "SwitchWatch",
+    "RecordWatch",
     "Tasks",
     "UsageRetention",
     "UsageWriter",
-    "VoteWatch",
     "Warming",
 ]
