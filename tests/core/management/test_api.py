@@ -166,8 +166,8 @@ async def test_a_list_is_paged_newest_first_with_its_total(api: Api) -> None:
         "": 1,
         f"cursor={page['next_cursor']}": None,
     }
-    for asked, number in numbers.items():
-        assert (await api.client.get(f"/v1/memory?user_id=alice&{asked}", headers=ADMIN)).json()["page"] == number
+    for asked, expected in numbers.items():
+        assert (await api.client.get(f"/v1/memory?user_id=alice&{asked}", headers=ADMIN)).json()["page"] == expected
     typed = (
         await api.client.get("/v1/memory", params={"user_id": "alice", "type": "procedural"}, headers=ADMIN)
     ).json()
