@@ -40,6 +40,7 @@ from semmem.management.switches import SwitchDesk
 from semmem.management.token_api import token_routes
 from semmem.management.tokens import Tokens
 from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules
+from semmem.management.work_api import work_routes
 from semmem.management.write_screen import WriteScreen
 from semmem.ports.events import Announce
 from semmem.ports.spans import NO_TRACER, Tracer
@@ -151,6 +152,7 @@ def api(
             partial(curation_routes, curation(settings, backends, announce, holds=one_line)),
             partial(token_routes, tokens, time.time, switches=switches.known),
             partial(engine_routes, engine, switches=switches.known),
+            partial(work_routes, backends.journal, time.time),
             partial(switch_routes, switches),
             partial(audit_routes, guards.audit),
             *more,

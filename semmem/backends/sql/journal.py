@@ -34,6 +34,7 @@ from semmem.backends.sql.switches import SqlSwitches
 from semmem.backends.sql.tokens import SqlTokens
 from semmem.backends.sql.usage import SqlUsage
 from semmem.backends.sql.users import SqlUsers
+from semmem.backends.sql.work import SqlWork
 
 
 def is_server(url_or_path: str | Path) -> bool:
@@ -60,6 +61,7 @@ class SqlJournal(
     SqlAdoption,
     SqlRewording,
     SqlHousekeeping,
+    SqlWork,
 ):
     """All parts of the journal on one database. Several processes and several objects may share it.
 

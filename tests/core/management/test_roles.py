@@ -33,6 +33,7 @@ from semmem.management.switch_api import switch_routes
 from semmem.management.token_api import token_routes
 from semmem.management.tokens import Tokens
 from semmem.management.usage_api import Usage, usage_routes
+from semmem.management.work_api import work_routes
 from semmem.ports.errors import JournalError, StoreUnavailable
 from semmem.ports.tokens import TokenRow
 from semmem.ports.usage import user_name
@@ -68,6 +69,8 @@ NEEDS = {
     ("GET", "/v1/status"): Act.OPERATE,
     ("GET", "/v1/health"): Act.OPERATE,
     ("GET", "/v1/config"): Act.OPERATE,
+    ("GET", "/v1/batches"): Act.OPERATE,
+    ("GET", "/v1/replicas"): Act.OPERATE,
     ("POST", "/v1/config/reload"): Act.OPERATE,
     ("GET", "/v1/users"): Act.ADMINISTER,
     ("GET", "/v1/activity"): Act.OPERATE,
@@ -140,6 +143,7 @@ class Guarded:
                 partial(curation_routes, api.life),
                 partial(token_routes, self.tokens, self.clock),
                 partial(engine_routes, an_engine()),
+                partial(work_routes, journal, self.clock),
                 partial(activity_routes, Activity(self.clock)),
                 partial(usage_routes, a_usage(journal, self.clock)),
                 partial(switch_routes, nothing),
