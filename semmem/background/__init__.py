@@ -4,6 +4,7 @@ The core holds the steps and no loops; the loops that drive them stand here, log
 """
 
 from semmem.background.at_once import AtOnceLearner
+from semmem.background.conversation_writer import ConversationWriter
 from semmem.background.journal_writer import JournalWriter
 from semmem.background.learner import DriftLoop, Learner
 from semmem.background.outage import Outage
@@ -15,6 +16,7 @@ from semmem.background.warming import Warming
 
 __all__ = [
     "AtOnceLearner",
+    "ConversationWriter",
     "DriftLoop",
     "JournalWriter",
     "Learner",

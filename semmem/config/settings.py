@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from semmem.config.conversations_section import ConversationsSection
 from semmem.config.identity_section import IdentitySection, SignalsSection
 from semmem.config.journal_section import JournalSection
 from semmem.config.listeners_section import AUDIT_TO_STDOUT, ListenersSection
@@ -172,6 +173,7 @@ class Settings(Section):
     log: LogSection = LogSection()
     tracing: TracingSection = TracingSection()
     usage: UsageSection = UsageSection()
+    conversations: ConversationsSection = ConversationsSection()
     deployment: DeploymentSection = DeploymentSection()
 
     @property

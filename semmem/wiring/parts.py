@@ -26,6 +26,7 @@ from semmem.turns.unread import UnreadHistories
 from semmem.wiring import backup, guards, learning, maintenance, reindex, replicas, request
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Backends, Opened, disk_of
+from semmem.wiring.conversations import ConversationRecord
 from semmem.wiring.learning_side import LearningSide, learning_side
 from semmem.wiring.replicas import Replicas
 from semmem.wiring.store_watch import StoreWatch
@@ -60,6 +61,7 @@ class Parts:
     switches: Switches
     switch_watch: RecordWatch[SwitchRow]
     usage: Recording
+    conversations: ConversationRecord
     vote_watch: RecordWatch[VoteRow]
     began: float
 
@@ -125,6 +127,7 @@ def parts(
         switches=switches,
         switch_watch=watch,
         usage=Recording(settings, backends.journal),
+        conversations=ConversationRecord(settings, backends.journal),
         vote_watch=guards.vote_watch(settings, backends),
         began=time.time(),
     )

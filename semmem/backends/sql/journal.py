@@ -16,6 +16,8 @@ from pathlib import Path
 from semmem.backends.sql.adoption import SqlAdoption
 from semmem.backends.sql.batches import SqlBatches
 from semmem.backends.sql.calls import SqlCalls
+from semmem.backends.sql.conversation_reads import SqlConversationReads
+from semmem.backends.sql.conversations import SqlConversations
 from semmem.backends.sql.database import Database, ServerLimits
 from semmem.backends.sql.erasure import SqlErasure
 from semmem.backends.sql.feedback import SqlFeedback
@@ -55,6 +57,8 @@ class SqlJournal(
     SqlFeedback,
     SqlCalls,
     SqlUsage,
+    SqlConversations,
+    SqlConversationReads,
     SqlErasure,
     SqlReindexing,
     SqlKnownErasures,
