@@ -122,7 +122,7 @@ def test_only_a_user_is_a_user(role: str, expected: Role) -> None:
 @pytest.mark.parametrize(
     ("item", "messages"),
     [
-        ({"type": "function_call_output", "call_id": "c", "output": "9 degrees"}, [Message(Role.TOOL, "9 degrees", "c")]),
+        ({"type": "function_call_output", "call_id": "c", "output": "9 deg"}, [Message(Role.TOOL, "9 deg", "c")]),
         ({"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "a"}]},
          [Message(Role.TOOL, "a", "c")]),
         ({"type": "custom_tool_call_output", "call_id": "c", "output": "a"}, [Message(Role.TOOL, "a", "c")]),

@@ -1,5 +1,4 @@
-"""Conversations through the API: imported, listed, searched, read page by page, changed, exported, removed; each by whom
-they belong to."""
+"""Conversations through the API: imported, listed, searched, read, changed, exported, removed; each by their user."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ __all__ = ["api", "guarded"]
 
 CALL = {"id": "call_1", "name": "weather", "arguments": '{"city":"Lisbon"}'}
 MESSAGES: list[dict[str, Any]] = [
-    {"role": "user", "content": "How warm is it in Lisbon?\nTell me.", "at": "2026-05-01T12:00:00Z", "model_asked": "auto"},
+    {"role": "user", "content": "How warm is it in Lisbon?\nTell me.", "at": "2026-05-01T12:00:00Z"},
     {"role": "assistant", "tool_calls": [CALL], "model": "gpt-4o", "tokens_in": 20, "tokens_out": 5},
     {"role": "tool", "content": "21 ``` degrees", "tool_call_id": "call_1"},
     {"role": "assistant", "content": "It is warm.", "model": "gpt-4o", "response_id": "resp_1", "tokens_out": 3},
