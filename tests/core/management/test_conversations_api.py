@@ -103,7 +103,7 @@ async def test_a_removed_conversation_is_gone(guarded: Guarded) -> None:
     gone = await guarded.client.delete(at, params={"user_id": "alice"}, headers=ADMIN)
     assert gone.json() == {"success": True, "messages": 4}
     for method in ("GET", "DELETE", "PATCH"):
-        body = {"json": {}} if method == "PATCH" else {}
+        body: dict[str, Any] = {"json": {}} if method == "PATCH" else {}
         answer = await guarded.client.request(method, at, params={"user_id": "alice"}, headers=ADMIN, **body)
         assert (answer.status_code, answer.json()["code"]) == (404, "NOT_FOUND")
     assert (await ask(guarded))["conversations"] == []

@@ -273,8 +273,8 @@ async def test_a_role_may_do_its_acts_and_no_other(guarded: Guarded, role: str) 
     for (method, path), act in NEEDS.items():
         if role == "admin" and act is Act.ADMINISTER:
             continue  # what stands behind these is not there
-        others = ("/v1/import", "/v1/tokens", "/v1/memory/{memory_id}", "/v1/memory/reindex")
-        others += ("/v1/conversations/{conversation_id}",)
+        others = {"/v1/import", "/v1/tokens", "/v1/memory/{memory_id}", "/v1/memory/reindex"}
+        others |= {"/v1/conversations/{conversation_id}"}
         takes_user = path not in others and not path.endswith("/memory-switches")
         body = BODIES.get(path, {}) | ({"user_id": "alice"} if takes_user else {})
         asked = {"json": body} if method in ("POST", "PUT", "PATCH") and not path.endswith("/release") else {}
