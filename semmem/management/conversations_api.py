@@ -25,6 +25,7 @@ from semmem.management.fields import (
     ProjectId,
     ScopeName,
     SessionId,
+    Switch,
     UserId,
 )
 from semmem.management.listing import CURSOR_CHARS_MAX, BadCursor
@@ -80,37 +81,40 @@ class NewCall(BaseModel):
 
 
 class NewMessage(BaseModel):
-    """What somebody said, as an export shows it. ``at``: null for no known time."""
+    """What somebody said, as an export shows it. ``at``: null for no known time. Its former ``id`` and ``cut`` are
+    taken and say nothing."""
 
     model_config = ConfigDict(extra="forbid")
 
     role: Role
     content: str = ""
     at: Moment | None = None
-    tool_call_id: Name = ""
+    tool_call_id: Name | None = None
     tool_calls: list[NewCall] = Field(default_factory=list, max_length=100)
-    model_asked: Name = ""
-    model: Name = ""
-    backend: Name = ""
+    model_asked: Name | None = None
+    model: Name | None = None
+    backend: Name | None = None
     tokens_in: Tokens | None = None
     tokens_out: Tokens | None = None
-    response_id: Name = ""
-    finish_reason: Name = ""
+    response_id: Name | None = None
+    finish_reason: Name | None = None
+    id: Name | None = None
+    cut: Switch = False
 
     def told(self) -> Told:
         return Told(
             role=self.role,
             content=self.content,
             at=None if self.at is None else self.at.timestamp(),
-            answers=self.tool_call_id,
+            answers=self.tool_call_id or "",
             calls=tuple(ToolCall(call.id, call.name, call.arguments) for call in self.tool_calls),
-            model_asked=self.model_asked,
-            model=self.model,
-            backend=self.backend,
+            model_asked=self.model_asked or "",
+            model=self.model or "",
+            backend=self.backend or "",
             tokens_in=self.tokens_in,
             tokens_out=self.tokens_out,
-            answer_id=self.response_id,
-            finish_reason=self.finish_reason,
+            answer_id=self.response_id or "",
+            finish_reason=self.finish_reason or "",
         )
 
 

@@ -128,6 +128,12 @@ async def test_an_export_holds_all_of_it_as_text_or_json(guarded: Guarded) -> No
     whole = await ask(guarded, at, format="json")
     assert len(whole["messages"]) == 5
     assert whole["messages"][4]["cut"] is True
+    copy = await told(guarded, user="bob", messages=whole["messages"])
+    again = await ask(guarded, f"{PATH}/{copy['id']}/export", user="bob", format="json")
+    own = ("id", "cut")
+    assert [{name: m[name] for name in m if name not in own} for m in again["messages"]] == [
+        {name: m[name] for name in m if name not in own} for m in whole["messages"]
+    ]
 
 
 async def test_nobody_reaches_somebody_elses(guarded: Guarded) -> None:
