@@ -17,6 +17,7 @@ from functools import partial
 import msgspec
 from msgspec import Struct
 
+from semmem.conversations.tap import Tapping
 from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
 from semmem.dialects.parsing import ParseLimits, TooMany, parse
 from semmem.memory import Answer, Conversation, TurnEnding
@@ -81,7 +82,7 @@ class Exchange:
 
     ``note_uses`` is told whose memories were put into a prompt, which, and when; it must neither wait nor raise.
     ``after`` gives a time after the user's last erasure, where the clock was set back. ``meter``: None where no
-    statistics of use are kept.
+    statistics of use are kept; ``conversations``: None where no conversations are.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class Exchange:
         note_uses: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
         after: Callable[[str, float], float] = lambda _user, now: now,
         meter: Metering | None = None,
+        conversations: Tapping | None = None,
     ) -> None:
         self._askers = askers
         self._turns = turns
@@ -108,6 +110,7 @@ class Exchange:
         self._note_uses = note_uses
         self._after = after
         self._meter = meter
+        self._conversations = conversations
 
     # --- request -----------------------------------------------------------------------------------------------------
 
@@ -170,6 +173,9 @@ class Exchange:
                     ticket = await self._turns.record(turn, request.said, request.dialect.name)
                 else:
                     await self._turns.decline(asker.scope, request.said, now)
+            if ticket is not None and self._conversations is not None:
+                step = self._conversations.said(ticket.turn_id, ticket.earlier, request.said, said_at)
+                ticket = msgspec.structs.replace(ticket, step=step)
             asked = replace(question, scope=turn.scope)
             recalled = await self._recall_once(asked, turn, request.parsed, search, mark)
             if ticket is not None and self._meter is not None:
@@ -238,14 +244,20 @@ class Exchange:
                 content_type=content_type,
                 answer_bytes_max=self._limits.answer_bytes_max,
                 body_bytes_max=self._limits.response_body_bytes_max,
+                calls_bytes_max=self._calls_bytes_max(ticket),
             )
         return Observation(ticket, status, decoder, reader, self._close_turn)
+
+    def _calls_bytes_max(self, ticket: Ticket) -> int:
+        return 0 if ticket.step is None or self._conversations is None else self._conversations.calls_bytes_max
 
     def _close_turn(self, ticket: Ticket, ending: TurnEnding, answer: Answer | None) -> None:
         now = self._clock()
         self._turns.close(ticket, ending, answer, now)
         if self._meter is not None and ticket.asked is not None:
             self._meter.answered(ticket.asked, ticket.dialect, ending, answer, now)
+        if self._conversations is not None and ticket.step is not None:
+            self._conversations.answered(ticket.turn_id, ticket.step, ending, answer, now)
 
 
 def _metered(

@@ -123,10 +123,21 @@ class Scope(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One message of a conversation, reduced to its text. Images and other parts are not text."""
+    """One message of a conversation, reduced to its text. Images and other parts are not text. ``answers``: for a
+    tool's result the id of the call that it answers."""
 
     role: Role
     text: str
+    answers: str = ""
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """What a model asks its client to do. ``id`` is the API's; ``arguments`` are as the model wrote them, most often
+    JSON, and their beginning where they were longer than is kept."""
+
+    id: str
+    name: str
+    arguments: str
 
 
 class Controls(msgspec.Struct, frozen=True):
@@ -186,7 +197,7 @@ class Answer:
     answer, whatever it said on the way. Token counts are None when the provider did not say. ``answer_id``
     is the API's own name for the answer, by which a later request may go on from it. ``model`` is the one that the
     provider says answered, empty where it does not; ``tool_calls`` is how many calls the client is asked to make.
-    Neither makes it another answer.
+    ``calls`` are those, where somebody wanted them kept. None of these makes it another answer.
     """
 
     text: str
@@ -199,6 +210,7 @@ class Answer:
     calls_tool: bool = False
     model: str = field(default="", compare=False)
     tool_calls: int = field(default=0, compare=False)
+    calls: tuple[ToolCall, ...] = field(default=(), compare=False)
 
 
 class Turn(msgspec.Struct, frozen=True):

@@ -4,28 +4,28 @@ The core holds the steps and no loops; the loops that drive them stand here, log
 """
 
 from semmem.background.at_once import AtOnceLearner
+from semmem.background.conversation_writer import ConversationWriter
 from semmem.background.journal_writer import JournalWriter
 from semmem.background.learner import DriftLoop, Learner
 from semmem.background.outage import Outage
 from semmem.background.patient_embedder import PatientEmbedder
-from semmem.background.switch_watch import SwitchWatch
+from semmem.background.record_watch import RecordWatch
 from semmem.background.tasks import OffloadThreads, Tasks
 from semmem.background.usage_writer import UsageRetention, UsageWriter
-from semmem.background.vote_watch import VoteWatch
 from semmem.background.warming import Warming
 
 __all__ = [
     "AtOnceLearner",
+    "ConversationWriter",
     "DriftLoop",
     "JournalWriter",
     "Learner",
     "OffloadThreads",
     "Outage",
     "PatientEmbedder",
-    "SwitchWatch",
+    "RecordWatch",
     "Tasks",
     "UsageRetention",
     "UsageWriter",
-    "VoteWatch",
     "Warming",
 ]

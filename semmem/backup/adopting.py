@@ -12,26 +12,29 @@ from dataclasses import dataclass
 from semmem.backup import BackupError
 from semmem.memory import Scope
 from semmem.ports.adoption import AdoptedJournal, AdoptingJournal
+from semmem.ports.conversations import ConversationLimits
 
 TURNS_IN_SLICE = 500
 VERSIONS_IN_SLICE = 500
+CONVERSATIONS_IN_SLICE = 20
 PENDING_MAX = 100_000
 
 
 @dataclass(slots=True)
 class Adopted:
     """How many turns and answers were written (again, if they were before), of how many nothing may be learnt any more
-    since they are erased, earlier versions, and what was learnt of erasures."""
+    since they are erased, earlier versions, recorded conversations, and what was learnt of erasures."""
 
     turns: int = 0
     answers: int = 0
     versions: int = 0
+    conversations: int = 0
     marks: int = 0
     pending_erasures: int = 0
 
 
 class Adoption:
-    """From ``left`` into ``going_on``. ``progress`` is told lines for a person."""
+    """From ``left`` into ``going_on``. ``progress`` is told lines for a person. ``limits``: of conversations there."""
 
     def __init__(
         self,
@@ -40,11 +43,13 @@ class Adoption:
         *,
         clock: Callable[[], float],
         progress: Callable[[str], None],
+        limits: ConversationLimits | None = None,
     ) -> None:
         self._left = left
         self._going_on = going_on
         self._clock = clock
         self._progress = progress
+        self._limits = limits or ConversationLimits()
         self._done = Adopted()
 
     async def run(self) -> Adopted:
@@ -57,6 +62,7 @@ class Adoption:
             )
         await self._take_erasures()
         await self._take_versions()
+        await self._take_conversations()
         after = ""
         while (last := await self._take_turns(after)) is not None:
             after = last
@@ -88,6 +94,14 @@ class Adoption:
                     await self._going_on.keep_version(version)
                     self._done.versions += 1
             offset += len(page)
+
+    async def _take_conversations(self) -> None:
+        after = ""
+        while page := await self._left.kept_conversations(after=after, limit=CONVERSATIONS_IN_SLICE):
+            for kept, messages in page:
+                put = await self._going_on.put_conversation(kept, messages, self._limits)
+                self._done.conversations += put is not None
+            after = page[-1][0].id
 
     async def _take_turns(self, after: str) -> str | None:
         opened, closed, last = await self._left.unlearnt_halves(after=after, limit=TURNS_IN_SLICE)

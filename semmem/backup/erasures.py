@@ -28,7 +28,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 def told(marks: Sequence[Mark], taken_at: float) -> dict[str, Any]:
     """What the file holds, as JSON."""
-    listed = [asdict(mark) for mark in marks]
+    listed = [_listed(mark) for mark in marks]
     return {"erasures": FORMAT, "taken_at": taken_at, "marks": listed, "digest": _digest(listed)}
 
 
@@ -38,9 +38,15 @@ def read(text: bytes) -> list[Mark]:
         found = msgspec.json.decode(text, type=_File)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise BackupError(f"not a file of erasures: {error}") from None
-    if found.digest != _digest([asdict(mark) for mark in found.marks]):
+    if found.digest != _digest([_listed(mark) for mark in found.marks]):
         raise BackupError("the file of erasures was changed: its digest is of other content")
     return found.marks
+
+
+def _listed(mark: Mark) -> dict[str, Any]:
+    """Without a conversation as builds wrote it that knew none."""
+    told = asdict(mark)
+    return told if mark.conversation else {name: told[name] for name in told if name != "conversation"}
 
 
 def _digest(listed: Sequence[dict[str, Any]]) -> str:

@@ -203,7 +203,7 @@ def _fish_action(where: str, action: argparse.Action) -> Iterator[str]:
         if wanted:
             yield f"complete -c semmem -n {where}{wanted}"
         return
-    needed = "" if action.nargs == 0 else " -r"
+    needed = "" if action.nargs == 0 else " -r" if FILES in values else " -x"  # -x: no files, which -r alone offers
     for name in action.option_strings:
         spelt = f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
         yield f"complete -c semmem -n {where} {spelt}{needed}{wanted} -d {_fished(action.help or '')}"

@@ -35,6 +35,8 @@ COUNTED = {
     "sentences": "pieces of waiting turns that said the same",
     "batches": "batches that were being learnt from",
     "statistics": "statistics of their use",
+    "conversations": "recorded conversations",
+    "messages": "messages in recorded conversations",
 }
 """What a receipt counts, in words."""
 

@@ -6,6 +6,7 @@ from functools import cache
 
 from semmem import __version__
 from semmem.commands import (
+    conversing,
     copies,
     forgetting,
     memories,
@@ -58,6 +59,7 @@ COMMANDS = (
     memories.SHOW,
     memories.ADD,
     forgetting.FORGET,
+    conversing.CONVERSATIONS,
     copies.EXPORT,
     copies.IMPORT,
     copies.BACKUP,

@@ -108,6 +108,9 @@ class IdempotencySection(Section):
     )
 
 
+AUDIT_TO_STDOUT = "stdout"
+
+
 class AuditSection(Section):
     """``listeners.api.audit``: who did what through the API, a JSON line each. Never what was said."""
 

@@ -7,9 +7,10 @@ from typing import Literal
 
 from pydantic import Field
 
+from semmem.config.conversations_section import ConversationsSection
 from semmem.config.identity_section import IdentitySection, SignalsSection
 from semmem.config.journal_section import JournalSection
-from semmem.config.listeners_section import ListenersSection
+from semmem.config.listeners_section import AUDIT_TO_STDOUT, ListenersSection
 from semmem.config.memory_section import MemorySection
 from semmem.config.models_section import ExternalModel
 from semmem.config.tracing_section import TracingSection
@@ -172,6 +173,7 @@ class Settings(Section):
     log: LogSection = LogSection()
     tracing: TracingSection = TracingSection()
     usage: UsageSection = UsageSection()
+    conversations: ConversationsSection = ConversationsSection()
     deployment: DeploymentSection = DeploymentSection()
 
     @property
@@ -198,6 +200,12 @@ class Settings(Section):
     def journal_file(self) -> Path:
         """The journal's SQLite file."""
         return Path(self.data_dir) / self.journal.path
+
+    @property
+    def audit_file(self) -> Path | None:
+        """The file of the audit log; None where it is none, or goes to standard output."""
+        to = self.listeners.api.audit.to
+        return Path(self.data_dir) / to if to not in ("", AUDIT_TO_STDOUT) else None
 
     def external_model(self, role: str) -> ExternalModel | None:
         """The model configured for a role, or None."""

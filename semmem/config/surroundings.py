@@ -1,4 +1,4 @@
-"""What a configuration needs of the machine it is used on: folders that can be written, and a model that is there.
+"""What a configuration needs of the machine it is used on: places that can be written, and a model that is there.
 
 These are not properties of the file: the machine that builds an image has neither the volume nor the cache of the one
 that runs it. So ``load`` does not ask for them, ``semmem serve`` and ``semmem check`` do, and ``semmem check
@@ -37,6 +37,7 @@ WITHOUT_A_MODEL = (
 def surroundings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Everything that this machine lacks."""
     yield from _folders(settings)
+    yield from _audit(settings)
     yield from _libraries(settings)
     yield from _model(settings, environ)
     yield from _keys(settings)
@@ -98,6 +99,33 @@ def _folders(settings: Settings) -> Iterator[Finding]:
         if reason := unusable(folder):
             refused.append(folder)
             yield Finding(at, value, reason, "name a folder that this user may make and write")
+
+
+def _audit(settings: Settings) -> Iterator[Finding]:
+    """It is opened when the first line is written, which is no time to find out."""
+    file = settings.audit_file
+    if file is not None and (reason := _unappendable(file, Path(settings.data_dir))):
+        remedy = "name a file that this user may write, in a folder that is there"
+        yield Finding(("listeners", "api", "audit", "to"), settings.listeners.api.audit.to, reason, remedy)
+
+
+def _unappendable(file: Path, data_dir: Path) -> str:
+    """Why no line can be added to this file, which need not exist yet; empty when one can be. ``data_dir`` is made when
+    semmem starts, and looked at by itself."""
+    folder = file.parent
+    try:
+        if folder != data_dir and not folder.is_dir():
+            return f"is in no folder: {folder} is not there"
+        is_turned_over = file.is_file() or not file.exists()  # not a terminal or a pipe
+        if is_turned_over and folder != data_dir and (reason := unusable(folder)):
+            return f"is in a folder that {reason}"
+        if file.exists():
+            os.close(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK))
+    except OSError as error:
+        return f"cannot be written ({error.strerror or type(error).__name__})"
+    except ValueError:
+        return "is no path"
+    return ""
 
 
 def _libraries(settings: Settings) -> Iterator[Finding]:

@@ -30,7 +30,8 @@ class TracingSection(Section):
     ca_file: Line = Field(default="", description="PEM file of the authorities to believe (https://); empty: system's")
     service_name: NonEmptyLine = Field(default="semmem", description="service.name in every trace")
     sample_ratio: Fraction = Field(
-        default=1.0, description="share that is recorded of requests whose caller has not decided (traceparent)"
+        default=1.0,
+        description="share that is recorded of requests and API calls whose caller has not decided (traceparent)",
     )
     content: bool = Field(default=False, description="also record what users say: questions and memories shown")
     user_hmac_secret: Secret = Field(

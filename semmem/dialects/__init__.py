@@ -61,11 +61,14 @@ class Dialect(Protocol):
     def parse(self, body: bytes) -> ParsedRequest:
         """Raises Malformed."""
 
-    def reader(self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int) -> AnswerReader | None:
+    def reader(
+        self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int, calls_bytes_max: int = 0
+    ) -> AnswerReader | None:
         """A reader for an answer of this content type, or None when it is neither JSON nor SSE.
 
         ``answer_bytes_max`` bounds the text that is kept (its tail, UTF-8 bytes); ``body_bytes_max`` bounds what is
-        buffered of a JSON body or of one SSE event: beyond it the answer is not complete.
+        buffered of a JSON body or of one SSE event: beyond it the answer is not complete. ``calls_bytes_max`` bounds
+        what is kept of calls of tools (names and arguments); 0: they are only counted.
         """
 
 

@@ -6,14 +6,14 @@ A dialect adds a subclass of AnswerBuilder, which knows the members of its API's
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
 from semmem.dialects import AnswerReader
 from semmem.dialects.json_splice import UNREADABLE, decode_repaired
 from semmem.dialects.sse import EventStream
-from semmem.memory import Answer
+from semmem.memory import Answer, ToolCall
 
 T = TypeVar("T")
 
@@ -65,6 +65,38 @@ class BoundedBody:
         return bytes(self._kept)
 
 
+CALL_BYTES = 64
+"""What a call takes beside its texts."""
+
+
+class KeptCalls:
+    """Calls of tools as far as they were read, by their places in the answer: names and arguments of at most
+    ``bytes_max`` UTF-8 bytes together, what comes later is left out."""
+
+    __slots__ = ("_calls", "_left")
+
+    def __init__(self, *, bytes_max: int) -> None:
+        self._left = bytes_max
+        self._calls: dict[Any, list[str]] = {}
+
+    def add(self, place: Any, *, id: Any = None, name: Any = None, arguments: Any = None) -> None:
+        """More of the call at this place, whatever it is given."""
+        if self._left <= 0:
+            return
+        if place not in self._calls:
+            self._left -= CALL_BYTES
+        call = self._calls.setdefault(place, ["", "", ""])
+        for part, told in enumerate((id, name, arguments)):
+            if not isinstance(told, str) or not told or (part < 2 and call[part]):
+                continue
+            kept = told.encode("utf-8", "replace")[: max(self._left, 0)].decode("utf-8", "ignore")
+            self._left -= len(told.encode("utf-8", "replace"))
+            call[part] += kept
+
+    def told(self) -> tuple[ToolCall, ...]:
+        return tuple(ToolCall(*call) for call in self._calls.values())
+
+
 class Usage(msgspec.Struct, gc=False):
     """Token counts, as two of the three APIs call them."""
 
@@ -84,8 +116,9 @@ class AnswerBuilder(ABC):
     TOOL_CALLS: ClassVar[frozenset[str]] = frozenset()
     """Finish reasons after which the client comes back with the same turn."""
 
-    def __init__(self, answer_bytes_max: int) -> None:
+    def __init__(self, answer_bytes_max: int, calls_bytes_max: int = 0) -> None:
         self.tail = TextTail(bytes_max=answer_bytes_max)
+        self.calls = KeptCalls(bytes_max=calls_bytes_max)
         self.ended = False
         self.lost = False
         self.finish_reason: str | None = None
@@ -142,6 +175,7 @@ class AnswerBuilder(ABC):
             answer_id=self.answer_id,
             model=self._model,
             tool_calls=self.tool_calls,
+            calls=self.calls.told(),
         )
 
 

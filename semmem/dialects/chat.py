@@ -23,6 +23,7 @@ from semmem.dialects.request import (
     Content,
     conversation_of,
     decoded,
+    name_in,
     name_of,
     object_of,
     text_of,
@@ -35,6 +36,7 @@ _TOOL_ROLES = ("tool", "function")
 class _ChatMessage(msgspec.Struct):
     role: str = ""
     content: Content = None
+    tool_call_id: Any = None
 
 
 _messages = msgspec.json.Decoder(list[_ChatMessage])
@@ -53,13 +55,15 @@ class ChatCompletions:
         roles = [message.role for message in messages]
         conversation = conversation_of(
             top,
-            [Message(ROLES.get(m.role, OTHER_ROLE), text_of(m.content)) for m in messages],
+            [Message(ROLES.get(m.role, OTHER_ROLE), text_of(m.content), name_in(m.tool_call_id)) for m in messages],
             tool_turn=_awaits_tool_result(roles) or _names_a_tool(top),
         )
         return ChatRequest(source, roles, conversation)
 
-    def reader(self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int) -> AnswerReader | None:
-        return reader_for(content_type, ChatAnswer(answer_bytes_max), body_bytes_max=body_bytes_max)
+    def reader(
+        self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int, calls_bytes_max: int = 0
+    ) -> AnswerReader | None:
+        return reader_for(content_type, ChatAnswer(answer_bytes_max, calls_bytes_max), body_bytes_max=body_bytes_max)
 
 
 class ChatRequest(SplicedRequest):
@@ -229,6 +233,20 @@ class ChatAnswer(AnswerBuilder):
             self.tail.append(text_of(said.content, joiner))
             if said.tool_calls:
                 self.tool_calls = max(self.tool_calls, _calls(said.tool_calls))
+                self._keep(said.tool_calls)
+
+    def _keep(self, told: Any) -> None:
+        for place, call in enumerate(told if isinstance(told, list) else ()):
+            if isinstance(call, dict):
+                does = call.get("function") or call.get("custom")
+                does = does if isinstance(does, dict) else {}
+                at = call.get("index")
+                self.calls.add(
+                    at if type(at) is int else place,
+                    id=call.get("id"),
+                    name=does.get("name"),
+                    arguments=does.get("arguments") or does.get("input"),
+                )
 
 
 def _calls(told: Any) -> int:

@@ -24,6 +24,7 @@ from semmem.dialects.request import (
     SYSTEM_ROLES,
     conversation_of,
     decoded,
+    name_in,
     name_of,
     object_of,
 )
@@ -33,6 +34,7 @@ from semmem.memory import Conversation, Injection, Message, Role
 class _Block(msgspec.Struct):
     type: str = ""
     text: Any = None  # a string in a text block; what other blocks call text is theirs
+    tool_use_id: Any = None
     content: msgspec.Raw = msgspec.Raw()  # looked into only in a tool's result: there may be megabytes of images
 
     @property
@@ -93,8 +95,12 @@ class AnthropicMessages:
         places = _Places(len(_blocks(system)), _spot(messages), instructing)
         return MessagesRequest(source, places, conversation)
 
-    def reader(self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int) -> AnswerReader | None:
-        return reader_for(content_type, MessagesAnswer(answer_bytes_max), body_bytes_max=body_bytes_max)
+    def reader(
+        self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int, calls_bytes_max: int = 0
+    ) -> AnswerReader | None:
+        return reader_for(
+            content_type, MessagesAnswer(answer_bytes_max, calls_bytes_max), body_bytes_max=body_bytes_max
+        )
 
 
 class MessagesRequest(SplicedRequest):
@@ -166,7 +172,7 @@ def _said(message: _MessageParam) -> Iterator[Message]:
         yield Message(ROLES.get(message.role, OTHER_ROLE), (_spoken if answered else _text)(message.content))
         return
     results, own = _results(message), _text(message.content)
-    yield from (Message(Role.TOOL, _result_text(result)) for result in results)
+    yield from (Message(Role.TOOL, _result_text(result), name_in(result.tool_use_id)) for result in results)
     if not results or own.strip():
         yield Message(Role.USER, own)
 
@@ -227,12 +233,19 @@ def _spot(messages: Sequence[_MessageParam]) -> _Spot | None:
 # --- reading an answer -----------------------------------------------------------------------------------------------
 
 
+_NOTHING = msgspec.Raw()
+
+
 class _Piece(msgspec.Struct):
     """A block of an answer, or what a stream adds to one."""
 
     type: str = ""
     text: Any = None
     stop_reason: str | None = None
+    id: Any = None
+    name: Any = None
+    input: msgspec.Raw = _NOTHING
+    partial_json: Any = None
 
     @property
     def is_hole(self) -> bool:
@@ -300,8 +313,8 @@ class MessagesAnswer(AnswerBuilder):
     REFUSALS = frozenset({"refusal"})
     TOOL_CALLS = frozenset({"tool_use", "pause_turn"})
 
-    def __init__(self, answer_bytes_max: int) -> None:
-        super().__init__(answer_bytes_max)
+    def __init__(self, answer_bytes_max: int, calls_bytes_max: int = 0) -> None:
+        super().__init__(answer_bytes_max, calls_bytes_max)
         self._voice = _Voice()
 
     def read_body(self, body: bytes) -> None:
@@ -339,7 +352,11 @@ class MessagesAnswer(AnswerBuilder):
         self.named(message.model)
 
     def _block(self, block: _Piece) -> None:
-        self.tool_calls += block.type == "tool_use"
+        if block.type == "tool_use":
+            self.tool_calls += 1
+            told = bytes(block.input).decode("utf-8", "replace")
+            arguments = None if told == "{}" else told  # a stream begins with that, and goes on in pieces
+            self.calls.add(self.tool_calls, id=block.id, name=block.name, arguments=arguments)
         text = block.text if block.type == "text" and isinstance(block.text, str) else ""
         self.tail.append(self._voice.block(block.type, text))
 
@@ -347,3 +364,5 @@ class MessagesAnswer(AnswerBuilder):
         self.lost |= delta.is_hole
         if delta.type == "text_delta" and not delta.is_hole:
             self.tail.append(self._voice.say(delta.text))
+        elif delta.type == "input_json_delta" and self.tool_calls:
+            self.calls.add(self.tool_calls, arguments=delta.partial_json)

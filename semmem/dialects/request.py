@@ -67,6 +67,11 @@ def texts_of(content: Content) -> list[str]:
     return [part if isinstance(part, str) else part.text for part in content or () if _is_text(part)]
 
 
+def name_in(told: object) -> str:
+    """A name that a member holds, whatever it holds: empty for what is none."""
+    return (usable(told) or "") if isinstance(told, str) else ""
+
+
 def _is_text(part: ContentPart | str) -> bool:
     return isinstance(part, str) or (part.type in _TEXT_PARTS and isinstance(part.text, str))
 

@@ -33,6 +33,7 @@ from semmem.dialects.request import (
     Content,
     conversation_of,
     decoded,
+    name_in,
     name_of,
     object_of,
     text_of,
@@ -54,6 +55,9 @@ class _Item(msgspec.Struct):
     approval_request_id: Any = None
     content: msgspec.Raw = _NULL
     output: msgspec.Raw = _NULL
+    name: Any = None
+    arguments: Any = None
+    input: Any = None
 
     @property
     def is_message(self) -> bool:
@@ -104,8 +108,12 @@ class Responses:
         )
         return ResponsesRequest(source, items, conversation)
 
-    def reader(self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int) -> AnswerReader | None:
-        return reader_for(content_type, ResponsesAnswer(answer_bytes_max), body_bytes_max=body_bytes_max)
+    def reader(
+        self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int, calls_bytes_max: int = 0
+    ) -> AnswerReader | None:
+        return reader_for(
+            content_type, ResponsesAnswer(answer_bytes_max, calls_bytes_max), body_bytes_max=body_bytes_max
+        )
 
 
 class ResponsesRequest(SplicedRequest):
@@ -188,7 +196,7 @@ def _messages(instructions: str | None, items: Sequence[_Item]) -> Iterator[Mess
             content = decoded(_content, item.content, f"input[{index}].content")
             yield Message(ROLES.get(item.role or "", OTHER_ROLE), text_of(content))
         elif item.is_output:
-            yield Message(Role.TOOL, _output_text(item))
+            yield Message(Role.TOOL, _output_text(item), name_in(item.call))
 
 
 def _output_text(item: _Item) -> str:
@@ -333,8 +341,8 @@ class ResponsesAnswer(AnswerBuilder):
 
     REFUSALS = frozenset({"content_filter", "invalid_prompt", "image_content_policy_violation"})
 
-    def __init__(self, answer_bytes_max: int) -> None:
-        super().__init__(answer_bytes_max)
+    def __init__(self, answer_bytes_max: int, calls_bytes_max: int = 0) -> None:
+        super().__init__(answer_bytes_max, calls_bytes_max)
         self._final = _Response()
         self._repeats_all = False
         self._part: tuple[int | None, int | None] | None = None
@@ -378,7 +386,11 @@ class ResponsesAnswer(AnswerBuilder):
             self.tail.clear()
             self.tail.append(text)
         self._final, self._repeats_all, self.ended = response, text is not None, True
-        self.tool_calls = sum(item.type in _CLIENTS_CALLS for item in response.output or ())
+        calls = [item for item in response.output or () if item.type in _CLIENTS_CALLS]
+        self.tool_calls = len(calls)
+        for place, item in enumerate(calls):
+            told = item.arguments if item.arguments is not None else item.input
+            self.calls.add(place, id=item.call, name=item.name or item.type, arguments=told)
         self.named(response.model)
         self.finish_reason, self.answer_id = response.finish_reason, response.id or self.answer_id
         self.count(response.usage)

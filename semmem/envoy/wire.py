@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from google.protobuf import struct_pb2
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.exchange import RequestResult
+from semmem.ports.conversations import Step
 from semmem.ports.spans import NOWHERE, Place
 from semmem.ports.usage import Asked
 from semmem.request.head import RequestHead, read_headers
 from semmem.request.outcome import Outcome
 from semmem.turns.observation import Ticket
+
+T = TypeVar("T")
 
 NAMESPACE = "semmem"
 """The dynamic metadata namespace that joins the two filters of one request."""
@@ -44,6 +47,7 @@ RESPONSE_WANTED: bytes = pb.ProcessingResponse(
 ).SerializeToString()
 
 _ASKED = msgspec.json.Decoder(Asked)
+_STEP = msgspec.json.Decoder(Step)
 
 _SOME_TURN = "t_" + "0" * 32
 """As long as the name of any turn."""
@@ -115,12 +119,13 @@ def read_ticket(message: pb.ProcessingRequest) -> Ticket | None:
         return None
     earlier = tuple(str(fields.get("earlier", "")).split())
     place = Place(str(fields.get("traceparent", "")), str(fields.get("tracestate", "")))
-    return Ticket(str(fields["turn"]), str(fields.get("dialect", "")), earlier, place, _asked(fields.get("asked")))
+    asked, step = _told(_ASKED, fields.get("asked")), _told(_STEP, fields.get("step"))
+    return Ticket(str(fields["turn"]), str(fields.get("dialect", "")), earlier, place, asked, step)
 
 
-def _asked(said: Any) -> Asked | None:
+def _told(decoder: msgspec.json.Decoder[T], said: Any) -> T | None:
     try:
-        return _ASKED.decode(said) if isinstance(said, str) else None
+        return decoder.decode(said) if isinstance(said, str) else None
     except msgspec.MsgspecError:  # another build's
         return None
 
@@ -147,7 +152,7 @@ def body_reply(result: RequestResult) -> bytes:
         return _reply(result).SerializeToString()
     if ticket is None:
         return _unchanged(result.outcome)
-    is_plain = not ticket.earlier and ticket.place is NOWHERE and ticket.asked is None
+    is_plain = not ticket.earlier and ticket.place is NOWHERE and ticket.asked is None and ticket.step is None
     if not is_plain or len(ticket.turn_id) != len(_SOME_TURN) or not ticket.turn_id.isascii():
         return _reply(result).SerializeToString()
     before, after = _around_turn(result.outcome, ticket.dialect)
@@ -186,6 +191,8 @@ def metadata(result: RequestResult) -> struct_pb2.Struct:
         fields |= {"turn": result.ticket.turn_id, "dialect": result.ticket.dialect}
         if result.ticket.asked is not None:
             fields["asked"] = msgspec.json.encode(result.ticket.asked).decode()
+        if result.ticket.step is not None:
+            fields["step"] = msgspec.json.encode(result.ticket.step).decode()
         if result.ticket.earlier:
             fields["earlier"] = " ".join(result.ticket.earlier)
         place = result.ticket.place

@@ -38,7 +38,8 @@ ERASED = "erased"
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """What went: turns in the journal, halves of turns that waited in memory, batches and holds that were cut short,
-    memories, their earlier versions, statistics of their use, and pieces of waiting turns that said the same again."""
+    memories, their earlier versions, statistics of their use, pieces of waiting turns that said the same again, and of
+    recorded conversations whole ones and single messages."""
 
     turns: int = 0
     halves: int = 0
@@ -47,6 +48,8 @@ class Receipt:
     versions: int = 0
     statistics: int = 0
     sentences: int = 0
+    conversations: int = 0
+    messages: int = 0
 
     def shown(self) -> dict[str, int]:
         return asdict(self)
@@ -262,7 +265,7 @@ class Erasure:
             if not progress.unsaid:
                 progress.counts.update(await self._unsay(what))
                 progress.unsaid = True
-            await self._forget_past(found, what.at)
+            progress.counts["messages"] += await self._forget_past(found, what.at)
         self._here.forget_memories(scope.user, None if what.takes_user else ids)
         if not what.takes_user:  # the others' statistics were counted with their marks
             progress.counts["statistics"] += len((await self._records.uses(scope.user)).keys() & set(ids))
@@ -306,13 +309,16 @@ class Erasure:
         memories = await everything.list(scope, types=what.types, limit=number) if number else []
         return [memory for memory in memories if what.covers(memory)]
 
-    async def _forget_past(self, found: Sequence[Memory], at: float) -> None:
-        """What was said in their sessions until now is in no summary any more, and no older copy brings them back."""
+    async def _forget_past(self, found: Sequence[Memory], at: float) -> int:
+        """What was said in their sessions until now is in no summary any more, no older copy brings them back, and the
+        turns that they were learnt from leave the record of conversations; how many messages those had."""
+        messages = 0
         for memory in found:
             told = [memory, *await self._records.versions(Scope(memory.user), memory.id)]
-            await self._records.mark_memories(told, at=at)
+            messages += await self._records.mark_memories(told, at=at)
             sessions = (each.session or "" for each in told)
             await self._records.forget_past(memory.user, sessions, now=self._clock())
+        return messages
 
     async def _let_go(self, hold_id: str) -> None:
         with suppress(JournalError):  # it ends by itself

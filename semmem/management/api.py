@@ -44,7 +44,9 @@ from semmem.management.shown import MemoryShown, shown
 from semmem.management.write_screen import Admitted, WriteScreen
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.events import Announce, nobody_listens
+from semmem.ports.history import Uses
 from semmem.ports.names import bounded
+from semmem.ports.spans import NO_TRACER, Tracer
 
 LIMIT_DEFAULT, LIMIT_MAX = 20, 1000
 """Memories in a page; more are not refused, and not given."""
@@ -112,12 +114,14 @@ class EndSession(BaseModel):
 
 
 class MemoriesShown(TypedDict):
-    """A page of memories, newest first. ``next_cursor``: where the next one begins; null where this is the last."""
+    """A page of memories, newest first. ``page``: its number, from 1, by limit and offset; null after a cursor.
+    ``next_cursor``: where the next one begins; null where this is the last."""
 
     memories: list[MemoryShown]
     total: int
     limit: int
     offset: int
+    page: int | None
     next_cursor: str | None
     stats: NotRequired[Stats]
 
@@ -145,6 +149,7 @@ def create_api(
     purging: Purging | None = None,
     everybody: ErasureOfAll | None = None,
     guards: Guards | None = None,
+    tracer: Tracer = NO_TRACER,
 ) -> FastAPI:
     """The application; its OpenAPI description is at /openapi.json. ``more`` makes routes of other files. Without
     ``purging`` there is nothing on disk to purge, and without ``everybody`` nobody is forgotten but by name."""
@@ -157,6 +162,7 @@ def create_api(
         access=access,
         announce=announce,
         guards=guards,
+        tracer=tracer,
     )
 
     def may(request: Request, asked_for: str | None, act: Act) -> str:
@@ -202,10 +208,14 @@ def create_api(
             "total": found.total,
             "limit": number,
             "offset": wanted.offset,
+            "page": None if cursor is not None else wanted.offset // number + 1,
             "next_cursor": found.next_cursor,
         }
         if with_stats:
-            told["stats"] = await memories.stats(scope, types or [])
+            uses = await memories.uses(scope)
+            told["stats"] = await memories.stats(scope, types or [], uses)
+            for each in told["memories"]:
+                each["access_count"] = uses.get(each["id"], Uses()).count
         return told
 
     @api.post("/v1/memory", status_code=201, **refuses(*OF_WRITE, "SCREENED"))

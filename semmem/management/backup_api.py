@@ -4,7 +4,7 @@ Annotations are evaluated here (no __future__ import), because FastAPI reads tho
 """
 
 from collections.abc import AsyncIterator, Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
@@ -49,12 +49,14 @@ class ImportDone(TypedDict):
 
 
 class MarkShown(TypedDict):
-    """Digests of names, the empty text for what was left open, and the time until when."""
+    """Digests of names, the empty text for what was left open, and the time until when. ``conversation``: the id of
+    one that was removed, in the place of names."""
 
     scope: tuple[str, str, str, str]
     at: float
     memory: str
     turn: str
+    conversation: NotRequired[str]
 
 
 class ErasuresShown(TypedDict):

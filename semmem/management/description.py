@@ -169,9 +169,21 @@ def _refusal(status: int, codes: Sequence[str]) -> Json:
         "description": "; ".join(f"{code}: {PROBLEMS[code].title}" for code in codes),
         "content": {kind: {"schema": copy.deepcopy(schema)} for kind in ("application/json", PROBLEM_TYPE)},
     }
+    headers: Json = {}
     if "UNAUTHENTICATED" in codes:
-        answer["headers"] = {"WWW-Authenticate": {"schema": {"const": "Bearer"}}}
-    return answer
+        headers["WWW-Authenticate"] = {"schema": {"const": "Bearer"}}
+    if later := [code for code in codes if PROBLEMS[code].retry_after_s]:
+        headers["Retry-After"] = _retry_after(later, always=len(later) == len(codes))
+    return answer | ({"headers": headers} if headers else {})
+
+
+def _retry_after(codes: Sequence[str], *, always: bool) -> Json:
+    told = "in how many seconds the call may be tried again"
+    return {
+        "description": told if always else f"{told}; with {', '.join(codes)}",
+        "required": always,
+        "schema": {"type": "integer", "minimum": 1},
+    }
 
 
 def _with_codes(shape: str, status: int, codes: Sequence[str]) -> Json:

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from semmem.dialects.json_size import holds_more_than
+from semmem.management import call_spans
 from semmem.management.access import AccessRules, Caller, Denied, authenticate
 from semmem.management.errors import denial, error
 from semmem.management.guards import Guards
 from semmem.management.idempotency import Call
 from semmem.ports.events import Announce, ApiAnswered
+from semmem.ports.spans import NO_TRACER, Span, Tracer
 from semmem.request.head import RequestHead, read_headers
 
 log = logging.getLogger(__name__)
@@ -59,16 +61,24 @@ class DoorRules:
 
 
 class Door:
-    """ASGI middleware. ApiAnswered is announced for every answer."""
+    """ASGI middleware. ApiAnswered is announced for every answer; each call is a span of ``tracer``'s."""
 
     def __init__(
-        self, app: App, *, rules: DoorRules, access: AccessRules, announce: Announce, guards: Guards | None = None
+        self,
+        app: App,
+        *,
+        rules: DoorRules,
+        access: AccessRules,
+        announce: Announce,
+        guards: Guards | None = None,
+        tracer: Tracer = NO_TRACER,
     ) -> None:
         self._app = app
         self._rules = rules
         self._access = access
         self._announce = announce
         self._guards = guards or Guards()
+        self._tracer = tracer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":  # nothing here speaks it, and nobody was asked who they are
@@ -77,6 +87,10 @@ class Door:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        with call_spans.begin(self._tracer, scope, is_within=CALLER in scope) as span:
+            await self._counted(scope, receive, send, span)
+
+    async def _counted(self, scope: Scope, receive: Receive, send: Send, span: Span) -> None:
         status = 0
 
         async def counted(message: Message) -> None:
@@ -93,6 +107,7 @@ class Door:
             if not status:
                 await error("INTERNAL", "semmem could not answer this", CLOSE)(scope, receive, counted)
         finally:
+            call_spans.end(span, scope, status)
             if status:
                 self._announce(ApiAnswered(getattr(scope.get("route"), "path", "none"), status))
 

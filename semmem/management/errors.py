@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from semmem.lifecycle.erasure import ErasurePending
 from semmem.lifecycle.holds import Busy
 from semmem.management.access import Denied
-from semmem.management.problems import PROBLEM_TYPE, ErasurePendingShown, problem
+from semmem.management.problems import PROBLEM_TYPE, PROBLEMS, RETRY_AFTER, ErasurePendingShown, problem
 from semmem.ports.errors import SemmemError, StoreFull, StoreRefused
 
 PLACES_MAX = 5
@@ -52,7 +52,13 @@ def error(code: str, detail: str, headers: Mapping[str, str] | None = None) -> P
     """An answer that says what is wrong; of a caller's own words in it, only what is text and short."""
     text = detail.encode("utf-8", "replace").decode()[:MESSAGE_CHARS_MAX]
     told = problem(code, text)
-    return ProblemAnswer(told, status_code=told["status"], headers=dict(headers or {}))
+    return ProblemAnswer(told, status_code=told["status"], headers=headers_of(code, headers))
+
+
+def headers_of(code: str, headers: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Those that belong to the code; where ``headers`` say one of them, as they do."""
+    after_s = PROBLEMS[code].retry_after_s
+    return ({RETRY_AFTER: str(after_s)} if after_s else {}) | dict(headers or {})
 
 
 def denial(denied: Denied, headers: Mapping[str, str] | None = None) -> ProblemAnswer:
@@ -100,7 +106,8 @@ def describe_errors(api: FastAPI, methods_at: Callable[[str], Sequence[str]]) ->
             "outlives_restart": unfinished.remembered,
             "receipt": unfinished.receipt,
         }
-        return ProblemAnswer(jsonable_encoder(told), status_code=told["status"])
+        headers = headers_of(told["code"])
+        return ProblemAnswer(jsonable_encoder(told), status_code=told["status"], headers=headers)
 
     @api.exception_handler(StoreFull)
     async def full(_request: Request, _failure: StoreFull) -> Response:

@@ -139,7 +139,7 @@ async def _replay(known: KnownCall, request: str, send: Send) -> None:
     answer = known.answer
     if answer is None:
         reason = "the first call with this key is under way; try again in a few seconds"
-        raise Denied(409, "IDEMPOTENCY_IN_PROGRESS", reason, {"retry-after": "2"})
+        raise Denied(409, "IDEMPOTENCY_IN_PROGRESS", reason)
     body = answer.body if answer.body is not None else answer.counts.encode()
     if not body:
         reason = f"the call with this key was done, with status {answer.status}; its answer is not kept"

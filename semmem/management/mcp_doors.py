@@ -76,7 +76,19 @@ def tools_of(api: App, *, body_bytes_max: int) -> Tools:
     for route in application.routes:
         if isinstance(route, Route):  # a GET would stay open without end, for news that no request here has
             route.methods = {"POST"}
+            route.app = _named(route)
     return Tools(server, application.routes)
+
+
+def _named(route: Route) -> App:
+    """The route's application, by which the door knows where a call went: only the framework's own routes say so."""
+    app = route.app
+
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["route"] = route
+        await app(scope, receive, send)
+
+    return call
 
 
 class _WithoutWords(logging.Handler):

@@ -17,6 +17,7 @@ from semmem.management.listing import Page, Stats, Wanted, cursor_after, cut, st
 from semmem.management.metadata import MetadataLimits, MetadataRefused, metadata_problem
 from semmem.memory import Controls, Conversation, Memory, MemoryStatus, MemoryType, Message, Role, Scope, Source
 from semmem.ports.embedder import Embedder
+from semmem.ports.history import Uses
 from semmem.ports.store import Store
 from semmem.ports.writes import ManagementRecords
 from semmem.request.question import Question
@@ -74,9 +75,13 @@ class Memories:
         total = await self._store.count(scope, types=types)
         return Page(memories, total, cursor_after(memories) if wanted.offset + len(memories) < total else None)
 
-    async def stats(self, scope: Scope, types: Sequence[MemoryType]) -> Stats:
+    async def uses(self, scope: Scope) -> Mapping[str, Uses]:
+        """How often each memory of the user's was put into a prompt, by id; those that never were have none."""
+        return await self._records.uses(scope.user)
+
+    async def stats(self, scope: Scope, types: Sequence[MemoryType], uses: Mapping[str, Uses]) -> Stats:
         """Over everything in the scope."""
-        return stats(await self._everything(scope, types), await self._records.uses(scope.user))
+        return stats(await self._everything(scope, types), uses)
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
         """None when the scope has none. The doors know this object, and not the store."""

@@ -18,16 +18,21 @@ from semmem.lifecycle.erasure import Receipt
 PROBLEM_TYPE = "application/problem+json"
 TABLE = "x-problems"
 """The member of the description that holds the table, and of each operation that holds its codes."""
+RETRY_AFTER = "retry-after"
+"""The header that says in how many seconds the same call may be tried again."""
 TYPE_PREFIX = f"/openapi.json#/{TABLE}/"
 """``type`` of a problem before its code: a place that whoever was refused can read, whatever host this runs on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """``title``: the same sentence whenever it is met; what is special to one call is in its ``detail``."""
+    """``title``: the same sentence whenever it is met; what is special to one call is in its ``detail``.
+    ``retry_after_s``: when the same call may be tried again, said in ``Retry-After`` with every answer that has the
+    code; 0: there is no use in that, or nobody knows."""
 
     status: int
     title: str
+    retry_after_s: int = 0
 
 
 PROBLEMS: Mapping[str, Problem] = {
@@ -45,11 +50,11 @@ PROBLEMS: Mapping[str, Problem] = {
     "NOT_FOUND": Problem(404, "There is no such thing, or it is somebody else's"),
     "METHOD_NOT_ALLOWED": Problem(405, "The route does not have this method"),
     "REQUEST_TIMEOUT": Problem(408, "The body did not come in time"),
-    "BUSY": Problem(409, "Somebody else is changing the same"),
+    "BUSY": Problem(409, "Somebody else is changing the same", retry_after_s=2),
     "BACKUP_RUNNING": Problem(409, "A backup is being taken"),
     "CONFIG_REFUSED": Problem(409, "The configuration cannot be taken up"),
     "IDEMPOTENCY_ANSWER_GONE": Problem(409, "The call with this Idempotency-Key was done; its answer is not kept"),
-    "IDEMPOTENCY_IN_PROGRESS": Problem(409, "The first call with this Idempotency-Key is under way"),
+    "IDEMPOTENCY_IN_PROGRESS": Problem(409, "The first call with this Idempotency-Key is under way", retry_after_s=2),
     "KEY_IN_USE": Problem(409, "Another memory of the user has this key"),
     "NO_MODEL": Problem(409, "No language model is configured for this"),
     "NOT_QUARANTINED": Problem(409, "The memory is not quarantined"),
@@ -58,12 +63,12 @@ PROBLEMS: Mapping[str, Problem] = {
     "HOST_NOT_ALLOWED": Problem(421, "This host name is not served here"),
     "IDEMPOTENCY_KEY_REUSED": Problem(422, "This Idempotency-Key was used for another request"),
     "SCREENED": Problem(422, "The write screen does not let this be stored"),
-    "RATE_LIMITED": Problem(429, "Too many calls"),
+    "RATE_LIMITED": Problem(429, "Too many calls", retry_after_s=1),
     "INTERNAL": Problem(500, "Something failed that nobody expected"),
-    "ERASURE_PENDING": Problem(503, "Hidden at once; not everything is erased yet, and it will be"),
-    "IDEMPOTENCY_NOT_AVAILABLE": Problem(503, "Calls under a key cannot be looked up now"),
-    "IDENTITY_NOT_AVAILABLE": Problem(503, "Who calls cannot be found out now"),
-    "MEMORY_NOT_AVAILABLE": Problem(503, "A part that this needs does not answer now"),
+    "ERASURE_PENDING": Problem(503, "Hidden at once; not everything is erased yet, and it will be", retry_after_s=5),
+    "IDEMPOTENCY_NOT_AVAILABLE": Problem(503, "Calls under a key cannot be looked up now", retry_after_s=2),
+    "IDENTITY_NOT_AVAILABLE": Problem(503, "Who calls cannot be found out now", retry_after_s=2),
+    "MEMORY_NOT_AVAILABLE": Problem(503, "A part that this needs does not answer now", retry_after_s=2),
     "STORE_FULL": Problem(507, "The store has no room for a write"),
 }
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from semmem.management.access import Caller, Denied
+from semmem.management.problems import RETRY_AFTER
 from semmem.ports.events import Announce, ApiLimited, nobody_listens
 from semmem.request.head import RequestHead
 
@@ -112,7 +113,7 @@ class RateLimits:
 
     def _refuse(self, who: str, wait_s: float) -> None:
         self._announce(ApiLimited(who))
-        after = {"retry-after": str(max(1, math.ceil(wait_s)))}
+        after = {RETRY_AFTER: str(max(1, math.ceil(wait_s)))}
         raise Denied(429, "RATE_LIMITED", "too many calls; try again when Retry-After says", after)
 
 

@@ -28,7 +28,7 @@ class SourceShown(TypedDict):
 
 
 class MemoryShown(TypedDict):
-    """A memory."""
+    """A memory. ``access_count``: how often it was put into a prompt; in a list with figures."""
 
     id: str
     version: int
@@ -47,6 +47,7 @@ class MemoryShown(TypedDict):
     updated_at: Time
     occurred_at: Time | None
     expires_at: Time | None
+    access_count: NotRequired[int]
 
 
 class DeletedShown(TypedDict):

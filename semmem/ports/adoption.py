@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from semmem.memory import Memory, Turn
+from semmem.ports.conversations import ConversationLimits, KeptConversation, KeptMessage
 from semmem.ports.erasure import ErasureRecords, KnownErasures
 from semmem.ports.provisional import Noted
 from semmem.ports.recording import TurnClosed, TurnRecords
@@ -29,6 +30,9 @@ class AdoptedJournal(KnownErasures, ErasureRecords, Protocol):
     async def kept_versions(self, *, offset: int, limit: int) -> list[Memory]:
         """Earlier versions of memories, a page at a time."""
 
+    async def kept_conversations(self, *, after: str, limit: int) -> list[tuple[KeptConversation, list[KeptMessage]]]:
+        """The next by id, with all of their messages."""
+
     async def named_users(self) -> list[str]:
         """Who may have memories."""
 
@@ -38,6 +42,11 @@ class AdoptedJournal(KnownErasures, ErasureRecords, Protocol):
 
 class AdoptingJournal(TurnRecords, WriteRecords, KnownErasures, ErasureRecords, Protocol):
     """The one that goes on. Raises JournalError."""
+
+    async def put_conversation(
+        self, kept: KeptConversation, messages: Sequence[KeptMessage], limits: ConversationLimits
+    ) -> KeptConversation | None:
+        """As ``ConversationRecords.put_conversation``."""
 
     async def note_provisional(self, turn_id: str, memory_ids: Sequence[str]) -> bool:
         """As ``ProvisionalRecords.note_provisional``."""

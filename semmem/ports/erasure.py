@@ -39,8 +39,9 @@ class ErasureRecords(VersionHistory, UseStatistics, Protocol):
         A turn that one of them was made of at once, and that waits for its batch, is learnt from no more.
         """
 
-    async def mark_memories(self, memories: Sequence[Memory], *, at: float) -> None:
-        """It stays known, as digests of ids, that these were erased then, so that no older copy brings them back."""
+    async def mark_memories(self, memories: Sequence[Memory], *, at: float) -> int:
+        """It stays known, as digests of ids, that these were erased then, so that no older copy brings them back. Of
+        the record of conversations the turns go that they were learnt from; how many messages those had."""
 
     async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None:
         """Sessions of which a memory was forgotten: what was said in them before ``now`` is in no summary any more."""
@@ -90,13 +91,15 @@ class Mark:
     """What is kept of an erasure when it is done: digests of names, and the empty text for what it left open.
 
     ``scope``: user, project, agent, session. Without ``memory`` everything in the scope is erased that was said at
-    ``at`` or before (seconds); with it that one memory, and ``turn`` is what it was learnt from.
+    ``at`` or before (seconds); with it that one memory, and ``turn`` is what it was learnt from. ``conversation`` is
+    the id of one that was removed with what was said in it until then; nobody's scope is told with it.
     """
 
     scope: tuple[str, str, str, str]
     at: float
     memory: str = ""
     turn: str = ""
+    conversation: str = ""
 
 
 class KnownErasures(Protocol):

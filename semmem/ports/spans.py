@@ -57,6 +57,12 @@ class Span:
     def note(self, _name: str, _value: Value) -> None:
         """Something that is known of it: nothing of a user's."""
 
+    def named(self, _name: str) -> None:
+        """A better name than it began with."""
+
+    def failed(self, _kind: str) -> None:
+        """It ended in a failure of this kind, without an exception."""
+
     def told(self, _name: str, _what: Callable[[], Told]) -> None:
         """What a user said; made only where it is recorded."""
 

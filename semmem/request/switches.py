@@ -1,7 +1,7 @@
 """For whom an administrator switched memory off: a user, or a group that users are in; reading and storing apart.
 
 Of a user nothing but a digest is known, so that a switch outlives the user's erasure without keeping a name. What is
-known here is asked by every request and never waits: whoever reads the journal (semmem.background.switch_watch) puts
+known here is asked by every request and never waits: whoever reads the journal (semmem.background.record_watch) puts
 it here, and while the journal is away it stays as it was.
 """
 
@@ -28,19 +28,17 @@ def group_key(group: str) -> str:
 
 
 class Switches:
-    """All that are set. ``number`` is the greatest that is known."""
+    """All that are set."""
 
     def __init__(self, rows: Iterable[SwitchRow] = ()) -> None:
         self._rows: dict[str, SwitchRow] = {}
-        self.number = 0
         self.take(rows)
 
     def take(self, rows: Iterable[SwitchRow], *, whole: bool = False) -> None:
         """Know these, and beside them what was known; with ``whole`` these alone."""
         if whole:
-            self._rows, self.number = {}, 0
+            self._rows = {}
         for row in rows:
-            self.number = max(self.number, row.number)
             if row.switch == UNSAID:
                 self._rows.pop(row.key, None)
             else:

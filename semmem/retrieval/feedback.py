@@ -1,6 +1,6 @@
 """What users said of their memories, helpful or not, and how much that moves the decision to show them.
 
-Asked by every search and never waiting: whoever reads the journal (semmem.background.vote_watch) puts it here. Of
+Asked by every search and never waiting: whoever reads the journal (semmem.background.record_watch) puts it here. Of
 users without votes nothing is known here, and nothing is worked out.
 """
 
@@ -36,12 +36,11 @@ class UserVotes:
 
 
 class Votes:
-    """All that are known. ``number`` is the greatest that was read."""
+    """All that are known."""
 
     def __init__(self, rows: Iterable[VoteRow] = ()) -> None:
         self._of: dict[str, UserVotes] = {}
         self._stamp = 0
-        self.number = 0
         self.take(rows)
 
     def __len__(self) -> int:
@@ -59,9 +58,8 @@ class Votes:
         """Know these, and beside them what was known; with ``whole`` these alone."""
         fresh: dict[str, dict[str, VoteRow]] = {}
         if whole:
-            self._of, self.number = {}, 0
+            self._of = {}
         for row in rows:
-            self.number = max(self.number, row.number)
             fresh.setdefault(row.user, {})[row.memory_id] = row
         for user, found in fresh.items():
             known = self._of.get(user)

@@ -134,6 +134,24 @@ class Metrics:
             registry=r,
         )
 
+        # conversations
+        self.conversations_queue = Gauge(
+            "semmem_conversations_queue", "Requests and answers waiting to be written to conversations.", registry=r
+        )
+        self.conversations_written = Counter(
+            "semmem_conversations_written", "Messages written to conversations.", registry=r
+        )
+        self.conversations_missed = Counter(
+            "semmem_conversations_missed", "Requests and answers that conversations miss, by reason.", ["reason"],
+            registry=r,
+        )  # fmt: skip
+        self.conversations_removed = Counter(
+            "semmem_conversations_removed",
+            "Messages (per_user_max: conversations) that were removed since there was no room, or no time, for them.",
+            ["reason"],
+            registry=r,
+        )
+
         # other replicas
         self.change_news = Counter(
             "semmem_change_news",

@@ -155,6 +155,13 @@ class RecordedSpan(Span):
     def note(self, name: str, value: Value) -> None:
         self._span.set_attribute(name, str(value) if isinstance(value, str) else value)
 
+    def named(self, name: str) -> None:
+        self._span.update_name(name)
+
+    def failed(self, kind: str) -> None:
+        self._span.set_attribute(ERROR, kind)
+        self._span.set_status(StatusCode.ERROR)
+
     def told(self, name: str, what: Callable[[], Told]) -> None:
         if self._telling.content:
             said = what()

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from semmem.dialects import AnswerReader
 from semmem.memory import Answer, TurnEnding
+from semmem.ports.conversations import Step
 from semmem.ports.spans import NOWHERE, Place
 from semmem.ports.usage import Asked
 from semmem.turns.encodings import Decoder, Undecodable
@@ -18,7 +19,7 @@ class Ticket(Struct, frozen=True):
 
     ``earlier`` are turns of the same request that stand before this one without an answer: they end as it does.
     ``place``: where the request stands in a trace. ``asked``: what the statistics of use want of the request, where
-    such are kept.
+    such are kept. ``step``: where in its turn the answer stands, where conversations are kept.
     """
 
     turn_id: str
@@ -26,6 +27,7 @@ class Ticket(Struct, frozen=True):
     earlier: tuple[str, ...] = ()
     place: Place = NOWHERE
     asked: Asked | None = None
+    step: Step | None = None
 
 
 class Observation:

@@ -13,7 +13,9 @@ from semmem.backup import BackupError
 from semmem.backup.adopting import Adoption
 from semmem.backup.restoring import Progress
 from semmem.config.settings import Settings
+from semmem.ports.conversations import ConversationLimits
 from semmem.wiring.backends import journal
+from semmem.wiring.conversations import limits
 
 
 def adopt(settings: Settings, left: Path, progress: Progress) -> dict[str, Any]:
@@ -24,14 +26,16 @@ def adopt(settings: Settings, left: Path, progress: Progress) -> dict[str, Any]:
     own = settings.journal_file
     if not settings.journal.url and own.exists() and own.samefile(path):
         raise BackupError(f"{path} is the configured journal itself")
-    return asyncio.run(_adopt(SqlJournal(path), journal(settings), progress))
+    return asyncio.run(_adopt(SqlJournal(path), journal(settings), progress, limits(settings)))
 
 
-async def _adopt(abandoned: SqlJournal, going_on: SqlJournal, progress: Progress) -> dict[str, Any]:
+async def _adopt(
+    abandoned: SqlJournal, going_on: SqlJournal, progress: Progress, kept: ConversationLimits
+) -> dict[str, Any]:
     await abandoned.open()
     try:
         await going_on.open()
-        done = await Adoption(abandoned, going_on, clock=time.time, progress=progress).run()
+        done = await Adoption(abandoned, going_on, clock=time.time, progress=progress, limits=kept).run()
     finally:
         await going_on.close()
         await abandoned.close()

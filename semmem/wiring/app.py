@@ -117,6 +117,7 @@ class App:
                 await self._drain(parts)
                 await parts.uses.flush()
                 await parts.usage.writer.flush()
+                await parts.conversations.writer.flush()
 
     def reload_soon(self) -> None:
         """Have the configuration read again, once semmem serves. On the event loop."""
@@ -177,6 +178,8 @@ class App:
             ("housekeeping", parts.housekeeping.run),
             ("usage", parts.usage.writer.run),
             ("former usage", parts.usage.writer.keep_small),
+            ("conversations", parts.conversations.writer.run),
+            ("former conversations", parts.conversations.writer.keep_small),
             ("upkeep", lambda: maintenance.keep_up(lambda: self._front.serving.learning.upkeep, parts.can_learn)),
             ("unread histories", lambda: request.read_again(lambda: self._front.serving.turns)),
             ("reload", self._reloading.run),
@@ -260,6 +263,7 @@ class App:
             writer=parts.writer,
             uses=parts.uses,
             usage=parts.usage.writer,
+            conversations=parts.conversations.writer,
             erasure=parts.erasure,
             warming=parts.warming,
             components=self._up(parts),

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from semmem.backends import key_file
-from semmem.backends.in_process import InProcessStore
 from semmem.backends.milvus.collection import WINDOW_MAX
 from semmem.backends.milvus.embedded import EmbeddedMilvus
 from semmem.backends.milvus.lite import MilvusLiteProcess
@@ -32,7 +31,7 @@ from semmem.lifecycle.attentive_store import AttentiveStore
 from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.marks import Marks
 from semmem.lifecycle.write_gate import WriteGate
-from semmem.ports.collections import Collection
+from semmem.ports.collections import Collections
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import JournalUnavailable, StoreError
 from semmem.ports.events import Announce, nobody_listens
@@ -193,20 +192,13 @@ async def open_journal(turns: SqlJournal, *, wait_s: float) -> None:
         await asyncio.sleep(JOURNAL_RETRY_S)
 
 
-def store(settings: Settings, signature: str) -> StoreBackend:
-    """The configured store, for vectors of this model."""
-    if settings.memory.backend == "in_process":
-        return InProcessStore()
-    return qdrant(settings, signature) if settings.memory.backend == "qdrant" else milvus(settings, signature)
-
-
-def qdrant(settings: Settings, signature: str) -> Collection:
+def qdrant(settings: Settings) -> Collections:
     """Raises StoreError when its package is not installed."""
     try:
-        from semmem.wiring.qdrant import qdrant_store  # an optional package, which takes half a second to import
+        from semmem.wiring.qdrant import qdrant_collections  # an optional package, which takes half a second to import
     except ModuleNotFoundError:
         raise StoreError("memory.backend qdrant needs a package: pip install 'semmem[qdrant]'") from None
-    return qdrant_store(settings, signature, rows_per_user_max=_rows_per_user_max(settings))
+    return qdrant_collections(settings, rows_per_user_max=_rows_per_user_max(settings))
 
 
 def milvus(settings: Settings, signature: str) -> MilvusStore:

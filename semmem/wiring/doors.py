@@ -40,6 +40,7 @@ from semmem.management.switches import SwitchDesk
 from semmem.management.token_api import token_routes
 from semmem.management.tokens import Tokens
 from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules
+from semmem.management.work_api import work_routes
 from semmem.management.write_screen import WriteScreen
 from semmem.ports.events import Announce
 from semmem.ports.spans import NO_TRACER, Tracer
@@ -135,6 +136,7 @@ def api(
     everybody: ErasureOfAll,
     switches: SwitchDesk,
     guards: Guards,
+    tracer: Tracer,
     more: Sequence[Callable[[May], APIRouter]] = (),
 ) -> FastAPI:
     """The management API. ``after`` gives a time after a user's last erasure. ``more``: as create_api takes it."""
@@ -150,6 +152,7 @@ def api(
             partial(curation_routes, curation(settings, backends, announce, holds=one_line)),
             partial(token_routes, tokens, time.time, switches=switches.known),
             partial(engine_routes, engine, switches=switches.known),
+            partial(work_routes, backends.journal, time.time),
             partial(switch_routes, switches),
             partial(audit_routes, guards.audit),
             *more,
@@ -157,6 +160,7 @@ def api(
         purging=purging,
         everybody=everybody,
         guards=guards,
+        tracer=tracer,
     )
 
 

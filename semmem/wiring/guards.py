@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from hashlib import blake2b
-from pathlib import Path
 from secrets import token_bytes
 
-from semmem.background import SwitchWatch, VoteWatch
+from semmem.background import RecordWatch
 from semmem.config.settings import Settings
 from semmem.management.audit import Audit
 from semmem.management.audit_file import AuditFile, InOrder, to_stdout
@@ -18,6 +17,8 @@ from semmem.management.idempotency import Idempotency, IdempotencyRules
 from semmem.management.rate_limits import RateLimits, RateRules
 from semmem.management.switches import SwitchDesk
 from semmem.ports.events import Announce
+from semmem.ports.feedback import VoteRow
+from semmem.ports.switches import SwitchRow
 from semmem.request.switches import Switches
 from semmem.retrieval.fence import Fence
 from semmem.wiring.backends import Backends
@@ -53,8 +54,7 @@ def audit(settings: Settings, fence: Fence, announce: Announce) -> Audit | None:
     if not rules.to:
         return None
     append: Callable[[str], None] = to_stdout
-    if rules.to != "stdout":
-        path = Path(settings.data_dir) / rules.to
+    if (path := settings.audit_file) is not None:
         append = AuditFile(path, bytes_max=rules.file_bytes_max, files_max=rules.files_max)
     key = fence.derived(PURPOSE)
     return Audit(
@@ -67,7 +67,21 @@ def audit_name(key: bytes, user: str) -> str:
     return blake2b(user.encode("utf-8", "surrogatepass"), key=key, digest_size=NAME_BYTES).hexdigest()
 
 
-def feedback_desk(settings: Settings, backends: Backends, watch: VoteWatch, announce: Announce) -> FeedbackDesk:
+def switch_watch(settings: Settings, backends: Backends, known: Switches) -> RecordWatch[SwitchRow]:
+    """What keeps ``known`` as the journal has it."""
+    refresh_s, what = settings.memory.switches.refresh_s, "for whom memory is switched off"
+    return RecordWatch(backends.journal.switches_since, known, what=what, refresh_s=refresh_s)
+
+
+def vote_watch(settings: Settings, backends: Backends) -> RecordWatch[VoteRow]:
+    """What keeps the votes in process as the journal has them."""
+    refresh_s, what = settings.memory.feedback.refresh_s, "what was said of memories"
+    return RecordWatch(backends.journal.votes_since, backends.votes, what=what, refresh_s=refresh_s)
+
+
+def feedback_desk(
+    settings: Settings, backends: Backends, watch: RecordWatch[VoteRow], announce: Announce
+) -> FeedbackDesk:
     """Where users say what helped."""
     return FeedbackDesk(
         backends.store,
@@ -79,7 +93,7 @@ def feedback_desk(settings: Settings, backends: Backends, watch: VoteWatch, anno
     )
 
 
-def desk(settings: Settings, backends: Backends, known: Switches, watch: SwitchWatch) -> SwitchDesk:
+def desk(settings: Settings, backends: Backends, known: Switches, watch: RecordWatch[SwitchRow]) -> SwitchDesk:
     """Where an administrator sets switches."""
     entries_max = settings.memory.switches.entries_max
     return SwitchDesk(backends.journal, known, watch.refresh, entries_max=entries_max, clock=time.time)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from semmem.background import JournalWriter, UsageWriter, Warming
+from semmem.background import ConversationWriter, JournalWriter, UsageWriter, Warming
 from semmem.lifecycle.erasure import Erasure
 from semmem.ports.reindexing import ReindexState
 from semmem.reindex.reindexing import Reindexing
@@ -23,6 +23,7 @@ def metrics_page(
     writer: JournalWriter,
     uses: AccessRecorder,
     usage: UsageWriter,
+    conversations: ConversationWriter,
     erasure: Erasure,
     reindexing: Reindexing,
     warming: Warming,
@@ -44,6 +45,7 @@ def metrics_page(
         gauges={
             metrics.journal_queue: lambda: len(writer),
             metrics.usage_queue: lambda: len(usage),
+            metrics.conversations_queue: lambda: len(conversations),
             metrics.hot_users: lambda: backends.store.users,
             metrics.hot_memories: lambda: backends.store.memories,
             metrics.hot_bytes: lambda: backends.store.bytes,
@@ -56,6 +58,15 @@ def metrics_page(
             metrics.uses_dropped: lambda: uses.dropped,
             metrics.usage_written: lambda: usage.written,
             metrics.usage_dropped: lambda: usage.dropped,
+            metrics.conversations_written: lambda: conversations.written,
+            **{
+                counter.labels(word): partial(counts.__getitem__, word)
+                for counter, counts in (
+                    (metrics.conversations_missed, conversations.missed),
+                    (metrics.conversations_removed, conversations.removed),
+                )
+                for word in counts
+            },
             metrics.erased_halves.labels("journal"): lambda: backends.journal.turned_away,
             **{metrics.warmed_users.labels(word): partial(warming.counts.__getitem__, word) for word in Preloaded},
         },

@@ -6,13 +6,15 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from semmem.background import AtOnceLearner, JournalWriter, Learner, SwitchWatch, VoteWatch, Warming
+from semmem.background import AtOnceLearner, JournalWriter, Learner, RecordWatch, Warming
 from semmem.backup.snapshot import Snapshots
 from semmem.config.settings import Settings
 from semmem.lifecycle.erasure import Erasure
 from semmem.management.purging import Purging
 from semmem.ports.events import Announce
+from semmem.ports.feedback import VoteRow
 from semmem.ports.spans import Tracer
+from semmem.ports.switches import SwitchRow
 from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.reindexing import Reindexing
 from semmem.request.switches import Switches
@@ -21,9 +23,10 @@ from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.turns.seen import SeenMessages
 from semmem.turns.sessions import Sessions
 from semmem.turns.unread import UnreadHistories
-from semmem.wiring import backup, learning, maintenance, reindex, replicas, request
+from semmem.wiring import backup, guards, learning, maintenance, reindex, replicas, request
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Backends, Opened, disk_of
+from semmem.wiring.conversations import ConversationRecord
 from semmem.wiring.learning_side import LearningSide, learning_side
 from semmem.wiring.replicas import Replicas
 from semmem.wiring.store_watch import StoreWatch
@@ -56,9 +59,10 @@ class Parts:
     replicas: Replicas | None
     reindexing: Reindexing
     switches: Switches
-    switch_watch: SwitchWatch
+    switch_watch: RecordWatch[SwitchRow]
     usage: Recording
-    vote_watch: VoteWatch
+    conversations: ConversationRecord
+    vote_watch: RecordWatch[VoteRow]
     began: float
 
     def can_learn(self) -> bool:
@@ -96,7 +100,7 @@ def parts(
     erasure = erasing.erasure(settings, backends, opened.hidden, here, waiting, announce, elsewhere)
     learner = learning.learner(settings, backends, announce, first.batches, tracer)
     switches = Switches()
-    watch = SwitchWatch(backends.journal, switches, refresh_s=settings.memory.switches.refresh_s)
+    watch = guards.switch_watch(settings, backends, switches)
     return Parts(
         opened=opened,
         store=store,
@@ -123,6 +127,7 @@ def parts(
         switches=switches,
         switch_watch=watch,
         usage=Recording(settings, backends.journal),
-        vote_watch=VoteWatch(backends.journal, backends.votes, refresh_s=settings.memory.feedback.refresh_s),
+        conversations=ConversationRecord(settings, backends.journal),
+        vote_watch=guards.vote_watch(settings, backends),
         began=time.time(),
     )

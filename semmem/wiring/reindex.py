@@ -11,7 +11,6 @@ from semmem.backends.in_process import InProcessCollections
 from semmem.backends.milvus.collections import LiteCollections, MilvusCollections
 from semmem.backends.milvus.connection import tls_options
 from semmem.backends.milvus.store import MilvusStore
-from semmem.backends.single_collection import SingleCollection
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background.patient_embedder import PatientEmbedder
 from semmem.backup.everybody import Everybody
@@ -36,7 +35,7 @@ HOLD_LEASE_S, HOLD_WAIT_S = 30.0, 2.0
 
 def movable(settings: Settings, embedder: Embedder, journal: SqlJournal, *, may_move: bool) -> MovableStore:
     """The configured store, for this embedder's vectors. ``may_move``: another model's is opened, to be reindexed."""
-    return MovableStore(collections(settings, embedder.signature), embedder, journal, may_move=may_move)
+    return MovableStore(collections(settings), embedder, journal, may_move=may_move)
 
 
 def may_begin(settings: Settings, embedder: Embedder) -> bool:
@@ -46,12 +45,12 @@ def may_begin(settings: Settings, embedder: Embedder) -> bool:
     return settings.memory.reindex.start == "auto" and not found_none
 
 
-def collections(settings: Settings, signature: str) -> Collections:
+def collections(settings: Settings) -> Collections:
     """Where the configured store keeps memories. Raises StoreError when a package for it is not installed."""
     if settings.memory.backend == "in_process":
         return InProcessCollections()
     if settings.memory.backend == "qdrant":
-        return SingleCollection(settings.memory.qdrant.collection, backends.qdrant(settings, signature))
+        return backends.qdrant(settings)
     return _milvus(settings)
 
 

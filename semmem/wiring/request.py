@@ -12,6 +12,7 @@ from pathlib import Path
 
 from semmem.background import AtOnceLearner, JournalWriter, OffloadThreads
 from semmem.config.settings import Settings
+from semmem.conversations.tap import Tapping
 from semmem.dialects.parsing import ParseLimits
 from semmem.exchange import Exchange
 from semmem.memory import Turn
@@ -63,6 +64,7 @@ def exchange(
     spawn: Spawn,
     switches: Switches,
     meter: Metering | None = None,
+    conversations: Tapping | None = None,
 ) -> Exchange:
     """``after`` gives a time after a user's last erasure; ``note_uses`` is told whose memories were put into a prompt,
     which, and when; ``spawn`` starts what embeds questions while their turns are recorded."""
@@ -90,6 +92,7 @@ def exchange(
         note_uses=note_uses,
         after=after,
         meter=meter,
+        conversations=conversations,
     )
 
 

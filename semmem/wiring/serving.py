@@ -19,6 +19,7 @@ from semmem.config.settings import Settings
 from semmem.envoy.service import ExternalProcessor, no_streams
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.management.activity_api import Activity, activity_routes
+from semmem.management.conversations_api import conversation_routes
 from semmem.management.feedback_api import feedback_routes
 from semmem.management.guards import Guards
 from semmem.management.reindex_api import reindex_routes
@@ -130,6 +131,7 @@ class Workshop:
             spawn=self._spawn,
             switches=parts.switches,
             meter=parts.usage.meter(settings),
+            conversations=parts.conversations.tap(),
         )
         processor = doors.processor(
             settings, exchange, self._heard, work=work, open_streams=self._open_streams, tracer=self._tracer
@@ -159,6 +161,7 @@ class Workshop:
             ),
             web_tokens=self._tokens(settings.listeners.api.jwt, settings),
             guards=self._guard(settings, backends),
+            tracer=self._tracer,
             switches=desk(settings, backends, parts.switches, parts.switch_watch),
             more=[
                 backup.routes(settings, parts.opened, self._announce, parts.snapshots),
@@ -166,6 +169,7 @@ class Workshop:
                 partial(reload_routes, reload),
                 partial(activity_routes, self._activity),
                 partial(usage_routes, parts.usage.shown(settings)),
+                partial(conversation_routes, parts.conversations.shown(parts.opened.hidden.marks)),
                 partial(feedback_routes, feedback_desk(settings, backends, parts.vote_watch, self._announce)),
             ],
         )

@@ -19,10 +19,13 @@ Json = dict[str, Any]
 AT_REST_S = 330.0
 """A busy machine may make a model late twice for the same batch, which then waits one minute and four."""
 PAGE = 1000
-SOURCES = ("turns", "batches")
+SOURCES = ("turns", "batches", "conversations", "conversation_messages")
 """Tables of what was said. They keep what a memory came from when only that memory was deleted (docs/memories.md); what
 a client sends again in a history; and a project's memory in the answers of other conversations, where the model used
 it."""
+
+
+MESSAGES = "conversation_messages"
 
 
 def at_rest(data_dir: Path) -> int:
@@ -83,11 +86,13 @@ def look_at_journal(data_dir: Path, ledger: Ledger) -> int:
     rows = 0
     with closing(_journal(data_dir)) as journal:
         journal.row_factory = sqlite3.Row
+        projects = {row["id"]: row["project"] for row in journal.execute("select id, project from conversations")}
         for table in [name for (name,) in journal.execute("select name from sqlite_master where type = 'table'")]:
             for row in journal.execute(f'select * from "{table}"'):
                 rows += 1
+                told = dict(row) | ({"project": projects.get(row["conversation_id"])} if table == MESSAGES else {})
                 for canary in ledger.words.found("\n".join(map(str, row))):
-                    if canary in gone and not (table in SOURCES and _may_stay(gone[canary], dict(row))):
+                    if canary in gone and not (table in SOURCES and _may_stay(gone[canary], told)):
                         ledger.returned(gone[canary], f"the journal's table {table}")
     return rows
 

@@ -17,7 +17,9 @@ KNOWING_SHARE = 0.8
 PAGES = (20, 20, 50, 1000)
 STORM = 4
 KEYS = ("home", "work")
-OPERATORS_PAGES = ("/v1/status", "/v1/health", "/v1/config", "/v1/tokens", "/openapi.json")
+OPERATORS_PAGES = (
+    "/v1/status", "/v1/batches", "/v1/replicas", "/v1/health", "/v1/config", "/v1/tokens", "/openapi.json",
+)  # fmt: skip
 
 
 class Plays:

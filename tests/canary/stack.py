@@ -45,6 +45,7 @@ def config(extractor: str, collector: str) -> dict[str, Any]:
         "memory": {"extraction": learning},
         "external_models": [model],
         "listeners": {"api": {"mcp": True, "audit": {"to": AUDIT}, "rate_limit": {"calls_per_s": 0}}},
+        "conversations": {"enabled": True, "flush_s": 0.2},
         "tracing": {"endpoint": collector, "user_hmac_secret": "a-key-of-this-run-alone"},
     }
 

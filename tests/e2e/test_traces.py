@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.collector import Collector, Exported, collector, printed
 from tests.support.endpoints import another_endpoint
-from tests.support.harness import House, StandInModel, eventually, house, semmem_process
+from tests.support.harness import ADMIN_TOKEN, House, StandInModel, eventually, house, semmem_process
 
 Json = dict[str, Any]
 
@@ -125,6 +125,19 @@ def test_nothing_a_user_said_and_no_ones_name_is_told_to_the_collector(
     names = (bob.encode(), b"till-session", answer)
     assert [word for word in (*OF_USERS, *names) if word in everything] == []
     assert b"semmem.outcome" in everything, "what is searched is what was told"
+
+
+def test_a_call_of_the_api_is_in_its_callers_trace(traced: House, told: Collector, alice: str) -> None:
+    caller, asking = Caller(), {"authorization": f"Bearer {ADMIN_TOKEN}"}
+    api, http = traced.semmem.api_url, traced.semmem.http
+    new = {"user_id": alice, "content": REMEMBERED}
+    assert http.post(f"{api}/v1/memory", json=new, headers=asking | caller.headers).status_code == 201
+    found = spans_of(told, caller, "POST /v1/memory", "put in_process")
+    (call,) = found["POST /v1/memory"]
+    assert (call.parent, call.kind, call.state) == (caller.span, 2, "shop=till7")
+    assert {span.parent for name, spans in found.items() for span in spans if name.startswith("embeddings ")} == {
+        call.id
+    }, printed(span for spans in found.values() for span in spans)
 
 
 def test_a_caller_who_records_nothing_is_obeyed(traced: House, told: Collector, alice: str) -> None:

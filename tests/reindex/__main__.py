@@ -1,4 +1,5 @@
-"""``python -m tests.reindex [--memories 20000] [--kills 2]``: another embedding model under traffic, killed meanwhile.
+"""``python -m tests.reindex [--memories 20000] [--kills 2] [--backend qdrant]``: another embedding model under
+traffic, killed meanwhile. Of Milvus Lite, or of Qdrant's local mode, which should not have more than some thousand.
 
 Exit status 1 when an answer was wrong, a memory missing, or an erased one came back.
 """
@@ -21,10 +22,18 @@ def main() -> int:
     parser.add_argument("--memories", type=int, default=20_000)
     parser.add_argument("--kills", type=int, default=2)
     parser.add_argument("--pause", type=float, default=0.2, help="seconds between two calls of each of three threads")
+    parser.add_argument("--backend", choices=["milvus", "qdrant"], default="milvus", help="whose embedded form")
     options = parser.parse_args()
     persons = max(1, options.memories // THINGS)
     with tempfile.TemporaryDirectory(prefix="semmem-reindex-") as folder:
-        told = play(Path(folder), persons=persons, things=THINGS, kills=options.kills, pause_s=options.pause)
+        told = play(
+            Path(folder),
+            persons=persons,
+            things=THINGS,
+            kills=options.kills,
+            pause_s=options.pause,
+            backend=options.backend,
+        )
     print("\n".join(told.lines))
     print(f"{told.seconds:.0f} s with its restarts, killed {told.kills} times while it was filling")
     counted = told.counted

@@ -11,8 +11,12 @@ from typing import Any
 
 from semmem.backends.milvus.embedded import EmbeddedMilvus
 from semmem.backends.milvus.lite import MilvusLiteProcess
+from semmem.backends.qdrant.collection import Collection as QdrantCollection
+from semmem.backends.qdrant.local import LocalQdrant
+from semmem.backends.qdrant.store import LocalQdrantStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Memory, MemoryType, Source
+from semmem.ports.collections import Collection
 from tests.reindex.traffic import Counted, Person, Traffic, people
 from tests.support.fakes import HashEmbedder
 from tests.support.harness import ADMIN_TOKEN, SemmemProcess, semmem_process
@@ -38,18 +42,23 @@ class Told:
         return not (counted.wrong or counted.missing or counted.came_back or counted.refused)
 
 
-async def fill(folder: Path, everybody: Sequence[Person]) -> None:
+def store_of(folder: Path, collection: str, model: HashEmbedder, backend: str) -> Collection:
+    """Where semmem has it that serves with its data in ``folder``. ``backend``: ``milvus`` or ``qdrant``, embedded."""
+    if backend == "qdrant":
+        wanted = QdrantCollection(collection, model.dimension, model.signature)
+        return LocalQdrantStore(LocalQdrant(folder / "data" / "qdrant"), wanted, read_timeout_s=10.0)
+    child = MilvusLiteProcess(folder / "data" / "milvus")
+    options: dict[str, Any] = {"dimension": model.dimension, "signature": model.signature}
+    return EmbeddedMilvus(child, collection=collection, write_timeout_s=60.0, **options)
+
+
+async def fill(folder: Path, everybody: Sequence[Person], backend: str = "milvus") -> None:
     """Memories as the former model left them."""
     data_dir = folder / "data"
     data_dir.mkdir(parents=True)
     journal = SqlJournal(data_dir / "journal.db")
     await journal.open()
-    options: dict[str, Any] = {
-        "collection": "agentic_memory",
-        "dimension": FORMER.dimension,
-        "signature": FORMER.signature,
-    }
-    store = EmbeddedMilvus(MilvusLiteProcess(data_dir / "milvus"), write_timeout_s=60.0, **options)
+    store = store_of(folder, "agentic_memory", FORMER, backend)
     await store.open()
     now = time.time()
     memories = [
@@ -75,10 +84,12 @@ async def fill(folder: Path, everybody: Sequence[Person]) -> None:
     await journal.close()
 
 
-def play(folder: Path, *, persons: int, things: int, kills: int, pause_s: float = 0.02) -> Told:
+def play(
+    folder: Path, *, persons: int, things: int, kills: int, pause_s: float = 0.02, backend: str = "milvus"
+) -> Told:
     """Fill, start with another model, kill, wait for the end, and look at everything once more."""
     everybody = people(persons, things)
-    asyncio.run(fill(folder, everybody))
+    asyncio.run(fill(folder, everybody, backend))
     traffic = [
         Traffic(everybody[number::THREADS], ADMIN_TOKEN, seed=number, pause_s=pause_s) for number in range(THREADS)
     ]
@@ -86,7 +97,7 @@ def play(folder: Path, *, persons: int, things: int, kills: int, pause_s: float 
         each.start()
     began, lines, killed = time.monotonic(), [], 0
     for part in range(kills + 1):
-        with semmem_process(folder, override(persons * things)) as semmem:
+        with semmem_process(folder, override(persons * things, backend)) as semmem:
             for each in traffic:
                 each.url = semmem.api_url
             until = (part + 1) / (kills + 1) if part < kills else 2.0
@@ -107,10 +118,11 @@ def play(folder: Path, *, persons: int, things: int, kills: int, pause_s: float 
     return Told(persons * things, counted, killed, seconds, lines + counted.examples[:5])
 
 
-def override(memories: int) -> dict[str, Any]:
+def override(memories: int, backend: str = "milvus") -> dict[str, Any]:
     model = {"dimension": NEW.dimension}
     return {
         "memory": {
+            "backend": backend,
             "embedding": model,
             "milvus": model,
             "reindex": {"start": "auto", "poll_s": 0.2},

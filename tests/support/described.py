@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from semmem.management.description import api_routes
 
 Json = dict[str, Any]
+TELLING = frozenset({"retry-after", "www-authenticate"})
 
 
 def described_client(app: FastAPI, base_url: str = "http://semmem", **options: Any) -> httpx.AsyncClient:
@@ -70,11 +71,24 @@ class Promised:
             return
         promised = operation["responses"].get(str(answer.status_code))
         assert promised is not None, f"{where}: a status that is not described"
+        self._check_headers(self._followed(promised).get("headers", {}), answer, where)
         content = self._followed(promised)["content"]
         media_type = answer.headers["content-type"].partition(";")[0]
         assert media_type in content, f"{where}: {media_type} is not described"
         if media_type.endswith("json"):
             self._check_body(content[media_type]["schema"], answer.json(), where)
+
+    def _check_headers(self, promised: Json, answer: httpx.Response, where: str) -> None:
+        """Those that say what a client shall do are described, and those that are promised are there."""
+        known = {name.lower(): header for name, header in promised.items()}
+        for name in TELLING & {*answer.headers}:
+            assert name in known, f"{where}: {name} is not described"
+            said = answer.headers[name]
+            schema = known[name]["schema"]
+            value = int(said) if schema.get("type") == "integer" and said.isdigit() else said
+            assert jsonschema_rs.is_valid(schema, value), f"{where}: {name}: {said}"
+        missing = {name for name, header in known.items() if header.get("required")} - {*answer.headers}
+        assert not missing, f"{where}: without {missing}"
 
     def _check_body(self, schema: Json, body: Any, where: str) -> None:
         validator = jsonschema_rs.Draft202012Validator({**schema, "components": self._told["components"]})

@@ -104,15 +104,26 @@ class QdrantStandIn:
         if path == "/":
             return 200, json.dumps({"title": "stand-in", "version": self.version})
         try:
-            result = self._result(method, *path.removeprefix("/collections/").partition("/")[::2], body or {})
+            result = self._result(method, path, body or {})
         except ValueError as error:
             return (404 if "not found" in str(error) else 400), json.dumps({"status": {"error": str(error)}})
         return 200, json.dumps({"result": result, "status": "ok", "time": 0.0})
 
-    def _result(self, method: str, name: str, rest: str, body: dict[str, Any]) -> Any:
+    def _result(self, method: str, path: str, body: dict[str, Any]) -> Any:
+        of_all: dict[tuple[str, str], Callable[[], Any]] = {
+            ("GET", "/collections"): lambda: json.loads(self._local.get_collections().model_dump_json()),
+            ("GET", "/aliases"): lambda: json.loads(self._local.get_aliases().model_dump_json()),
+            ("POST", "/collections/aliases"): lambda: self._alias(body),
+        }
+        if (method, path) in of_all:
+            return of_all[method, path]()
+        return self._of_one(method, *path.removeprefix("/collections/").partition("/")[::2], body)
+
+    def _of_one(self, method: str, name: str, rest: str, body: dict[str, Any]) -> Any:
         do: Callable[[str, dict[str, Any]], Any] = {
             ("GET", ""): self._describe,
             ("PUT", ""): self._create,
+            ("DELETE", ""): lambda name, _: self._local.delete_collection(name),
             ("GET", "exists"): lambda name, _: {"exists": self._local.collection_exists(name)},
             ("PUT", "index"): lambda name, body: models.CreateFieldIndex(**body) and _done(),
             ("PUT", "points"): self._upsert,
@@ -136,6 +147,10 @@ class QdrantStandIn:
         self._local.create_collection(name, vectors_config=asked.vectors, metadata=asked.metadata)
         self.creations[name] = body
         return True
+
+    def _alias(self, body: dict[str, Any]) -> Any:
+        asked = models.ChangeAliasesOperation(**body)
+        return self._local.update_collection_aliases(asked.actions)
 
     def _upsert(self, name: str, body: dict[str, Any]) -> Any:
         asked = models.PointsList(**body)

@@ -128,6 +128,12 @@ async def _index_payload(ask: Ask, name: str) -> None:
         await ask("create_payload_index", collection_name=name, field_name=field, field_schema=schema)
 
 
+def described(present: models.CollectionInfo) -> tuple[str, int]:
+    """Signature and dimension of the embedding; what is not semmem's has none."""
+    found = _described(present)
+    return found["embedding signature"], int(found["dimension"] or 0)
+
+
 def _check(wanted: Collection, present: models.CollectionInfo, on_server: bool) -> None:
     expected = {
         "schema version": str(SCHEMA_VERSION),

@@ -6,6 +6,7 @@ A folder belongs to one process. Its files are Python pickles: whoever may write
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,7 +19,6 @@ from typing import Any, TypeVar
 from qdrant_client import QdrantClient
 
 from semmem.backends.disk_room import check_room
-from semmem.backends.qdrant.collection import Collection, ensure
 from semmem.backends.qdrant.errors import opening, our_errors
 from semmem.ports.errors import StoreDamaged, StoreError, StoreFull, StoreUnavailable
 
@@ -35,11 +35,8 @@ class LocalQdrant:
 
     is_server = False
 
-    def __init__(
-        self, folder: Path, collection: Collection, *, open_timeout_s: float = 30.0, waiting_max: int = 256
-    ) -> None:
+    def __init__(self, folder: Path, *, open_timeout_s: float = 30.0, waiting_max: int = 256) -> None:
         self._folder = folder
-        self._collection = collection
         self._open_timeout_s = open_timeout_s
         self._waiting_max = waiting_max
         self._places = BoundedSemaphore(waiting_max)
@@ -54,7 +51,7 @@ class LocalQdrant:
             return
         self._thread = self._thread or ThreadPoolExecutor(1, "qdrant-local")
         async with opening(self._open_timeout_s, self.close):
-            await ensure(self._in_thread, self._collection, on_server=False)
+            await self._submit(self._connected)
         self._opened = True
 
     async def close(self) -> None:
@@ -67,13 +64,19 @@ class LocalQdrant:
     async def ask(self, operation: str, **arguments: Any) -> Any:
         if not self._opened:
             raise StoreUnavailable("the Qdrant store is closed")
-        return await self._in_thread(operation, **arguments)
+        return await self._submit(lambda: getattr(self._connected(), operation)(**arguments))
 
-    async def purge(self) -> None:
-        """Rewrite the collection's file without what was removed, and forget it in memory too. Calls wait meanwhile."""
+    async def drop(self, name: str, timeout_s: float) -> None:
+        """As Engine says. Calls wait for it."""
         if not self._opened:
             raise StoreUnavailable("the Qdrant store is closed")
-        await self._submit(self._purge)
+        await self._submit(lambda: self._drop(name))
+
+    async def purge(self, name: str) -> None:
+        """Rewrite that collection's file without what was removed, and forget it in memory too. Calls wait for it."""
+        if not self._opened:
+            raise StoreUnavailable("the Qdrant store is closed")
+        await self._submit(lambda: self._purge(name))
 
     async def check_room(self) -> None:
         """Raises StoreFull when nothing can be written to the folder now."""
@@ -81,9 +84,6 @@ class LocalQdrant:
             await asyncio.to_thread(check_room, self._folder, ROOM_BYTES)
         except OSError as error:
             raise StoreFull(f"nothing can be written to {self._folder}: {error.strerror}") from None
-
-    async def _in_thread(self, operation: str, **arguments: Any) -> Any:
-        return await self._submit(lambda: getattr(self._connected(), operation)(**arguments))
 
     async def _submit(self, work: Callable[[], Result]) -> Result:
         """A caller whose deadline passes leaves; what has begun goes on to its end."""
@@ -123,8 +123,15 @@ class LocalQdrant:
         if client is not None:
             client.close()
 
-    def _purge(self) -> None:
-        file = self._folder / "collection" / self._collection.name / "storage.sqlite"
+    def _drop(self, name: str) -> None:
+        """The client keeps the file of what it drops open, and so on the disk, for as long as it lives. So it drops an
+        empty one: killed in between, that is what is there."""
+        self._disconnect()
+        shutil.rmtree(self._folder / "collection" / name, ignore_errors=True)
+        self._connected().delete_collection(name)
+
+    def _purge(self, name: str) -> None:
+        file = self._folder / "collection" / name / "storage.sqlite"
         self._disconnect()
         try:
             with our_errors("purge"):

@@ -13,7 +13,6 @@ import httpx
 from qdrant_client import AsyncQdrantClient
 from qdrant_client.http.exceptions import ResponseHandlingException
 
-from semmem.backends.qdrant.collection import Collection, ensure
 from semmem.backends.qdrant.errors import opening, our_errors
 from semmem.ports.errors import StoreError, StoreUnavailable
 
@@ -43,14 +42,12 @@ class QdrantServer:
     def __init__(
         self,
         url: str,
-        collection: Collection,
         *,
         api_key: str = "",
         tls: Tls | None = None,
         open_timeout_s: float = 30.0,
     ) -> None:
         self._url = url
-        self._collection = collection
         self._api_key = api_key
         self._tls = tls or Tls()
         self._open_timeout_s = open_timeout_s
@@ -64,7 +61,6 @@ class QdrantServer:
             self._client = self._connected()
         async with opening(self._open_timeout_s, self.close):
             _check_version((await self._ask("info")).version)
-            await ensure(self._ask_checked, self._collection, on_server=True)
         self._opened = True
 
     async def close(self) -> None:
@@ -72,6 +68,9 @@ class QdrantServer:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+
+    async def drop(self, name: str, timeout_s: float) -> None:
+        await self.ask("delete_collection", collection_name=name, timeout=math.ceil(timeout_s))
 
     async def ask(self, operation: str, **arguments: Any) -> Any:
         if not self._opened:
@@ -88,10 +87,6 @@ class QdrantServer:
                 if last or not isinstance(error.source, httpx.NetworkError | httpx.RemoteProtocolError):
                     raise
         raise AssertionError("unreachable")
-
-    async def _ask_checked(self, operation: str, **arguments: Any) -> Any:
-        with our_errors(operation):
-            return await self._ask(operation, **arguments)
 
     def _connected(self) -> AsyncQdrantClient:
         options: dict[str, Any] = {"verify": _context(self._tls)} if self._url.startswith("https://") else {}

@@ -13,9 +13,9 @@ from typing import Any
 from qdrant_client import models
 
 from semmem.backends.qdrant import points
-from semmem.backends.qdrant.collection import Collection, search_params
+from semmem.backends.qdrant.collection import Collection, ensure, search_params
 from semmem.backends.qdrant.engine import Engine
-from semmem.backends.qdrant.errors import within
+from semmem.backends.qdrant.errors import opening, our_errors, within
 from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.requests import PAGE_POINTS, Requests
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
@@ -24,7 +24,8 @@ from semmem.ports.store_rules import best, check_memory, contains, page, usable_
 
 
 class QdrantStore:
-    """``search_timeout_s`` bounds a search, ``read_timeout_s`` get, list, count and a search ``as_of`` a time,
+    """``is_lent``: somebody else opens and closes the engine. ``open_timeout_s`` bounds making or checking the
+    collection, ``search_timeout_s`` a search, ``read_timeout_s`` get, list, count and a search ``as_of`` a time,
     ``write_timeout_s`` one write. ``rows_per_user_max`` bounds what one user's list may read: beyond it StoreError.
 
     A write returns when it is applied, so ``as_of`` changes nothing but the deadline. Hits carry no embedding; get and
@@ -36,12 +37,17 @@ class QdrantStore:
         engine: Engine,
         collection: Collection,
         *,
+        is_lent: bool = False,
+        open_timeout_s: float = 30.0,
         search_timeout_s: float = 0.2,
         read_timeout_s: float = 2.0,
         write_timeout_s: float = 5.0,
         rows_per_user_max: int = 5000,
     ) -> None:
         self._engine = engine
+        self._collection = collection
+        self._is_lent = is_lent
+        self._open_timeout_s = open_timeout_s
         self._requests = Requests(engine, collection.name, search_params(collection) if engine.is_server else None)
         self._dimension = collection.dimension
         self._search_timeout_s = search_timeout_s
@@ -50,10 +56,15 @@ class QdrantStore:
         self._rows_per_user_max = rows_per_user_max
 
     async def open(self) -> None:
-        await self._engine.open()
+        """As the port says; makes the collection when there is none."""
+        if not self._is_lent:
+            await self._engine.open()
+        async with opening(self._open_timeout_s, self.close):
+            await ensure(self._ask, self._collection, on_server=self._engine.is_server)
 
     async def close(self) -> None:
-        await self._engine.close()
+        if not self._is_lent:
+            await self._engine.close()
 
     # --- reads -------------------------------------------------------------------------------------------------------
 
@@ -165,6 +176,10 @@ class QdrantStore:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
+    async def _ask(self, operation: str, **arguments: Any) -> Any:
+        with our_errors(operation):
+            return await self._engine.ask(operation, **arguments)
+
     async def _remove_all(self, asked: models.Filter, operation: str) -> int:
         """Whatever is in the filter; how many there were."""
         timeout_s = self._write_timeout_s
@@ -193,7 +208,7 @@ class LocalQdrantStore(QdrantStore):
     async def purge(self) -> bool:
         """As Purgeable says; True. Other calls wait for it."""
         async with within("purge", self._purge_timeout_s):
-            await self._local.purge()
+            await self._local.purge(self._collection.name)
         return True
 
     async def check_room(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, literal, or_, select, update
 
 from semmem.backends.sql import locks, marks
+from semmem.backends.sql.conversation_erasure import forget_said
 from semmem.backends.sql.database import ERASED as ERASED_NEWS
 from semmem.backends.sql.holds import HOLD, end_hold, hold_user
 from semmem.backends.sql.kept_answers import forget_answers
@@ -129,6 +130,7 @@ def _erase_turns(conn: Connection, scope: Scope, at: float) -> Counter[str]:
     conn.execute(update(turns).where(mine).values(bare_id(at)))
     counts["batches"] = _cut_batches(conn, scope, at, torn)
     counts["versions"] = _erase_versions(conn, scope, at)
+    counts.update(forget_said(conn, scope, at))
     if scope.project is None and scope.agent is None:
         _erase_sessions(conn, scope, at)
     if scope == Scope(scope.user):

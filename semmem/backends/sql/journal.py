@@ -16,6 +16,8 @@ from pathlib import Path
 from semmem.backends.sql.adoption import SqlAdoption
 from semmem.backends.sql.batches import SqlBatches
 from semmem.backends.sql.calls import SqlCalls
+from semmem.backends.sql.conversation_reads import SqlConversationReads
+from semmem.backends.sql.conversations import SqlConversations
 from semmem.backends.sql.database import Database, ServerLimits
 from semmem.backends.sql.erasure import SqlErasure
 from semmem.backends.sql.feedback import SqlFeedback
@@ -34,6 +36,7 @@ from semmem.backends.sql.switches import SqlSwitches
 from semmem.backends.sql.tokens import SqlTokens
 from semmem.backends.sql.usage import SqlUsage
 from semmem.backends.sql.users import SqlUsers
+from semmem.backends.sql.work import SqlWork
 
 
 def is_server(url_or_path: str | Path) -> bool:
@@ -54,12 +57,15 @@ class SqlJournal(
     SqlFeedback,
     SqlCalls,
     SqlUsage,
+    SqlConversations,
+    SqlConversationReads,
     SqlErasure,
     SqlReindexing,
     SqlKnownErasures,
     SqlAdoption,
     SqlRewording,
     SqlHousekeeping,
+    SqlWork,
 ):
     """All parts of the journal on one database. Several processes and several objects may share it.
 

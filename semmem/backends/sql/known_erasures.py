@@ -11,6 +11,11 @@ from typing import Any
 from sqlalchemy import Connection, Row, Table, and_, delete, or_, select, update
 
 from semmem.backends.sql import locks, marks
+from semmem.backends.sql.conversation_erasure import (
+    forget_marked_conversations,
+    forget_turns_said,
+    mark_conversations,
+)
 from semmem.backends.sql.erasure import bare_id
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.rewording import end_batches
@@ -20,8 +25,10 @@ from semmem.backends.sql.tables import (
     WAITING,
     accesses,
     answers,
+    conversations,
     dropped,
     forgotten,
+    forgotten_conversations,
     forgotten_memories,
     provisional,
     turns,
@@ -36,6 +43,8 @@ from semmem.ports.erasure import Mark
 ROWS_MAX = 500
 """Rows in one statement: SQLite takes some thousands of parameters."""
 _SCOPE = ("user_digest", "project_digest", "agent_digest", "session_digest")
+NOBODY = ("", "", "", "")
+"""The scope of a mark that names no user, not even by a digest."""
 _MEMORY = ("user_digest", "memory_digest", "turn_digest")
 
 
@@ -43,24 +52,34 @@ class SqlKnownErasures(JournalPart):
     """KnownErasures, and what writes them for single memories."""
 
     @one_write
-    def mark_memories(self, conn: Connection, memories: Sequence[Memory], *, at: float) -> None:
+    def mark_memories(self, conn: Connection, memories: Sequence[Memory], *, at: float) -> int:
+        locks.users(conn, {memory.user for memory in memories})
         rows = [(memory.user, memory.id, memory.source.turn) for memory in memories]
         _raise(conn, forgotten_memories, _MEMORY, [(*map(_digest, row), at) for row in rows])
+        said: dict[str, dict[str, float]] = {}
+        for memory in memories:
+            if memory.source.turn:
+                said.setdefault(memory.user, {})[memory.source.turn] = at
+        return sum(forget_turns_said(conn, turns, user) for user, turns in said.items())
 
     @one_read
     def marks(self, conn: Connection) -> list[Mark]:
         scopes = conn.execute(select(forgotten).order_by(*(forgotten.c[name] for name in _SCOPE)))
         single = conn.execute(select(forgotten_memories).order_by(*(forgotten_memories.c[name] for name in _MEMORY)))
+        removed = conn.execute(select(forgotten_conversations).order_by(forgotten_conversations.c.id))
         found = [Mark((row[0], row[1], row[2], row[3]), row.forgotten_at) for row in scopes]
+        found += [Mark(NOBODY, row.forgotten_at, conversation=row.id) for row in removed]
         return found + [
             Mark((row.user_digest, "", "", ""), row.forgotten_at, row.memory_digest, row.turn_digest) for row in single
         ]
 
     @one_write
     def add_marks(self, conn: Connection, marks: Sequence[Mark]) -> None:
-        _raise(conn, forgotten, _SCOPE, [(*mark.scope, mark.at) for mark in marks if not mark.memory])
-        for mark in marks:
-            if not mark.memory and not any(mark.scope[1:]):
+        scopes = [mark for mark in marks if not mark.memory and not mark.conversation]
+        _raise(conn, forgotten, _SCOPE, [(*mark.scope, mark.at) for mark in scopes])
+        mark_conversations(conn, [(mark.conversation, mark.at) for mark in marks if mark.conversation])
+        for mark in scopes:
+            if not any(mark.scope[1:]):
                 forget_usage(conn, mark.scope[0], mark.at)  # its digest is all that names the user here
         single = [(mark.scope[0], mark.memory, mark.turn, mark.at) for mark in marks if mark.memory]
         _raise(conn, forgotten_memories, _MEMORY, single)
@@ -80,6 +99,9 @@ class SqlKnownErasures(JournalPart):
         single = list(conn.execute(select(forgotten_memories)))
         counts = Counter(turns=_erase_turns(conn, {row.turn_digest: row.forgotten_at for row in single}))
         counts.update(_erase_beside(conn, {(row.user_digest, row.memory_digest) for row in single}))
+        said = {row.turn_digest: row.forgotten_at for row in single if row.turn_digest}
+        counts["messages"] += forget_turns_said(conn, said) if said else 0
+        counts.update(forget_marked_conversations(conn))
         return counts
 
 
@@ -118,7 +140,7 @@ def _is_erased(conn: Connection, memory: Memory, single: dict[tuple[str, str], f
 
 def _named(conn: Connection) -> Iterator[Scope]:
     """Every scope of which this journal has anything."""
-    for table in (turns, versions):
+    for table in (turns, versions, conversations):
         columns = [table.c.user_id, *(table.c[name] for name in NARROWING)]
         yield from (row_scope(row) for row in conn.execute(select(*columns).where(table.c.user_id != "").distinct()))
     yield from (Scope(name) for name in conn.execute(select(users.c.user_id)).scalars())

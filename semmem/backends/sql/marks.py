@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, and_, bindparam, delete, func, or_, sele
 
 from semmem.backends.sql.prepared import Prepared, PreparedForMany
 from semmem.backends.sql.rows import NARROWING, upsert_into
-from semmem.backends.sql.tables import ERASED, forgotten, forgotten_memories, turns
+from semmem.backends.sql.tables import ERASED, forgotten, forgotten_conversations, forgotten_memories, turns
 from semmem.memory import Scope, Turn
 
 _Marks = Mapping[str, Sequence[Row[Any]]]
@@ -51,6 +51,16 @@ def forgotten_at(conn: Connection, user: str) -> float | None:
 def is_forgotten(conn: Connection, scope: Scope, said_at: float) -> bool:
     """Whether what was said then, in exactly this scope, is erased."""
     return any(_covers(found, scope, said_at) for found in _marks(conn, [scope.user]).get(digest(scope.user), ()))
+
+
+def of_users(conn: Connection, users: Iterable[str]) -> _Marks:
+    """Their marks, for ``covered``."""
+    return _marks(conn, users)
+
+
+def covered(marks: _Marks, scope: Scope, said_at: float) -> bool:
+    """As ``is_forgotten``, for many at a time."""
+    return any(_covers(found, scope, said_at) for found in marks.get(digest(scope.user), ()))
 
 
 def users_forgotten_at(conn: Connection, users: Iterable[str]) -> dict[str, float]:
@@ -95,7 +105,7 @@ def shut(conn: Connection, ids: Sequence[tuple[str, float]]) -> None:
 
 
 def prune(conn: Connection, forgotten_before: float) -> None:
-    for table in (forgotten, forgotten_memories):
+    for table in (forgotten, forgotten_memories, forgotten_conversations):
         conn.execute(delete(table).where(table.c.forgotten_at < forgotten_before))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import uuid
+import secrets
+import time
 from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection, and_, delete, func, select
@@ -14,6 +15,11 @@ from semmem.backends.sql.part import JournalLimits, JournalPart, one_look, one_r
 from semmem.backends.sql.rows import upsert_into
 from semmem.backends.sql.tables import obeyed, pending_erasures, replicas
 from semmem.memory import Forgetting
+from semmem.ports.work import Replica
+
+PREFIX = "replica_"
+VERSION, VARIANT = 0x7, 0x8
+"""Of a UUID that begins with the milliseconds since 1970 (RFC 9562, 5.7)."""
 
 
 class SqlReplicas(JournalPart):
@@ -21,7 +27,7 @@ class SqlReplicas(JournalPart):
 
     def __init__(self, database: Database, limits: JournalLimits) -> None:
         super().__init__(database, limits)
-        self.replica_id = f"replica_{uuid.uuid4().hex}"
+        self.replica_id = f"{PREFIX}{_time_ordered(time.time())}"
 
     async def listen(self, heard: Callable[[str], None]) -> None:
         """``heard`` is called with each word that a process says to the others, from the moment this one is counted
@@ -48,6 +54,12 @@ class SqlReplicas(JournalPart):
         """Nobody needs to wait for this replica any more."""
         conn.execute(delete(replicas).where(replicas.c.id == self.replica_id))
 
+    @one_read
+    def replicas(self, conn: Connection) -> Sequence[Replica]:
+        """The part of WorkRecords that is about replicas."""
+        rows = conn.execute(select(replicas.c.id, replicas.c.seen_at).order_by(replicas.c.id)).all()
+        return [Replica(row.id, row.seen_at, _began(row.id), row.id == self.replica_id) for row in rows]
+
     @one_look
     def obey(self, conn: Connection, what: Forgetting, turned_away: Sequence[str]) -> None:
         locks.user(conn, what.scope.user)
@@ -66,3 +78,14 @@ class SqlReplicas(JournalPart):
         return conn.execute(
             select(func.count()).select_from(replicas).where(others, replicas.c.id != self.replica_id)
         ).scalar_one()
+
+
+def _time_ordered(now: float) -> str:
+    """A UUID of version 7, in hexadecimal without hyphens."""
+    return f"{int(now * 1000):012x}{VERSION:x}{secrets.token_hex(2)[:3]}{VARIANT:x}{secrets.token_hex(8)[:15]}"
+
+
+def _began(replica_id: str) -> float | None:
+    """When the process began whose id this is. None for ids that do not tell, as those of earlier versions."""
+    digits = replica_id.removeprefix(PREFIX)
+    return int(digits[:12], 16) / 1000 if digits[12:13] == f"{VERSION:x}" else None

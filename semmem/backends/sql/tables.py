@@ -443,6 +443,58 @@ usage_sessions = Table(
 )
 """Which sessions were used on a day."""
 
+conversations = Table(
+    "conversations",
+    metadata,
+    Column("id", Text, primary_key=True),
+    *_scope_columns(),
+    _name("title"),
+    Column("titled_at", Double),
+    _name("tags"),
+    Column("messages", Integer, nullable=False, server_default="0"),
+    Column("tokens_in", BigInteger, nullable=False, server_default="0"),
+    Column("tokens_out", BigInteger, nullable=False, server_default="0"),
+    Column("created_at", Double, nullable=False),
+    Column("updated_at", Double, nullable=False),
+)
+"""What was said in one session, where that is kept. ``titled_at``: when somebody gave it a title or tags. ``tags``:
+each between two line ends."""
+
+conversation_messages = Table(
+    "conversation_messages",
+    metadata,
+    Column("turn_id", AnyText, primary_key=True),
+    Column("step", Text, primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("conversation_id", Text, nullable=False),
+    Column("user_id", AnyText, nullable=False),
+    Column("place", AnyText, nullable=False),
+    Column("turn_at", Double, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("role", Text, nullable=False),
+    _name("content"),
+    Column("cut", Integer, nullable=False, server_default="0"),
+    _name("answers"),
+    _name("calls"),
+    _name("model_asked"),
+    _name("model"),
+    _name("backend"),
+    Column("tokens_in", BigInteger),
+    Column("tokens_out", BigInteger),
+    _name("answer_id"),
+    _name("finish_reason"),
+    _name("after"),
+)
+"""Messages of conversations. ``place`` orders them. ``calls``: as JSON, empty where there are none."""
+
+forgotten_conversations = Table(
+    "forgotten_conversations",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("forgotten_at", Double, nullable=False),
+)
+"""Conversations that somebody had removed: what was said in them until then is turned away, from older copies too."""
+
 WAITING = and_(turns.c.opened_at.is_not(None), turns.c.batch_id.is_(None), turns.c.done_at.is_(None))
 IN_BATCH = and_(turns.c.batch_id.is_not(None), turns.c.done_at.is_(None))
 LONELY = and_(turns.c.opened_at.is_(None), turns.c.done_at.is_(None))
@@ -479,4 +531,14 @@ Index("usage_days_user", usage_days.c.user_name)
 Index("usage_sessions_user", usage_sessions.c.user_name)
 Index("memory_switches_number", memory_switches.c.number)
 Index("votes_number", votes.c.number)
+Index("conversations_user", conversations.c.user_id, conversations.c.updated_at, conversations.c.id)
+Index("conversation_messages_place", conversation_messages.c.conversation_id, conversation_messages.c.place)
+Index("conversation_messages_user", conversation_messages.c.user_id, conversation_messages.c.turn_at)
+Index("conversation_messages_at", conversation_messages.c.turn_at)
+_index(
+    "conversation_messages_answer",
+    conversation_messages.c.user_id,
+    conversation_messages.c.answer_id,
+    where=conversation_messages.c.answer_id != "",
+)
 _index("batches_finished", batches.c.finished_at, where=batches.c.status.is_not(None))

@@ -2,6 +2,7 @@
 
 import { call, get, post } from "./api.js";
 import { button, card, chip, confirmed, fill, h, milliseconds, moment, number, shownIn, toast } from "./dom.js";
+import { work } from "./work.js";
 
 const EVERY_MS = 3000;
 const STATES = {
@@ -9,18 +10,21 @@ const STATES = {
 };
 
 export function engine(place) {
-  const status = h("div"), trips = h("div"), reindex = h("div"), configuration = h("div");
+  const status = h("div"), learning = h("div", { class: "page" }), trips = h("div"), reindex = h("div"), configuration = h("div");
   const loadStatus = () => shownIn(status, async () => statusCards(await get("/v1/status")), 4);
   const loadReindex = () => shownIn(reindex, async () => reindexCard(await get("/v1/memory/reindex"), loadReindex), 2);
-  fill(place, status, card("A round trip to everything", h("p", { class: "hint" }, "Each part is asked once, now."),
+  fill(place, status, learning, card("A round trip to everything", h("p", { class: "hint" }, "Each part is asked once, now."),
     button("Test now", () => shownIn(trips, async () => tripsList(await get("/v1/health")), 2), { kind: "primary" }), trips),
   reindex, configuration);
+  const lookAtWork = work(learning);
   loadStatus();
+  lookAtWork();
   loadReindex();
   fill(configuration, h("details", { class: "card", ontoggle: (event) => event.target.open && shownIn(event.target.lastChild,
     async () => h("pre", { tabIndex: 0 }, JSON.stringify(await get("/v1/config"), null, 2))) },
   h("summary", {}, "Configuration in effect, without its secrets"), h("div")));
   const timer = setInterval(async () => {
+    lookAtWork();
     try {
       fill(status, statusCards(await get("/v1/status")));
       const told = await get("/v1/memory/reindex");

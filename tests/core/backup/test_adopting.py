@@ -10,7 +10,8 @@ import pytest
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backup import BackupError
 from semmem.backup.adopting import Adopted, Adoption
-from semmem.memory import Forgetting, Memory, MemoryType, Scope
+from semmem.memory import Forgetting, Memory, MemoryType, Role, Scope
+from semmem.ports.conversations import FIRST_ANSWER, ConversationLimits, Said, SaidHalf, Step
 from tests.support.journal_samples import EAGER, Place, answered, erase, learnt, lost, refused, turn
 
 ADA, EVE = Scope("ada", session="s1"), Scope("eve", session="s2")
@@ -124,3 +125,22 @@ async def test_a_turn_learnt_from_at_once_is_known_to_be_and_what_was_erased_of_
     await adopt(journals)
     found = {(each.memory_id, each.forgotten) for each in await going_on.provisional(["a"])}
     assert found == {("m1", False), ("m2", True)}
+
+
+async def test_conversations_come_along_once_and_what_is_erased_of_them_does_not(
+    journals: tuple[SqlJournal, SqlJournal],
+) -> None:
+    left, going_on = journals
+    for number, scope in enumerate((ADA, EVE)):
+        said = Said(FIRST_ANSWER, Role.ASSISTANT, "Noted.", 101.0)
+        half = SaidHalf(f"t_{number}", Step("", FIRST_ANSWER, 100.0), (said,))
+        await left.record([turn(half.turn_id, scope)], [])
+        assert (await left.record_said([half], ConversationLimits())).kept == 2
+    await erase(going_on, Scope("eve"), at=150.0)
+    assert (await adopt(journals)).conversations == 1
+    await adopt(journals)
+    counts = await going_on.conversation_counts(None)
+    assert (counts.conversations, counts.messages) == (1, 2)
+    kept = await going_on.conversation_of(ADA)
+    assert kept is not None
+    assert kept.title == "I like tea"

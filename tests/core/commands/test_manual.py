@@ -131,23 +131,27 @@ def completed(words: list[str], folder: Path) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        (["to"], {"token"}),
-        (["token", ""], {"create", "list", "revoke", "--help"}),
-        (["token", "create", "--role", ""], {"admin", "operator", "user", "reader"}),
-        (["token", "create", "--role", "reader", "--la"], {"--label"}),
-        (["memories", "--status", "a"], {"active"}),
-        (["list", "--user", "token", "--t"], {"--type", "--text", "--token-env"}),
-        (["check", "conf"], {"config.yaml"}),
-        (["list", "--config", ""], {"config.yaml", "other.jsonl"}),
-        (["journal", "import", "oth"], {"other.jsonl"}),
-        (["completion", ""], {"bash", "fish", "zsh", "--help", "--json"}),
-        (["list", "--user", ""], set()),
-    ],
-    ids=lambda each: " ".join(sorted(each) if isinstance(each, set) else each),
-)
+COMPLETED: list[tuple[list[str], set[str]]] = [
+    (["to"], {"token"}),
+    (["token", ""], {"create", "list", "revoke", "--help"}),
+    (["token", "create", "--role", ""], {"admin", "operator", "user", "reader"}),
+    (["token", "create", "--role", "reader", "--la"], {"--label"}),
+    (["memories", "--status", "a"], {"active"}),
+    (["list", "--user", "token", "--t"], {"--type", "--text", "--token-env"}),
+    (["check", "conf"], {"config.yaml"}),
+    (["list", "--config", ""], {"config.yaml", "other.jsonl"}),
+    (["journal", "import", "oth"], {"other.jsonl"}),
+    (["completion", ""], {"bash", "fish", "zsh", "--help", "--json"}),
+    (["list", "--user", ""], set()),
+]
+"""What is typed after the command's name, the last of it under way, and what any shell offers."""
+
+
+def named(each: list[str] | set[str]) -> str:
+    return " ".join(sorted(each) if isinstance(each, set) else each)
+
+
+@pytest.mark.parametrize(("words", "offered"), COMPLETED, ids=named)
 def test_bash_completes_commands_options_values_and_files(tmp_path: Path, words: list[str], offered: set[str]) -> None:
     for file in ("config.yaml", "other.jsonl"):
         (tmp_path / file).touch()

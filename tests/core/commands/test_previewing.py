@@ -15,7 +15,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import SwitchWatch, Tasks
+from semmem.background import RecordWatch, Tasks
 from semmem.cli import main
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
@@ -62,7 +62,7 @@ async def _serve(
     )
     await memories.create(Scope("alice"), type=MemoryType.SEMANTIC, content="User likes green tea")
     tokens = Tokens(journal, clock=lambda: 1e9)
-    watch = SwitchWatch(journal, known := Switches(), refresh_s=60.0)
+    watch = RecordWatch(journal.switches_since, known := Switches(), what="switches", refresh_s=60.0)
     desk = SwitchDesk(journal, known, watch.refresh, entries_max=10, clock=lambda: 1e9)
     routes = [
         partial(curation_routes, life(store, journal)),

@@ -39,6 +39,31 @@ def test_a_folder_that_cannot_be_made_is_named_with_a_reason_and_a_remedy(tmp_pa
     assert "may make and write" in problem.remedy
 
 
+@pytest.mark.parametrize(
+    ("to", "reason"),
+    [
+        ("", ""),
+        ("stdout", ""),
+        ("audit.jsonl", ""),
+        ("{tmp}/audit.jsonl", ""),
+        ("/dev/null", ""),
+        ("logs/audit.jsonl", "is in no folder"),
+        ("{tmp}/config.yaml/audit.jsonl", "is in no folder"),
+        ("/proc/audit.jsonl", "is in a folder that cannot be written"),
+        ("{tmp}/folder", "cannot be written"),
+    ],
+)
+def test_an_audit_log_that_could_not_be_written_is_named_before_the_first_line(
+    tmp_path: Path, to: str, reason: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    text = f"data_dir: {tmp_path}/d\nlisteners: {{api: {{audit: {{to: '{to.format(tmp=tmp_path)}'}}}}}}"
+    problems = found(tmp_path, text)
+    assert [problem.path for problem in problems] == ["listeners.api.audit.to"] * bool(reason)
+    assert all(problem.reason.startswith(reason) for problem in problems)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.yaml", "folder"]
+
+
 def test_a_folder_that_can_be_made_is_not_made(tmp_path: Path) -> None:
     assert found(tmp_path, f"data_dir: {tmp_path}/a/b/c") == []
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]

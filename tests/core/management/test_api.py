@@ -158,7 +158,16 @@ async def test_a_list_is_paged_newest_first_with_its_total(api: Api) -> None:
         await api.add(f"User has memory {number}", type="procedural" if number % 2 else "semantic")
     params: dict[str, Any] = {"user_id": "alice", "limit": 2, "offset": 1}
     page = (await api.client.get("/v1/memory", params=params, headers=ADMIN)).json()
-    assert (len(page["memories"]), page["total"], page["limit"], page["offset"]) == (2, 5, 2, 1)
+    assert (len(page["memories"]), page["total"], page["limit"], page["offset"], page["page"]) == (2, 5, 2, 1, 1)
+    numbers: dict[str, int | None] = {
+        "offset=2&limit=2": 2,
+        "offset=4&limit=2": 3,
+        "page=3&limit=2": 3,
+        "": 1,
+        f"cursor={page['next_cursor']}": None,
+    }
+    for asked, expected in numbers.items():
+        assert (await api.client.get(f"/v1/memory?user_id=alice&{asked}", headers=ADMIN)).json()["page"] == expected
     typed = (
         await api.client.get("/v1/memory", params={"user_id": "alice", "type": "procedural"}, headers=ADMIN)
     ).json()
@@ -324,6 +333,8 @@ async def test_a_scope_can_be_forgotten_with_what_waits_to_be_learnt(api: Api) -
             "versions": 0,
             "statistics": 0,
             "sentences": 0,
+            "conversations": 0,
+            "messages": 0,
         },
     }
     assert await api.journal.end_session("alice", "s", now=NOW) == 1

@@ -17,7 +17,7 @@ from semmem.lifecycle.erasure import ErasurePending, Receipt
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.description import operations
-from semmem.management.errors import CODES, FIELD_CODES
+from semmem.management.errors import CODES, FIELD_CODES, error
 from semmem.management.problems import EVERY_CALL, PROBLEM_TYPE, PROBLEMS, TABLE, TYPE_PREFIX, problem, refuses
 from tests.core.management.test_api import ADMIN, Api, api
 from tests.core.management.test_roles import NEEDS, Guarded, guarded
@@ -188,15 +188,30 @@ async def test_a_pending_erasure_is_a_problem_with_more_to_say(api: Api, monkeyp
         True,
         2,
     )
+    assert answer.headers["retry-after"] == "5"
+
+
+async def test_whoever_may_try_again_is_told_when_and_the_description_says_so(api: Api) -> None:
+    later = {code: each.retry_after_s for code, each in PROBLEMS.items() if each.retry_after_s}
+    assert {code for code, each in PROBLEMS.items() if each.status in (429, 503)} <= set(later)
+    assert {code: error(code, "").headers.get("retry-after") for code in PROBLEMS} == {
+        code: str(later[code]) if code in later else None for code in PROBLEMS
+    }
+    for name, answer in api.app.openapi()["components"]["responses"].items():
+        codes = name.split(".")
+        header = answer.get("headers", {}).get("Retry-After")
+        assert (header is None) == (not set(codes) & set(later)), name
+        assert header is None or header["required"] == (set(codes) <= set(later)), name
 
 
 # --- the comparison that the tests of routes make --------------------------------------------------------------------
 
 
-def _answer(app: FastAPI, status: int, body: Any) -> str:
+def _answer(app: FastAPI, status: int, body: Any, headers: dict[str, str] | None = None) -> str:
     request = httpx.Request("GET", "http://semmem/v1/whoami")
+    answer = httpx.Response(status, json=body, request=request, headers=headers)
     try:
-        Promised(app.openapi()).check("GET", "/v1/whoami", httpx.Response(status, json=body, request=request))
+        Promised(app.openapi()).check("GET", "/v1/whoami", answer)
     except AssertionError as failure:
         return str(failure)
     return ""
@@ -213,3 +228,14 @@ async def test_an_answer_that_is_not_as_described_is_noticed(guarded: Guarded) -
     assert _answer(guarded.app, 401, problem("UNAUTHENTICATED", "")) == ""
     assert "code" in _answer(guarded.app, 401, problem("MISSING_USER_ID", ""))
     assert "more" in _answer(guarded.app, 401, {**problem("UNAUTHENTICATED", ""), "more": 1})
+
+
+@pytest.mark.parametrize(("said", "noticed"), [("2", ""), (None, "without"), ("soon", "soon"), ("0", "0")])
+async def test_a_header_that_is_promised_and_not_as_described_is_noticed(
+    guarded: Guarded, said: str | None, noticed: str
+) -> None:
+    headers = {"retry-after": said} if said is not None else {}
+    told = _answer(guarded.app, 503, problem("IDENTITY_NOT_AVAILABLE", ""), headers)
+    assert bool(told) is bool(noticed)
+    assert noticed in told
+    assert "not described" in _answer(guarded.app, 401, problem("UNAUTHENTICATED", ""), {"retry-after": "2"})

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import VoteWatch
+from semmem.background import RecordWatch
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.feedback import FeedbackDesk
@@ -27,7 +27,7 @@ class Saying:
 
     def __init__(self, api: Api, journal: SqlJournal) -> None:
         self.api, self.votes = api, Votes()
-        watch = VoteWatch(journal, self.votes, refresh_s=60.0)
+        watch = RecordWatch(journal.votes_since, self.votes, what="votes", refresh_s=60.0)
         desk = FeedbackDesk(
             api.erasing.store,
             journal,

@@ -23,6 +23,8 @@ from semmem.management.activity_api import Activity, activity_routes
 from semmem.management.api import create_api
 from semmem.management.audit_api import audit_routes
 from semmem.management.backup_api import backup_routes
+from semmem.management.conversations import Conversations
+from semmem.management.conversations_api import conversation_routes
 from semmem.management.curation_api import curation_routes
 from semmem.management.engine_api import Engine, EngineStatus, engine_routes
 from semmem.management.feedback import FeedbackDesk
@@ -33,6 +35,8 @@ from semmem.management.switch_api import switch_routes
 from semmem.management.token_api import token_routes
 from semmem.management.tokens import Tokens
 from semmem.management.usage_api import Usage, usage_routes
+from semmem.management.work_api import work_routes
+from semmem.ports.conversations import ConversationLimits
 from semmem.ports.errors import JournalError, StoreUnavailable
 from semmem.ports.tokens import TokenRow
 from semmem.ports.usage import user_name
@@ -68,12 +72,21 @@ NEEDS = {
     ("GET", "/v1/status"): Act.OPERATE,
     ("GET", "/v1/health"): Act.OPERATE,
     ("GET", "/v1/config"): Act.OPERATE,
+    ("GET", "/v1/batches"): Act.OPERATE,
+    ("GET", "/v1/replicas"): Act.OPERATE,
     ("POST", "/v1/config/reload"): Act.OPERATE,
     ("GET", "/v1/users"): Act.ADMINISTER,
     ("GET", "/v1/activity"): Act.OPERATE,
     ("GET", "/v1/usage"): Act.READ,  # of a user who is named; of all of them OPERATE
     ("GET", "/v1/usage/summary"): Act.READ,
     ("POST", "/v1/feedback"): Act.WRITE,
+    ("GET", "/v1/conversations"): Act.READ,
+    ("GET", "/v1/conversations/counts"): Act.READ,  # of a user who is named; of everybody OPERATE
+    ("POST", "/v1/conversations"): Act.WRITE,
+    ("GET", "/v1/conversations/{conversation_id}"): Act.READ,
+    ("PATCH", "/v1/conversations/{conversation_id}"): Act.WRITE,
+    ("DELETE", "/v1/conversations/{conversation_id}"): Act.WRITE,
+    ("GET", "/v1/conversations/{conversation_id}/export"): Act.READ,
     ("GET", "/v1/memory/reindex"): Act.OPERATE,
     ("POST", "/v1/memory/reindex"): Act.OPERATE,
     ("DELETE", "/v1/memory/reindex"): Act.OPERATE,
@@ -97,6 +110,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/memory/preview": {"query": "tea"},
     "/v1/memory/forget": {"query": "tea"},
     "/v1/import": {"lines": []},
+    "/v1/conversations": {"messages": [{"role": "user", "content": "tea?"}]},
+    "/v1/conversations/{conversation_id}": {"title": "Tea"},
     "/v1/feedback": {"memory_ids": ["mem_0"], "helpful": True},
     "/v1/tokens": {"role": "reader"},
 }
@@ -140,8 +155,10 @@ class Guarded:
                 partial(curation_routes, api.life),
                 partial(token_routes, self.tokens, self.clock),
                 partial(engine_routes, an_engine()),
+                partial(work_routes, journal, self.clock),
                 partial(activity_routes, Activity(self.clock)),
                 partial(usage_routes, a_usage(journal, self.clock)),
+                partial(conversation_routes, the_conversations(api, journal, self.clock)),
                 partial(switch_routes, nothing),
                 partial(audit_routes, nothing),
                 partial(reindex_routes, cast(Reindexing, NothingToReindex())),
@@ -170,6 +187,13 @@ def a_usage(journal: SqlJournal, clock: Callable[[], float]) -> Usage:
     async def nothing_waits() -> None: ...
 
     return Usage(Ledger(journal, PRICES), name, nothing_waits, clock, recording=True)
+
+
+def the_conversations(api: Api, journal: SqlJournal, clock: Callable[[], float]) -> Conversations:
+    async def nothing_waits() -> None: ...
+
+    limits, after = ConversationLimits(), api.erasing.after
+    return Conversations(journal, limits, settle=nothing_waits, clock=clock, after=after, recording=True)
 
 
 def feedback_desk(api: Api, journal: SqlJournal) -> FeedbackDesk:
@@ -249,11 +273,14 @@ async def test_a_role_may_do_its_acts_and_no_other(guarded: Guarded, role: str) 
     for (method, path), act in NEEDS.items():
         if role == "admin" and act is Act.ADMINISTER:
             continue  # what stands behind these is not there
-        others = ("/v1/import", "/v1/tokens", "/v1/memory/{memory_id}", "/v1/memory/reindex")
+        others = {"/v1/import", "/v1/tokens", "/v1/memory/{memory_id}", "/v1/memory/reindex"}
+        others |= {"/v1/conversations/{conversation_id}"}
         takes_user = path not in others and not path.endswith("/memory-switches")
         body = BODIES.get(path, {}) | ({"user_id": "alice"} if takes_user else {})
-        asked = {"json": body} if method in ("POST", "PUT") and not path.endswith("/release") else {}
-        url = path.format(memory_id="mem_0", session_id="s", token_id="t", user_id="alice", group_id="staff")
+        asked = {"json": body} if method in ("POST", "PUT", "PATCH") and not path.endswith("/release") else {}
+        url = path.format(
+            memory_id="mem_0", conversation_id="conv_0", session_id="s", token_id="t", user_id="alice", group_id="staff"
+        )
         answer = await guarded.call(token, method, url, params={"user_id": "alice", "q": "tea"}, **asked)
         refused = act not in CallerRole(role).acts
         assert (answer.status_code == 403) is refused, (method, path, answer.text)

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import SwitchWatch
+from semmem.background import RecordWatch
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.engine_api import engine_routes
@@ -33,7 +33,7 @@ class Switching:
 
     def __init__(self, api: Api, journal: SqlJournal) -> None:
         self.known = Switches()
-        watch = SwitchWatch(journal, self.known, refresh_s=60.0)
+        watch = RecordWatch(journal.switches_since, self.known, what="switches", refresh_s=60.0)
         desk = SwitchDesk(journal, self.known, watch.refresh, entries_max=3, clock=lambda: 1_800_000_000.0)
         self.app = create_api(
             api.memories,

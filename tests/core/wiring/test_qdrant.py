@@ -13,8 +13,12 @@ from semmem.backends.qdrant.server import QdrantServer
 from semmem.backends.qdrant.store import LocalQdrantStore, QdrantStore
 from semmem.config import check
 from semmem.config.settings import Settings
-from semmem.wiring import backends
+from semmem.ports.collections import Described
+from semmem.ports.store import DiskBound
+from semmem.wiring import reindex
 from tests.support.configuration import only, write
+
+ABOUT = Described("agentic_memory", "model/384", 384)
 
 
 def settings(tmp_path: Path, **qdrant: Any) -> Settings:
@@ -24,10 +28,11 @@ def settings(tmp_path: Path, **qdrant: Any) -> Settings:
 def test_without_an_address_it_is_the_local_mode_on_this_disk_and_that_is_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = backends.store(settings(tmp_path, index="HNSW", quantisation="int8"), "model/384")
+    collections = reindex.collections(settings(tmp_path, index="HNSW", quantisation="int8"))
+    store = collections.collection(ABOUT)
     assert isinstance(store, LocalQdrantStore)
     assert isinstance(store._engine, LocalQdrant)
-    assert backends.disk_of(store) is store
+    assert isinstance(store._engine, DiskBound)
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert "for trying out" in record.message
@@ -44,18 +49,18 @@ def test_without_an_address_it_is_the_local_mode_on_this_disk_and_that_is_said(
     ],
 )
 def test_with_an_address_it_is_a_server(tmp_path: Path, qdrant: dict[str, Any], url: str) -> None:
-    store = backends.store(settings(tmp_path, **qdrant), "model/384")
+    store = reindex.collections(settings(tmp_path, **qdrant)).collection(ABOUT)
     assert isinstance(store, QdrantStore)
     assert isinstance(store._engine, QdrantServer)
     assert store._engine._url == url
-    assert backends.disk_of(store) is None
+    assert not isinstance(store._engine, DiskBound)
 
 
 @pytest.mark.parametrize(("address", "warned"), [("http://q:6333", True), ("https://q:6333", False)])
 def test_a_key_over_plain_text_is_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, address: str, warned: bool
 ) -> None:
-    backends.store(settings(tmp_path, address=address, api_key="a-long-secret"), "model/384")
+    reindex.collections(settings(tmp_path, address=address, api_key="a-long-secret"))
     assert ("travels unencrypted" in caplog.text) is warned
     assert "a-long-secret" not in caplog.text
 
@@ -72,11 +77,13 @@ def test_what_is_configured_reaches_collection_and_deadlines(tmp_path: Path) -> 
         "call_timeout_s": 7,
     }
     configured = settings(tmp_path, **chosen)
-    store = backends.store(configured, "model/384")
+    collections = reindex.collections(configured)
+    assert collections.name == "other"
+    store = collections.collection(Described("other_g2", "model/384", 384))
     assert isinstance(store, QdrantStore)
     assert isinstance(store._engine, QdrantServer)
-    made = store._engine._collection
-    assert (made.name, made.dimension, made.signature) == ("other", 384, "model/384")
+    made = store._collection
+    assert (made.name, made.dimension, made.signature) == ("other_g2", 384, "model/384")
     assert (made.index, made.quantisation, made.rescore, made.oversampling) == ("HNSW", "binary", True, 8)
     assert (made.shards, made.copies) == (3, 2)
     assert (store._read_timeout_s, store._write_timeout_s) == (7, 7)

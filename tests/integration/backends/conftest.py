@@ -89,12 +89,12 @@ async def qdrant_stand_in() -> AsyncIterator[QdrantStandIn]:
     await server.stop()
 
 
-def local_qdrant(folder: Path, **options: Any) -> LocalQdrantStore:
-    return LocalQdrantStore(LocalQdrant(folder, QDRANT), QDRANT, **{**QDRANT_LIMITS, **options})
+def local_qdrant(folder: Path, collection: Collection = QDRANT, **options: Any) -> LocalQdrantStore:
+    return LocalQdrantStore(LocalQdrant(folder), collection, **{**QDRANT_LIMITS, **options})
 
 
 def qdrant_by_rest(server: QdrantStandIn, collection: Collection = QDRANT, **options: Any) -> QdrantStore:
-    engine = QdrantServer(f"http://127.0.0.1:{server.port}", collection)
+    engine = QdrantServer(f"http://127.0.0.1:{server.port}")
     return QdrantStore(engine, collection, **{**QDRANT_LIMITS, **options})
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +17,20 @@ from pymilvus import MilvusClient
 from semmem.backends.in_process import InProcessCollections
 from semmem.backends.milvus.collections import LiteCollections, MilvusCollections
 from semmem.backends.milvus.lite import MilvusLiteProcess
+from semmem.backends.qdrant.collections import QdrantCollections
+from semmem.backends.qdrant.engine import Engine
+from semmem.backends.qdrant.local import LocalQdrant
+from semmem.backends.qdrant.server import QdrantServer
+from semmem.backends.qdrant.store import LocalQdrantStore, QdrantStore
 from semmem.memory import Scope
 from semmem.ports.collections import Collections, Described, live_name, next_name, number_of
-from semmem.ports.errors import StoreError
-from tests.integration.backends.conftest import SERVER_URI, milvus_store
+from semmem.ports.errors import StoreError, StoreUnavailable
+from tests.integration.backends.conftest import QDRANT, QDRANT_LIMITS, SERVER_URI, milvus_store
+from tests.support.disk import files_holding
 from tests.support.memories import DIMENSION, memory, put, towards
+from tests.support.qdrant_server import standing_in
 
-KINDS = ["in_process", "milvus_lite"] + (["milvus_server"] if SERVER_URI else [])
+KINDS = ["in_process", "milvus_lite", "qdrant_local", "qdrant_rest"] + (["milvus_server"] if SERVER_URI else [])
 Make = Callable[[], Collections]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -35,13 +45,24 @@ async def process(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Mil
 
 
 @pytest_asyncio.fixture(params=KINDS, loop_scope="module")
-async def make(request: pytest.FixtureRequest, process: MilvusLiteProcess) -> AsyncIterator[Make]:
-    """Makes the same collections again, as a process does that starts."""
+async def make(request: pytest.FixtureRequest, process: MilvusLiteProcess, tmp_path: Path) -> AsyncIterator[Make]:
+    """Makes the same collections again, as a process does that starts; they are open."""
     name = f"moved_{secrets.token_hex(4)}"
     uri = SERVER_URI if request.param == "milvus_server" else process.uri
     if request.param == "in_process":
         only = InProcessCollections(name)
         yield lambda: only
+        return
+    if request.param.startswith("qdrant"):
+        async with AsyncExitStack() as stack:
+            if request.param == "qdrant_local":
+                engine: Engine = LocalQdrant(tmp_path)
+            else:
+                server = await stack.enter_async_context(standing_in())
+                engine = QdrantServer(f"http://127.0.0.1:{server.port}")
+            await engine.open()
+            stack.push_async_callback(engine.close)
+            yield lambda: qdrant(name, engine)
         return
 
     def by_address() -> Collections:
@@ -58,6 +79,17 @@ async def make(request: pytest.FixtureRequest, process: MilvusLiteProcess) -> As
 
 def named(uri: str, about: Described) -> Any:
     return milvus_store(uri, about.name, signature=about.signature, dimension=about.dimension)
+
+
+def qdrant(name: str, engine: Engine) -> QdrantCollections:
+    def named(about: Described) -> QdrantStore:
+        wanted = replace(QDRANT, name=about.name, signature=about.signature, dimension=about.dimension)
+        options = {"is_lent": True, **QDRANT_LIMITS}
+        if isinstance(engine, LocalQdrant):
+            return LocalQdrantStore(engine, wanted, **options)
+        return QdrantStore(engine, wanted, **options)
+
+    return QdrantCollections(name, engine, named)
 
 
 async def made(collections: Collections, *described: Described) -> None:
@@ -132,6 +164,67 @@ async def test_after_a_restart_of_the_folder_the_same_one_is_read(data_dir: Path
     await collections.check_room()
     await store.close()
     await collections.close()
+
+
+async def test_after_a_restart_of_qdrants_folder_the_same_one_is_read_and_what_is_dropped_is_off_the_disk(
+    data_dir: Path,
+) -> None:
+    old, new = Described("mine", "model/16", DIMENSION), Described("mine_g2", "other/8", 8)
+    collections = qdrant("mine", LocalQdrant(data_dir))
+    await collections.open()
+    store = collections.collection(old)
+    await store.open()
+    await put(store, memory("ada", content="only the former one has this"))
+    await made(collections, new)
+    await collections.switch(new.name)
+    await collections.close()
+    collections = qdrant("mine", LocalQdrant(data_dir))
+    await collections.open()
+    assert await collections.found() == (new, [old])
+    await collections.check_room()
+    assert files_holding(data_dir, ["only the former one has this"])
+    await collections.drop(old.name)
+    assert not files_holding(data_dir, ["only the former one has this"])
+    assert not any(b"only the former one has this" in opened for opened in open_files(data_dir))
+    store = collections.collection(new)
+    await store.open()
+    assert await store.purge()
+    assert [one.content for one in await store.list(Scope("ada"))] == [new.name]
+    await collections.close()
+
+
+def open_files(folder: Path) -> list[bytes]:
+    """What this process has open there, also where it has no name any more."""
+    links = [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    return [link.read_bytes() for link in links if os.readlink(link).startswith(str(folder))]
+
+
+async def test_a_qdrant_server_changes_the_alias_in_one_call() -> None:
+    old, new = Described("mine", "model/16", DIMENSION), Described("mine_g2", "other/8", 8)
+    async with standing_in() as server:
+        engine = QdrantServer(f"http://127.0.0.1:{server.port}")
+        collections = qdrant("mine", engine)
+        await collections.open()
+        await made(collections, old, new)
+        for name in (new.name, old.name, old.name):
+            await collections.switch(name)
+        await collections.close()
+        first, second = server.bodies("POST", "/aliases")
+    made_new = {"create_alias": {"collection_name": "mine_g2", "alias_name": "mine_live"}}
+    made_old = {"create_alias": {"collection_name": "mine", "alias_name": "mine_live"}}
+    assert first == {"actions": [made_new]}
+    assert second == {"actions": [{"delete_alias": {"alias_name": "mine_live"}}, made_old]}
+
+
+async def test_where_qdrants_aliases_cannot_be_asked_for_nothing_is_taken_for_the_first() -> None:
+    async with standing_in() as server:
+        collections = qdrant("mine", QdrantServer(f"http://127.0.0.1:{server.port}"))
+        await collections.open()
+        server.fail = (503, "{}")
+        for call in (collections.found, lambda: collections.switch("mine"), lambda: collections.drop("mine")):
+            with pytest.raises(StoreUnavailable):
+                await call()
+        await collections.close()
 
 
 async def test_a_name_is_taken_once() -> None:

@@ -254,7 +254,7 @@ async def test_a_hung_server_is_a_timeout_within_the_deadline(qdrant_stand_in: Q
             with pytest.raises(StoreTimeout):
                 await call()
             assert time.monotonic() - began < 1.0
-        engine = QdrantServer(f"http://127.0.0.1:{qdrant_stand_in.port}", QDRANT, open_timeout_s=0.1)
+        engine = QdrantServer(f"http://127.0.0.1:{qdrant_stand_in.port}", open_timeout_s=0.1)
         with pytest.raises(StoreUnavailable):
             await engine.open()
         await engine.close()
@@ -296,12 +296,12 @@ async def test_each_refusal_of_the_server_has_its_error_without_user_or_content(
 async def test_a_wrong_api_key_says_so_and_the_right_one_opens() -> None:
     async with standing_in(api_key="right") as server:
         url = f"http://127.0.0.1:{server.port}"
-        wrong = QdrantServer(url, QDRANT, api_key="wrong")
+        wrong = QdrantServer(url, api_key="wrong")
         with pytest.raises(StoreError, match="refused the API key") as refused:
             await wrong.open()
         assert not isinstance(refused.value, StoreUnavailable), "waiting does not mend it"
         await wrong.close()
-        right = QdrantServer(url, QDRANT, api_key="right")
+        right = QdrantServer(url, api_key="right")
         await right.open()
         await right.close()
 
@@ -315,18 +315,18 @@ async def test_tls_believes_the_named_authority_and_no_other(tmp_path: Path) -> 
     server = QdrantStandIn()
     await server.start(tls_context(tmp_path / "cert", tmp_path / "key"))
     url = f"https://localhost:{server.port}"
-    engine = QdrantServer(url, QDRANT, tls=Tls(ca_file=str(tmp_path / "ca")))
+    engine = QdrantServer(url, tls=Tls(ca_file=str(tmp_path / "ca")))
     store = QdrantStore(engine, QDRANT, **QDRANT_LIMITS)
     await store.open()
     await put(store, memory("ann", type=MemoryType.EPISODIC))
     assert len(await found(store, U)) == 1
     await store.close()
-    doubted = QdrantServer(url, QDRANT, tls=Tls(ca_file=str(tmp_path / "other")))
+    doubted = QdrantServer(url, tls=Tls(ca_file=str(tmp_path / "other")))
     with pytest.raises(StoreUnavailable):
         await doubted.open()
     await doubted.close()
     with pytest.raises(StoreError, match="a TLS file"):
-        await QdrantServer(url, QDRANT, tls=Tls(ca_file=str(tmp_path / "nothing"))).open()
+        await QdrantServer(url, tls=Tls(ca_file=str(tmp_path / "nothing"))).open()
     await server.stop()
 
 

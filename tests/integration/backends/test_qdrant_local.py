@@ -56,17 +56,13 @@ asyncio.run(write())
 
 
 @asynccontextmanager
-async def opened(folder: Path, **options: Any) -> AsyncIterator[LocalQdrantStore]:
-    store = local_qdrant(folder, **options)
+async def opened(folder: Path, collection: Collection = QDRANT, **options: Any) -> AsyncIterator[LocalQdrantStore]:
+    store = local_qdrant(folder, collection, **options)
     await store.open()
     try:
         yield store
     finally:
         await store.close()
-
-
-def engine(folder: Path, collection: Collection = QDRANT, **options: Any) -> LocalQdrant:
-    return LocalQdrant(folder, collection, **options)
 
 
 # --- the folder ------------------------------------------------------------------------------------------------------
@@ -96,15 +92,12 @@ async def test_a_collection_of_another_model_is_refused_and_index_and_quantisati
     async with opened(data_dir):
         pass
     with pytest.raises(StoreMismatch, match="embedding signature"):
-        await engine(data_dir, replace(QDRANT, signature="other/16")).open()
+        await local_qdrant(data_dir, replace(QDRANT, signature="other/16")).open()
     with pytest.raises(StoreMismatch, match="dimension"):
-        await engine(data_dir, replace(QDRANT, dimension=384)).open()
-    ignored = replace(QDRANT, index="HNSW", quantisation="binary")
-    store = LocalQdrantStore(engine(data_dir, ignored), ignored, **QDRANT_LIMITS)
-    await store.open()
-    await put(store, memory("ann"))
-    assert await found_ids(store, U) == ["mem_1"]
-    await store.close()
+        await local_qdrant(data_dir, replace(QDRANT, dimension=384)).open()
+    async with opened(data_dir, replace(QDRANT, index="HNSW", quantisation="binary")) as store:
+        await put(store, memory("ann"))
+        assert await found_ids(store, U) == ["mem_1"]
 
 
 @pytest.mark.parametrize("name", ["meta.json", "collection/memories/storage.sqlite"])
@@ -232,7 +225,7 @@ async def held(local: LocalQdrant, release: Event) -> asyncio.Task[Any]:
 
 
 async def test_a_busy_thread_holds_up_neither_the_loop_nor_a_caller_beyond_its_deadline(data_dir: Path) -> None:
-    local, release = engine(data_dir), Event()
+    local, release = LocalQdrant(data_dir), Event()
     store = LocalQdrantStore(local, QDRANT, search_timeout_s=0.1, read_timeout_s=0.1, write_timeout_s=0.1)
     await store.open()
     busy = await held(local, release)
@@ -248,7 +241,7 @@ async def test_a_busy_thread_holds_up_neither_the_loop_nor_a_caller_beyond_its_d
 
 
 async def test_only_so_many_calls_wait(data_dir: Path) -> None:
-    local, release = engine(data_dir, waiting_max=3), Event()
+    local, release = LocalQdrant(data_dir, waiting_max=3), Event()
     store = LocalQdrantStore(local, QDRANT, **QDRANT_LIMITS)
     await store.open()
     busy = await held(local, release)

@@ -8,24 +8,22 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from demo.stack import HOME
-from semmem.backends.milvus.embedded import EmbeddedMilvus
-from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.memory import Scope
-from tests.reindex.story import FORMER, NEW, fill, override, play
+from tests.reindex.story import FORMER, NEW, fill, override, play, store_of
 from tests.reindex.traffic import Person, people
+from tests.support.fakes import HashEmbedder
 from tests.support.harness import semmem_config, semmem_process
 from tests.support.ports import free_port
 
 
-def configured(folder: Path, dimension: int = NEW.dimension, **reindex: Any) -> Path:
+def configured(folder: Path, backend: str, dimension: int = NEW.dimension) -> Path:
     model, nowhere = {"dimension": dimension}, {"address": f"127.0.0.1:{free_port()}"}
-    memory = {"embedding": model, "milvus": model, "reindex": reindex}
+    memory = {"backend": backend, "embedding": model, "milvus": model}
     file = folder / "config.yaml"
     told = semmem_config(folder / "data", {"memory": memory, "listeners": {"api": nowhere}})
     file.write_text(yaml.safe_dump(told))
@@ -37,10 +35,9 @@ def semmem(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, cwd=HOME, env=os.environ, capture_output=True, text=True, timeout=100, check=False)
 
 
-async def kept(folder: Path, collection: str, dimension: int, users: list[str]) -> dict[str, bool]:
+async def kept(folder: Path, collection: str, model: HashEmbedder, users: list[str], backend: str) -> dict[str, bool]:
     """The contents in one collection, and whether each has a vector."""
-    options: dict[str, Any] = {"dimension": dimension, "signature": f"hash/words/{dimension}"}
-    store = EmbeddedMilvus(MilvusLiteProcess(folder / "data" / "milvus"), collection=collection, **options)
+    store = store_of(folder, collection, model, backend)
     await store.open()
     found = [one for user in users for one in await store.list(Scope(user), limit=1000)]
     await store.close()
@@ -60,36 +57,46 @@ def test_two_thousand_memories_under_traffic_with_two_kills(tmp_path: Path) -> N
     assert seen.counted.asked > 2000
 
 
+@pytest.mark.long(30)
+@pytest.mark.timeout(400)
+def test_qdrants_local_mode_under_traffic_with_a_kill(tmp_path: Path) -> None:
+    seen = play(tmp_path, persons=20, things=20, kills=1, backend="qdrant")
+    assert seen.is_right, seen.lines
+    assert seen.kills == 1
+    assert seen.counted.asked > 500
+
+
 @pytest.mark.long(20)
-def test_by_command_while_nothing_runs_in_parts_and_back_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", ["milvus", "qdrant"])
+def test_by_command_while_nothing_runs_in_parts_and_back_again(tmp_path: Path, backend: str) -> None:
     everybody = people(4, 10)
-    asyncio.run(fill(tmp_path, everybody))
+    asyncio.run(fill(tmp_path, everybody, backend))
     names = [person.name for person in everybody]
 
-    refused = semmem("serve", "--config", configured(tmp_path))
+    refused = semmem("serve", "--config", configured(tmp_path, backend))
     assert refused.returncode == 1
     assert "vectors of hash/words/64" in refused.stderr
     assert "run `semmem reindex`" in refused.stderr
 
-    nothing = semmem("reindex", "--rollback", "--config", configured(tmp_path))
+    nothing = semmem("reindex", "--rollback", "--config", configured(tmp_path, backend))
     assert (nothing.returncode, "is kept to go back to" in nothing.stderr) == (1, True)
 
-    part = semmem("reindex", "--limit", "15", "--json", "--config", configured(tmp_path))
+    part = semmem("reindex", "--limit", "15", "--json", "--config", configured(tmp_path, backend))
     assert part.returncode == 0, part.stderr
     status = json.loads(part.stdout.splitlines()[-1])
     assert (status["state"], status["embedded"], status["users_done"]) == ("paused", 15, 1)
 
-    rest = semmem("reindex", "--config", configured(tmp_path))
+    rest = semmem("reindex", "--config", configured(tmp_path, backend))
     assert rest.returncode == 0, rest.stderr
     assert "100%  4 of 4 users, 40 memories, 40 embedded" in rest.stdout
-    assert asyncio.run(kept(tmp_path, "agentic_memory_g2", NEW.dimension, names)) == told(everybody)
+    assert asyncio.run(kept(tmp_path, "agentic_memory_g2", NEW, names, backend)) == told(everybody)
 
-    back = semmem("reindex", "--rollback", "--json", "--config", configured(tmp_path, FORMER.dimension))
+    back = semmem("reindex", "--rollback", "--json", "--config", configured(tmp_path, backend, FORMER.dimension))
     assert back.returncode == 0, back.stderr
     assert json.loads(back.stdout.splitlines()[-1])["embedded"] == 0
-    dropped = semmem("reindex", "--drop-old", "--json", "--config", configured(tmp_path, FORMER.dimension))
+    dropped = semmem("reindex", "--drop-old", "--json", "--config", configured(tmp_path, backend, FORMER.dimension))
     assert json.loads(dropped.stdout)["dropped"] == 1
-    assert asyncio.run(kept(tmp_path, "agentic_memory", FORMER.dimension, names)) == told(everybody)
+    assert asyncio.run(kept(tmp_path, "agentic_memory", FORMER, names, backend)) == told(everybody)
 
 
 @pytest.mark.long(15)

@@ -56,6 +56,20 @@ def test_the_engine_shows_and_tries_its_parts(studio: Studio) -> None:
     expect(page.locator("pre")).to_contain_text("listeners")
 
 
+def test_the_engine_tells_how_batches_ended_and_who_shares_the_journal(
+    home: House, studio: Studio, person: str
+) -> None:
+    home.chat(person, "I keep two parrots at home.")
+    studio.sign_in()
+    studio.open("Engine")
+    batches = studio.page.get_by_role("region", name="Batches")
+    expect(batches.get_by_text("stored").first).to_be_visible(timeout=30_000)
+    expect(studio.page.get_by_text("In the last 60 min:").locator("..")).to_contain_text("stored")
+    expect(studio.page.get_by_text("a file that nobody shares")).to_be_visible()
+    assert person not in studio.page.locator("main").inner_text()
+    assert "parrots" not in studio.page.content()
+
+
 def test_vectors_are_made_anew_from_the_page(studio: Studio, person: str) -> None:
     studio.sign_in(at=f"#/engine/{person}")
     page = studio.page

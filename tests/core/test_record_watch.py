@@ -1,5 +1,5 @@
-"""What a process knows of switches: new ones within a pause, at once when told, and the last ones while the journal is
-away."""
+"""What a process knows of rows of the journal, here of switches: new ones within a pause, at once when told, all of
+them now and then, and the last ones while the journal is away."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from semmem.background import SwitchWatch, Tasks
-from semmem.background.switch_watch import WHOLE_EVERY_S
+from semmem.background import RecordWatch, Tasks
+from semmem.background.record_watch import WHOLE_EVERY_S
 from semmem.ports.errors import JournalError
 from semmem.ports.switches import UNSAID, Switch, SwitchRow
 from semmem.request.switches import Switches, user_key
@@ -18,7 +18,7 @@ OFF = Switch(False, False)
 
 
 class Records:
-    """SwitchRecords that can be away, and know what they were asked."""
+    """They can be away, and know what they were asked."""
 
     def __init__(self) -> None:
         self.rows: list[SwitchRow] = []
@@ -29,10 +29,7 @@ class Records:
     def add(self, user: str, switch: Switch, number: int) -> None:
         self.rows.append(SwitchRow(user_key(user), "", switch, number, 0.0))
 
-    async def set_switch(self, key: str, group: str, switch: Switch, *, now: float, entries_max: int) -> bool:
-        return True
-
-    async def switches_since(self, number: int) -> Sequence[SwitchRow]:
+    async def since(self, number: int) -> Sequence[SwitchRow]:
         self.asked.append(number)
         if self.away:
             raise JournalError("away")
@@ -49,9 +46,10 @@ class Clock:
         return self.now
 
 
-def watching(records: Records, refresh_s: float = 0.01) -> tuple[SwitchWatch, Switches, Clock]:
+def watching(records: Records, refresh_s: float = 0.01) -> tuple[RecordWatch[SwitchRow], Switches, Clock]:
     known, clock = Switches(), Clock()
-    return SwitchWatch(records, known, refresh_s=refresh_s, clock=clock), known, clock
+    watch = RecordWatch(records.since, known, what="switches", refresh_s=refresh_s, clock=clock)
+    return watch, known, clock
 
 
 async def test_only_what_is_new_is_read_and_all_of_it_now_and_then() -> None:
@@ -65,6 +63,12 @@ async def test_only_what_is_new_is_read_and_all_of_it_now_and_then() -> None:
     clock.now += WHOLE_EVERY_S
     await watch.refresh()
     assert (known.of_user("alice"), known.of_user("bob"), records.asked[-1]) == (UNSAID, OFF, 0)
+    records.rows = []
+    clock.now += WHOLE_EVERY_S
+    await watch.refresh()
+    records.add("carol", OFF, 1)  # the journal is another one
+    await watch.refresh()
+    assert (known.of_user("bob"), known.of_user("carol"), records.asked[-1]) == (UNSAID, OFF, 0)
 
 
 async def test_while_the_journal_is_away_what_was_known_holds() -> None:
@@ -95,19 +99,26 @@ async def test_two_who_look_at_once_do_not_overtake_each_other() -> None:
 
 
 @pytest.mark.parametrize("told", [True, False])
-async def test_what_changes_is_known_after_a_pause_or_when_told(told: bool) -> None:
+async def test_what_changes_is_known_after_a_pause_or_when_told_also_after_an_outage(
+    told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     records, tasks = Records(), Tasks()
     watch, known, _ = watching(records, refresh_s=60.0 if told else 0.01)
-    tasks.keep("switches", watch.run)
     records.away = True
-    watch.look()
-    while not records.asked:
-        await asyncio.sleep(0.001)
+    tasks.keep("switches", watch.run)
+    for looks in (1, 2):
+        async with asyncio.timeout(5):
+            while len(records.asked) < looks:
+                await asyncio.sleep(0.001)
+        watch.look()
     records.away = False
     records.add("alice", OFF, 1)
-    if told:
-        watch.look()
+    watch.look() if told else None
     async with asyncio.timeout(5):
         while known.of_user("alice") != OFF:
             await asyncio.sleep(0.001)
     await tasks.cancel()
+    assert [message.split(",")[0] for message in caplog.messages] == [
+        "read switches failed",
+        "read switches works again",
+    ]

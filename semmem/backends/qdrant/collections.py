@@ -1,0 +1,95 @@
+"""The collections of one Qdrant: an alias says which one everybody reads, in the client's local mode as on a server.
+
+A store that was never reindexed has no alias, and one collection with the plain name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from qdrant_client import models
+
+from semmem.backends.qdrant.collection import described
+from semmem.backends.qdrant.engine import Engine
+from semmem.backends.qdrant.errors import within
+from semmem.ports.collections import Collection, Described, live_name, number_of
+from semmem.ports.errors import StoreError
+from semmem.ports.store import DiskBound
+
+
+class QdrantCollections:
+    """``make`` gives the store of a collection, which neither opens nor closes the engine. ``timeout_s`` bounds each
+    call."""
+
+    def __init__(
+        self, name: str, engine: Engine, make: Callable[[Described], Collection], *, timeout_s: float = 30.0
+    ) -> None:
+        self._name = name
+        self._engine = engine
+        self._make = make
+        self._timeout_s = timeout_s
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def open(self) -> None:
+        await self._engine.open()
+
+    async def close(self) -> None:
+        await self._engine.close()
+
+    def collection(self, described: Described) -> Collection:
+        return self._make(described)
+
+    async def found(self) -> tuple[Described | None, Sequence[Described]]:
+        async with within("find collections", self._timeout_s):
+            read = await self._aliased() or self._name
+            told = {name: await self._described(name) for name in await self._names()}
+        return told.get(read), [about for name, about in told.items() if name != read]
+
+    async def switch(self, name: str) -> None:
+        """As the port says: a server changes all that is asked for in one call at once, and so does the local mode."""
+        async with within("switch", self._timeout_s):
+            former, alias = await self._aliased(), live_name(self._name)
+            if former == name:
+                return
+            gone = models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias))
+            new = models.CreateAlias(collection_name=name, alias_name=alias)
+            made = models.CreateAliasOperation(create_alias=new)
+            await self._engine.ask(
+                "update_collection_aliases",
+                change_aliases_operations=[*([gone] if former else []), made],
+                timeout=math.ceil(self._timeout_s),
+            )
+
+    async def drop(self, name: str) -> None:
+        """Raises StoreError for the one that everybody reads: its alias would go with it."""
+        async with within("drop", self._timeout_s):
+            if name not in await self._names():
+                return
+            if name == (await self._aliased() or self._name):
+                raise StoreError(f"{name} is what everybody reads")
+            await self._engine.drop(name, self._timeout_s)
+
+    async def check_room(self) -> None:
+        """A server has its own disk."""
+        if isinstance(self._engine, DiskBound):
+            await self._engine.check_room()
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    async def _names(self) -> list[str]:
+        """In the order in which they were made."""
+        listed = (await self._engine.ask("get_collections")).collections
+        numbers = {each.name: number_of(self._name, each.name) for each in listed}
+        return sorted((name for name, number in numbers.items() if number), key=lambda name: numbers[name] or 0)
+
+    async def _aliased(self) -> str | None:
+        """What the alias names. Aliases of everybody are asked for, so that an error is none of a missing one."""
+        listed = (await self._engine.ask("get_aliases")).aliases
+        return next((each.collection_name for each in listed if each.alias_name == live_name(self._name)), None)
+
+    async def _described(self, name: str) -> Described:
+        return Described(name, *described(await self._engine.ask("get_collection", collection_name=name)))

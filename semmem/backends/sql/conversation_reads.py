@@ -1,0 +1,203 @@
+"""What was recorded of conversations, for whoever may see it, and what they change of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, distinct, func, or_, select, tuple_, update
+
+from semmem.backends.sql import locks
+from semmem.backends.sql.conversation_erasure import mark_conversations
+from semmem.backends.sql.conversation_rows import (
+    has_tag,
+    in_scope,
+    remove_messages,
+    row_conversation,
+    row_message,
+    says,
+    tags_text,
+)
+from semmem.backends.sql.conversations import write_copy
+from semmem.backends.sql.kept_answers import forget_answers
+from semmem.backends.sql.part import JournalPart, one_look, one_read
+from semmem.backends.sql.rows import within
+from semmem.backends.sql.tables import conversation_messages, conversations
+from semmem.memory import Role, Scope
+from semmem.ports.conversations import (
+    ConversationCounts,
+    ConversationLimits,
+    KeptConversation,
+    KeptMessage,
+    Wanted,
+)
+
+STEPS_MAX = 1000
+"""Answers that one chain goes back along."""
+
+
+class SqlConversationReads(JournalPart):
+    """ConversationRecords."""
+
+    @one_read
+    def conversations(
+        self, conn: Connection, scope: Scope, wanted: Wanted, limits: ConversationLimits
+    ) -> list[KeptConversation]:
+        c = conversations.c
+        asked = [within(conversations, scope), *_narrowed(wanted)]
+        if wanted.words:
+            found = _said(scope.user, wanted.words, limits)
+            title = and_(*(says(c.title, word) for word in wanted.words))
+            asked.append(or_(title, c.id.in_(select(found.c.conversation_id))))
+        page = select(conversations).where(*asked).order_by(c.updated_at.desc(), c.id.desc()).limit(wanted.limit)
+        return [row_conversation(row) for row in conn.execute(page)]
+
+    @one_read
+    def conversation(self, conn: Connection, scope: Scope, conversation_id: str) -> KeptConversation | None:
+        return _one(conn, in_scope(scope, conversation_id))
+
+    @one_read
+    def conversation_of(self, conn: Connection, scope: Scope) -> KeptConversation | None:
+        return _one(conn, within(conversations, scope))
+
+    @one_read
+    def messages(
+        self, conn: Connection, scope: Scope, conversation_id: str, *, after: str = "", limit: int = 100
+    ) -> list[KeptMessage]:
+        mine = select(conversations.c.id).where(in_scope(scope, conversation_id))
+        here = and_(conversation_messages.c.conversation_id.in_(mine), conversation_messages.c.place > after)
+        page = select(conversation_messages).where(here).order_by(conversation_messages.c.place).limit(limit)
+        return [row_message(row) for row in conn.execute(page)]
+
+    @one_read
+    def chain(self, conn: Connection, scope: Scope, answer_id: str, *, messages_max: int) -> list[KeptMessage]:
+        found: list[KeptMessage] = []
+        seen: set[str] = set()
+        while answer_id and answer_id not in seen and len(found) < messages_max and len(seen) < STEPS_MAX:
+            seen.add(answer_id)
+            step = _step_of(conn, scope, answer_id)
+            found += reversed(step)
+            answer_id = next((message.after for message in step if message.after), "")
+        return found[:messages_max][::-1]
+
+    @one_read
+    def search_messages(
+        self, conn: Connection, scope: Scope, words: Sequence[str], limits: ConversationLimits, *, limit: int
+    ) -> list[tuple[KeptConversation, KeptMessage]]:
+        found = _said(scope.user, words, limits)
+        key = and_(
+            conversation_messages.c.turn_id == found.c.turn_id,
+            conversation_messages.c.step == found.c.step,
+            conversation_messages.c.number == found.c.number,
+        )
+        mine = and_(within(conversations, scope), conversations.c.id == found.c.conversation_id)
+        newest = conversation_messages.c.turn_at.desc(), conversation_messages.c.place.desc()
+        rows = conn.execute(select(conversation_messages).where(key, mine).order_by(*newest).limit(limit)).all()
+        ids = {row.conversation_id for row in rows}
+        whole = conn.execute(select(conversations).where(conversations.c.id.in_(ids)))
+        kept = {row.id: row_conversation(row) for row in whole}
+        return [(kept[row.conversation_id], row_message(row)) for row in rows]
+
+    @one_look
+    def put_conversation(
+        self, conn: Connection, kept: KeptConversation, messages: Sequence[KeptMessage], limits: ConversationLimits
+    ) -> KeptConversation | None:
+        if not write_copy(conn, kept, messages, limits):
+            return None
+        return _one(conn, in_scope(Scope(kept.scope.user), kept.id))
+
+    @one_look
+    def change_conversation(
+        self,
+        conn: Connection,
+        scope: Scope,
+        conversation_id: str,
+        *,
+        title: str | None,
+        tags: Sequence[str] | None,
+        now: float,
+    ) -> KeptConversation | None:
+        locks.user(conn, scope.user)
+        told: dict[str, Any] = {"titled_at": now}
+        told |= {} if title is None else {"title": title}
+        told |= {} if tags is None else {"tags": tags_text(tags)}
+        conn.execute(update(conversations).where(in_scope(scope, conversation_id)).values(told))
+        return _one(conn, in_scope(scope, conversation_id))
+
+    @one_look
+    def forget_conversation(self, conn: Connection, scope: Scope, conversation_id: str, *, now: float) -> int | None:
+        locks.user(conn, scope.user)
+        kept = _one(conn, in_scope(scope, conversation_id))
+        if kept is None:
+            return None
+        mark_conversations(conn, [(conversation_id, max(now, kept.updated_at))])
+        forget_answers(conn, scope.user)
+        return remove_messages(conn, conversation_messages.c.conversation_id == conversation_id)["messages"]
+
+    @one_read
+    def conversation_counts(self, conn: Connection, user: str | None) -> ConversationCounts:
+        c = conversations.c
+        sums = (c.messages, c.tokens_in, c.tokens_out)
+        told = select(func.count(), func.count(distinct(c.user_id)), *(func.coalesce(func.sum(s), 0) for s in sums))
+        number, users, messages, tokens_in, tokens_out = conn.execute(
+            told if user is None else told.where(c.user_id == user)
+        ).one()
+        return ConversationCounts(number, int(messages), users, int(tokens_in), int(tokens_out))
+
+    @one_read
+    def kept_conversations(
+        self, conn: Connection, *, after: str, limit: int
+    ) -> list[tuple[KeptConversation, list[KeptMessage]]]:
+        """The next by id, with all their messages: for another journal, which takes them over."""
+        page = select(conversations).where(conversations.c.id > after).order_by(conversations.c.id).limit(limit)
+        found = []
+        for row in conn.execute(page).all():
+            mine = conversation_messages.c.conversation_id == row.id
+            said = select(conversation_messages).where(mine).order_by(conversation_messages.c.place)
+            found.append((row_conversation(row), [row_message(each) for each in conn.execute(said)]))
+        return found
+
+
+def _narrowed(wanted: Wanted) -> list[ColumnElement[bool]]:
+    c = conversations.c
+    asked = [] if wanted.tag is None else [has_tag(wanted.tag)]
+    if wanted.since is not None:
+        asked.append(c.updated_at >= wanted.since)
+    if wanted.until is not None:
+        asked.append(c.created_at <= wanted.until)
+    if wanted.before is not None:
+        asked.append(tuple_(c.updated_at, c.id) < wanted.before)
+    return asked
+
+
+def _one(conn: Connection, which: ColumnElement[bool]) -> KeptConversation | None:
+    newest = select(conversations).where(which).order_by(conversations.c.updated_at.desc()).limit(1)
+    row = conn.execute(newest).one_or_none()
+    return None if row is None else row_conversation(row)
+
+
+def _said(user: str, words: Sequence[str], limits: ConversationLimits) -> Any:
+    """Messages of the user's conversations with all of these words, of the newest ``search_messages_max``."""
+    m = conversation_messages.c
+    newest = select(m.turn_id, m.step, m.number, m.conversation_id, m.content).where(m.user_id == user)
+    read = newest.order_by(m.turn_at.desc()).limit(limits.search_messages_max).subquery()
+    return select(read).where(*(says(read.c.content, word) for word in words)).subquery()
+
+
+def _step_of(conn: Connection, scope: Scope, answer_id: str) -> list[KeptMessage]:
+    """What a step brought, up to the answer of this name: words, results of tools, the answer."""
+    answer = _answer(conn, scope, answer_id)
+    if answer is None:
+        return []
+    m = conversation_messages.c
+    here = and_(m.conversation_id == answer.conversation_id, m.turn_id == answer.turn_id, m.step == answer.step)
+    said = select(conversation_messages).where(here, m.place <= answer.place).order_by(m.place)
+    return [row_message(row) for row in conn.execute(said)]
+
+
+def _answer(conn: Connection, scope: Scope, answer_id: str) -> Row[Any] | None:
+    m = conversation_messages.c
+    mine = select(conversations.c.id).where(within(conversations, scope))
+    this = and_(m.user_id == scope.user, m.answer_id == answer_id, m.role == Role.ASSISTANT.value)
+    found = select(conversation_messages).where(this, m.conversation_id.in_(mine)).order_by(m.at.desc()).limit(1)
+    return conn.execute(found).one_or_none()

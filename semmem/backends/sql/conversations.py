@@ -1,0 +1,277 @@
+"""Conversations as they are recorded: halves come in any order, and belong to turns that the journal has.
+
+The user's own words are read from the journal's turn, and whose they are. So a half whose turn is erased finds that
+out here, wherever it waited; one whose turn is not here yet waits on, and one of a turn that never comes is dropped by
+whoever brings it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Insert, Row, and_, case, delete, func, literal_column, or_, select
+
+from semmem.backends.sql import locks
+from semmem.backends.sql.conversation_erasure import Doors
+from semmem.backends.sql.conversation_rows import (
+    IDS_MAX,
+    conversation_row,
+    message_row,
+    remove_messages,
+    told_anew,
+)
+from semmem.backends.sql.part import JournalPart, one_look
+from semmem.backends.sql.prepared import Prepared
+from semmem.backends.sql.rows import row_scope, upsert_into
+from semmem.backends.sql.tables import ERASED, conversation_messages, conversations, turns
+from semmem.memory import Role, Scope
+from semmem.ports.conversations import (
+    USER_NUMBER,
+    ConversationLimits,
+    KeptConversation,
+    KeptMessage,
+    Recorded,
+    Said,
+    SaidHalf,
+    Step,
+    conversation_id,
+    place_of,
+)
+
+FULL, CROWDED = "messages_max", "per_user_max"
+"""Reasons for which something had to make room."""
+
+
+class SqlConversations(JournalPart):
+    """ConversationRecording."""
+
+    @one_look
+    def record_said(self, conn: Connection, halves: Sequence[SaidHalf], limits: ConversationLimits) -> Recorded:
+        ids = sorted({turn for half in halves for turn in (half.turn_id, *half.earlier)})
+        locks.users_shared(conn, {row.user_id for row in _turns(conn, ids).values() if row.user_id})
+        known = _turns(conn, ids)  # once more: an erasure may have come between
+        waiting = tuple(half for half in halves if not _is_here(known.get(half.turn_id)))
+        scopes = {turn: row_scope(row) for turn, row in known.items() if row.closing != ERASED and row.user_id}
+        doors = Doors(conn, scopes.values(), scopes, (conversation_id(scope) for scope in scopes.values()))
+        open_halves = [half for half in halves if half not in waiting and _is_open(half, scopes, doors)]
+        messages = list(_told(open_halves, known, scopes, doors, limits.message_chars_max))
+        kept = _write(conn, messages)
+        touched = sorted({conversation_id(scope) for scope, _ in messages})
+        told_anew(conn, touched)
+        removed = _make_room(conn, touched, {scope.user for scope, _ in messages}, limits)
+        away = len(halves) - len(waiting) - len(open_halves)
+        return Recorded(kept, waiting, away, removed)
+
+    @one_look
+    def prune_conversations(self, conn: Connection, *, said_before: float) -> Counter[str]:
+        """As in the port, at most ``prune_rows_max`` messages at a time; whoever calls goes on until there are none."""
+        old = conversation_messages.c.turn_at < said_before
+        return remove_messages(conn, old, rows_max=self._limits.prune_rows_max)
+
+
+def _turns(conn: Connection, ids: Sequence[str]) -> dict[str, Row[Any]]:
+    found: dict[str, Row[Any]] = {}
+    for start in range(0, len(ids), IDS_MAX):
+        these = turns.c.id.in_(ids[start : start + IDS_MAX])
+        found |= {row.id: row for row in conn.execute(select(turns).where(these))}
+    return found
+
+
+def _is_here(turn: Row[Any] | None) -> bool:
+    """Opened, or erased: then nothing else is known of it. An answer alone is not enough."""
+    return turn is not None and (turn.opened_at is not None or turn.closing == ERASED)
+
+
+def _is_open(half: SaidHalf, scopes: Mapping[str, Scope], doors: Doors) -> bool:
+    scope = scopes.get(half.turn_id)
+    at = half.step.asked_at
+    return scope is not None and not doors.shut(scope, half.turn_id, conversation_id(scope), at)
+
+
+def _told(
+    halves: Iterable[SaidHalf],
+    known: Mapping[str, Row[Any]],
+    scopes: Mapping[str, Scope],
+    doors: Doors,
+    chars_max: int,
+) -> Iterable[tuple[Scope, KeptMessage]]:
+    """The user's words of each turn, and what the halves bring."""
+    for half in halves:
+        for turn in (*half.earlier, half.turn_id):
+            scope, row = scopes.get(turn), known.get(turn)
+            if scope is None or row is None or row.opened_at is None:
+                continue
+            if not doors.shut(scope, turn, conversation_id(scope), row.opened_at):
+                begins = turn == half.turn_id and not half.step.name
+                yield scope, _user_message(row, chars_max, half.after if begins else "")
+        row, scope = known[half.turn_id], scopes[half.turn_id]
+        for said in half.messages:
+            yield scope, _message(said, half, row, chars_max)
+
+
+def _user_message(turn: Row[Any], chars_max: int, after: str) -> KeptMessage:
+    text = turn.user_text
+    return KeptMessage(
+        place=place_of(turn.opened_at, turn.id, Step("", USER_NUMBER, 0.0)),
+        turn=turn.id,
+        step="",
+        number=USER_NUMBER,
+        role=Role.USER,
+        content=text[:chars_max],
+        at=turn.opened_at,
+        cut=len(text) > chars_max,
+        model_asked=turn.model,
+        after=after,
+        turn_at=turn.opened_at,
+    )
+
+
+def _message(said: Said, half: SaidHalf, turn: Row[Any], chars_max: int) -> KeptMessage:
+    step = half.step
+    return KeptMessage(
+        place=place_of(turn.opened_at, turn.id, Step(step.name, said.number, step.asked_at)),
+        turn=turn.id,
+        step=step.name,
+        number=said.number,
+        role=said.role,
+        content=said.content[:chars_max],
+        at=said.at,
+        cut=said.cut or len(said.content) > chars_max,
+        answers=said.answers,
+        calls=said.calls,
+        model_asked=turn.model if said.role is Role.ASSISTANT else "",
+        model=said.model,
+        tokens_in=said.tokens_in,
+        tokens_out=said.tokens_out,
+        answer_id=said.answer_id,
+        finish_reason=said.finish_reason,
+        after=half.after,
+        turn_at=turn.opened_at,
+    )
+
+
+def _write(conn: Connection, messages: Sequence[tuple[Scope, KeptMessage]]) -> int:
+    """How many are new. Conversations first and in one order: whoever has their rows is alone with their figures."""
+    begun: dict[str, KeptConversation] = {}
+    for scope, message in messages:
+        name = conversation_id(scope)
+        old = begun.get(name)
+        began, ended = (old.created_at, old.updated_at) if old else (message.at, message.at)
+        begun[name] = KeptConversation(name, scope, "", min(began, message.at), max(ended, message.at))
+    if not begun:
+        return 0
+    _CONVERSATIONS.run(conn, [conversation_row(begun[name]) for name in sorted(begun)])
+    before = _number(conn, sorted(begun))
+    rows = [message_row(message, conversation_id(scope), scope.user) for scope, message in messages]
+    rows.sort(key=lambda row: (row["turn_id"], row["step"], row["number"], row["at"]))
+    _MESSAGES.run(conn, rows)
+    return _number(conn, sorted(begun)) - before
+
+
+def _number(conn: Connection, ids: Sequence[str]) -> int:
+    these = conversation_messages.c.conversation_id.in_(ids)
+    return int(conn.execute(select(func.count()).select_from(conversation_messages).where(these)).scalar_one())
+
+
+def _conversations_upsert(dialect: str) -> Insert:
+    """Of two times the earlier beginning stays and the later end."""
+    statement = upsert_into(dialect, conversations)
+    old, new = conversations.c, statement.excluded
+    upsert: Insert = statement.on_conflict_do_update(
+        index_elements=["id"],
+        set_={
+            "created_at": case((new.created_at < old.created_at, new.created_at), else_=old.created_at),
+            "updated_at": case((new.updated_at > old.updated_at, new.updated_at), else_=old.updated_at),
+        },
+    )
+    return upsert
+
+
+_REPLACED = (
+    "at",
+    "content",
+    "cut",
+    "calls",
+    "model",
+    "backend",
+    "tokens_in",
+    "tokens_out",
+    "answer_id",
+    "finish_reason",
+)
+
+
+_EMPTY: ColumnElement[str] = literal_column("''")
+
+
+def _messages_upsert(dialect: str) -> Insert:
+    """A later answer at the same place replaces an earlier one; what users and tools said stays as it was first. What
+    they go on from only the request's half says."""
+    statement = upsert_into(dialect, conversation_messages)
+    old, new = conversation_messages.c, statement.excluded
+    is_later = and_(new.role == Role.ASSISTANT.value, old.at <= new.at)
+    says_after = and_(old.after == _EMPTY, new.after != _EMPTY)
+    upsert: Insert = statement.on_conflict_do_update(
+        index_elements=["turn_id", "step", "number"],
+        set_={
+            **{name: case((is_later, new[name]), else_=old[name]) for name in _REPLACED},
+            "after": case((says_after, new.after), else_=old.after),
+        },
+        where=and_(old.conversation_id == new.conversation_id, or_(is_later, says_after)),
+    )
+    return upsert
+
+
+_ANY = KeptConversation("", Scope("-"), "", 0.0, 0.0)
+_ANY_MESSAGE = KeptMessage("", "", "", 0, Role.USER, "", 0.0)
+_CONVERSATIONS = Prepared(_conversations_upsert, conversation_row(_ANY))
+_MESSAGES = Prepared(_messages_upsert, message_row(_ANY_MESSAGE, "", ""))
+
+
+def _make_room(
+    conn: Connection, touched: Sequence[str], users: Iterable[str], limits: ConversationLimits
+) -> Counter[str]:
+    """Of too many messages or conversations the oldest go."""
+    removed: Counter[str] = Counter()
+    full = and_(conversations.c.id.in_(touched), conversations.c.messages > limits.messages_max)
+    for name in conn.execute(select(conversations.c.id).where(full)).scalars().all():
+        mine = conversation_messages.c.conversation_id == name
+        newest = select(conversation_messages.c.place).where(mine).order_by(conversation_messages.c.place.desc())
+        last = newest.limit(1).offset(limits.messages_max).scalar_subquery()
+        removed[FULL] += remove_messages(conn, and_(mine, conversation_messages.c.place <= last))["messages"]
+    for user in sorted(users):
+        removed[CROWDED] += _crowd_out(conn, user, limits.per_user_max)
+    return +removed
+
+
+def _crowd_out(conn: Connection, user: str, number_max: int) -> int:
+    """How many conversations went."""
+    newest = select(conversations.c.id).where(conversations.c.user_id == user)
+    newest = newest.order_by(conversations.c.updated_at.desc(), conversations.c.id)
+    old = conn.execute(newest.offset(number_max).limit(IDS_MAX)).scalars().all()
+    if old:
+        conn.execute(delete(conversation_messages).where(conversation_messages.c.conversation_id.in_(old)))
+        conn.execute(delete(conversations).where(conversations.c.id.in_(old)))
+    return len(old)
+
+
+def write_copy(
+    conn: Connection, kept: KeptConversation, messages: Sequence[KeptMessage], limits: ConversationLimits
+) -> bool:
+    """As ``put_conversation`` in the port says; whether anything of it was kept."""
+    locks.users_shared(conn, [kept.scope.user])
+    doors = Doors(conn, [kept.scope], [message.turn for message in messages], [kept.id])
+    mine = [
+        message_row(message, kept.id, kept.scope.user)
+        for message in messages
+        if not doors.shut(kept.scope, message.turn, kept.id, message.turn_at)
+    ]
+    if not mine:
+        return False
+    _CONVERSATIONS.run(conn, [conversation_row(kept)])
+    _MESSAGES.run(conn, sorted(mine, key=lambda row: (row["turn_id"], row["step"], row["number"])))
+    told_anew(conn, [kept.id])
+    _make_room(conn, [kept.id], [kept.scope.user], limits)
+    return True

@@ -1,0 +1,198 @@
+"""What an operator or a user may do with recorded conversations, without HTTP: the operations behind the REST API."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from semmem.management.listing import BadCursor
+from semmem.memory import Role, Scope, ToolCall
+from semmem.ports.conversations import (
+    ConversationCounts,
+    ConversationLimits,
+    ConversationRecords,
+    KeptConversation,
+    KeptMessage,
+    Step,
+    Wanted,
+    place_of,
+)
+
+WORDS_MAX = 8
+"""Words of a search; further ones are not looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One message that is told through the API."""
+
+    role: Role
+    content: str
+    at: float | None = None
+    answers: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    model_asked: str = ""
+    model: str = ""
+    backend: str = ""
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    answer_id: str = ""
+    finish_reason: str = ""
+
+
+class Erased(Exception):
+    """What was told is from before an erasure that covers it."""
+
+
+class Conversations:
+    """Operations on one user's conversations. Raises JournalError.
+
+    ``settle`` writes what waits in this process; ``after`` gives a time after the user's last erasure, where the clock
+    was set back. ``recording``: whether anything is added but by import.
+    """
+
+    def __init__(
+        self,
+        records: ConversationRecords,
+        limits: ConversationLimits,
+        *,
+        settle: Callable[[], Awaitable[object]],
+        clock: Callable[[], float],
+        after: Callable[[str, float], float] = lambda _user, now: now,
+        recording: bool,
+    ) -> None:
+        self._records = records
+        self._limits = limits
+        self._settle = settle
+        self._clock = clock
+        self._after = after
+        self.recording = recording
+
+    async def page(
+        self, scope: Scope, wanted: Wanted, *, text: str | None, cursor: str | None
+    ) -> tuple[list[KeptConversation], str | None]:
+        """One page, newest first, and where the next one begins. Raises BadCursor."""
+        await self._settle()
+        before = None if cursor is None else _read_cursor(cursor)
+        asked = replace(wanted, limit=wanted.limit + 1, words=words_of(text), before=before)
+        found = await self._records.conversations(scope, asked, self._limits)
+        shown = found[: wanted.limit]
+        return shown, _cursor(shown[-1]) if len(found) > len(shown) else None
+
+    async def get(self, scope: Scope, conversation_id: str) -> KeptConversation | None:
+        await self._settle()
+        return await self._records.conversation(scope, conversation_id)
+
+    async def messages(
+        self, scope: Scope, conversation_id: str, *, limit: int, cursor: str | None = None
+    ) -> tuple[list[KeptMessage], str | None]:
+        """One page in the order in which they were said, and where the next one begins. Raises BadCursor."""
+        after = "" if cursor is None else _decoded(cursor)
+        found = await self._records.messages(scope, conversation_id, after=after, limit=limit + 1)
+        shown = found[:limit]
+        return shown, _encoded(shown[-1].place) if len(found) > len(shown) else None
+
+    async def everything(self, scope: Scope, conversation_id: str) -> list[KeptMessage]:
+        """All messages: at most as many as a conversation keeps."""
+        return await self._records.messages(scope, conversation_id, limit=self._limits.messages_max)
+
+    async def create(
+        self, scope: Scope, told: Sequence[Told], *, title: str | None, tags: Sequence[str]
+    ) -> KeptConversation:
+        """A conversation of its own, in the order in which it is told. Raises Erased."""
+        now = self._after(scope.user, self._clock())
+        name = "conv_" + secrets.token_hex(16)
+        session = scope.session or "i_" + secrets.token_hex(16)
+        begun = min((said.at for said in told if said.at is not None), default=now)
+        messages = [self._message(said, place, name, begun, now) for place, said in enumerate(told)]
+        given = title is not None or bool(tags)
+        kept = KeptConversation(
+            name,
+            Scope(scope.user, scope.project, scope.agent, session),
+            title or "",
+            created_at=begun,
+            updated_at=max(message.at for message in messages),
+            tags=tuple(tags),
+            titled_at=now if given else None,
+        )
+        put = await self._records.put_conversation(kept, messages, self._limits)
+        if put is None:
+            raise Erased
+        return put
+
+    def _message(self, said: Told, place: int, name: str, begun: float, now: float) -> KeptMessage:
+        """Whatever time it says, it is told now: an erasure until now takes it, and no earlier one."""
+        chars_max = self._limits.message_chars_max
+        turn = f"i_{name.removeprefix('conv_')}_{place:06d}"
+        at = begun if said.at is None else said.at
+        return KeptMessage(
+            place=place_of(begun, f"i_{name}", Step("", place, 0.0)),
+            turn=turn,
+            step="",
+            number=place,
+            role=said.role,
+            content=said.content[:chars_max],
+            at=at,
+            cut=len(said.content) > chars_max,
+            answers=said.answers,
+            calls=tuple(ToolCall(call.id, call.name, call.arguments[:chars_max]) for call in said.calls),
+            model_asked=said.model_asked,
+            model=said.model,
+            backend=said.backend,
+            tokens_in=said.tokens_in,
+            tokens_out=said.tokens_out,
+            answer_id=said.answer_id,
+            finish_reason=said.finish_reason,
+            turn_at=now,
+        )
+
+    async def change(
+        self, scope: Scope, conversation_id: str, *, title: str | None, tags: Sequence[str] | None
+    ) -> KeptConversation | None:
+        """Another title, or tags; None where there is no such conversation."""
+        now = self._after(scope.user, self._clock())
+        return await self._records.change_conversation(scope, conversation_id, title=title, tags=tags, now=now)
+
+    async def forget(self, scope: Scope, conversation_id: str) -> int | None:
+        """Remove it, and what is still under way of it; how many messages. None where there is none."""
+        now = self._after(scope.user, self._clock())
+        return await self._records.forget_conversation(scope, conversation_id, now=now)
+
+    async def counts(self, user: str | None) -> ConversationCounts:
+        """Of everybody, or of one user."""
+        return await self._records.conversation_counts(user)
+
+
+def words_of(text: str | None) -> tuple[str, ...]:
+    """What a search looks for: each word of it, without regard to order."""
+    return tuple(dict.fromkeys((text or "").split()))[:WORDS_MAX]
+
+
+def _cursor(kept: KeptConversation) -> str:
+    return _encoded(f"{kept.updated_at!r} {kept.id}")
+
+
+def _read_cursor(text: str) -> tuple[float, str]:
+    at, _, name = _decoded(text).partition(" ")
+    try:
+        found = float(at)
+    except ValueError:
+        raise BadCursor from None
+    if not name or not math.isfinite(found):
+        raise BadCursor
+    return found, name
+
+
+def _encoded(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode()
+
+
+def _decoded(text: str) -> str:
+    try:
+        return base64.b64decode(text.encode("ascii"), altchars=b"-_", validate=True).decode("utf-8", "surrogatepass")
+    except (binascii.Error, ValueError):
+        raise BadCursor from None

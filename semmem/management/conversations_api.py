@@ -1,0 +1,409 @@
+"""Routes for recorded conversations: list, search, read, import, title, tag, remove, export.
+
+Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
+"""
+
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
+
+from semmem.conversations.transcript import markdown
+from semmem.management.access import Act, Denied
+from semmem.management.api import May
+from semmem.management.conversations import Conversations, Erased, Told
+from semmem.management.door import CALLER
+from semmem.management.fields import (
+    NO_CONTROLS,
+    Count,
+    Moment,
+    NewUser,
+    ProjectId,
+    ScopeName,
+    SessionId,
+    Switch,
+    UserId,
+)
+from semmem.management.listing import CURSOR_CHARS_MAX, BadCursor
+from semmem.management.problems import OF_USER, refuses
+from semmem.memory import Role, Scope, ToolCall
+from semmem.ports.conversations import KeptConversation, KeptMessage, Wanted
+
+LIST_MAX, MESSAGES_MAX = 200, 500
+"""In one page."""
+IMPORTED_MAX = 1000
+"""Messages in one call; the body's own limits hold as well."""
+TITLE_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX = 200, 64, 20
+MARKDOWN = "text/markdown; charset=utf-8"
+WHOLE: dict[str, Any] = {
+    "description": "The whole conversation",
+    "content": {"text/markdown": {"schema": {"type": "string"}}},
+}
+
+
+def _tag(told: str) -> str:
+    tag = " ".join(told.split()).casefold()
+    if not tag or len(tag) > TAG_CHARS_MAX:
+        raise ValueError("is empty or too long")
+    return tag
+
+
+Line = Annotated[str, Field(max_length=TITLE_CHARS_MAX, pattern=NO_CONTROLS)]
+Name = Annotated[str, Field(max_length=200, pattern=NO_CONTROLS)]
+Tag = Annotated[str, Field(min_length=1, max_length=TAG_CHARS_MAX, pattern=NO_CONTROLS), AfterValidator(_tag)]
+Tags = Annotated[list[Tag], Field(max_length=TAGS_MAX)]
+Tokens = Annotated[Count, Field(ge=0, le=10**9)]
+ConversationId = Annotated[str, Path(max_length=256)]
+Cursor = Annotated[str | None, Query(max_length=CURSOR_CHARS_MAX, description="a next_cursor")]
+Text = Annotated[
+    str | None,
+    Query(alias="q", min_length=1, max_length=500, description="words; all of them in the title or in one message"),
+]
+OfTag = Annotated[str | None, Query(alias="tag", min_length=1, max_length=TAG_CHARS_MAX)]
+Since = Annotated[AwareDatetime | None, Query(description="last added to then or later")]
+Until = Annotated[AwareDatetime | None, Query(description="begun then or earlier")]
+ListLimit = Annotated[int, Query(ge=1, le=LIST_MAX)]
+MessagesLimit = Annotated[int, Query(ge=1, le=MESSAGES_MAX)]
+
+
+class NewCall(BaseModel):
+    """A call of a tool; ``arguments`` as the model wrote them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: Name = ""
+    name: Name
+    arguments: str = ""
+
+
+class NewMessage(BaseModel):
+    """What somebody said, as an export shows it. ``at``: null for no known time. Its former ``id`` and ``cut`` are
+    taken and say nothing."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Role
+    content: str = ""
+    at: Moment | None = None
+    tool_call_id: Name | None = None
+    tool_calls: list[NewCall] = Field(default_factory=list, max_length=100)
+    model_asked: Name | None = None
+    model: Name | None = None
+    backend: Name | None = None
+    tokens_in: Tokens | None = None
+    tokens_out: Tokens | None = None
+    response_id: Name | None = None
+    finish_reason: Name | None = None
+    id: Name | None = None
+    cut: Switch = False
+
+    def told(self) -> Told:
+        return Told(
+            role=self.role,
+            content=self.content,
+            at=None if self.at is None else self.at.timestamp(),
+            answers=self.tool_call_id or "",
+            calls=tuple(ToolCall(call.id, call.name, call.arguments) for call in self.tool_calls),
+            model_asked=self.model_asked or "",
+            model=self.model or "",
+            backend=self.backend or "",
+            tokens_in=self.tokens_in,
+            tokens_out=self.tokens_out,
+            answer_id=self.response_id or "",
+            finish_reason=self.finish_reason or "",
+        )
+
+
+class NewConversation(BaseModel):
+    """Without a title it has the first line of the user's first words."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: NewUser = None
+    project_id: ScopeName = None
+    agent_id: ScopeName = None
+    session_id: ScopeName = None
+    title: Line | None = None
+    tags: Tags = Field(default_factory=list)
+    messages: list[NewMessage] = Field(min_length=1, max_length=IMPORTED_MAX)
+
+
+class ChangedConversation(BaseModel):
+    """What is not named stays as it is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: Line | None = None
+    tags: Tags | None = None
+
+
+class ConversationShown(TypedDict):
+    """``tokens_in`` and ``tokens_out``: as far as providers counted them."""
+
+    id: str
+    user_id: str
+    project_id: str | None
+    agent_id: str | None
+    session_id: str | None
+    title: str
+    tags: list[str]
+    messages: int
+    tokens_in: int
+    tokens_out: int
+    created_at: str
+    updated_at: str
+
+
+class ConversationsShown(TypedDict):
+    """``recording``: whether what is said is recorded."""
+
+    conversations: list[ConversationShown]
+    next_cursor: str | None
+    recording: bool
+
+
+class CallShown(TypedDict):
+    """``arguments`` as the model wrote them."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class MessageShown(TypedDict):
+    """``cut``: it was longer than is kept. ``model_asked``: what the request named; ``model``: what answered."""
+
+    id: str
+    role: str
+    content: str
+    at: str
+    cut: bool
+    tool_call_id: str | None
+    tool_calls: list[CallShown]
+    model_asked: str | None
+    model: str | None
+    backend: str | None
+    tokens_in: int | None
+    tokens_out: int | None
+    response_id: str | None
+    finish_reason: str | None
+
+
+class ConversationRead(TypedDict):
+    """A page of its messages, oldest first."""
+
+    conversation: ConversationShown
+    messages: list[MessageShown]
+    next_cursor: str | None
+
+
+class WholeConversation(TypedDict):
+    """All of its messages, oldest first."""
+
+    conversation: ConversationShown
+    messages: list[MessageShown]
+
+
+class ConversationDeleted(TypedDict):
+    """``messages``: how many went."""
+
+    success: bool
+    messages: int
+
+
+class CountsShown(TypedDict):
+    """``users``: how many have any."""
+
+    conversations: int
+    messages: int
+    users: int
+    tokens_in: int
+    tokens_out: int
+    recording: bool
+
+
+def conversation_routes(conversations: Conversations, may: May) -> APIRouter:
+    """What was recorded of one user's conversations, and what was imported."""
+    routes = APIRouter()
+
+    def reader(request: Request, user_id: UserId = None, project_id: ProjectId = None) -> Scope:
+        asked_for = None if request.scope[CALLER].by_header else user_id
+        return Scope(may(request, asked_for, Act.READ), project=project_id)
+
+    def owner(request: Request, user_id: UserId = None, project_id: ProjectId = None) -> Scope:
+        return Scope(may(request, user_id, Act.WRITE), project=project_id)
+
+    Reader = Annotated[Scope, Depends(reader)]
+    Owner = Annotated[Scope, Depends(owner)]
+
+    async def known(scope: Scope, conversation_id: str) -> KeptConversation:
+        """Raises Denied."""
+        return _found(await conversations.get(scope, conversation_id))
+
+    @routes.get("/v1/conversations", **refuses(*OF_USER, "INVALID_CURSOR"))
+    async def list_conversations(
+        scope: Reader,
+        session_id: SessionId = None,
+        tag: OfTag = None,
+        text: Text = None,
+        since: Since = None,
+        until: Until = None,
+        limit: ListLimit = 20,
+        cursor: Cursor = None,
+    ) -> ConversationsShown:
+        """Those last added to first. A search reads the user's newest messages."""
+        wanted = Wanted(limit, _wanted_tag(tag), since=_seconds(since), until=_seconds(until))
+        try:
+            found, following = await conversations.page(
+                msgspec.structs.replace(scope, session=session_id), wanted, text=text, cursor=cursor
+            )
+        except BadCursor:
+            raise _bad_cursor() from None
+        shown = [shown_conversation(kept) for kept in found]
+        return {"conversations": shown, "next_cursor": following, "recording": conversations.recording}
+
+    @routes.get("/v1/conversations/counts", **refuses(*OF_USER))
+    async def get_counts(request: Request, user_id: UserId = None) -> CountsShown:
+        """How many there are: of everybody for an operator, who sees no more; else of one user."""
+        caller = request.scope[CALLER]
+        if caller.by_header:
+            user_id = None
+        everybody = caller.user is None and user_id is None and Act.OPERATE in caller.role.acts
+        found = await conversations.counts(None if everybody else may(request, user_id, Act.READ))
+        return {
+            "conversations": found.conversations,
+            "messages": found.messages,
+            "users": found.users,
+            "tokens_in": found.tokens_in,
+            "tokens_out": found.tokens_out,
+            "recording": conversations.recording,
+        }
+
+    @routes.post("/v1/conversations", status_code=201, **refuses(*OF_USER, "BUSY"))
+    async def create_conversation(request: Request, new: NewConversation) -> ConversationShown:
+        """Import one, also where nothing is recorded."""
+        scope = Scope(may(request, new.user_id, Act.WRITE), new.project_id, new.agent_id, new.session_id)
+        told = [message.told() for message in new.messages]
+        try:
+            made = await conversations.create(scope, told, title=new.title, tags=list(dict.fromkeys(new.tags)))
+        except Erased:
+            raise Denied(409, "BUSY", "what this user said is being erased; try again") from None
+        return shown_conversation(made)
+
+    @routes.get("/v1/conversations/{conversation_id}", **refuses(*OF_USER, "INVALID_CURSOR"))
+    async def get_conversation(
+        scope: Reader, conversation_id: ConversationId, limit: MessagesLimit = 100, cursor: Cursor = None
+    ) -> ConversationRead:
+        """One, with a page of its messages, oldest first."""
+        kept = await known(scope, conversation_id)
+        try:
+            messages, following = await conversations.messages(scope, kept.id, limit=limit, cursor=cursor)
+        except BadCursor:
+            raise _bad_cursor() from None
+        told = [shown_message(message) for message in messages]
+        return {"conversation": shown_conversation(kept), "messages": told, "next_cursor": following}
+
+    @routes.patch("/v1/conversations/{conversation_id}", **refuses(*OF_USER))
+    async def change_conversation(
+        scope: Owner, conversation_id: ConversationId, new: ChangedConversation
+    ) -> ConversationShown:
+        """Another title, other tags."""
+        tags = None if new.tags is None else list(dict.fromkeys(new.tags))
+        changed = await conversations.change(scope, conversation_id, title=new.title, tags=tags)
+        return shown_conversation(_found(changed))
+
+    @routes.delete("/v1/conversations/{conversation_id}", **refuses(*OF_USER))
+    async def delete_conversation(scope: Owner, conversation_id: ConversationId) -> ConversationDeleted:
+        """With its messages, and what is still under way of them. Memories that were learnt from it stay."""
+        gone = await conversations.forget(scope, conversation_id)
+        if gone is None:
+            raise _missing()
+        return {"success": True, "messages": gone}
+
+    @routes.get(
+        "/v1/conversations/{conversation_id}/export",
+        response_model=WholeConversation,
+        responses={200: WHOLE},
+        **refuses(*OF_USER),
+    )
+    async def export_conversation(
+        scope: Reader,
+        conversation_id: ConversationId,
+        form: Annotated[Literal["markdown", "json"], Query(alias="format")] = "markdown",
+    ) -> Response:
+        """All of it in one piece."""
+        kept = await known(scope, conversation_id)
+        messages = await conversations.everything(scope, kept.id)
+        if form == "json":
+            whole = {"conversation": shown_conversation(kept), "messages": [shown_message(each) for each in messages]}
+            return Response(json.dumps(whole), media_type="application/json")
+        text = "".join(markdown(kept, messages))
+        return Response(text.encode("utf-8", "replace"), media_type=MARKDOWN)
+
+    return routes
+
+
+def shown_conversation(kept: KeptConversation) -> ConversationShown:
+    return {
+        "id": kept.id,
+        "user_id": kept.scope.user,
+        "project_id": kept.scope.project,
+        "agent_id": kept.scope.agent,
+        "session_id": kept.scope.session,
+        "title": kept.title,
+        "tags": list(kept.tags),
+        "messages": kept.messages,
+        "tokens_in": kept.tokens_in,
+        "tokens_out": kept.tokens_out,
+        "created_at": _time(kept.created_at),
+        "updated_at": _time(kept.updated_at),
+    }
+
+
+def shown_message(message: KeptMessage) -> MessageShown:
+    return {
+        "id": message.id,
+        "role": message.role.value,
+        "content": message.content,
+        "at": _time(message.at),
+        "cut": message.cut,
+        "tool_call_id": message.answers or None,
+        "tool_calls": [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.calls],
+        "model_asked": message.model_asked or None,
+        "model": message.model or None,
+        "backend": message.backend or None,
+        "tokens_in": message.tokens_in,
+        "tokens_out": message.tokens_out,
+        "response_id": message.answer_id or None,
+        "finish_reason": message.finish_reason or None,
+    }
+
+
+def _wanted_tag(told: str | None) -> str | None:
+    return None if told is None else " ".join(told.split()).casefold()
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _seconds(moment: datetime | None) -> float | None:
+    return None if moment is None else moment.timestamp()
+
+
+def _found(kept: KeptConversation | None) -> KeptConversation:
+    if kept is None:
+        raise _missing()
+    return kept
+
+
+def _missing() -> Denied:
+    return Denied(404, "NOT_FOUND", "no such conversation")
+
+
+def _bad_cursor() -> Denied:
+    return Denied(400, "INVALID_CURSOR", "query.cursor: is no next_cursor of a list")

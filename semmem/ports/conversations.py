@@ -1,0 +1,272 @@
+"""What is kept of conversations, where that is wanted: who said what, which model answered, what tools were called.
+
+A conversation is what one user said in one session of one project. Its messages belong to turns of the journal, and
+are known by turn, step and number, so that each is kept once, however often and in whatever order its halves come.
+
+To go on from an answer of a model that keeps no state: ``chain`` by the API's own name of the answer, or
+``conversation_of`` by the session (a conversation's id at the API is its session) and then ``messages``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from semmem.memory import Role, Scope, ToolCall
+
+TITLE_CHARS_MAX = 80
+USER_NUMBER = 0
+"""The number of the user's own words in their turn; what a tool said just before them has a smaller one."""
+FIRST_ANSWER = 999
+"""The number of an answer before which no tool spoke. Each tool's result is followed by an odd one."""
+
+
+class Step(msgspec.Struct, frozen=True, array_like=True):
+    """Where in its turn an answer stands; it travels in the ticket. ``name`` is empty where the request brings the
+    whole history, so that ``number`` alone tells. ``asked_at`` in seconds since 1970."""
+
+    name: str
+    number: int
+    asked_at: float
+
+
+class Said(msgspec.Struct, frozen=True):
+    """One message on its way to the record: a tool's result, or an answer. ``answers``: for a result, the id of the
+    call that it answers. ``cut``: it was longer than is kept. ``model_asked`` stands with the turn."""
+
+    number: int
+    role: Role
+    content: str
+    at: float
+    cut: bool = False
+    answers: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    model: str = ""
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    answer_id: str = ""
+    finish_reason: str = ""
+
+
+class SaidHalf(msgspec.Struct, frozen=True):
+    """What a request, or its answer, adds to the record of a turn; the user's own words the journal has.
+
+    ``earlier``: turns of the same request that stand before it. ``after``: the answer that the request goes on from,
+    where the API keeps the history; only the request's half says it.
+    """
+
+    turn_id: str
+    step: Step
+    messages: tuple[Said, ...] = ()
+    earlier: tuple[str, ...] = ()
+    after: str = ""
+
+    @property
+    def size(self) -> int:
+        """What it takes in memory, roughly, in bytes."""
+        return 500 + sum(_size(said) for said in self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptConversation:
+    """``titled_at``: when somebody gave it another title than its first words, or tags; None when nobody did. Times in
+    seconds since 1970; tokens as far as providers counted them."""
+
+    id: str
+    scope: Scope
+    title: str
+    created_at: float
+    updated_at: float
+    tags: tuple[str, ...] = ()
+    messages: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    titled_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMessage:
+    """``place`` orders the messages of a conversation, and is where a page goes on. ``turn`` is the journal's, or one
+    of an import. ``model_asked`` is what the request named, ``model`` what the answer did; ``backend``: who served it,
+    where an import says so. ``after``: the answer that the request went on from, where its API keeps the history."""
+
+    place: str
+    turn: str
+    step: str
+    number: int
+    role: Role
+    content: str
+    at: float
+    cut: bool = False
+    answers: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    model_asked: str = ""
+    model: str = ""
+    backend: str = ""
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    answer_id: str = ""
+    finish_reason: str = ""
+    after: str = ""
+    turn_at: float = 0.0
+
+    @property
+    def id(self) -> str:
+        return message_id(self.turn, self.step, self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationLimits:
+    """``messages_max`` of one conversation, ``per_user_max`` conversations of one user (of both the oldest go),
+    ``message_chars_max`` of one message, ``search_messages_max``: the newest of a user's that one search reads."""
+
+    messages_max: int = 1000
+    per_user_max: int = 1000
+    message_chars_max: int = 16_384
+    search_messages_max: int = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which conversations of a scope, newest first. ``words``: all of them in the title, or in one message.
+    ``before``: go on after this one (when it was last added to, and its id)."""
+
+    limit: int = 20
+    tag: str | None = None
+    words: tuple[str, ...] = ()
+    since: float | None = None
+    until: float | None = None
+    before: tuple[float, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What became of halves. ``kept``: messages that are new. ``waiting``: those of turns that the journal does not
+    have yet. ``turned_away``: halves of what is erased. ``removed``: messages and conversations that had to make room,
+    by reason."""
+
+    kept: int = 0
+    waiting: tuple[SaidHalf, ...] = ()
+    turned_away: int = 0
+    removed: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationCounts:
+    """Of everybody, or of one user."""
+
+    conversations: int
+    messages: int
+    users: int
+    tokens_in: int
+    tokens_out: int
+
+
+class ConversationRecording(Protocol):
+    """What records and what keeps it small. Raises JournalError."""
+
+    async def record_said(self, halves: Sequence[SaidHalf], limits: ConversationLimits) -> Recorded:
+        """Keep them, in one transaction, in any order, any number of times. A later answer of the same step takes the
+        place of an earlier one. What was said before its scope, its conversation or a memory of it was erased is
+        turned away, whenever it comes."""
+        ...
+
+    async def prune_conversations(self, *, said_before: float) -> Counter[str]:
+        """Forget messages of turns from before this time, and conversations of which nothing is left; how many."""
+        ...
+
+
+class ConversationRecords(Protocol):
+    """What was recorded, for whoever may see it. Every call is bound to a scope. Raises JournalError."""
+
+    async def conversations(self, scope: Scope, wanted: Wanted, limits: ConversationLimits) -> list[KeptConversation]:
+        """Newest first."""
+        ...
+
+    async def conversation(self, scope: Scope, conversation_id: str) -> KeptConversation | None: ...
+
+    async def conversation_of(self, scope: Scope) -> KeptConversation | None:
+        """The one last added to in exactly this session."""
+        ...
+
+    async def messages(
+        self, scope: Scope, conversation_id: str, *, after: str = "", limit: int = 100
+    ) -> list[KeptMessage]:
+        """In the order in which they were said, from behind the place ``after``."""
+        ...
+
+    async def chain(self, scope: Scope, answer_id: str, *, messages_max: int) -> list[KeptMessage]:
+        """What led to the answer that its API calls so, and the answer itself, oldest first: step by step back along
+        the answers that requests went on from. At most so many, the newest; empty when nothing of it is known."""
+        ...
+
+    async def search_messages(
+        self, scope: Scope, words: Sequence[str], limits: ConversationLimits, *, limit: int
+    ) -> list[tuple[KeptConversation, KeptMessage]]:
+        """Messages with all of these words, newest first, and the conversations that they stand in."""
+        ...
+
+    async def put_conversation(
+        self, kept: KeptConversation, messages: Sequence[KeptMessage], limits: ConversationLimits
+    ) -> KeptConversation | None:
+        """A whole conversation, as it comes from elsewhere; what of it is erased is left out. None when all is."""
+        ...
+
+    async def change_conversation(
+        self, scope: Scope, conversation_id: str, *, title: str | None, tags: Sequence[str] | None, now: float
+    ) -> KeptConversation | None:
+        """None leaves it as it is."""
+        ...
+
+    async def forget_conversation(self, scope: Scope, conversation_id: str, *, now: float) -> int | None:
+        """Remove it with its messages, and turn away what is still under way of it; how many messages went. None when
+        there is no such conversation."""
+        ...
+
+    async def conversation_counts(self, user: str | None) -> ConversationCounts: ...
+
+
+def conversation_id(scope: Scope) -> str:
+    """The same on every replica, for what is said in one session of one project."""
+    return "conv_" + _digest(scope.user, scope.project or "", scope.agent or "", scope.session or "")
+
+
+def message_id(turn: str, step: str, number: int) -> str:
+    """Of one message."""
+    return "msg_" + _digest(turn, step, str(number))
+
+
+def step_name(previous: str, texts: Sequence[str]) -> str:
+    """Of a request that brings results of tools alone: of the answer that it goes on from, and what they said."""
+    return _digest(previous, *texts)[:16]
+
+
+def place_of(turn_at: float, turn: str, step: Step) -> str:
+    """Turns by time, in a turn steps by time where they have names, in a step by number."""
+    step_at = step.asked_at if step.name else 0.0
+    return f"{max(turn_at, 0.0):018.6f} {turn} {max(step_at, 0.0):018.6f} {step.number + 1_000_000:07d}"
+
+
+def title_of(first_words: str) -> str:
+    """A conversation's title until somebody gives it another: the first line of the user's first words."""
+    line = next((line for text in first_words[:4000].splitlines() if (line := " ".join(text.split()))), "")
+    if len(line) <= TITLE_CHARS_MAX:
+        return line
+    head = line[: TITLE_CHARS_MAX - 1]
+    whole, space, _ = head.rpartition(" ")
+    return (whole if space and len(whole) > TITLE_CHARS_MAX // 2 else head).rstrip(" ,;:") + "…"
+
+
+def _digest(*parts: str) -> str:
+    told = b"".join(len(data).to_bytes(8) + data for data in (part.encode("utf-8", "surrogatepass") for part in parts))
+    return hashlib.sha256(told).hexdigest()[:32]
+
+
+def _size(said: Said) -> int:
+    texts = (said.content, *(call.arguments for call in said.calls))
+    return 200 + sum(len(text) * (1 if text.isascii() else 4) for text in texts)

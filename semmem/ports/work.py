@@ -1,0 +1,65 @@
+"""What the journal tells whoever operates semmem: what waits, how batches ended, who shares it. Nobody's content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBatch:
+    """``trigger``: what made it due. ``until``: when another one may take it; ``rests``: nobody works on it before."""
+
+    id: str
+    trigger: str
+    attempt: int
+    until: float
+    rests: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EndedBatch:
+    """``word``: how it ended. ``turns``: how many are still kept of those that it was learnt from, the first of them
+    ``said_at``."""
+
+    id: str
+    trigger: str
+    attempt: int
+    word: str
+    ended_at: float
+    turns: int
+    said_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """``waiting``: turns that are in no batch, the oldest of them said at ``oldest_at``. ``live``: batches that are not
+    ended, of ``live_number``; ``ended``: the last ones, newest first; ``words``: how many ended so of late."""
+
+    waiting: int
+    oldest_at: float | None
+    live: Sequence[LiveBatch]
+    live_number: int
+    ended: Sequence[EndedBatch]
+    words: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """``since``: when it began; None of one that does not say it."""
+
+    id: str
+    seen_at: float
+    since: float | None
+    is_own: bool
+
+
+class WorkRecords(Protocol):
+    """Raises JournalError."""
+
+    async def work(self, *, ended_after: float, limit: int) -> Work:
+        """``words`` of what ended after then; at most ``limit`` batches of each list."""
+
+    async def replicas(self) -> Sequence[Replica]:
+        """Who showed life lately, longest first; none where nobody can share the journal."""
