@@ -37,3 +37,9 @@ class ConversationsSection(Section):
     search_messages_max: int = Field(
         default=20_000, ge=100, le=1_000_000, description="the newest messages of a user that one search reads"
     )
+    recall: bool = Field(
+        default=True, description="show former conversations to questions that ask for them, where they are recorded"
+    )
+    recall_ms: int = Field(
+        default=100, ge=1, le=10_000, description="longest wait for them; a question goes on without them then"
+    )

@@ -171,6 +171,8 @@ ROWS: tuple[Row, ...] = (
         "enabled retention_s per_user_max messages_max message_chars_max queue_bytes_max flush_s search_messages_max",
         "what waits to be written is kept by it",
     ),
+    Row("conversations", "recall", "what has vectors of conversations made follows from it"),
+    Row("conversations", "recall_ms"),
     Row("usage.prices.N", "model provider input_per_million output_per_million"),
     Row("log", "level"),
     Row("log", "format", "what else the process prints is wrapped by it"),

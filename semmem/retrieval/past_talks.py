@@ -1,8 +1,8 @@
-"""Past conversations for a question that asks for them: at most three, dated, in a line each.
+"""Former conversations for a question that asks for them: at most three, dated, in a few lines each.
 
 They stand in the block beside memories, as notes that nobody keeps: what the user said in quotation marks, what was
-answered after it. Conversations are compared with the question by their words (those that hold most of its telling
-words win) and by its time, which orders them and hides none where the question names a matter too.
+answered after it. A conversation is found by the question's telling words and by how near anything that the user said
+in it is to the question; its time orders them, and hides none where the question names a matter too.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import asyncio
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from semmem.memory import Hit, Memory, MemoryType, Role, Scope, Source, Vector
 from semmem.ports.errors import JournalError
-from semmem.ports.talks import Talk, TalkRecords, Utterance
+from semmem.ports.talks import Placed, Talk, TalkRecords, Utterance
 from semmem.retrieval.query.looks_back import LooksBack
 from semmem.retrieval.query.past_conversations import AskedBefore, asked_before, has_form
 from semmem.retrieval.time_filter import CLOCK_SLACK_S
@@ -27,38 +29,55 @@ from semmem.text.times import Interval
 from semmem.text.words import words
 
 TALKS_MAX = 3
-CANDIDATES_MAX = 12
-READ_CHARS_MAX = 3000
-"""Read of one conversation: with CANDIDATES_MAX of them some 10 ms of CPU, in slices."""
+CANDIDATES_MAX = 8
+"""By words, by nearness, and by time."""
+WORDS_MAX = 10
+"""Of the question, looked for in the records."""
+MESSAGES_MAX, MESSAGE_CHARS_MAX, READ_CHARS_MAX = 40, 2000, 4000
+"""Read of one conversation; of CANDIDATES_MAX some 10 ms of CPU, in slices."""
+RENDERING_S = 0.03
+"""Left of the request phase for what comes after."""
+SEARCHED_MAX, VECTORS_MAX = 5000, 5000
+"""The newest messages whose words, and whose vectors, are compared."""
+WORDS_WEIGHT = 0.5
+"""Of the share of telling words that a conversation holds, beside the cosine."""
+LEAST = 0.4
+"""Of both together; of numbers from 0.3 to 0.6 the one in the middle (docs/conversations.md)."""
 SHARE_MIN = 0.5
-"""So much of the question's telling words, by their rarity among the candidates, a conversation must hold."""
-SHARE_IN_TIME_MIN = 0.3
-"""The same of one that is of the time asked for."""
+"""The least share where there is no vector."""
+TIME_BONUS = 0.15
+"""Of a conversation of the time asked for."""
+NEAR_BEST = 0.15
+"""One that is further behind the best one is not shown beside it."""
 RELATED_SHARE = 0.6
 """What a related word counts where the word itself is missing."""
-NEAR_BEST = 0.7
-"""Another one is shown that holds so much of what the best one holds."""
-USER_CHARS_MAX, ANSWER_CHARS_MAX, TITLE_CHARS_MAX = 140, 300, 80
+TITLE_CHARS_MAX, USER_CHARS_MAX, LINE_CHARS_MAX = 80, 140, 420
+ANSWER_CHARS_MAX = {1: 1200, 2: 800, 3: 500}
+"""Of what was answered in one conversation, by how many are shown."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _SENTENCES_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A candidate, with the terms of its title and of each message's sentences."""
+    """A candidate, with the terms of its title and of each message's sentences. ``cosine``: of what is nearest."""
 
     talk: Talk
     held: frozenset[str]
     sentences: tuple[tuple[Role, str, frozenset[str]], ...]
+    cosine: float | None = None
 
 
 class PastTalks:
-    """``timeout_s`` is what the records have for one question. ``learnt``: what questions ask for them, by vectors of
-    the model that questions are embedded with; None: their form alone tells."""
+    """``timeout_s`` is what the records have for one question. ``model``: the signature of what questions are embedded
+    with. ``learnt``: what questions ask for conversations, by vectors of that model; None: their form alone tells."""
 
-    def __init__(self, records: TalkRecords, *, timeout_s: float, learnt: LooksBack | None = None) -> None:
+    def __init__(
+        self, records: TalkRecords, *, timeout_s: float, model: str = "", learnt: LooksBack | None = None
+    ) -> None:
         self._records = records
         self._timeout_s = timeout_s
+        self._model = model
         self._learnt = learnt
 
     def asked(self, question: str, vector: Vector | None, now: float) -> AskedBefore | None:
@@ -69,53 +88,99 @@ class PastTalks:
         in_form = has_form(question)
         return asked_before(question, now, known=True) if self._learnt.asks(question, vector, in_form=in_form) else None
 
-    async def notes(self, asked: AskedBefore, scope: Scope, *, apart_from: str | None) -> list[Hit]:
-        """The conversations asked for, best first; none where the records do not answer in time. ``apart_from``: the
-        session that asks."""
+    async def notes(
+        self,
+        asked: AskedBefore,
+        scope: Scope,
+        *,
+        apart_from: str | None,
+        vector: Vector | None = None,
+        until: float | None = None,
+    ) -> list[Hit]:
+        """Lines about the conversations asked for, best first; none where the records do not answer in time.
+        ``apart_from``: the session that asks. ``vector``: the question's. ``until``: the end of the request phase, in
+        the event loop's time."""
+        late = asyncio.get_running_loop().time() + self._timeout_s
         try:
-            async with asyncio.timeout(self._timeout_s):
-                talks = await self._candidates(asked, scope)
+            async with asyncio.timeout_at(late if until is None else min(late, until - RENDERING_S)):
+                near = await self._near(asked, scope, vector)
+                wanted = await self._wanted(asked, scope, near)
+                talks = await self._records.read_talks(
+                    scope, wanted, messages_max=MESSAGES_MAX, chars_max=MESSAGE_CHARS_MAX
+                )
         except (JournalError, TimeoutError):
             return []
         others = [talk for talk in talks if not apart_from or talk.session != apart_from]
-        return [_hit(scope, read, asked, place) for place, read in enumerate(await _chosen(others, asked))]
+        reads = []
+        for talk in others:
+            reads.append(_read(talk, near.get(talk.id)))
+            await asyncio.sleep(0)  # others have their turn
+        chosen = _chosen(reads, asked)
+        return [hit for read in chosen for hit in _hits(scope, read, asked, ANSWER_CHARS_MAX[len(chosen)])]
 
-    async def _candidates(self, asked: AskedBefore, scope: Scope) -> list[Talk]:
-        """Raises JournalError."""
-        found: dict[str, Talk] = {}
-        if asked.during is not None:
-            since, until = asked.during.start - CLOCK_SLACK_S, asked.during.end + CLOCK_SLACK_S
-            for talk in await self._records.talks(scope, _asked_for(asked), since=since, until=until):
-                found[talk.id] = talk
-        if asked.terms or asked.is_latest:
-            for talk in await self._records.talks(scope, _asked_for(asked), limit=CANDIDATES_MAX):
-                found.setdefault(talk.id, talk)
-        return list(found.values())
+    async def _near(self, asked: AskedBefore, scope: Scope, vector: Vector | None) -> dict[str, _Near]:
+        """How near each conversation is. Raises JournalError."""
+        if vector is None or not asked.terms or not self._model:
+            return {}
+        return _nearest(await self._records.talk_vectors(scope, self._model, limit=VECTORS_MAX), vector)
+
+    async def _wanted(self, asked: AskedBefore, scope: Scope, near: Mapping[str, _Near]) -> dict[str, str]:
+        """Candidates, each with the turn in it that is nearest. Raises JournalError."""
+        found: list[str] = []
+        if asked.terms:
+            found += await self._records.talks_holding(
+                scope, asked.terms[:WORDS_MAX], messages_max=SEARCHED_MAX, limit=CANDIDATES_MAX
+            )
+            found += sorted(near, key=lambda talk: -near[talk].cosine)[:CANDIDATES_MAX]
+        if asked.during is not None or asked.is_latest:
+            since, until = _widened(asked.during)
+            found += await self._records.talks_of_time(scope, since=since, until=until, limit=CANDIDATES_MAX)
+        return {talk: near[talk].turn if talk in near else "" for talk in dict.fromkeys(found)}
 
 
-def _asked_for(asked: AskedBefore) -> list[str]:
-    return list(dict.fromkeys([*asked.terms, *(other for term in asked.terms for other in RELATED.get(term, ()))]))
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """The cosine of what is nearest in a conversation, and its turn."""
+
+    cosine: float
+    turn: str
 
 
-async def _chosen(talks: Sequence[Talk], asked: AskedBefore) -> list[_Read]:
-    reads: list[_Read] = []
-    for talk in talks:
-        reads.append(_read(talk))
-        await asyncio.sleep(0)  # others have their turn
-    if not asked.terms:
-        newest = sorted(reads, key=lambda read: -read.talk.at)
-        return newest[: 1 if asked.is_latest else TALKS_MAX]
-    worth = {read.talk.id: share for read, share in zip(reads, _shares(reads, asked.terms), strict=True)}
-    fitting = [read for read in reads if worth[read.talk.id] >= _least(read.talk, asked)]
-    fitting.sort(key=lambda read: (not _is_of(read.talk, asked.during), -worth[read.talk.id], -read.talk.at))
+def _nearest(placed: Sequence[Placed], vector: Vector) -> dict[str, _Near]:
+    near: dict[str, _Near] = {}
+    fitting = [each for each in placed if len(each.vector) == 2 * vector.size]
     if not fitting:
-        return []
-    best = worth[fitting[0].talk.id]
-    return [read for read in fitting if worth[read.talk.id] >= NEAR_BEST * best][:TALKS_MAX]
+        return near
+    rows = np.frombuffer(b"".join(each.vector for each in fitting), dtype=np.float16).reshape(len(fitting), -1)
+    for each, cosine in zip(fitting, (rows.astype(np.float32) @ vector).tolist(), strict=True):
+        if each.talk not in near or cosine > near[each.talk].cosine:
+            near[each.talk] = _Near(cosine, each.turn)
+    return near
 
 
-def _least(talk: Talk, asked: AskedBefore) -> float:
-    return SHARE_IN_TIME_MIN if asked.during is not None and _is_of(talk, asked.during) else SHARE_MIN
+def _widened(during: Interval | None) -> tuple[float | None, float | None]:
+    """The user's days are not UTC's."""
+    return (None, None) if during is None else (during.start - CLOCK_SLACK_S, during.end + CLOCK_SLACK_S)
+
+
+def _chosen(reads: Sequence[_Read], asked: AskedBefore) -> list[_Read]:
+    if not asked.terms:
+        of_time = sorted((read for read in reads if _is_of(read.talk, asked.during)), key=lambda read: -read.talk.at)
+        return of_time[: 1 if asked.is_latest else TALKS_MAX]
+    worth = {
+        read.talk.id: _worth(read, share, asked) for read, share in zip(reads, _shares(reads, asked.terms), strict=True)
+    }
+    fitting = [read for read in reads if worth[read.talk.id] >= LEAST]
+    fitting.sort(key=lambda read: (-worth[read.talk.id], -read.talk.at))
+    best = max(worth.values(), default=0.0)
+    return [read for read in fitting if worth[read.talk.id] >= best - NEAR_BEST][:TALKS_MAX]
+
+
+def _worth(read: _Read, share: float, asked: AskedBefore) -> float:
+    bonus = TIME_BONUS if asked.during is not None and _is_of(read.talk, asked.during) else 0.0
+    if read.cosine is None:
+        return LEAST * share / SHARE_MIN + bonus
+    return read.cosine + WORDS_WEIGHT * share + bonus
 
 
 def _is_of(talk: Talk, during: Interval | None) -> bool:
@@ -136,7 +201,7 @@ def _holds(held: frozenset[str], term: str) -> float:
     return RELATED_SHARE if not held.isdisjoint(RELATED.get(term, ())) else 0.0
 
 
-def _read(talk: Talk) -> _Read:
+def _read(talk: Talk, near: _Near | None) -> _Read:
     sentences: list[tuple[Role, str, frozenset[str]]] = []
     room = READ_CHARS_MAX
     for utterance in talk.said:
@@ -144,7 +209,7 @@ def _read(talk: Talk) -> _Read:
             sentences.append((utterance.role, sentence, _terms(sentence)))
             room -= len(sentence)
     held = _terms(talk.title).union(*(held for _, _, held in sentences))
-    return _Read(talk, held, tuple(sentences))
+    return _Read(talk, held, tuple(sentences), near.cosine if near else None)
 
 
 def _sentences(utterance: Utterance, room: int) -> list[str]:
@@ -159,71 +224,76 @@ def _terms(text: str) -> frozenset[str]:
 # --- what is shown of one --------------------------------------------------------------------------------------------
 
 
-def _hit(scope: Scope, read: _Read, asked: AskedBefore, place: int) -> Hit:
-    """A note like a memory's; ``place`` orders it behind those that are better."""
-    talk = read.talk
-    memory = Memory(
+def _hits(scope: Scope, read: _Read, asked: AskedBefore, answer_chars_max: int) -> list[Hit]:
+    """Its lines, like memories."""
+    return [
+        Hit(_note(scope, read.talk, line), cosine=read.cosine or 0.0, score=1.0)
+        for line in _lines(read, asked, answer_chars_max)
+    ]
+
+
+def _note(scope: Scope, talk: Talk, content: str) -> Memory:
+    return Memory(
         id=talk.id,
         version=1,
         type=MemoryType.EPISODIC,
-        content=_content(read, asked),
+        content=content,
         user=scope.user,
         source=Source(role="assistant", session=talk.session, time=talk.at),
         created_at=talk.at,
         updated_at=talk.at,
     )
-    return Hit(memory, cosine=0.0, score=1.0 - place / 10)
 
 
-def _content(read: _Read, asked: AskedBefore) -> str:
+def _lines(read: _Read, asked: AskedBefore, answer_chars_max: int) -> list[str]:
     title = _shortened(read.talk.title, TITLE_CHARS_MAX)
-    said = _best(read, Role.USER, asked, USER_CHARS_MAX)
-    answered = _best(read, Role.ASSISTANT, asked, ANSWER_CHARS_MAX)
-    parts = [f"Conversation {quoted(title)}"]
+    said = " ".join(_best(read, Role.USER, asked, USER_CHARS_MAX))
+    answers = _filled(_best(read, Role.ASSISTANT, asked, answer_chars_max))
+    first = [f"Conversation {quoted(title)}"]
     if said and not said.startswith(title.removesuffix("…")):
-        parts.append(f"the user said {quoted(said)}")
-    if answered:
-        parts.append(f"the answer was: {answered}")
-    return "; ".join(parts)
+        first.append(f"the user said {quoted(said)}")
+    if answers:
+        first.append(f"the answer was: {answers[0]}")
+    return ["; ".join(first), *(f"Conversation {quoted(title)}; further answered: {more}" for more in answers[1:])]
 
 
-def _best(read: _Read, role: Role, asked: AskedBefore, chars_max: int) -> str:
-    """Its sentences that hold most of what is asked, each with the one behind it, in their order. Without a matter the
+def _filled(sentences: Sequence[str]) -> list[str]:
+    """Sentences as lines of LINE_CHARS_MAX characters."""
+    lines: list[str] = []
+    for sentence in sentences:
+        if lines and len(lines[-1]) + len(sentence) < LINE_CHARS_MAX:
+            lines[-1] += f" {sentence}"
+        else:
+            lines.append(sentence)
+    return lines
+
+
+def _best(read: _Read, role: Role, asked: AskedBefore, chars_max: int) -> list[str]:
+    """Its sentences that hold most of what is asked, each with those around it, in their order. Without a matter the
     first ones, or of the latest conversation the last ones."""
-    own = [(at, text, held) for at, (who, text, held) in enumerate(read.sentences) if who is role]
-    own = [one for one in own if _is_fit(one[1])]
-    if not own:
-        return ""
-    worth = {at: sum(_holds(held, term) for term in asked.terms) for at, _, held in own}
+    own = [(text, held) for who, text, held in read.sentences if who is role and _is_fit(text)]
+    worth = [sum(_holds(held, term) for term in asked.terms) for _, held in own]
     backwards = -1 if asked.is_latest else 1
-    order = sorted(range(len(own)), key=lambda place: (-worth[own[place][0]], backwards * place))
-    chosen: set[int] = set()
+    order = sorted(range(len(own)), key=lambda place: (-worth[place], backwards * place))
+    chosen: dict[int, str] = {}
     room = chars_max
-    for place in _with_next(order, len(own)):
-        text = own[place][1]
-        if place in chosen or (len(text) > room and chosen):
+    for place in _with_neighbours(order, len(own)):
+        text = _shortened(own[place][0], min(chars_max, LINE_CHARS_MAX))
+        if place in chosen or len(text) > room:
             continue
-        chosen.add(place)
+        chosen[place] = text
         room -= len(text) + 1
-        if room <= 0:
-            break
-    return _shortened(" ".join(own[place][1] for place in sorted(chosen)), chars_max)
+    return [chosen[place] for place in sorted(chosen)]
 
 
-def _with_next(order: Iterable[int], count: int) -> Iterable[int]:
+def _with_neighbours(order: Iterable[int], count: int) -> Iterable[int]:
     for place in order:
-        yield place
-        if place + 1 < count:
-            yield place + 1
+        yield from (near for near in (place, place + 1, place - 1) if 0 <= near < count)
 
 
 def _is_fit(sentence: str) -> bool:
     """Whether it may stand in a prompt: an answer may hold orders that a page gave the model, or a secret."""
-    return readable(_nobodys(sentence)) is None
-
-
-def _nobodys(content: str) -> Memory:
-    return Memory(id="", version=1, type=MemoryType.EPISODIC, content=content, user="")
+    return readable(Memory(id="", version=1, type=MemoryType.EPISODIC, content=sentence, user="")) is None
 
 
 def _shortened(text: str, chars_max: int) -> str:

@@ -281,7 +281,13 @@ class Recall:
         if (asked := self._past.asked(question.text, vector, question.now)) is None:
             return []
         with spans.step("semmem.conversations") as span:
-            found = await self._past.notes(asked, self._reading(question.scope), apart_from=question.scope.session)
+            found = await self._past.notes(
+                asked,
+                self._reading(question.scope),
+                apart_from=question.scope.session,
+                vector=vector,
+                until=question.deadline.at,
+            )
             span.note(spans.RECORD_COUNT, len(found))
         return found
 
@@ -292,7 +298,6 @@ class Recall:
         try:
             read = None if begun.is_at_hand else self._read(query)
             vector = await begun.vector()
-            talks = await self._talks(question, vector)
             with spans.step(spans.SEARCH_MEMORY) as span:
                 found = await self._found(question, query, vector, cut_too=False, read=read)
                 _tell(span, found)
@@ -300,6 +305,7 @@ class Recall:
             status = "hit" if kept else "miss"
         finally:
             self._announce(Searched(status, len(kept), time.perf_counter() - begun.at))
+        talks = await self._talks(question, vector)
         outcome = Outcome.COLD_DENSE if found.path == COLD_DENSE else Outcome.INJECTED
         otherwise = Outcome(_refusal(found) or Outcome.NO_HITS)
         return self._recalled(question, [*talks, *kept], outcome, otherwise=otherwise)
@@ -315,10 +321,10 @@ class Recall:
         self, question: Question, query: ResolvedQuery, outcome: Outcome, *, otherwise: Outcome
     ) -> Recalled:
         """Raises StoreError."""
-        talks = await self._talks(question, None)
         with spans.step(spans.SEARCH_MEMORY) as span:
             found = await find_by_words(self._memories, query, timeout_s=self._rules.store_timeout_s)
             _tell(span, found)
+        talks = await self._talks(question, None)
         kept = [*talks, *_kept(self._ranked(question, found))]
         return self._recalled(question, kept, outcome, otherwise=otherwise)
 

@@ -31,7 +31,7 @@ from semmem.telemetry.counting import Counting
 from semmem.telemetry.loop_lag import watch_loop
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.page import MetricsPage
-from semmem.wiring import doors, learning, maintenance, reindex, request, tracing
+from semmem.wiring import conversations, doors, learning, maintenance, reindex, request, tracing
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, open_backends
 from semmem.wiring.front import front
@@ -193,6 +193,8 @@ class App:
             here = parts.replicas
             is_counted = (lambda: True) if here is None else (lambda: here.is_counted)
             parts.opened.news.begin(self._tasks, Kept(backends.store, self._injection_cache), is_counted)
+        if (placer := conversations.placer(settings, parts.patient)) is not None:
+            self._tasks.keep("vectors of conversations", placer.run)
         if self._tracing.run is not None:
             self._tasks.keep("traces", self._tracing.run)
         self._tasks.keep("reindex", lambda: self._reindex(parts.reindexing))

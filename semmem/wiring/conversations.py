@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import ConversationWriter
+from semmem.background import ConversationWriter, TalkPlacer
 from semmem.config.settings import Settings
 from semmem.conversations.tap import Tap
 from semmem.lifecycle.marks import Marks
 from semmem.management.conversations import Conversations
 from semmem.ports.conversations import ConversationLimits
+from semmem.retrieval.past_talks import PastTalks
+from semmem.retrieval.query.looks_back import SHIPPED, LooksBack
+from semmem.wiring.backends import Backends
 
 
 class ConversationRecord:
@@ -41,6 +44,29 @@ class ConversationRecord:
             after=marks.after,
             recording=self.enabled,
         )
+
+
+def past_talks(settings: Settings, backends: Backends) -> PastTalks | None:
+    """None where former conversations are not shown. Nearness is judged by vectors of the model alone that it was
+    learnt for; with others a question's form and its words tell."""
+    rules = settings.conversations
+    if not (rules.enabled and rules.recall):
+        return None
+    learnt = LooksBack.load(SHIPPED)
+    fits = learnt.signature == backends.embedder.signature
+    return PastTalks(
+        backends.journal,
+        timeout_s=rules.recall_ms / 1000,
+        model=learnt.signature if fits else "",
+        learnt=learnt if fits else None,
+    )
+
+
+def placer(settings: Settings, patient: Backends) -> TalkPlacer | None:
+    """None where nobody compares vectors of conversations. ``patient``: the backends as learning uses them."""
+    rules = settings.conversations
+    fits = LooksBack.load(SHIPPED).signature == patient.embedder.signature
+    return TalkPlacer(patient.journal, patient.embedder) if rules.enabled and rules.recall and fits else None
 
 
 def limits(settings: Settings) -> ConversationLimits:

@@ -42,6 +42,7 @@ from semmem.turns.sessions import Sessions
 from semmem.turns.unread import UnreadHistories
 from semmem.usage.meter import Metering
 from semmem.wiring.backends import Backends
+from semmem.wiring.conversations import past_talks
 from semmem.wiring.maintenance import DAY_S
 
 log = logging.getLogger(__name__)
@@ -229,6 +230,7 @@ def recall(
         reranking=reranking(settings, backends, announce),
         fence=backends.fence,
         spawn=spawn,
+        past=past_talks(settings, backends),
     )
 
 

@@ -33,6 +33,7 @@ from semmem.backends.sql.reindexing import SqlReindexing
 from semmem.backends.sql.rewording import SqlRewording
 from semmem.backends.sql.sessions import SqlSessions
 from semmem.backends.sql.switches import SqlSwitches
+from semmem.backends.sql.talks import SqlTalks
 from semmem.backends.sql.tokens import SqlTokens
 from semmem.backends.sql.usage import SqlUsage
 from semmem.backends.sql.users import SqlUsers
@@ -59,6 +60,7 @@ class SqlJournal(
     SqlUsage,
     SqlConversations,
     SqlConversationReads,
+    SqlTalks,
     SqlErasure,
     SqlReindexing,
     SqlKnownErasures,

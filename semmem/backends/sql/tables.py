@@ -484,8 +484,11 @@ conversation_messages = Table(
     _name("answer_id"),
     _name("finish_reason"),
     _name("after"),
+    Column("vector", LargeBinary),
+    Column("vector_of", Text, nullable=False, server_default=""),
 )
-"""Messages of conversations. ``place`` orders them. ``calls``: as JSON, empty where there are none."""
+"""Messages of conversations. ``place`` orders them. ``calls``: as JSON, empty where there are none. ``vector``: of the
+user's words, as float16, by the model that ``vector_of`` names; empty until it is made."""
 
 forgotten_conversations = Table(
     "forgotten_conversations",
@@ -535,6 +538,11 @@ Index("conversations_user", conversations.c.user_id, conversations.c.updated_at,
 Index("conversation_messages_place", conversation_messages.c.conversation_id, conversation_messages.c.place)
 Index("conversation_messages_user", conversation_messages.c.user_id, conversation_messages.c.turn_at)
 Index("conversation_messages_at", conversation_messages.c.turn_at)
+_index(
+    "conversation_messages_vector",
+    conversation_messages.c.vector_of,
+    where=conversation_messages.c.role == "user",
+)
 _index(
     "conversation_messages_answer",
     conversation_messages.c.user_id,

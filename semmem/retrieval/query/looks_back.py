@@ -51,8 +51,8 @@ class LooksBack:
     def logit(self, question: str, vector: Vector, *, in_form: bool) -> float:
         """The log-odds of it."""
         said, flags = places(question), flags_of(question, in_form=in_form)
-        by_words = WORDS_SCALE * float(self.words[said].sum()) / max(len(said), 1) ** 0.5
-        return float(self.vector @ vector) + by_words + float(self.flags @ flags) + self.bias
+        by_words = WORDS_SCALE * self.words[said].sum() / max(len(said), 1) ** 0.5
+        return float(self.vector @ vector + self.flags @ flags + by_words + self.bias)
 
     def save(self, file: Path) -> None:
         """Write the file, the same bytes for the same numbers."""

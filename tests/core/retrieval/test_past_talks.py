@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -44,8 +45,8 @@ PATIO = talk(
 PATIO_AGAIN = talk("patio2", at("2026-06-01T09:00"), "Is gravel good for a patio?", "Gravel lasts for ever.")
 
 
-async def notes(question: str, *talks: Talk, session: str | None = "now", **records: object) -> list[str]:
-    past = PastTalks(ListedTalks({"ada": list(talks)}, **records), timeout_s=0.05)  # type: ignore[arg-type]
+async def notes(question: str, *talks: Talk, session: str | None = "now", **records: Any) -> list[str]:
+    past = PastTalks(ListedTalks({"ada": list(talks)}, **records), timeout_s=0.05)
     asked = asked_before(question, NOW)
     assert asked is not None
     return [hit.memory.content for hit in await past.notes(asked, ADA, apart_from=session)]
@@ -92,7 +93,7 @@ async def test_the_conversation_that_asks_is_none_of_the_former_ones() -> None:
 
 
 @pytest.mark.parametrize("records", [{"broken": True}, {"delay_s": 0.2}])
-async def test_records_that_fail_or_are_late_cost_the_conversations_alone(records: dict[str, object]) -> None:
+async def test_records_that_fail_or_are_late_cost_the_conversations_alone(records: dict[str, Any]) -> None:
     assert await notes("What did we say about the patio drain?", PATIO, **records) == []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from alembic import op
-from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, Column, Double, Index, Integer, LargeBinary, MetaData, Table, Text
 from sqlalchemy.dialects import postgresql
 
 revision = "0011"
@@ -51,6 +51,8 @@ messages = Table(
     Column("tokens_in", BigInteger),
     Column("tokens_out", BigInteger),
     *(name(each) for each in ("answer_id", "finish_reason", "after")),
+    Column("vector", LargeBinary),
+    Column("vector_of", Text, nullable=False, server_default=""),
 )
 Index("conversation_messages_place", messages.c.conversation_id, messages.c.place)
 Index("conversation_messages_user", messages.c.user_id, messages.c.turn_at)
@@ -61,6 +63,12 @@ Index(
     messages.c.answer_id,
     sqlite_where=messages.c.answer_id != "",
     postgresql_where=messages.c.answer_id != "",
+)
+Index(
+    "conversation_messages_vector",
+    messages.c.vector_of,
+    sqlite_where=messages.c.role == "user",
+    postgresql_where=messages.c.role == "user",
 )
 Table(
     "forgotten_conversations",

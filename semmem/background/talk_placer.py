@@ -1,0 +1,60 @@
+"""Users' words in conversations get their vectors behind everything else, so that questions find them by meaning."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import numpy as np
+
+from semmem.background.outage import Outage
+from semmem.ports.embedder import Embedder
+from semmem.ports.errors import EmbedderError, JournalError
+from semmem.ports.talks import TalkPlacing
+
+log = logging.getLogger(__name__)
+
+BATCH_MAX = 32
+LOOK_S = 5.0
+"""Between two looks for words without a vector, which any process may have written."""
+RETRY_S = 30.0
+
+
+class TalkPlacer:
+    """``text_chars_max`` characters of each message are embedded. ``placed`` counts vectors."""
+
+    def __init__(
+        self, records: TalkPlacing, embedder: Embedder, *, text_chars_max: int = 2000, look_s: float = LOOK_S
+    ) -> None:
+        self._records = records
+        self._embedder = embedder
+        self._text_chars_max = text_chars_max
+        self._look_s = look_s
+        self._outage = Outage(log, "embed conversations", level=logging.WARNING)
+        self.placed = 0
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            try:
+                while await self.some():
+                    pass
+                self._outage.worked()
+                await asyncio.sleep(self._look_s)
+            except (EmbedderError, JournalError) as error:
+                self._outage.failed(error)
+                await asyncio.sleep(RETRY_S)
+
+    async def some(self) -> int:
+        """Place a batch; how many there were. Raises EmbedderError and JournalError."""
+        model = self._embedder.signature
+        found = await self._records.unplaced(model, limit=BATCH_MAX)
+        vectors = {each.key: await self._vector(each.text) for each in found}
+        if vectors:
+            await self._records.place(model, vectors)
+            self.placed += len(vectors)
+        return len(found)
+
+    async def _vector(self, text: str) -> bytes:
+        read = text[: self._text_chars_max].strip()
+        return (await self._embedder.embed(read)).astype(np.float16).tobytes() if read else b""
