@@ -58,7 +58,7 @@ from semmem.retrieval.index import succession, word_index
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.injection_cache import goes_on, loop_of
 from semmem.retrieval.query import build as query
-from semmem.retrieval.query import rewrite
+from semmem.retrieval.query import looks_back, past_conversations, rewrite
 from semmem.retrieval.search import Strategy, best_of, in_time
 from semmem.retrieval.words_read import read_words
 from semmem.text import disguise, grounding, orders, quoting, stems, terms, words
@@ -288,6 +288,7 @@ def _near(text: str) -> object:
 
 
 VECTOR = np.full(4, 0.5, dtype=np.float32)
+LOOKS_BACK = looks_back.LooksBack.load(looks_back.SHIPPED)
 WEIGHTS = weights(4)
 
 
@@ -461,6 +462,12 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.query.build.is_vague": query.is_vague,
     "retrieval.query.build.key_words": query.key_words,
     "retrieval.rank.rank": _ranked,
+    "retrieval.query.looks_back.LooksBack.asks": lambda t: LOOKS_BACK.asks(t, LOOKS_BACK.vector, in_form=True),
+    "retrieval.query.looks_back.LooksBack.logit": lambda t: LOOKS_BACK.logit(t, LOOKS_BACK.vector, in_form=True),
+    "retrieval.query.looks_back.flags_of": lambda t: looks_back.flags_of(t, in_form=False),
+    "retrieval.query.looks_back.places": looks_back.places,
+    "retrieval.query.past_conversations.asked_before": lambda t: past_conversations.asked_before(t, NOW, known=True),
+    "retrieval.query.past_conversations.has_form": past_conversations.has_form,
     "retrieval.query.rewrite.cleaned": lambda t: rewrite.cleaned(t, chars_max=WHOLE),
     "retrieval.role_labels.unlabelled": role_labels.unlabelled,
     "retrieval.search.best_of": _best,
@@ -693,6 +700,8 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.decide.regressions.asks": "reads semmem's own labelled requests, for no request",
     "retrieval.decide.regressions.softmax": "reads semmem's own labelled requests, for no request",
     "retrieval.recall.Recall.preview": _WAITS,
+    "retrieval.past_talks.PastTalks.asked": "asked_before and LooksBack.asks, which are in the table above",
+    "retrieval.past_talks.PastTalks.notes": _WAITS,
     "retrieval.rerank.Reranking.order": _WAITS,
     "retrieval.query.rewrite.QueryWriter.improved": _WAITS,
     "retrieval.query.rewrite.QueryWriter.wants": "is_vague, which is in the table above",

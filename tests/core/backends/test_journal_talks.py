@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from semmem.background.talk_placer import TalkPlacer
 from semmem.backends.sql.journal import SqlJournal
-from semmem.memory import Forgetting, Role, Scope
+from semmem.background.talk_placer import TalkPlacer
+from semmem.memory import Role, Scope
 from semmem.ports.conversations import conversation_id
 from semmem.ports.talks import Placed
 from tests.core.backends.test_journal_conversations import journal, say
@@ -97,7 +97,7 @@ async def test_an_answer_that_is_replaced_leaves_the_vector_and_one_that_is_eras
     await placed(journal)
     await say(journal, "t_3", "Where is a table to be had in Lisbon?", "At Rosa.", scope=TRIP, at=300.0)
     assert len(await placed(journal)) == 3
-    await erase(journal, Forgetting(TRIP, at=1000.0))
+    await erase(journal, TRIP, at=1000.0)
     assert [each.turn for each in await placed(journal)] == ["t_2", "t_1"]
     await journal.place(HashEmbedder().signature, {("t_3", "", 0): b"late"})
     assert len(await journal.talk_vectors(ADAS, HashEmbedder().signature, limit=9)) == 2
