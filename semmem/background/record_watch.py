@@ -58,7 +58,8 @@ class RecordWatch(Generic[Row]):
         self._whole_at = -WHOLE_EVERY_S
         self._look = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()  # what was read first would be taken last
-        self._outage = Outage(log, f"read {what}", level=logging.WARNING)
+        self._what = what
+        self._outage = Outage(log, "reading rows of the journal", level=logging.WARNING)
 
     def look(self) -> None:
         """Something changed, or may have."""
@@ -83,7 +84,7 @@ class RecordWatch(Generic[Row]):
                 await self.refresh()
                 self._outage.worked()
             except JournalError as error:
-                self._outage.failed(error)
+                self._outage.failed(f"{self._what}: {error}")
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._refresh_s):
                     await self._look.wait()

@@ -119,6 +119,6 @@ async def test_what_changes_is_known_after_a_pause_or_when_told_also_after_an_ou
             await asyncio.sleep(0.001)
     await tasks.cancel()
     assert [message.split(",")[0] for message in caplog.messages] == [
-        "read switches failed",
-        "read switches works again",
+        "reading rows of the journal failed",
+        "reading rows of the journal works again",
     ]
