@@ -158,6 +158,11 @@ quality: setup ## whether memories are right, on a folder of labelled data: DATA
 	@test -n "$(DATA)" || { echo "make quality needs the folder to measure: make quality DATA=folder OUT=file.json" >&2; exit 2; }
 	@$(BIN)/python -m quality "$(DATA)" $(if $(OUT),--out "$(OUT)") $(if $(FIFTH),--fifth "$(FIFTH)")
 
+.PHONY: agent-memory
+agent-memory: setup ## a public agent-memory benchmark through Envoy: FILE=set.json OUT=file.json (docs/agent-memory.md)
+	@test -n "$(FILE)" || { echo "make agent-memory needs the set to measure: make agent-memory FILE=set.json" >&2; exit 2; }
+	@$(BIN)/python -m quality.agent_memory "$(FILE)" $(if $(OUT),--out "$(OUT)") $(ARGS)
+
 format: setup ## put the code into shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .

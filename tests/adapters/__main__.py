@@ -20,7 +20,7 @@ from tests.support.harness import ADMIN_TOKEN, SHIPPED_EMBEDDER, House, Json, en
 
 VENV = HOME / ".venv-adapters"
 PYTHON = str(VENV / "bin" / "python")
-GATEWAY_HEADER = "x-litellm-user_api_key_user_id"
+GATEWAY_HEADER = "x-litellm-user"
 """By which LiteLLM's proxy names the user of a key to the model server."""
 CONFIG: Json = {
     "listeners": {"api": {"mcp": True, "rate_limit": {"calls_per_s": 0}}},
@@ -35,7 +35,10 @@ def main() -> int:
     with signals_raise(), tempfile.TemporaryDirectory(prefix="semmem-adapters-") as temporary:
         folder = Path(temporary)
         checks, failed = _typed(folder)
-        with stand_in_model() as model, house(folder / "house", model, CONFIG, program=SHIPPED_EMBEDDER) as home:
+        with (
+            stand_in_model() as model,
+            house(folder / "house", model, CONFIG, strips_the_gateways_header, program=SHIPPED_EMBEDDER) as home,
+        ):
             gateway = envoy_process(
                 folder / "gateway", semmem_port=home.semmem.grpc_port, upstream=model.url, adapt=behind_a_gateway
             )
@@ -46,11 +49,23 @@ def main() -> int:
     return 1 if failed else 0
 
 
+def strips_the_gateways_header(config: Json) -> None:
+    """An Envoy that clients reach: what they say in GATEWAY_HEADER is removed, like the usual identity headers."""
+    strip = next(each for each in _filters(config) if each["name"] == "semmem.strip_identity")
+    strip["typed_config"]["mutations"]["request_mutations"].append({"remove": GATEWAY_HEADER})
+
+
 def behind_a_gateway(config: Json) -> None:
     """An Envoy that only a gateway reaches, which sets GATEWAY_HEADER itself: nothing else says who is asking."""
-    manager = config["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
-    names = ("demo.authentication",)
-    manager["http_filters"] = [each for each in manager["http_filters"] if each["name"] not in names]
+    filters = _filters(config)
+    filters[:] = [each for each in filters if each["name"] != "demo.authentication"]
+
+
+def _filters(config: Json) -> list[Json]:
+    filters: list[Json] = config["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"][
+        "http_filters"
+    ]
+    return filters
 
 
 def _addresses(home: House, gateway: str) -> dict[str, str]:
