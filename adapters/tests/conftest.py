@@ -48,6 +48,14 @@ class World:
         """The memory that holds these words, as soon as there is one."""
         return eventually(lambda: next((m for m in self.memories(user) if words in m["content"]), None))
 
+    def say(self, user: str, text: str, session: str) -> str:
+        """One chat completion through Envoy; the model's answer."""
+        body = {"model": "stand-in", "messages": [{"role": "user", "content": text}]}
+        headers = {"authorization": f"Bearer demo-{user}", "x-session-id": session}
+        answer = httpx.post(f"{self.envoy}/v1/chat/completions", json=body, headers=headers, timeout=30)
+        assert answer.status_code == 200
+        return str(answer.json()["choices"][0]["message"]["content"])
+
     def prompts(self) -> list[str]:
         """The bodies that the model received, oldest first."""
         return [one["body"] for one in httpx.get(self.model + "/requests", timeout=30).json()]

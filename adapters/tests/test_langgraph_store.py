@@ -383,6 +383,24 @@ def test_what_a_person_corrects_is_what_the_item_says(world: World, alice: str) 
         assert home.value == {"street": "Kade 1", "town": "Ghent"}
 
 
+def test_what_a_conversation_contradicts_is_left_out_of_searches_and_still_under_its_key(
+    world: World, alice: str
+) -> None:
+    with SemmemStore(world.api, world.token(alice)) as store:
+        store.put((alice, "home"), "town", {"text": "User lives in Utrecht", "since": 2019})
+        world.say(alice, "I moved to Ghent.", session="s1")
+        world.learnt(alice, "Ghent")
+
+        found = {item.value.get("text", item.value.get("content")) for item in store.search((alice,))}
+        assert not {text for text in found if "Utrecht" in text}
+        assert {text for text in found if "Ghent" in text}
+        town = store.get((alice, "home"), "town")
+        assert town is not None
+        assert town.value["since"] == 2019
+        store.put((alice, "home"), "town", {"text": "User lives in Antwerp", "since": 2026})
+        assert (alice, "home") in store.list_namespaces(prefix=(alice,))
+
+
 def test_a_secret_is_refused_without_being_repeated(store: SemmemStore) -> None:
     secret = "ghp_" + secrets.token_hex(18)
     with pytest.raises(Refused, match="value: content: secret") as refused:
