@@ -92,6 +92,7 @@ def report(told: Sequence[Told], accuracy: Mapping[str, Any] | None) -> Json:
         "latency_ms": _percentiles(1000 * one.seconds for one in given),
         "latency_without_memory_ms": _percentiles(1000 * one.plain_s for one in given),
         "outcomes": dict(Counter(one.outcome for one in given).most_common()),
+        "outcomes_of_telling": dict(sum((one.outcomes for one in told), Counter[str]()).most_common()),
         "accuracy": accuracy,
     }
 
@@ -128,7 +129,8 @@ def table(figures: Json) -> str:
     ):
         lines += [f"{title:28}" + "  ".join(f"{key} {value}" for key, value in figures[name].items())]
     lines += [f"{'lines injected':28}{figures['lines']}, {figures['lines_untraced']} of no known turn"]
-    lines += [f"{'outcomes':28}" + ", ".join(f"{word} {count}" for word, count in figures["outcomes"].items())]
+    for name, title in (("outcomes", "outcomes"), ("outcomes_of_telling", "  while it was told")):
+        lines += [f"{title:28}" + ", ".join(f"{word} {count}" for word, count in figures[name].items())]
     accuracy = figures["accuracy"]
     told = "not reported: no model answers and judges" if accuracy is None else _accuracy(accuracy)
     return "\n".join([*lines, f"{'accuracy':28}{told}"])

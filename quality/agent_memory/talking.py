@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -62,19 +63,24 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A story that was told. ``learnt``: turns that some memory is from."""
+    """A story that was told. ``outcomes``: how often its turns ended in which word; ``learnt``: turns that some memory
+    is from."""
 
     story: Story
-    turns: int
+    outcomes: Counter[str]
     memories: int
     learnt: frozenset[str]
     asked: tuple[Asked, ...]
+
+    @property
+    def turns(self) -> int:
+        return self.outcomes.total()
 
 
 def play(house: House, story: Story, *, questions_max: int | None = None) -> Told:
     """Tell a story to each of its users' assistants, wait until it is learnt, and ask. Raises Failed."""
     users = {speaker: _user(story, number) for number, speaker in enumerate(story.users)}
-    turns = sum(_tell(house, story, speaker, user) for speaker, user in users.items())
+    outcomes = Counter(word for speaker, user in users.items() for word in _tell(house, story, speaker, user))
     for user in users.values():
         _wait_until_learnt(house, story, user)
     known = {user: _memories(house, user) for user in users.values()}
@@ -83,7 +89,7 @@ def play(house: House, story: Story, *, questions_max: int | None = None) -> Tol
         for question in story.questions[:questions_max]
     ]
     learnt = frozenset(memory.turn for memories in known.values() for memory in memories if memory.turn)
-    return Told(story, turns, sum(map(len, known.values())), learnt, tuple(asked))
+    return Told(story, outcomes, sum(map(len, known.values())), learnt, tuple(asked))
 
 
 def _user(story: Story, number: int) -> str:
@@ -94,15 +100,12 @@ def _user(story: Story, number: int) -> str:
 # --- telling ---------------------------------------------------------------------------------------------------------
 
 
-def _tell(house: House, story: Story, speaker: str, user: str) -> int:
-    """How many turns were the speaker's; everybody else is the assistant."""
-    turns = 0
+def _tell(house: House, story: Story, speaker: str, user: str) -> Iterator[str]:
+    """Everybody but the speaker is the assistant. How each request ended, in semmem's word."""
     for session in story.sessions:
         for said, history, reply in _requests(session, speaker):
             house.model.scripted.append(reply)
-            house.chat(user, history[-HISTORY_MAX:], session=session.id, request_id=said.id)
-            turns += 1
-    return turns
+            yield house.chat(user, history[-HISTORY_MAX:], session=session.id, request_id=said.id).outcome
 
 
 def _requests(session: Session, speaker: str) -> Iterator[tuple[Said, list[Json], str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from quality.agent_memory.datasets import Question, Said, Session, Story
 from quality.agent_memory.figures import recall, report, table
 from quality.agent_memory.talking import Asked, Given, Told
@@ -29,7 +31,9 @@ def told() -> Told:
         (question("4", "two"), (given("D1:1"), given())),
     ]
     story = Story("s", ("a", "b"), SESSIONS, tuple(one for one, _ in asked))
-    return Told(story, 8, 5, frozenset({"D1:1", "D2:1"}), tuple(Asked("s", *one) for one in asked))
+    return Told(
+        story, Counter(injected=5, no_hits=3), 5, frozenset({"D1:1", "D2:1"}), tuple(Asked("s", *one) for one in asked)
+    )
 
 
 def test_recall_is_the_share_of_the_evidence_that_was_in_any_of_the_prompts() -> None:
@@ -47,7 +51,8 @@ def test_recall_is_the_share_of_the_evidence_that_was_in_any_of_the_prompts() ->
 def test_the_rest_is_counted_of_prompts_and_accuracy_only_where_it_was_judged() -> None:
     figures = report([told()], None)
 
-    assert figures["prompts"] == 8
+    assert (figures["prompts"], figures["turns"]) == (8, 8)
+    assert figures["outcomes_of_telling"] == {"injected": 5, "no_hits": 3}
     assert (figures["lines"], figures["lines_untraced"]) == (7, 1)
     assert figures["latency_ms"] == {"p50": 10.0, "p90": 200.0, "p99": 200.0}
     assert figures["tokens"] == {"p50": 10, "p90": 10, "p99": 10, "mean": 7.5}
@@ -60,7 +65,7 @@ def test_the_rest_is_counted_of_prompts_and_accuracy_only_where_it_was_judged() 
 
 
 def test_nothing_asked_is_no_division_by_nothing() -> None:
-    figures = report([Told(Story("s", ("a",), SESSIONS, ()), 0, 0, frozenset(), ())], None)
+    figures = report([Told(Story("s", ("a",), SESSIONS, ()), Counter(), 0, frozenset(), ())], None)
 
     assert figures["recall"] == {}
     assert figures["latency_ms"] == {}
