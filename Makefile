@@ -9,6 +9,7 @@ DEPLOY_VENV := .venv-deploy
 MEM0_VENV := .venv-mem0
 MILVUS_VENV := .venv-milvus
 PROFILE_VENV := .venv-profile
+ADAPTERS_VENV := .venv-adapters
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # shows a slow step; what it printed is in .venv.log, .venv-envoy.log, ...
@@ -89,6 +90,10 @@ backup-test: setup ## back up a busy semmem, restore it elsewhere, ask both QUES
 reindex-test: setup ## another embedding model for MEMORIES=20000 under traffic, killed twice: nothing wrong, missing or back
 	@$(BIN)/python -m tests.reindex --memories $(or $(MEMORIES),20000)
 
+.PHONY: adapters-test
+adapters-test: setup $(ADAPTERS_VENV)/.ready ## the LangGraph store and the examples on a real semmem and Envoy (ARGS=pytest's)
+	@$(BIN)/python -m tests.adapters $(ARGS)
+
 .PHONY: peers
 PEERS ?= ../shared/data/peers
 peers: setup ## what other systems' tests tell, ask and expect, through Envoy and the API: PEERS=folder (docs/peers.md), ONLY=steps
@@ -153,6 +158,11 @@ quality: setup ## whether memories are right, on a folder of labelled data: DATA
 	@test -n "$(DATA)" || { echo "make quality needs the folder to measure: make quality DATA=folder OUT=file.json" >&2; exit 2; }
 	@$(BIN)/python -m quality "$(DATA)" $(if $(OUT),--out "$(OUT)") $(if $(FIFTH),--fifth "$(FIFTH)")
 
+.PHONY: agent-memory
+agent-memory: setup ## a public agent-memory benchmark through Envoy: FILE=set.json OUT=file.json (docs/agent-memory.md)
+	@test -n "$(FILE)" || { echo "make agent-memory needs the set to measure: make agent-memory FILE=set.json" >&2; exit 2; }
+	@$(BIN)/python -m quality.agent_memory "$(FILE)" $(if $(OUT),--out "$(OUT)") $(ARGS)
+
 format: setup ## put the code into shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -210,6 +220,13 @@ $(MILVUS_VENV)/.ready:
 		--no-deps milvus==2.3.5
 	@touch $@
 
+$(ADAPTERS_VENV)/.ready: adapters/tools.txt
+	@echo "setting up $(ADAPTERS_VENV): LangGraph, the OpenAI Agents SDK, LiteLLM; about 920 MB on disk, this once"
+	$(STEP) "  1/2 an environment for them" $(PYTHON) -m venv $(ADAPTERS_VENV)
+	$(STEP) "  2/2 what tools.txt names, and nothing else" $(ADAPTERS_VENV)/bin/python -m pip \
+		--disable-pip-version-check install --no-deps -r adapters/tools.txt
+	@touch $@
+
 $(PROFILE_VENV)/.ready:
 	@echo "setting up $(PROFILE_VENV): py-spy, which looks into a running semmem; about 20 MB on disk, this once"
 	$(STEP) "  1/2 an environment for py-spy" $(PYTHON) -m venv $(PROFILE_VENV)
@@ -220,4 +237,4 @@ clean-run: ## remove what run and demo kept: memories, token, logs (DATA_DIR= an
 	@$(PYTHON) -m demo.folder $(or $(DATA_DIR),.run .demo)
 
 clean: clean-run ## remove the environments as well
-	rm -rf $(VENV) $(ENVOY_VENV) $(DEPLOY_VENV) $(MEM0_VENV) $(MILVUS_VENV) $(PROFILE_VENV) .venv*.log
+	rm -rf $(VENV) $(ENVOY_VENV) $(DEPLOY_VENV) $(MEM0_VENV) $(MILVUS_VENV) $(PROFILE_VENV) $(ADAPTERS_VENV) .venv*.log

@@ -23,16 +23,22 @@ from tests.support.readme import written_configuration
 
 ROOT = Path(semmem.__file__).parents[1]
 SEMMEM = ROOT / "semmem"
+OF_OTHERS = sorted([*(ROOT / "adapters").glob("*/README.md"), *(ROOT / "examples").glob("*/README.md")])
 PAGES = {
     str(page.relative_to(ROOT)): page.read_text(encoding="utf-8")
-    for page in (ROOT / "README.md", *sorted(ROOT.glob("*/README.md")), *sorted((ROOT / "docs").rglob("*.md")))
+    for page in (
+        ROOT / "README.md",
+        *sorted(ROOT.glob("*/README.md")),
+        *OF_OTHERS,
+        *sorted((ROOT / "docs").rglob("*.md")),
+    )
 }
 PAST = {"docs/history.md", "docs/decisions/0013-the-second-floor-plan.md"} | {
     name for name, text in PAGES.items() if "\n**Superseded by" in text
 }
 """Pages that tell of what was: the history, the move itself, and decisions that no longer hold."""
 PRESENT = sorted(PAGES.keys() - PAST)
-FOLDERS = ("semmem", "demo", "bench", "quality", "training", "tests", "docs", "deploy", "proto")
+FOLDERS = ("semmem", "demo", "bench", "quality", "training", "tests", "docs", "deploy", "proto", "adapters", "examples")
 ROOMS = {path.stem for path in SEMMEM.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
 SECTIONS = {path[0] for path, _ in schema.leaves()}
 OTHERS = {"semmem.mutate", "semmem.observe", "semmem.strip_identity", "envoy.filters.http.jwt_authn", "msgspec.Meta"}
@@ -47,7 +53,7 @@ _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 def ticked(text: str) -> list[str]:
     """What stands in backticks outside of fenced blocks, less a call's brackets and arguments."""
     spans: list[str] = re.findall(r"`([^`\n]+)`", _FENCED.sub("", text))
-    return [re.sub(r"\(.*\)$", "", span) for span in spans]
+    return [name for span in spans if (name := re.sub(r"\(.*\)$", "", span))]
 
 
 # --- what there is ---------------------------------------------------------------------------------------------------
