@@ -27,6 +27,8 @@ WARM_STALENESS_S = 60.0
 HUB_PREFIX = "sentence-transformers/"
 TORCH_LIBRARY = "sentence_transformers"
 """What computes a model that was not exported."""
+FLAT = "FLAT"
+"""The only index that Milvus Lite has by itself."""
 TRACING_PACKAGES = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http")
 WITHOUT_A_MODEL = (
     "memories are found by the words that they share with a question, not by what they mean, and told apart by rules"
@@ -132,10 +134,22 @@ def _libraries(settings: Settings) -> Iterator[Finding]:
     if settings.memory.backend == "qdrant" and find_spec("qdrant_client") is None:
         remedy = "install it: pip install 'semmem[qdrant]'"
         yield Finding(("memory", "backend"), "qdrant", "needs the package qdrant-client, which is not here", remedy)
+    milvus = settings.memory.milvus
+    if settings.memory.backend == "milvus" and not milvus.address and milvus.index != FLAT and not _has_faiss():
+        yield Finding(
+            ("memory", "milvus", "index"),
+            milvus.index,
+            "needs the package faiss-cpu in the embedded store, which is not here",
+            "use FLAT, name a server in memory.milvus.address, or install it: pip install faiss-cpu",
+        )
     redis = settings.memory.hot_cache.redis
     if redis.url and find_spec("redis") is None:
         at, remedy = ("memory", "hot_cache", "redis", "url"), "install it: pip install 'semmem[redis]'"
         yield Finding(at, redis.url, "needs the package redis, which is not here", remedy)
+
+
+def _has_faiss() -> bool:
+    return find_spec("faiss") is not None
 
 
 def _tools(settings: Settings) -> Iterator[Finding]:

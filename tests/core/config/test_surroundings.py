@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,25 @@ def test_a_folder_in_use_is_not_written_to(tmp_path: Path) -> None:
 def test_without_an_embedded_store_its_folder_does_not_matter(tmp_path: Path) -> None:
     elsewhere = "{address: 'milvus:19530', data_dir: /proc/nope}"
     assert found(tmp_path, f"data_dir: {tmp_path}/d\nmemory: {{milvus: {elsewhere}}}") == []
+
+
+@pytest.mark.parametrize(
+    ("rules", "missing"),
+    [
+        ("index: HNSW", True),
+        ("index: IVF_SQ8", True),
+        ("index: FLAT", False),
+        ("index: HNSW, address: 'm:19530'", False),
+    ],
+)
+def test_an_index_that_the_embedded_store_has_not_without_its_package_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rules: str, missing: bool
+) -> None:
+    text = f"data_dir: {tmp_path}/d\nmemory: {{milvus: {{{rules}}}}}"
+    assert found(tmp_path, text) == []
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    problems = found(tmp_path, text)
+    assert [problem.path for problem in problems] == ["memory.milvus.index"] * missing
 
 
 @pytest.mark.parametrize("model", ["/no/such/folder", "./nope", "nobody/made-this", "made-up-name"])

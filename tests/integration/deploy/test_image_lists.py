@@ -18,7 +18,7 @@ from tests.integration.deploy.test_deploy import DOCKERFILE
 
 EXTRAS = ("redis", "mcp", "otel")
 """What a configuration may ask for; Qdrant's client is not in the image."""
-NOT_SERVING = {"sentence-transformers", "huggingface-hub", "pandas"}
+NOT_SERVING = {"sentence-transformers", "huggingface-hub", "pandas", "faiss-cpu"}
 """As deploy/serving.txt explains."""
 
 

@@ -24,8 +24,7 @@ from tests.support.harness import envoy_process, eventually, stand_in_model
 from tests.support.ports import free_port
 from tests.system.image.podman import IMAGE, Podman
 
-BYTES_MAX = 900e6
-"""A third of what it was with PyTorch inside; what is wanted is 450 MB."""
+BYTES_MAX = 450e6
 READY_S_MAX = 20.0
 """On a machine that does other things as well; docs have what was measured on a quiet one."""
 ADMIN = secrets.token_urlsafe(24)
@@ -64,7 +63,7 @@ def test_it_says_what_it_is_and_runs_as_nobody_in_particular(podman: Podman) -> 
     assert inside(podman, "import os; print(os.getuid(), os.getgid())") == "65532 65532"
 
 
-@pytest.mark.parametrize("name", ["torch", "sentence_transformers", "pip", "pandas"])
+@pytest.mark.parametrize("name", ["torch", "sentence_transformers", "pip", "pandas", "faiss"])
 def test_it_has_nothing_that_serving_does_not_need(podman: Podman, name: str) -> None:
     assert inside(podman, f"import importlib.util; print(importlib.util.find_spec({name!r}))") == "None"
 
@@ -75,6 +74,54 @@ def test_it_has_the_packages_of_the_list_and_no_others(podman: Podman) -> None:
     listed = (HOME / "deploy" / "serving.txt").read_text().splitlines()
     wanted = {line.lower().replace(".", "-") for line in listed if line and not line.startswith("#")}
     assert found - {f"semmem=={__version__}".replace(".", "-")} == wanted
+
+
+ABSENT = (
+    "faiss",
+    "huggingface_hub",
+    "pandas",
+    "qdrant_client",
+    "sentence_transformers",
+    "sklearn",
+    "torch",
+    "transformers",
+)
+"""What the image is without; whoever needs one of them says so."""
+LATE = (
+    *("alembic.command", "cryptography.hazmat.primitives.asymmetric.rsa", "jwt", "mcp.server", "milvus_lite.cmdline"),
+    *("onnxruntime", "opentelemetry.exporter.otlp.proto.http.trace_exporter", "psycopg", "pyarrow.compute"),
+    *("pyarrow.parquet", "redis.asyncio", "tokenizers", "uvloop", "ctypes", "lzma", "sqlite3", "ssl", "zoneinfo"),
+)
+"""Of others, what is imported when it is used."""
+IMPORT_ALL = f"""
+import importlib, pkgutil, semmem
+lacking = []
+for found in pkgutil.walk_packages(semmem.__path__, "semmem."):
+    if found.name.rpartition(".")[2] == "__main__" or ".migrations." in found.name:
+        continue
+    try:
+        importlib.import_module(found.name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {ABSENT!r}:
+            lacking.append(f"{{found.name}}: {{error}}")
+    except Exception as error:
+        lacking.append(f"{{found.name}}: {{type(error).__name__}}: {{error}}")
+for name in {LATE!r}:
+    importlib.import_module(name)
+print(lacking)
+"""
+
+
+def test_nothing_that_was_left_out_is_missed(podman: Podman) -> None:
+    """What is pruned by deploy/prune.py and deploy/root.py: every module of semmem, and what it imports late."""
+    assert inside(podman, IMPORT_ALL) == "[]"
+
+
+def test_it_has_no_shell_and_names_the_packages_that_its_files_are_of(podman: Podman) -> None:
+    code = "import os; print(os.path.exists('/bin/sh'), *sorted(os.listdir('/var/lib/dpkg/status.d')))"
+    shell, *packages = inside(podman, code).split()
+    assert shell == "False"
+    assert {"libc6", "libssl3", "python3.11-minimal", "libpython3.11-stdlib"} <= set(packages)
 
 
 def test_its_own_configuration_is_right(podman: Podman) -> None:
