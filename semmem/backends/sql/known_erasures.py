@@ -11,7 +11,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, Table, and_, delete, or_, select, update
 
 from semmem.backends.sql import locks, marks
-from semmem.backends.sql.erasure import bare_id
+from semmem.backends.sql.erasure import bare_id, forgetting
+from semmem.backends.sql.holds import is_marked, is_there
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.rewording import end_batches
 from semmem.backends.sql.rows import NARROWING, row_scope, upsert_into
@@ -23,6 +24,7 @@ from semmem.backends.sql.tables import (
     dropped,
     forgotten,
     forgotten_memories,
+    pending_erasures,
     provisional,
     turns,
     users,
@@ -64,6 +66,13 @@ class SqlKnownErasures(JournalPart):
                 forget_usage(conn, mark.scope[0], mark.at)  # its digest is all that names the user here
         single = [(mark.scope[0], mark.memory, mark.turn, mark.at) for mark in marks if mark.memory]
         _raise(conn, forgotten_memories, _MEMORY, single)
+
+    @one_read
+    def may_stay(self, conn: Connection, batch_id: str, memory: Memory) -> bool:
+        """As WriteRecords says. Of a batch that was cut off only marks and erasures under way tell what was meant."""
+        if is_marked(conn, batch_id, memory.id):
+            return False
+        return is_there(conn, batch_id) or not _is_meant(conn, memory)
 
     @one_read
     def erased_among(self, conn: Connection, memories: Sequence[Memory]) -> set[str]:
@@ -114,6 +123,15 @@ def _is_erased(conn: Connection, memory: Memory, single: dict[tuple[str, str], f
         return True
     scope = Scope(memory.user, memory.project, memory.agent, memory.session)
     return marks.is_forgotten(conn, scope, memory.said_at)
+
+
+def _is_meant(conn: Connection, memory: Memory) -> bool:
+    """Whether an erasure took the memory, or is about to."""
+    single = _marked_until(conn, {memory.user})
+    if (marks.digest(memory.user), marks.digest(memory.id)) in single or _is_erased(conn, memory, single):
+        return True
+    pending = conn.execute(select(pending_erasures).where(pending_erasures.c.user_id == memory.user))
+    return any(forgetting(row).covers(memory) for row in pending)
 
 
 def _named(conn: Connection) -> Iterator[Scope]:
