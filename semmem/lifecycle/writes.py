@@ -2,7 +2,8 @@
 
 Whoever forgets marks the memory in the journal's database first and removes it from the store then. So a write that
 came before the removal is removed with the rest, and one that came after it finds the mark. What a crash between a
-write and that look leaves in the store, upkeep removes: the mark outlives the batch.
+write and that look leaves in the store, upkeep removes: the mark outlives the batch. A batch or hold that was cut off,
+since something else of the user was erased, writes no more; what it has written stays.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Writes:
             await self._store.put(scope, memory)
         except Erased:
             return False
-        if await self.allowed(memory, written=True):
+        if await self.may_stay(memory):
             return True
         await self.retract(memory)
         return False
@@ -57,6 +58,10 @@ class Writes:
         await self._records.keep_version(old)
         return await self.put(new)
 
-    async def allowed(self, memory: Memory, *, written: bool = False) -> bool:
+    async def allowed(self, memory: Memory) -> bool:
         """As ``WriteRecords.allows``."""
-        return not self._batch_id or await self._records.allows(self._batch_id, memory.id, written=written)
+        return not self._batch_id or await self._records.allows(self._batch_id, memory.id)
+
+    async def may_stay(self, memory: Memory) -> bool:
+        """As ``WriteRecords.may_stay``."""
+        return not self._batch_id or await self._records.may_stay(self._batch_id, memory)

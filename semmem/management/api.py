@@ -199,8 +199,9 @@ def create_api(
         scope = msgspec.structs.replace(scope, session=session_id)
         number = min(limit, LIMIT_MAX)
         wanted = Wanted(number, offset if page is None else (page - 1) * number, status, topic, text, cursor)
+        uses = await memories.uses(scope) if with_stats else None
         try:
-            found = await memories.page(scope, types or [], wanted)
+            found, figures = await memories.page(scope, types or [], wanted, uses=uses)
         except BadCursor:
             raise Denied(400, "INVALID_CURSOR", "query.cursor: is no next_cursor of a list") from None
         told: MemoriesShown = {
@@ -211,9 +212,8 @@ def create_api(
             "page": None if cursor is not None else wanted.offset // number + 1,
             "next_cursor": found.next_cursor,
         }
-        if with_stats:
-            uses = await memories.uses(scope)
-            told["stats"] = await memories.stats(scope, types or [], uses)
+        if uses is not None and figures is not None:
+            told["stats"] = figures
             for each in told["memories"]:
                 each["access_count"] = uses.get(each["id"], Uses()).count
         return told

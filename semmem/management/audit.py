@@ -22,7 +22,7 @@ from semmem.ports.events import Announce, ApiAudited, nobody_listens
 
 log = logging.getLogger(__name__)
 
-SHOWS_EVERYBODY = frozenset({"/v1/export", "/v1/users"})
+SHOWS_EVERYBODY = frozenset({"/v1/export", "/v1/users", "/v1/memories"})
 USERS_MAX = 20
 """Names of users in a line."""
 TOLD_BYTES_MAX = 64 * 1024

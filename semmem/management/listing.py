@@ -14,6 +14,12 @@ from semmem.retrieval.context import estimate_tokens
 
 CURSOR_CHARS_MAX = 2048
 
+ROWS_MAX = 2**31 - 1
+"""More memories than any user has: stores bound what one list may read."""
+
+Place = tuple[float, str]
+"""Of a memory among those of its user."""
+
 
 class BadCursor(Exception):
     """It was not made here."""
@@ -30,11 +36,6 @@ class Wanted:
     topic: str | None = None
     text: str | None = None
     cursor: str | None = None
-
-    @property
-    def needs_all(self) -> bool:
-        """Whether the store's own pages are not enough."""
-        return any(asked is not None for asked in (self.status, self.topic, self.text, self.cursor))
 
     def takes(self, memory: Memory) -> bool:
         """Whether the memory is among what is asked for."""
@@ -75,7 +76,7 @@ def cut(memories: Sequence[Memory], wanted: Wanted) -> Page:
     """One page of memories that are given newest first, as stores list them. Raises BadCursor."""
     found = [memory for memory in memories if wanted.takes(memory)]
     after = None if wanted.cursor is None else _read_cursor(wanted.cursor)
-    rest = found[wanted.offset :] if after is None else [memory for memory in found if _place(memory) > after]
+    rest = found[wanted.offset :] if after is None else [memory for memory in found if place_of(memory) > after]
     shown = rest[: wanted.limit]
     return Page(shown, len(found), cursor_after(shown) if len(rest) > len(shown) else None)
 
@@ -101,12 +102,12 @@ def stats(memories: Sequence[Memory], uses: Mapping[str, Uses]) -> Stats:
     )
 
 
-def _place(memory: Memory) -> tuple[float, str]:
+def place_of(memory: Memory) -> Place:
     """In the order of every list: the newest first, ties by id."""
     return -memory.created_at, memory.id
 
 
-def _read_cursor(cursor: str) -> tuple[float, str]:
+def _read_cursor(cursor: str) -> Place:
     try:
         told = base64.b64decode(cursor, altchars=b"-_", validate=True).decode("utf-8", "surrogatepass")
         created_at, found, memory_id = told.partition(" ")

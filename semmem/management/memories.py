@@ -13,7 +13,7 @@ from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.reflected import bases
 from semmem.lifecycle.writes import Writes
 from semmem.management.changing import Changes, callers, changed
-from semmem.management.listing import Page, Stats, Wanted, cursor_after, cut, stats
+from semmem.management.listing import ROWS_MAX, Page, Stats, Wanted, cut, stats
 from semmem.management.metadata import MetadataLimits, MetadataRefused, metadata_problem
 from semmem.memory import Controls, Conversation, Memory, MemoryStatus, MemoryType, Message, Role, Scope, Source
 from semmem.ports.embedder import Embedder
@@ -67,21 +67,19 @@ class Memories:
         self._after = after
         self._create_wait_s = create_wait_s
 
-    async def page(self, scope: Scope, types: Sequence[MemoryType], wanted: Wanted) -> Page:
-        """One page, newest first. Raises BadCursor."""
-        if wanted.needs_all:
-            return cut(await self._everything(scope, types), wanted)
-        memories = await self._store.list(scope, types=types, limit=wanted.limit, offset=wanted.offset)
-        total = await self._store.count(scope, types=types)
-        return Page(memories, total, cursor_after(memories) if wanted.offset + len(memories) < total else None)
+    async def page(
+        self, scope: Scope, types: Sequence[MemoryType], wanted: Wanted, *, uses: Mapping[str, Uses] | None = None
+    ) -> tuple[Page, Stats | None]:
+        """One page, newest first, and figures over everything in the scope. Raises BadCursor.
+
+        All of it is read, once: stores have no order of their own, and do so for any page. ``uses``: then with figures.
+        """
+        memories = await self._everything(scope, types)
+        return cut(memories, wanted), None if uses is None else stats(memories, uses)
 
     async def uses(self, scope: Scope) -> Mapping[str, Uses]:
         """How often each memory of the user's was put into a prompt, by id; those that never were have none."""
         return await self._records.uses(scope.user)
-
-    async def stats(self, scope: Scope, types: Sequence[MemoryType], uses: Mapping[str, Uses]) -> Stats:
-        """Over everything in the scope."""
-        return stats(await self._everything(scope, types), uses)
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
         """None when the scope has none. The doors know this object, and not the store."""
@@ -216,8 +214,7 @@ class Memories:
         return receipt + await self._forget_what_rested_on_it(scope.user)
 
     async def _everything(self, scope: Scope, types: Sequence[MemoryType]) -> list[Memory]:
-        number = await self._store.count(scope, types=types)
-        return await self._store.list(scope, types=types, limit=number) if number else []
+        return await self._store.list(scope, types=types, limit=ROWS_MAX)
 
     async def search(
         self, scope: Scope, query: str, controls: Controls, *, strategy: Strategy | None = None

@@ -42,13 +42,17 @@ class WriteRecords(RemovalRecords, Protocol):
     async def keep_version(self, memory: Memory) -> None:
         """Keep one version (without its vector), unless it is erased. Idempotent on (user, id, version)."""
 
-    async def allows(self, batch_id: str, memory_id: str, *, written: bool = False) -> bool:
+    async def allows(self, batch_id: str, memory_id: str) -> bool:
         """Whether a batch or hold may write this memory: not when it was forgotten since the batch began, nor when
-        the batch itself was erased or has ended: what is forgotten after its end, it would not hear of.
+        the batch itself was erased or has ended: what is forgotten after its end, it would not hear of."""
 
-        Asked again after the write (``written``), it decides whether the write may stay; that the batch ended
-        meanwhile is then no reason to undo it, since whoever ended it may have written the same. A memory is first
-        marked here and then forgotten in the store, so one of the two sees the other.
+    async def may_stay(self, batch_id: str, memory: Memory) -> bool:
+        """Whether what a batch or hold has written may stay: asked after the write. A memory is first marked here and
+        then forgotten in the store, so one of the two sees the other.
+
+        That the batch ended meanwhile is no reason to undo it, since whoever ended it may have written the same; nor
+        that an erasure has cut it off, unless that takes this memory as well: what was there before, in another
+        project perhaps, would go with it.
         """
 
 

@@ -116,7 +116,7 @@ class Mover:
         for memory in allowed:
             await self._put_over(target, memory, difference.present.get(memory.id))
         for memory in allowed:
-            if not await writes.allowed(memory, written=True):
+            if not await writes.may_stay(memory):
                 await writes.retract(memory)
 
     async def _put_over(self, target: Collection, memory: Memory, present: int | None) -> None:

@@ -29,6 +29,7 @@ from semmem.management.curation import Curation
 from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
 from semmem.management.engine_api import Engine, engine_routes
+from semmem.management.everybodys_api import everybodys_routes
 from semmem.management.guards import Guards
 from semmem.management.key_sets import keys_at
 from semmem.management.memories import Memories
@@ -153,6 +154,7 @@ def api(
             partial(token_routes, tokens, time.time, switches=switches.known),
             partial(engine_routes, engine, switches=switches.known),
             partial(work_routes, backends.journal, time.time),
+            partial(everybodys_routes, backends.store, backends.journal),
             partial(switch_routes, switches),
             partial(audit_routes, guards.audit),
             *more,

@@ -12,12 +12,18 @@ So here a flush begins only when there is room for it, a torn log record is cut 
 that cannot be saved or read is built in memory, and a flush that fails all the same ends the process: at the next
 start everything that was acknowledged is read from the log.
 
+And its engine takes one writer at a time, while its server has ten threads. MilvusStore lets one write after the other;
+but a call whose caller left, at its deadline or because it was cancelled, is still at work here when the next begins. A
+flush between the log record and the buffer of such a row deletes the record, and the row lives in the memory of this
+process only: the next kill takes what everybody had seen. So writers, flushes among them, wait for each other here.
+
 This touches private names of Milvus Lite; ``install`` raises AttributeError for a version that lacks one of them.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -47,11 +53,23 @@ def install(end: Callable[[], object]) -> None:
     wrap(CompactionManager, "_compact_files", _compact_with_room)
     wrap(Segment, "build_or_load_index", _index_in_any_case)
     wrap(MilvusServicer, "Delete", _refuse_aloud)
+    for name in ("insert", "upsert", "delete", "_trigger_flush"):
+        wrap(Collection, name, _one_writer)
 
 
 def wrap(owner: type, name: str, make: Callable[[Method], Method]) -> None:
     """Put ``make(method)`` in the place of a method. Raises AttributeError when there is none of that name."""
     setattr(owner, name, make(getattr(owner, name)))
+
+
+def _one_writer(write: Method) -> Method:
+    """A writer that flushes is one: the lock is had twice."""
+
+    def _write(self: Any, *args: Any, **named: Any) -> Any:
+        with self.__dict__.setdefault("_semmem_writer", threading.RLock()):
+            return write(self, *args, **named)
+
+    return _write
 
 
 # --- the log ---------------------------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ class SqlErasure(JournalPart):
     @one_read
     def pending_erasures(self, conn: Connection, *, limit: int) -> list[Forgetting]:
         rows = conn.execute(select(pending_erasures).order_by(pending_erasures.c.forgotten_at).limit(limit))
-        return [_forgetting(row) for row in rows]
+        return [forgetting(row) for row in rows]
 
 
 def _remember(conn: Connection, what: Forgetting) -> None:
@@ -101,7 +101,7 @@ def _remember(conn: Connection, what: Forgetting) -> None:
     conn.execute(rising)
 
 
-def _forgetting(row: Row[Any]) -> Forgetting:
+def forgetting(row: Row[Any]) -> Forgetting:
     narrowed = {name: getattr(row, name) for name in json.loads(row.narrowed)}
     types = tuple(MemoryType(each) for each in json.loads(row.types))
     return Forgetting(Scope(row.user_id, **narrowed), row.forgotten_at, types, row.memory_id)

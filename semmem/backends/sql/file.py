@@ -25,6 +25,8 @@ from semmem.ports.errors import JournalError
 T = TypeVar("T")
 Synchronous = Literal["NORMAL", "FULL", "EXTRA"]
 
+REWRITTEN_BYTES_MAX = 512 * 1024 * 1024
+"""A larger file is not written anew: its copy is made in memory, in no other file that could be left behind."""
 _LOOK_S = 0.005
 _BEGIN = "semmem_begin"
 """Execution option: the statement that begins a transaction, or empty for none."""
@@ -114,10 +116,12 @@ class SqliteFile:
         return log.st_mtime_ns, log.st_size
 
     async def purge(self) -> bool:
-        """Empty the write-ahead log, which otherwise keeps what was overwritten in the file itself."""
+        """Write the file anew, and empty the write-ahead log, which otherwise keeps what was overwritten in the file
+        itself. Writes wait for it. False for a file above REWRITTEN_BYTES_MAX: then only the log is emptied."""
         lanes = self._opened()
+        rewritten = await lanes.write(lambda: _transact(lanes.plain, _rewrite))
         await lanes.write(lambda: _transact(lanes.plain, _truncate_log))
-        return True
+        return rewritten
 
     def _opened(self) -> _Lanes:
         if self._lanes is None:
@@ -210,6 +214,16 @@ def _begin(conn: Connection) -> None:
 def _transact(engine: Engine, work: Callable[[Connection], T]) -> T:
     with journal_errors(), engine.begin() as conn:
         return work(conn)
+
+
+def _rewrite(conn: Connection) -> bool:
+    """SQLite overwrites a row where it is removed (secure_delete), and not the copies that its pages keep of rows that
+    were moved between them."""
+    pages, page_bytes = (conn.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("page_count", "page_size"))
+    if pages * page_bytes > REWRITTEN_BYTES_MAX:
+        return False
+    conn.exec_driver_sql("VACUUM")
+    return True
 
 
 def _truncate_log(conn: Connection) -> None:

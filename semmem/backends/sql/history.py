@@ -49,7 +49,7 @@ class SqlHistory(JournalPart):
         self, conn: Connection, scope: Scope, memory_id: str, reason: str, *, now: float, batch: str | None = None
     ) -> None:
         locks.users_shared(conn, [scope.user])
-        if batch is not None and not holds.may_write(conn, batch, memory_id, written=False):
+        if batch is not None and not holds.may_write(conn, batch, memory_id):
             return
         row = {"user_id": scope.user, "memory_id": memory_id, "reason": reason, "times": 1, "last_at": now}
         statement = upsert_into(conn.dialect.name, dropped).values(row)

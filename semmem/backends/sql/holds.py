@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 
-from sqlalchemy import Connection, and_, delete, select, true, update
+from sqlalchemy import Connection, and_, delete, select, update
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
@@ -34,8 +34,8 @@ class SqlHolds(JournalPart):
         end_hold(conn, hold_id)
 
     @one_read
-    def allows(self, conn: Connection, batch_id: str, memory_id: str, *, written: bool = False) -> bool:
-        return may_write(conn, batch_id, memory_id, written=written)
+    def allows(self, conn: Connection, batch_id: str, memory_id: str) -> bool:
+        return may_write(conn, batch_id, memory_id)
 
     @one_read
     def orphans(self, conn: Connection, *, limit: int) -> list[tuple[str, str]]:
@@ -81,10 +81,20 @@ def end_hold(conn: Connection, hold_id: str) -> None:
     conn.execute(update(resting).where(mine).values(held_until=None))
 
 
-def may_write(conn: Connection, batch_id: str, memory_id: str, *, written: bool) -> bool:
-    erased = select(erasures.c.batch_id).where(erasures.c.batch_id == batch_id, erasures.c.memory_id == memory_id)
-    there = select(batches.c.id).where(batches.c.id == batch_id, ~erased.exists(), true() if written else LIVE)
-    return conn.execute(there).first() is not None
+def may_write(conn: Connection, batch_id: str, memory_id: str) -> bool:
+    there = select(batches.c.id).where(batches.c.id == batch_id, LIVE)
+    return conn.execute(there).first() is not None and not is_marked(conn, batch_id, memory_id)
+
+
+def is_there(conn: Connection, batch_id: str) -> bool:
+    """Whether a batch or hold is live, or has ended by itself and is not pruned."""
+    return conn.execute(select(batches.c.id).where(batches.c.id == batch_id)).first() is not None
+
+
+def is_marked(conn: Connection, batch_id: str, memory_id: str) -> bool:
+    """Whether the memory was forgotten while the batch or hold was live."""
+    this = and_(erasures.c.batch_id == batch_id, erasures.c.memory_id == memory_id)
+    return conn.execute(select(erasures.c.batch_id).where(this)).first() is not None
 
 
 def is_forgotten(conn: Connection, scope: Scope, memory_id: str) -> bool:

@@ -16,7 +16,8 @@ from semmem.backends.sql.conversation_erasure import (
     forget_turns_said,
     mark_conversations,
 )
-from semmem.backends.sql.erasure import bare_id
+from semmem.backends.sql.erasure import bare_id, forgetting
+from semmem.backends.sql.holds import is_marked, is_there
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.rewording import end_batches
 from semmem.backends.sql.rows import NARROWING, row_scope, upsert_into
@@ -30,6 +31,7 @@ from semmem.backends.sql.tables import (
     forgotten,
     forgotten_conversations,
     forgotten_memories,
+    pending_erasures,
     provisional,
     turns,
     users,
@@ -85,6 +87,13 @@ class SqlKnownErasures(JournalPart):
         _raise(conn, forgotten_memories, _MEMORY, single)
 
     @one_read
+    def may_stay(self, conn: Connection, batch_id: str, memory: Memory) -> bool:
+        """As WriteRecords says. Of a batch that was cut off only marks and erasures under way tell what was meant."""
+        if is_marked(conn, batch_id, memory.id):
+            return False
+        return is_there(conn, batch_id) or not _is_meant(conn, memory)
+
+    @one_read
     def erased_among(self, conn: Connection, memories: Sequence[Memory]) -> set[str]:
         single = _marked_until(conn, {memory.user for memory in memories})
         return {memory.id for memory in memories if _is_erased(conn, memory, single)}
@@ -136,6 +145,15 @@ def _is_erased(conn: Connection, memory: Memory, single: dict[tuple[str, str], f
         return True
     scope = Scope(memory.user, memory.project, memory.agent, memory.session)
     return marks.is_forgotten(conn, scope, memory.said_at)
+
+
+def _is_meant(conn: Connection, memory: Memory) -> bool:
+    """Whether an erasure took the memory, or is about to."""
+    single = _marked_until(conn, {memory.user})
+    if (marks.digest(memory.user), marks.digest(memory.id)) in single or _is_erased(conn, memory, single):
+        return True
+    pending = conn.execute(select(pending_erasures).where(pending_erasures.c.user_id == memory.user))
+    return any(forgetting(row).covers(memory) for row in pending)
 
 
 def _named(conn: Connection) -> Iterator[Scope]:

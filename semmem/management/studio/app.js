@@ -3,6 +3,7 @@
 import { get, may, token, who, whenSignedOut } from "./api.js";
 import { button, debounced, fill, h, loading, toast } from "./dom.js";
 import { engine } from "./engine.js";
+import { everybody } from "./everybody.js";
 import { live } from "./live.js";
 import { memories } from "./memories.js";
 import { playground } from "./playground.js";
@@ -11,6 +12,7 @@ import { usage } from "./usage.js";
 
 const PAGES = {
   memories: { label: "Memories", show: memories, needs: "read" },
+  everybody: { label: "Everybody", show: everybody, needs: "administer" },
   playground: { label: "Playground", show: playground, needs: "read" },
   engine: { label: "Engine", show: engine, needs: "operate" },
   live: { label: "Live", show: live, needs: "operate" },

@@ -4,8 +4,9 @@ import { get, may, ofUser, who } from "./api.js";
 import { button, debounced, empty, failed, field, fill, h, loading, number, percent, select } from "./dom.js";
 import { memoryItem } from "./memory_item.js";
 import { addForm, tools } from "./memory_tools.js";
+import { pages } from "./pages.js";
 
-const PAGE = 25;
+const PAGE = 25, PART = 250;
 const TYPES = [["", "Every type"], ["semantic", "Semantic"], ["episodic", "Episodic"], ["procedural", "Procedural"], ["reflective", "Reflective"]];
 const STATUSES = [["", "Every status"], ["active", "Active"], ["quarantined", "Quarantined"], ["superseded", "Superseded"]];
 
@@ -18,42 +19,48 @@ export function memories(place) {
   }
   const figures = h("div", { class: "figures", "aria-live": "polite" });
   const list = h("div", { class: "list" });
-  const state = { cursors: [null], at: 0, asking: 0 };
+  let figuresDue = true, paged = begun(), asking = 0;
 
-  async function load(withFigures = true) {
-    const mine = (state.asking += 1);
+  // Figures come with what is asked for anew, not with the parts that follow it.
+  function begun() {
+    const { q, type, status } = asked;
+    return pages((cursor) => {
+      const stats = figuresDue ? "true" : undefined;
+      figuresDue = false;
+      return get("/v1/memory", ofUser({ q, type, status, limit: PART, cursor, stats }));
+    }, PAGE);
+  }
+
+  async function draw(work) {
+    const mine = (asking += 1);
     if (!list.children.length) fill(list, loading(5));
     try {
-      const told = await get("/v1/memory", ofUser({
-        q: asked.q, type: asked.type, status: asked.status, limit: PAGE, cursor: state.cursors[state.at], stats: withFigures ? "true" : undefined,
-      }));
-      if (mine !== state.asking) return;
-      if (told.stats) drawFigures(figures, told.stats);
-      if (!told.memories.length && state.at > 0) { state.at -= 1; load(withFigures); return; }
-      state.cursors[state.at + 1] = told.next_cursor;
-      drawList(told);
+      const page = await work();
+      if (mine !== asking) return;
+      if (page.told.stats) drawFigures(figures, page.told.stats);
+      drawList(page);
     } catch (error) {
-      if (mine === state.asking) fill(list, failed(error, () => load(withFigures)));
+      if (mine === asking) fill(list, failed(error, load));
     }
   }
 
-  const again = () => { state.cursors = [null]; state.at = 0; load(); };
-  const turn = (by) => { state.at += by; load(false).then(() => list.querySelector("h3, p")?.scrollIntoView({ block: "nearest" })); };
+  const load = () => { figuresDue = true; draw(() => paged.again()); };
+  const again = () => { figuresDue = true; paged = begun(); draw(() => paged.shown()); };
+  const turn = (by) => draw(() => paged.turn(by)).then(() => list.querySelector("h3, p")?.scrollIntoView({ block: "nearest" }));
 
-  function drawList(told) {
-    if (!told.memories.length) {
+  function drawList(page) {
+    if (!page.rows.length) {
       const searched = asked.q || asked.type || asked.status;
       fill(list, searched ? empty("Nothing like that", "No memory matches the search and the filters.", button("Clear them", clear))
         : empty("No memories yet", "They come from conversations through Envoy, or add one above."));
       return;
     }
-    const first = state.at * PAGE + 1;
     fill(list,
-      h("p", { class: "count" }, `${number(first)} to ${number(first + told.memories.length - 1)} of ${number(told.total)}`),
-      h("ul", { class: "memories" }, told.memories.map((memory) => memoryItem(memory, () => load()))),
-      (state.at > 0 || told.next_cursor) && h("div", { class: "row" },
-        button("Newer", () => turn(-1), { disabled: state.at === 0 }),
-        button("Older", () => turn(1), { disabled: !told.next_cursor })));
+      h("p", { class: "count" }, `${number(page.first)} to ${number(page.first + page.rows.length - 1)} of ${number(page.told.total)}`),
+      h("ul", { class: "memories" }, page.rows.map((memory) => memoryItem(memory, load))),
+      (page.newer || page.older) && h("div", { class: "row" },
+        button("Newer", () => turn(-1), { disabled: !page.newer }),
+        button("Older", () => turn(1), { disabled: !page.older })));
   }
 
   const search = h("input", { type: "search", value: asked.q, placeholder: "words a memory holds", oninput: debounced(() => { asked.q = search.value.trim(); again(); }) });
@@ -69,7 +76,7 @@ export function memories(place) {
     h("div", { class: "filters", role: "search" }, field("Search", search), field("Type", type), field("Status", status)),
     list, may("write") && tools(again));
   fill(figures, loading(1));
-  load();
+  draw(() => paged.shown());
 }
 
 function how() {

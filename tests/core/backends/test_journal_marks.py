@@ -16,6 +16,7 @@ from semmem.ports.history import Uses
 from semmem.ports.recording import TurnClosed
 from tests.support.examples import examples
 from tests.support.journal_samples import EAGER, HOSTILE, Place, answered, change, learnt, rows_of, turn
+from tests.support.memories import memory
 
 USER = Scope("ada")
 
@@ -163,7 +164,9 @@ async def test_a_batch_is_cut_and_what_was_said_after_waits_for_another(journal:
     hold, counts = await journal.begin_erasure(erased(), now=400.0)
     assert (counts["turns"], counts["batches"]) == (1, 1)
     assert not await journal.allows(batch.id, "m")
-    assert not await journal.allows(batch.id, "m", written=True)
+    assert not await journal.may_stay(batch.id, memory("ada", "m", source=Source(time=100.0)))
+    assert await journal.may_stay(batch.id, memory("ada", "m", source=Source(time=300.0)))
+    assert await journal.may_stay(batch.id, memory("bob", "m", source=Source(time=100.0)))
     assert await journal.claim(EAGER, now=401.0) is None, "the erasure holds the user"
     await journal.finish_erasure(erased(), hold)
     assert set(await learnt(journal)) == {"new"}

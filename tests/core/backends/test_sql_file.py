@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -384,3 +385,47 @@ async def test_the_last_write_is_another_after_each_commit_of_anybody_and_the_sa
     async with aclosing_journal(path) as other:
         await other.record([turn("b")], [])
         assert journal.last_write() not in (first, None)
+
+
+def moved_about(path: Path, seed: int) -> set[str]:
+    """Rows of many lengths come, grow and go beside the journal's; what those said that are gone."""
+    dice, alive, gone = random.Random(seed), dict[str, str](), set[str]()
+    connection = sqlite3.connect(path, isolation_level=None)
+    for setting in ("synchronous=OFF", "secure_delete=ON"):
+        connection.execute(f"PRAGMA {setting}")
+    connection.execute(f"CREATE TABLE rows{seed}(id TEXT PRIMARY KEY, body TEXT, note TEXT)")
+    for number in range(600):
+        if alive and dice.random() < 0.35:
+            id = dice.choice(list(alive))
+            connection.execute(f"DELETE FROM rows{seed} WHERE id = ?", (id,))
+            gone.add(alive.pop(id))
+        else:
+            id, word = f"{dice.getrandbits(64):016x}", f"{SECRET}{seed}x{number:04d}x"
+            connection.execute(f"INSERT INTO rows{seed} VALUES (?, ?, '')", (id, word + "y" * dice.randrange(400)))
+            alive[id] = word
+        if dice.random() < 0.2:
+            grown = ("z" * dice.randrange(300), dice.choice(list(alive) or [""]))
+            connection.execute(f"UPDATE rows{seed} SET note = ? WHERE id = ?", grown)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    return gone
+
+
+def left(path: Path, gone: set[str]) -> set[str]:
+    raw = path.read_bytes()
+    return {word for word in gone if word.encode() in raw}
+
+
+async def test_a_purge_removes_the_copies_that_pages_keep_of_rows_that_were_moved(
+    journal: SqlJournal, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = set[str]().union(*(moved_about(path, seed) for seed in range(8)))
+    assert left(path, gone), "SQLite's secure_delete leaves some"
+    with monkeypatch.context() as patch:
+        patch.setattr("semmem.backends.sql.file.REWRITTEN_BYTES_MAX", 4096)
+        assert await journal.purge() is False
+        assert left(path, gone)
+    await journal.record([turn("t")], [answered("t")])
+    assert await journal.purge() is True
+    assert left(path, gone) == set()
+    assert (await journal.counts())["ready"] == 1

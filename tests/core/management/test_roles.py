@@ -27,6 +27,7 @@ from semmem.management.conversations import Conversations
 from semmem.management.conversations_api import conversation_routes
 from semmem.management.curation_api import curation_routes
 from semmem.management.engine_api import Engine, EngineStatus, engine_routes
+from semmem.management.everybodys_api import everybodys_routes
 from semmem.management.feedback import FeedbackDesk
 from semmem.management.feedback_api import feedback_routes
 from semmem.management.reindex_api import reindex_routes
@@ -72,6 +73,7 @@ NEEDS = {
     ("GET", "/v1/status"): Act.OPERATE,
     ("GET", "/v1/health"): Act.OPERATE,
     ("GET", "/v1/config"): Act.OPERATE,
+    ("GET", "/v1/memories"): Act.ADMINISTER,
     ("GET", "/v1/batches"): Act.OPERATE,
     ("GET", "/v1/replicas"): Act.OPERATE,
     ("POST", "/v1/config/reload"): Act.OPERATE,
@@ -156,6 +158,7 @@ class Guarded:
                 partial(token_routes, self.tokens, self.clock),
                 partial(engine_routes, an_engine()),
                 partial(work_routes, journal, self.clock),
+                partial(everybodys_routes, api.store, journal),
                 partial(activity_routes, Activity(self.clock)),
                 partial(usage_routes, a_usage(journal, self.clock)),
                 partial(conversation_routes, the_conversations(api, journal, self.clock)),

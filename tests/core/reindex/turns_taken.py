@@ -146,9 +146,13 @@ class Records:
             self._marked.add((self._held[scope.user], memory_id))
         return 0
 
-    async def allows(self, batch_id: str, memory_id: str, *, written: bool = False) -> bool:
+    async def allows(self, batch_id: str, memory_id: str) -> bool:
         await self._turns.turn()
-        return (batch_id, memory_id) not in self._marked and (written or batch_id in self._held.values())
+        return (batch_id, memory_id) not in self._marked and batch_id in self._held.values()
+
+    async def may_stay(self, batch_id: str, memory: Memory) -> bool:
+        await self._turns.turn()
+        return (batch_id, memory.id) not in self._marked
 
     async def keep_version(self, memory: Memory) -> None:
         pass

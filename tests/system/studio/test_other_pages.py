@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 from tests.support.harness import House
 from tests.system.studio.conftest import PATIENCE_MS, Studio, opened
 
-PAGES = ("Memories", "Playground", "Engine", "Live", "Usage")
+PAGES = ("Memories", "Everybody", "Playground", "Engine", "Live", "Usage")
 AXE = importlib.resources.files("axe_core_python").joinpath("axe.min.js").read_text()
 
 

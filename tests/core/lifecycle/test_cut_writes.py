@@ -1,0 +1,109 @@
+"""A batch or hold that is cut off between its write and its look: what it wrote over was there before."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from semmem.backends.in_process import InProcessStore
+from semmem.backends.sql.journal import SqlJournal
+from semmem.lifecycle.writes import Writes
+from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source
+from tests.support.memories import memory, put
+
+OLD = memory("ada", "home", content="User lives in Oslo", source=Source(time=100.0), project="private")
+NEW = replace(OLD, version=2, content="User lives in Ghent", source=Source(time=200.0))
+USER, THERE, ELSEWHERE = Scope("ada"), Scope("ada", project="private"), Scope("ada", project="work")
+
+
+class Interrupted(InProcessStore):
+    """``then`` happens between the write of a new version and its writer's look."""
+
+    then: Callable[[], Awaitable[object]] | None = None
+
+    async def put(self, scope: Scope, memory: Memory) -> None:
+        await super().put(scope, memory)
+        if self.then is not None and memory.version > 1:
+            await self.then()
+
+
+class World:
+    def __init__(self, journal: SqlJournal, store: Interrupted) -> None:
+        self.journal, self.store = journal, store
+
+    async def written(self, then: Callable[[], Awaitable[object]]) -> bool:
+        """Whether a hold's new version of the memory stays, when this comes between."""
+        await put(self.store, OLD)
+        hold = await self.journal.hold("ada", now=250.0, lease_s=60.0)
+        assert hold is not None
+        self.store.then = then
+        return await Writes(self.store, self.journal, hold).replace(OLD, NEW)
+
+    async def contents(self) -> list[str]:
+        found = [*await self.store.list(USER), *await self.journal.versions(USER, OLD.id)]
+        return [one.content for one in found]
+
+    def erasure(self, scope: Scope, at: float) -> Callable[[], Awaitable[object]]:
+        """Begun and finished, with nothing of it in the store by then: who writes late has to see it himself."""
+        what = Forgetting(scope, at)
+
+        async def erase() -> None:
+            hold, _ = await self.journal.begin_erasure(what, now=at)
+            await self.journal.finish_erasure(what, hold)
+
+        return erase
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    journal, store = SqlJournal(tmp_path / "journal.db"), Interrupted()
+    await journal.open()
+    await store.open()
+    yield World(journal, store)
+    await journal.close()
+
+
+async def test_what_is_erased_elsewhere_takes_nothing_with_it(world: World) -> None:
+    assert await world.written(world.erasure(ELSEWHERE, 260.0))
+    assert await world.contents() == [NEW.content, OLD.content]
+
+
+@pytest.mark.parametrize("scope", [USER, THERE])
+async def test_what_is_erased_itself_does_not_come_back(world: World, scope: Scope) -> None:
+    assert not await world.written(world.erasure(scope, 260.0))
+    assert await world.contents() == []
+
+
+async def test_what_was_said_after_the_erasure_stays_and_what_was_said_before_is_gone(world: World) -> None:
+    assert await world.written(world.erasure(THERE, 150.0))
+    assert await world.contents() == [NEW.content]
+
+
+async def test_a_single_memory_that_is_forgotten_is_marked_for_whoever_was_cut_off_before(world: World) -> None:
+    async def forget() -> None:
+        await world.erasure(ELSEWHERE, 260.0)()
+        await world.journal.mark_memories([OLD], at=270.0)
+        await world.journal.forget_memories(USER, [OLD.id])
+
+    assert not await world.written(forget)
+    assert await world.contents() == []
+
+
+async def test_an_erasure_under_way_that_leaves_turns_is_seen_as_well(world: World) -> None:
+    async def begin() -> None:
+        await world.erasure(ELSEWHERE, 260.0)()
+        await world.journal.begin_erasure(Forgetting(USER, 270.0, (MemoryType.SEMANTIC,)), now=270.0)
+
+    assert not await world.written(begin)
+    assert await world.store.list(USER) == []
+
+
+async def test_a_hold_that_is_live_hears_of_what_is_forgotten(world: World) -> None:
+    async def forget() -> None:
+        await world.journal.forget_versions(USER, OLD.id)
+
+    assert not await world.written(forget)
+    assert await world.contents() == []
