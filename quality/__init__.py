@@ -17,6 +17,7 @@ gate.py              who is shown nothing
 recall.py            what is found and injected
 learning.py          what is stored, replaced and refused
 vague.py             follow-ups that mean nothing alone
+past.py              questions for former conversations
 hot_cold.py          memories in process against memories in Milvus
 peers.py             what other systems' own tests tell, ask and expect
 extraction_score.py  facts against labels

@@ -13,6 +13,7 @@ from quality.gate import gate, personal, personal_questions
 from quality.hot_cold import hot_cold
 from quality.leakage import leakage
 from quality.learning import attacks, bipia, extraction, pairs
+from quality.past import past
 from quality.peers import peers
 from quality.preferences import injected, talks, told
 from quality.recall import bfcl, first_person, locomo, spoken, unrelated
@@ -87,6 +88,7 @@ PARTS = {
     "pairs": pairs,
     "peers": peers,
     "vague": vague,
+    "past": past,
 }
 
 

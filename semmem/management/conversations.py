@@ -52,7 +52,8 @@ class Conversations:
     """Operations on one user's conversations. Raises JournalError.
 
     ``settle`` writes what waits in this process; ``after`` gives a time after the user's last erasure, where the clock
-    was set back. ``recording``: whether anything is added but by import.
+    was set back. ``recording``: whether anything is added but by import. ``forgotten`` is told whose conversation is
+    gone, and which.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Conversations:
         clock: Callable[[], float],
         after: Callable[[str, float], float] = lambda _user, now: now,
         recording: bool,
+        forgotten: Callable[[str, str], None] = lambda _user, _conversation_id: None,
     ) -> None:
         self._records = records
         self._limits = limits
@@ -71,6 +73,7 @@ class Conversations:
         self._clock = clock
         self._after = after
         self.recording = recording
+        self._forgotten = forgotten
 
     async def page(
         self, scope: Scope, wanted: Wanted, *, text: str | None, cursor: str | None
@@ -160,7 +163,9 @@ class Conversations:
     async def forget(self, scope: Scope, conversation_id: str) -> int | None:
         """Remove it, and what is still under way of it; how many messages. None where there is none."""
         now = self._after(scope.user, self._clock())
-        return await self._records.forget_conversation(scope, conversation_id, now=now)
+        gone = await self._records.forget_conversation(scope, conversation_id, now=now)
+        self._forgotten(scope.user, conversation_id)
+        return gone
 
     async def counts(self, user: str | None) -> ConversationCounts:
         """Of everybody, or of one user."""

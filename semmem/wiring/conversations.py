@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import ConversationWriter, TalkPlacer
@@ -35,7 +36,8 @@ class ConversationRecord:
         """None where nothing is recorded."""
         return Tap(self.writer.add, chars_max=self.writer.limits.message_chars_max) if self.enabled else None
 
-    def shown(self, marks: Marks) -> Conversations:
+    def shown(self, marks: Marks, forgotten: Callable[[str, str], None]) -> Conversations:
+        """``forgotten`` is told whose conversation is gone, and which."""
         return Conversations(
             self._journal,
             self.writer.limits,
@@ -43,6 +45,7 @@ class ConversationRecord:
             clock=time.time,
             after=marks.after,
             recording=self.enabled,
+            forgotten=forgotten,
         )
 
 

@@ -48,7 +48,7 @@ class Here:
     def forget(self, what: Forgetting) -> tuple[int, list[str]]:
         user = what.scope.user
         self.memories.forget_user(user)
-        self.blocks.changed(user, what.memory_id)
+        self.blocks.changed(user, None)  # a conversation that is shown may say what the memory said
         if what.takes_user:
             self.sessions.forget(user)
         if what.takes_turns:

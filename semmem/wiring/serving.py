@@ -96,6 +96,12 @@ class Workshop:
         self._guards: tuple[RateLimitSection, Guards] | None = None
         self.tools: Tools | None = None
 
+    def _unshown(self, user: str, conversation_id: str) -> None:
+        """A conversation is gone: no block shows it any more, here or elsewhere."""
+        self._parts.blocks.changed(user, conversation_id)
+        if (news := self._parts.opened.news) is not None:
+            news.changes.changed(user)
+
     def first(self, settings: Settings) -> Serving:
         """What serves from the start."""
         return self._made(settings, self._parts.opened.backends, self._parts.first)
@@ -169,7 +175,7 @@ class Workshop:
                 partial(reload_routes, reload),
                 partial(activity_routes, self._activity),
                 partial(usage_routes, parts.usage.shown(settings)),
-                partial(conversation_routes, parts.conversations.shown(parts.opened.hidden.marks)),
+                partial(conversation_routes, parts.conversations.shown(parts.opened.hidden.marks, self._unshown)),
                 partial(feedback_routes, feedback_desk(settings, backends, parts.vote_watch, self._announce)),
             ],
         )

@@ -67,7 +67,7 @@ class LooksBack:
     def load(cls, file: Path) -> LooksBack:
         """Raises UnusableWeights."""
         try:
-            with np.load(file, allow_pickle=False) as kept:
+            with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as kept:
                 floats = {name: kept[name].astype(np.float32) for name in ("vector", "words", "flags")}
                 found = cls(str(kept["signature"]), bias=float(kept["bias"]), cut=float(kept["cut"]), **floats)
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as wrong:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from semmem.backends.in_process import InProcessStore
@@ -14,8 +17,10 @@ from semmem.ports.talks import Talk
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
 from semmem.retrieval.block import memories_of
+from semmem.retrieval.injection_cache import InjectionCache, loop_of
 from semmem.retrieval.past_talks import TALKS_MAX, PastTalks
-from semmem.retrieval.query.past_conversations import asked_before
+from semmem.retrieval.query.looks_back import SHIPPED, LooksBack, UnusableWeights
+from semmem.retrieval.query.past_conversations import asked_before, has_form
 from semmem.retrieval.recall import Recall, RecallRules
 from tests.support.fakes import HashEmbedder, hot
 from tests.support.talks import ListedTalks, talk
@@ -153,3 +158,102 @@ async def test_a_question_for_nothing_of_the_past_asks_no_records() -> None:
     said = Conversation((Message(Role.USER, "How do I lay a patio?"),))
     await recall.search(Question(said, Scope("ada"), NOW))
     assert records.asked == []
+
+
+async def test_a_block_that_shows_a_conversation_goes_with_it() -> None:
+    cache = InjectionCache(entries_max=9, ttl_s=60.0)
+    store = InProcessStore()
+    await store.open()
+    past = PastTalks(ListedTalks({"ada": [PATIO]}), timeout_s=0.5)
+    recall = Recall(hot(store), HashEmbedder(), RecallRules(threshold=2.0), past=past)
+    said = Conversation((Message(Role.USER, "What did we say about the patio drain?"),))
+    block = (await recall.search(Question(said, ADA, NOW))).block
+    loop = loop_of(ADA, "turn-1", said)
+    cache.put(loop, block, mark=cache.mark(), now=NOW)
+    cache.changed("ada", "conv_baking")
+    assert cache.get(loop, now=NOW) is block
+    cache.changed("ada", "conv_patio")
+    assert cache.get(loop, now=NOW) is None
+
+
+async def test_what_is_near_in_meaning_is_shown_without_a_shared_word_and_what_is_far_is_not() -> None:
+    question = "What did you tell me about my bread?"
+    vector = await HashEmbedder().embed(question)
+    asked = asked_before(question, NOW)
+    assert asked is not None
+    for near, shown in ((vector, [BAKING.id]), (-vector, [])):
+        records = ListedTalks({"ada": [BAKING, PATIO]}, vectors={BAKING.id: near})
+        past = PastTalks(records, timeout_s=0.5, model="any")
+        found = await past.notes(asked, ADA, apart_from=None, vector=vector)
+        assert [hit.memory.id for hit in found] == shown
+
+
+async def test_the_end_of_the_request_phase_is_the_end_of_looking() -> None:
+    asked = asked_before("What did we say about the patio drain?", NOW)
+    assert asked is not None
+    past = PastTalks(ListedTalks({"ada": [PATIO]}, delay_s=0.05), timeout_s=60.0)
+    until = asyncio.get_running_loop().time() + 0.1
+    assert await past.notes(asked, ADA, apart_from=None, until=until) == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What did we discuss last week about the move?",
+        "Remind me what you suggested for the garden.",
+        "In our last conversation you explained tides. What causes the second one?",
+        "Find the chat where we planned the trip",
+        "where did we leave off",
+        "我们上周讨论的计划是什么？",
+        "Worüber haben wir gestern gesprochen?",
+        "¿Qué me dijiste del viaje?",
+        "De quoi avons-nous parlé hier ?",
+    ],
+)
+def test_these_forms_ask_for_conversations(question: str) -> None:
+    assert has_form(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What did I tell my boss?",
+        "What should we discuss with the landlord?",
+        "As we agreed, shorten the second part.",
+        "We talked a lot yesterday.",
+        "What do you suggest?",
+        "Summarise this conversation.",
+    ],
+)
+def test_these_do_not(question: str) -> None:
+    assert not has_form(question)
+
+
+def test_a_question_is_its_matter_and_its_time() -> None:
+    asked = asked_before("What did we discuss last week about the move?", NOW)
+    assert asked is not None
+    assert asked.terms == ("move",)
+    assert asked.during is not None
+    assert asked.during.start == at("2026-11-09T00:00")
+    assert asked_before("Which tyre was it?", NOW) is None
+    assert asked_before("Which tyre was it?", NOW, known=True) is not None
+
+
+async def test_what_was_learnt_knows_a_question_without_its_form_and_is_for_one_model() -> None:
+    learnt = LooksBack.load(SHIPPED)
+    question = "You had an idea for my leaky tent, what was it?"
+    assert not has_form(question)
+    towards = learnt.vector / np.linalg.norm(learnt.vector)
+    past = PastTalks(ListedTalks({}), timeout_s=0.5, learnt=learnt)
+    assert past.asked(question, towards, NOW) is not None
+    assert past.asked(question, -towards, NOW) is None
+    assert past.asked(question, None, NOW) is None
+
+
+def test_weights_are_read_as_they_were_written_and_a_broken_file_is_named(tmp_path: Path) -> None:
+    learnt, file = LooksBack.load(SHIPPED), tmp_path / "own.npz"
+    learnt.save(file)
+    assert np.array_equal(LooksBack.load(file).words, learnt.words)
+    file.write_bytes(file.read_bytes()[:500])
+    with pytest.raises(UnusableWeights, match=r"own\.npz"):
+        LooksBack.load(file)

@@ -27,6 +27,9 @@ async def test_a_whole_folder_gives_every_figure(tmp_path: Path) -> None:
 
     assert list(measured.figures) == list(TARGETS)
     assert measured.figures.pop("vague_r5") == measured.sets["vague"]["prepend_r5"]
+    for key in ("past_found", "past_answered", "past_false"):
+        assert measured.figures.pop(key) == measured.sets["past"]["all"][key]
+    assert measured.sets["past"]["all"]["past_found"] > 30  # by their form and their words, without a model
     assert measured.figures.pop("update_new") == measured.sets["updates"]["new"]["percent"]
     assert measured.figures.pop("update_old") == measured.sets["updates"]["old"]["percent"]
     assert measured.figures == {
@@ -110,7 +113,8 @@ async def test_a_set_that_is_missing_leaves_its_figures_empty(tmp_path: Path) ->
     measured, folder = await measured_folder(folder_of(tmp_path, only))
 
     known = {key for key, value in measured.figures.items() if value is not None}
-    assert known == {"extraction_precision", "extraction_recall", "update_new", "update_old", "vague_r5"}
+    past = {"past_found", "past_answered", "past_false"}
+    assert known == {"extraction_precision", "extraction_recall", "update_new", "update_old", "vague_r5", *past}
     lines = table(measured.figures).splitlines()
     assert len(lines) == len(TARGETS) + 1
     assert next(line for line in lines if line.startswith("noise")).split() == ["noise", "-", "<=", "2", "no", "data"]
