@@ -19,6 +19,8 @@ const PAGES = {
   usage: { label: "Usage", show: usage, needs: "read operate" },
 };
 
+const ABOUT_NOBODY = new Set(["everybody", "engine", "live"]);
+
 const open = (page) => page.needs.split(" ").some(may);
 
 const main = document.getElementById("main");
@@ -55,9 +57,14 @@ function userPicker() {
   if (!may("read")) return null;
   if (who.bound) return h("span", { class: "whose" }, who.user);
   const names = h("datalist", { id: "users" });
-  if (may("administer")) get("/v1/users", { limit: 1000 }).then((told) => fill(names, told.users.map((user) => h("option", { value: user }))), () => {});
+  let asked = false;
+  const offer = () => {
+    if (asked || !may("administer")) return;
+    asked = true;
+    get("/v1/users", { limit: 1000 }).then((told) => fill(names, told.users.map((user) => h("option", { value: user }))), () => {});
+  };
   const input = h("input", {
-    type: "search", id: "user", value: who.user, list: "users", placeholder: "user id", autocomplete: "off", spellcheck: "false",
+    type: "search", id: "user", value: who.user, list: "users", placeholder: "user id", autocomplete: "off", spellcheck: "false", onfocus: offer,
     oninput: debounced(() => {
       who.user = input.value.trim();
       history.replaceState(null, "", link(current()));
@@ -86,6 +93,16 @@ function show(withBar = true) {
   leave = PAGES[name].show(place) ?? (() => {});
 }
 
+// Where a page is about one user and none is named, the first who has memories. Who they all are takes long to say.
+async function somebody() {
+  if (ABOUT_NOBODY.has(current()) || who.bound || who.user || !may("administer")) return;
+  try {
+    who.user = (await get("/v1/memories", { limit: 1 })).memories[0]?.user_id ?? "";
+  } catch (error) {
+    if (error.status === 401) throw error;
+  }
+}
+
 async function start(problem, { trusted = false } = {}) {
   leave();
   leave = () => {};
@@ -97,7 +114,7 @@ async function start(problem, { trusted = false } = {}) {
   try {
     const told = await get("/v1/whoami");
     Object.assign(who, { role: told.role, may: told.may, user: told.user_id ?? "", bound: told.user_id !== null });
-    if (!who.bound && may("administer")) who.user = (await get("/v1/users", { limit: 1 })).users[0] ?? "";
+    await somebody();
     show();
   } catch (error) {
     token.set("");
@@ -111,6 +128,10 @@ whenSignedOut((error) => {
   toast("Signed out: semmem no longer knows the token.", { kind: "bad" });
   start(error);
 });
-addEventListener("hashchange", () => bar.children.length && show());
+addEventListener("hashchange", async () => {
+  if (!bar.children.length) return;
+  await somebody();
+  show();
+});
 dress();
 start();

@@ -94,7 +94,7 @@ def turned(page: Page, number: int) -> list[str]:
 
 def test_everybodys_memories_are_paged_each_once(tab: Studio) -> None:
     tab.sign_in(at="#/everybody")
-    expect(tab.page.locator(".memory")).to_have_count(50)
+    expect(tab.page.locator(".memory")).to_have_count(50, timeout=60_000)
     paint = tab.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
     print(f"\nfirst paint after {paint:.0f} ms")
     wanted = [f"user{user:03d}-{number:04d}" for user in range(USERS) for number in range(EACH)]
@@ -106,7 +106,7 @@ def test_everybodys_memories_are_paged_each_once(tab: Studio) -> None:
 
 def test_one_users_memories_are_paged_each_once_and_a_change_keeps_the_page(tab: Studio) -> None:
     tab.sign_in(at="#/memories/user000")
-    expect(tab.page.locator(".memory")).to_have_count(25)
+    expect(tab.page.locator(".memory")).to_have_count(25, timeout=60_000)
     wanted = [f"user000-{number:04d}" for number in range(EACH)]
     assert turned(tab.page, EACH // 25) == wanted
     tab.page.get_by_role("button", name="Newer").click()
