@@ -143,6 +143,17 @@ def password_needs_a_server(settings: Settings) -> Iterator[Finding]:
         yield Finding(at, NOTHING, "is of no use to a SQLite file", "set journal.url", (("journal", "url"),))
 
 
+def conversations_need_answers(settings: Settings) -> Iterator[Finding]:
+    if settings.conversations.enabled and settings.capture.mode in ("history", "off"):
+        yield Finding(
+            ("conversations", "enabled"),
+            True,
+            "records nothing, since no answer is observed",
+            "set capture.mode to observe",
+            (("capture", "mode"),),
+        )
+
+
 def redis_options_need_a_server(settings: Settings) -> Iterator[Finding]:
     redis, at = settings.memory.hot_cache.redis, ("memory", "hot_cache", "redis")
     if redis.password.get_secret_value() and not redis.url:
@@ -266,6 +277,7 @@ RULES: tuple[Rule, ...] = (
     replicas_share_a_store,
     replicas_share_a_journal,
     password_needs_a_server,
+    conversations_need_answers,
     redis_options_need_a_server,
     milvus_tls_is_consistent,
     qdrant_tls_is_consistent,

@@ -167,6 +167,11 @@ CONFLICTS = [
         "set journal.url to a PostgreSQL server, or keep 1 replica",
     ),
     (
+        "conversations: {enabled: true}\ncapture: {mode: history}",
+        "conversations.enabled = true",
+        "records nothing, since no answer is observed; set capture.mode to observe",
+    ),
+    (
         f"journal: {{password: {LONG_SECRET}}}",
         "journal.password",
         "is of no use to a SQLite file; set journal.url",
