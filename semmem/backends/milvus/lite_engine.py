@@ -14,8 +14,9 @@ start everything that was acknowledged is read from the log.
 
 And its engine takes one writer at a time, while its server has ten threads. MilvusStore lets one write after the other;
 but a call whose caller left, at its deadline or because it was cancelled, is still at work here when the next begins. A
-flush between the log record and the buffer of such a row deletes the record, and the row lives in the memory of this
-process only: the next kill takes what everybody had seen. So writers, flushes among them, wait for each other here.
+flush between the log record and the buffer of such a row deletes the record, and the row lands in a buffer that nobody
+reads any more, or only in this process' memory: gone at once, or with the next kill. So writers, flushes among them,
+wait for each other here.
 
 This touches private names of Milvus Lite; ``install`` raises AttributeError for a version that lacks one of them.
 """
