@@ -127,8 +127,8 @@ sbom: $(DEPLOY_VENV)/.ready ## dist/semmem.cdx.json: what the image installs, wi
 	@$(PYTHON) -c 'import json; print("sbom:", len(json.load(open("dist/semmem.cdx.json"))["components"]), "packages in dist/semmem.cdx.json")'
 
 .PHONY: test-system image-test
-test-system: setup $(DEPLOY_VENV)/.ready ## what needs Debian's packages, which it installs (as root): a real Prometheus, a browser
-	@bash tests/system/install.sh prometheus:promtool
+test-system: setup $(DEPLOY_VENV)/.ready ## what needs Debian's packages, which it installs (as root): a real Prometheus, shells, a browser
+	@bash tests/system/install.sh prometheus:promtool zsh fish
 	$(PYTEST) -n 2 tests/system --ignore tests/system/image --ignore tests/system/studio
 	@$(MAKE) --no-print-directory studio-test
 

@@ -29,7 +29,8 @@ LINKS = ("/lib", "/lib64", "/bin", "/sbin")
 """Of a system whose folders are one: to those below /usr."""
 USER = "semmem:x:65532:65532::/var/lib/semmem:/sbin/nologin"
 GROUP = "semmem:x:65532:"
-OPEN_FOLDERS = {"tmp": 0o1777, "var/lib/semmem": 0o700}
+OPEN_FOLDERS = {"tmp": 0o1777, "its-own/semmem": 0o700}
+"""The second is moved to /var/lib, where it is the user's, by the Dockerfile."""
 _LINKED = re.compile(r"(?:=> )?(/\S+) \(0x")
 
 

@@ -81,6 +81,7 @@ ABSENT = (
     "huggingface_hub",
     "pandas",
     "qdrant_client",
+    "scipy",
     "sentence_transformers",
     "sklearn",
     "torch",
