@@ -106,7 +106,7 @@ class Memories:
         One after another for each user; what an erasure meets on its way is written after it.
         """
         told = Memory(
-            id="mem_" + secrets.token_hex(13),
+            id="",
             version=1,
             type=type,
             content=content,
@@ -135,6 +135,7 @@ class Memories:
         now = self._after(told.user, self._clock())
         memory = replace(
             told,
+            id="mem_" + secrets.token_hex(13),  # another one in each try: what took the last one away may not be done
             source=Source(role="api", session=told.session or "", time=now),
             created_at=now,
             updated_at=now,
