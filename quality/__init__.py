@@ -18,6 +18,7 @@ recall.py            what is found and injected
 learning.py          what is stored, replaced and refused
 vague.py             follow-ups that mean nothing alone
 past.py              questions for former conversations
+sessions.py          long sessions, compressed
 hot_cold.py          memories in process against memories in Milvus
 peers.py             what other systems' own tests tell, ask and expect
 extraction_score.py  facts against labels

@@ -19,6 +19,7 @@ from quality.preferences import injected, talks, told
 from quality.recall import bfcl, first_person, locomo, spoken, unrelated
 from quality.report import TARGETS
 from quality.scores import Json
+from quality.sessions import compressed
 from quality.stories import stories
 from quality.updates import updated, updates
 from quality.vague import memories, vague
@@ -89,6 +90,7 @@ PARTS = {
     "peers": peers,
     "vague": vague,
     "past": past,
+    "sessions": compressed,
 }
 
 

@@ -17,6 +17,7 @@ from functools import partial
 import msgspec
 from msgspec import Struct
 
+from semmem.compression.compressor import Asked, Compressed, Compressor
 from semmem.conversations.tap import Tapping
 from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
 from semmem.dialects.parsing import ParseLimits, TooMany, parse
@@ -47,7 +48,7 @@ REWRITING_S = 0.05
 
 class RequestResult(Struct, frozen=True):
     """``body`` None: the request goes on byte for byte as it came. ``ticket`` None: the answer is not wanted.
-    ``switched``: what an administrator's switch kept from it."""
+    ``switched``: what an administrator's switch kept from it. ``compressed``: how it was made shorter."""
 
     outcome: Outcome
     body: bytes | None = None
@@ -55,6 +56,7 @@ class RequestResult(Struct, frozen=True):
     injected: int = 0
     tokens: int = 0
     switched: Switched = Switched.NOTHING
+    compressed: Compressed | None = None
 
 
 class _Request(Struct, frozen=True):
@@ -69,12 +71,14 @@ class _Request(Struct, frozen=True):
 
 
 class _Decision(Struct, frozen=True):
-    """How a request goes on: its outcome, the ticket for its answer, what is put into it and what was switched off."""
+    """How a request goes on: its outcome, the ticket for its answer, what is put into it, what was switched off, and
+    what takes the place of older messages."""
 
     outcome: Outcome
     ticket: Ticket | None = None
     block: Block | None = None
     switched: Switched = Switched.NOTHING
+    compressed: Compressed | None = None
 
 
 class Exchange:
@@ -82,7 +86,8 @@ class Exchange:
 
     ``note_uses`` is told whose memories were put into a prompt, which, and when; it must neither wait nor raise.
     ``after`` gives a time after the user's last erasure, where the clock was set back. ``meter``: None where no
-    statistics of use are kept; ``conversations``: None where no conversations are.
+    statistics of use are kept; ``conversations``: None where no conversations are; ``compressor``: None where long
+    requests stay as they are.
     """
 
     def __init__(
@@ -99,6 +104,7 @@ class Exchange:
         after: Callable[[str, float], float] = lambda _user, now: now,
         meter: Metering | None = None,
         conversations: Tapping | None = None,
+        compressor: Compressor | None = None,
     ) -> None:
         self._askers = askers
         self._turns = turns
@@ -111,6 +117,7 @@ class Exchange:
         self._after = after
         self._meter = meter
         self._conversations = conversations
+        self._compressor = compressor
 
     # --- request -----------------------------------------------------------------------------------------------------
 
@@ -176,14 +183,27 @@ class Exchange:
             if ticket is not None and self._conversations is not None:
                 step = self._conversations.said(ticket.turn_id, ticket.earlier, request.said, said_at)
                 ticket = msgspec.structs.replace(ticket, step=step)
-            asked = replace(question, scope=turn.scope)
+            asked, compressed = replace(question, scope=turn.scope), None
+            if self._compressor is not None:
+                compressed = await self._compressed(self._compressor, request, turn, asked)
+            if compressed is not None:
+                asked = replace(asked, conversation=compressed.conversation)
             recalled = await self._recall_once(asked, turn, request.parsed, search, mark)
             if ticket is not None and self._meter is not None:
-                ticket = _metered(self._meter, ticket, request, turn, recalled, said_at)
+                said = request.said if compressed is None else compressed.conversation
+                ticket = _metered(self._meter, ticket, said, turn, recalled, said_at)
         outcome = recalled.outcome
         if outcome is Outcome.WRITE_ONLY and asker.switched is Switched.READING:
             outcome = Outcome.READING_OFF
-        return _Decision(outcome, ticket, recalled.block, asker.switched)
+        return _Decision(outcome, ticket, recalled.block, asker.switched, compressed)
+
+    async def _compressed(
+        self, compressor: Compressor, request: _Request, turn: CurrentTurn, question: Question
+    ) -> Compressed | None:
+        """What takes the place of a long request's older messages. Memories are then found for what is left of it."""
+        asked = Asked(request.head, request.parsed, request.said, request.body_bytes, request.deadline, question.now)
+        with spans.step("semmem.compress"):
+            return await compressor.compress(asked, turn, question.allowed, self._work)
 
     async def _recall_once(
         self, question: Question, turn: CurrentTurn, parsed: ParsedRequest, search: Begun, mark: int
@@ -222,15 +242,20 @@ class Exchange:
     async def _rewrite(self, request: _Request, decision: _Decision) -> RequestResult:
         """The request without semmem's own members and with the memories in it."""
         block, ticket, switched = decision.block, decision.ticket, decision.switched
-        rewriting = partial(request.parsed.rewrite, None if block is None else block.injection)
+        compressed = decision.compressed
+        rewriting = partial(
+            request.parsed.rewrite,
+            None if block is None else block.injection,
+            None if compressed is None else compressed.replacement,
+        )
         try:
             with spans.step("semmem.rewrite"):
                 body = await self._work.do(request.body_bytes, rewriting, until=request.deadline.at_least(REWRITING_S))
         except TimeoutError:
             return RequestResult(Outcome.TIMEOUT, None, ticket, switched=switched)
         if block is None:
-            return RequestResult(decision.outcome, body, ticket, switched=switched)
-        return RequestResult(decision.outcome, body, ticket, len(block.memories), block.tokens, switched)
+            return RequestResult(decision.outcome, body, ticket, switched=switched, compressed=compressed)
+        return RequestResult(decision.outcome, body, ticket, len(block.memories), block.tokens, switched, compressed)
 
     # --- response ----------------------------------------------------------------------------------------------------
 
@@ -261,11 +286,11 @@ class Exchange:
 
 
 def _metered(
-    meter: Metering, ticket: Ticket, request: _Request, turn: CurrentTurn, recalled: Recalled, at: float
+    meter: Metering, ticket: Ticket, said: Conversation, turn: CurrentTurn, recalled: Recalled, at: float
 ) -> Ticket:
     speaks = turn.opened is not None and not turn.opened.resumed
     tokens = recalled.block.tokens if recalled.block is not None else 0
-    asked = meter.asked(turn.scope, request.said, at, speaks=speaks, injected_tokens=tokens)
+    asked = meter.asked(turn.scope, said, at, speaks=speaks, injected_tokens=tokens)
     return msgspec.structs.replace(ticket, asked=asked)
 
 

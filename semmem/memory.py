@@ -188,6 +188,33 @@ class Injection:
     position: str = "system"
 
 
+class Element(msgspec.Struct, frozen=True):
+    """One element of a request's list of messages, as whoever parts that list sees it.
+
+    ``text``: of all ``messages`` of the Conversation that it makes, which may be none. ``digest`` stands for all of it,
+    however it is spelled. ``speaks``: the user's own words are in it. ``concludes``: the assistant answers and calls no
+    tool. ``seam``: nothing behind this place belongs to anything before it (a tool's result to its call).
+    ``beside_chars``: characters of calls, which are not text.
+    """
+
+    role: Role
+    text: str
+    digest: str
+    messages: int = 1
+    speaks: bool = False
+    concludes: bool = False
+    seam: bool = True
+    beside_chars: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """``text``, as a message of the user's in the place of the first of these elements; the others go with it."""
+
+    elements: tuple[int, ...]
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a model answered. ``complete`` only when it was seen to its proper end.

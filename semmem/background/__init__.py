@@ -10,6 +10,7 @@ from semmem.background.learner import DriftLoop, Learner
 from semmem.background.outage import Outage
 from semmem.background.patient_embedder import PatientEmbedder
 from semmem.background.record_watch import RecordWatch
+from semmem.background.state_maker import StateMaker
 from semmem.background.talk_placer import TalkPlacer
 from semmem.background.tasks import OffloadThreads, Tasks
 from semmem.background.usage_writer import UsageRetention, UsageWriter
@@ -25,6 +26,7 @@ __all__ = [
     "Outage",
     "PatientEmbedder",
     "RecordWatch",
+    "StateMaker",
     "TalkPlacer",
     "Tasks",
     "UsageRetention",

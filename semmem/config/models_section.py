@@ -18,7 +18,7 @@ from semmem.config.values import (
     VariableName,
 )
 
-OUTPUT_TOKENS = {"memory_rewrite": 100, "memory_extraction": 500}
+OUTPUT_TOKENS = {"memory_rewrite": 100, "memory_extraction": 500, "compression": 1000}
 
 
 class ModelEndpointSection(Section):
@@ -41,14 +41,18 @@ class ExternalModel(Section):
     """``external_models.N``: a language model for one role, behind any OpenAI-compatible server."""
 
     llm_provider: NonEmptyLine = Field(default="openai", description="a label: every provider is spoken to alike")
-    model_role: Literal["memory_rewrite", "memory_extraction"] = Field(
-        description="what it does: rewrite vague questions, or extract facts; one model each"
+    model_role: Literal["memory_rewrite", "memory_extraction", "compression"] = Field(
+        description="what it does: rewrite vague questions, extract facts, or say where a long session stands; one"
+        " model each"
     )
     llm_endpoint: ModelEndpointSection = Field(description="where it listens")
     llm_model_name: NonEmptyLine = Field(description="model name sent to the server")
     llm_timeout_seconds: Seconds = Field(default=30.0, description="limit of one call")
     max_tokens: int | None = Field(
-        default=None, ge=1, le=32_768, description="most output tokens; null: 100 to rewrite, 500 to extract"
+        default=None,
+        ge=1,
+        le=32_768,
+        description="most output tokens; null: 100 to rewrite, 500 to extract, 1000 to compress",
     )
     temperature: float = Field(default=0.1, ge=0, le=2, description="sampling temperature")
     api_key: Secret = Field(default=SecretStr(""), description="bearer token for the server; empty: none")

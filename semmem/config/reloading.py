@@ -174,6 +174,11 @@ ROWS: tuple[Row, ...] = (
     Row("conversations", "recall", "what has vectors of conversations made follows from it"),
     Row("conversations", "recall_ms"),
     Row("usage.prices.N", "model provider input_per_million output_per_million"),
+    Row(
+        "compression",
+        "enabled from_tokens turns_kept state_tokens_max ttl_days lookup_ms source_chars_max budget_s",
+    ),
+    Row("compression", "renew_turns refresh_s known_sessions_max queue_max", "states of sessions are known by it"),
     Row("log", "level"),
     Row("log", "format", "what else the process prints is wrapped by it"),
     Row("deployment", "drain_s"),

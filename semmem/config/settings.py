@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from semmem.config.compression_section import CompressionSection
 from semmem.config.conversations_section import ConversationsSection
 from semmem.config.identity_section import IdentitySection, SignalsSection
 from semmem.config.journal_section import JournalSection
@@ -164,7 +165,7 @@ class Settings(Section):
     identity: IdentitySection = IdentitySection()
     signals: SignalsSection = SignalsSection()
     capture: CaptureSection = CaptureSection()
-    external_models: ListOf[ExternalModel] = Field(default=(), max_length=2, description="language models, by role")
+    external_models: ListOf[ExternalModel] = Field(default=(), max_length=3, description="language models, by role")
     journal: JournalSection = JournalSection()
     erasure: ErasureSection = ErasureSection()
     listeners: ListenersSection = ListenersSection()
@@ -174,6 +175,7 @@ class Settings(Section):
     tracing: TracingSection = TracingSection()
     usage: UsageSection = UsageSection()
     conversations: ConversationsSection = ConversationsSection()
+    compression: CompressionSection = CompressionSection()
     deployment: DeploymentSection = DeploymentSection()
 
     @property

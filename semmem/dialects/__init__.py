@@ -6,16 +6,16 @@ say what a request's members are called. Adding an API is one file, one row in D
 contract suite.
 
 ``chat``, ``messages`` and ``responses`` are the APIs. What they share stands by phase in ``request`` (reading one),
-``inject`` (rewriting it) and ``answer``; ``json_splice`` and ``sse`` know the formats, ``parsing`` and ``json_size``
-how much is parsed.
+``inject`` (rewriting it), ``elements`` (parting it) and ``answer``; ``json_splice`` and ``sse`` know the formats,
+``parsing`` and ``json_size`` how much is parsed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from semmem.memory import Answer, Conversation, Injection
+from semmem.memory import Answer, Conversation, Element, Injection, Replacement
 
 
 class Malformed(ValueError):
@@ -28,10 +28,17 @@ class ParsedRequest(Protocol):
     @property
     def conversation(self) -> Conversation: ...
 
-    def rewrite(self, injection: Injection | None) -> bytes | None:
-        """The body with semmem's own members removed and the injection added; None when there is nothing to change.
+    def rewrite(self, injection: Injection | None, replacement: Replacement | None = None) -> bytes | None:
+        """The body with semmem's own members removed and the injection added, and with the replacement made; None when
+        there is nothing to change.
 
-        Every other member keeps its place and its bytes.
+        Every other member keeps its place and its bytes, and so does every element that is not replaced.
+        """
+
+    def elements(self) -> Sequence[Element]:
+        """What the request's list of messages consists of, each element in its place; empty where there is no list.
+
+        Raises Malformed.
         """
 
     def placed(self, injection: Injection) -> Injection:

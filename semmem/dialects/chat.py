@@ -14,6 +14,7 @@ import msgspec
 
 from semmem.dialects import AnswerReader, Malformed
 from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for
+from semmem.dialects.elements import Told, elements_of, named
 from semmem.dialects.inject import SplicedRequest, merge_into_message, message_json
 from semmem.dialects.json_splice import Edit, JsonObject, insert_element, read_object
 from semmem.dialects.request import (
@@ -28,7 +29,7 @@ from semmem.dialects.request import (
     object_of,
     text_of,
 )
-from semmem.memory import Conversation, Injection, Message
+from semmem.memory import Conversation, Element, Injection, Message, Role
 
 _TOOL_ROLES = ("tool", "function")
 
@@ -39,7 +40,16 @@ class _ChatMessage(msgspec.Struct):
     tool_call_id: Any = None
 
 
+class _ChatElement(_ChatMessage):
+    """A message with its calls of tools, or with the name of the call that it answers."""
+
+    tool_calls: Any = None
+    function_call: Any = None
+    tool_call_id: Any = None
+
+
 _messages = msgspec.json.Decoder(list[_ChatMessage])
+_elements = msgspec.json.Decoder(list[_ChatElement])
 
 
 class ChatCompletions:
@@ -81,6 +91,10 @@ class ChatRequest(SplicedRequest):
         super().__init__(source, conversation)
         self._roles = roles
 
+    def elements(self) -> Sequence[Element]:
+        messages = self._source.members["messages"]
+        return elements_of(messages, [_told(each) for each in decoded(_elements, messages.value, "messages")])
+
     def _edits(self, injection: Injection) -> list[Edit]:
         messages, as_user = self._source.members["messages"], injection.role == "user"
         host = _host(self._roles, as_user=as_user) if injection.position == "system" else None
@@ -117,6 +131,29 @@ def _names_a_tool(top: Mapping[str, bytes]) -> bool:
     choice = object_of(top, "tool_choice")
     named = (choice, object_of(choice, "function"), object_of(choice, "custom"), object_of(top, "function_call"))
     return any(name_of(fields, "name") for fields in named)
+
+
+# --- parting it ------------------------------------------------------------------------------------------------------
+
+
+def _told(message: _ChatElement) -> Told:
+    role, text = ROLES.get(message.role, OTHER_ROLE), text_of(message.content)
+    calls, answers = _called(message), (message.tool_call_id,) if message.role in _TOOL_ROLES else ()
+    return Told(
+        role,
+        text,
+        speaks=role is Role.USER and bool(text.strip()),
+        concludes=role is Role.ASSISTANT and not calls and bool(text.strip()),
+        calls=named(calls),
+        answers=named(answers),
+        open=role is Role.TOOL,
+    )
+
+
+def _called(message: _ChatElement) -> list[Any]:
+    calls = message.tool_calls if isinstance(message.tool_calls, list) else []
+    names = [call.get("id") if isinstance(call, dict) else None for call in calls]
+    return [*names, None] if message.function_call is not None else names
 
 
 # --- rewriting it ----------------------------------------------------------------------------------------------------

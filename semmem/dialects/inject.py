@@ -7,6 +7,7 @@ get one. The bytes that stand there stay, a null apart.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
@@ -24,7 +25,7 @@ from semmem.dialects.json_splice import (
     splice,
 )
 from semmem.dialects.request import OWN_MEMBERS, STRING
-from semmem.memory import Conversation, Injection
+from semmem.memory import Conversation, Element, Injection, Replacement
 
 GAP = rb"\n\n"
 """Between what stood there and what is added, as it is spelled inside a JSON string."""
@@ -36,17 +37,21 @@ class SplicedRequest(ABC):
     __slots__ = ("_source", "conversation")
 
     POSITIONS: ClassVar[tuple[str, ...]] = ("system", "first", "after_system", "before_last_user")
+    LIST: ClassVar[str] = "messages"
+    """The member that holds the elements."""
 
     def __init__(self, source: JsonObject, conversation: Conversation) -> None:
         self._source = source
         self.conversation = conversation
 
-    def rewrite(self, injection: Injection | None) -> bytes | None:
-        """The body without OWN_MEMBERS, and with the injection.
+    def rewrite(self, injection: Injection | None, replacement: Replacement | None = None) -> bytes | None:
+        """The body without OWN_MEMBERS, with the injection, and with the replacement in place of its elements.
 
         None when that changes nothing. Raises ValueError for a position that does not exist.
         """
         edits = cut_members(self._source, OWN_MEMBERS)
+        if replacement is not None:
+            edits += replace_elements(self._source.members[self.LIST], replacement)
         if injection is not None:
             if injection.position not in self.POSITIONS:
                 raise ValueError(f"no such position: {injection.position!r}")
@@ -62,6 +67,10 @@ class SplicedRequest(ABC):
         return False
 
     @abstractmethod
+    def elements(self) -> Sequence[Element]:
+        """As ParsedRequest says."""
+
+    @abstractmethod
     def _edits(self, injection: Injection) -> list[Edit]:
         """What adds the injection, whose position is one of POSITIONS."""
 
@@ -74,6 +83,14 @@ def string_token(text: str) -> bytes:
 def message_json(injection: Injection) -> bytes:
     """The injection as a message of its own."""
     return b'{"role":' + string_token(injection.role) + b',"content":' + string_token(injection.text) + b"}"
+
+
+def replace_elements(array: Member, replacement: Replacement) -> list[Edit]:
+    """Edits that put a message in the place of the first of these elements of an array, and cut the others."""
+    spans = read_elements(array)
+    first, *others = sorted(replacement.elements)
+    message = message_json(Injection(replacement.text, "user"))
+    return [Edit(*spans[first], message), *(Edit(spans[at - 1][1], spans[at][1], b"") for at in others)]
 
 
 def merge_behind(content: Member, text: str, *, part: str) -> list[Edit]:

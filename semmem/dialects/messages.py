@@ -16,6 +16,7 @@ import msgspec
 
 from semmem.dialects import AnswerReader, Malformed
 from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for
+from semmem.dialects.elements import Told, elements_of, named
 from semmem.dialects.inject import SplicedRequest, add_part, merge_behind, merge_into_message, string_token
 from semmem.dialects.json_splice import UNREADABLE, Edit, JsonObject, insert_member, read_element, read_object
 from semmem.dialects.request import (
@@ -28,7 +29,7 @@ from semmem.dialects.request import (
     name_of,
     object_of,
 )
-from semmem.memory import Conversation, Injection, Message, Role
+from semmem.memory import Conversation, Element, Injection, Message, Role
 
 
 class _Block(msgspec.Struct):
@@ -36,10 +37,15 @@ class _Block(msgspec.Struct):
     text: Any = None  # a string in a text block; what other blocks call text is theirs
     tool_use_id: Any = None
     content: msgspec.Raw = msgspec.Raw()  # looked into only in a tool's result: there may be megabytes of images
+    id: Any = None
 
     @property
     def is_result(self) -> bool:
         return self.type == "tool_result" or self.type.endswith("_tool_result")
+
+    @property
+    def is_call(self) -> bool:
+        return self.type == "tool_use" or self.type.endswith("_tool_use")
 
 
 _Content = str | list[_Block | str] | None
@@ -124,6 +130,10 @@ class MessagesRequest(SplicedRequest):
     def __init__(self, source: JsonObject, places: _Places, conversation: Conversation) -> None:
         super().__init__(source, conversation)
         self._places = places
+
+    def elements(self) -> Sequence[Element]:
+        messages = self._source.members["messages"]
+        return elements_of(messages, [_told(each) for each in decoded(_messages, messages.value, "messages")])
 
     def _edits(self, injection: Injection) -> list[Edit]:
         as_user = injection.role == "user" or injection.position == "before_last_user"
@@ -228,6 +238,26 @@ def _spot(messages: Sequence[_MessageParam]) -> _Spot | None:
             return _Spot(index, ends[-1] if ends else 0)
     empty = (index for index, message in enumerate(messages) if message.role == "user" and message.content is None)
     return next((_Spot(index, 0) for index in empty), None)
+
+
+# --- parting it ------------------------------------------------------------------------------------------------------
+
+
+def _told(message: _MessageParam) -> Told:
+    said, role = list(_said(message)), ROLES.get(message.role, OTHER_ROLE)
+    blocks = [block for block in _blocks(message.content) if isinstance(block, _Block)]
+    calls, results = [b for b in blocks if b.is_call], [b for b in blocks if b.is_result]
+    text = "\n".join(each.text for each in said)
+    return Told(
+        role,
+        text,
+        messages=len(said),
+        speaks=any(each.role is Role.USER and each.text.strip() for each in said),
+        concludes=role is Role.ASSISTANT and not calls and not results and bool(text.strip()),
+        calls=named(block.id for block in calls),
+        answers=named(block.tool_use_id for block in results),
+        open=bool(results),
+    )
 
 
 # --- reading an answer -----------------------------------------------------------------------------------------------

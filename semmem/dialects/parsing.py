@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from semmem.dialects import Dialect, ParsedRequest
 from semmem.dialects.json_size import holds_more_than
-from semmem.memory import Conversation, Injection, Message
+from semmem.memory import Conversation, Element, Injection, Message, Replacement
 
 TEXT_CHARS_MAX = 256 * 1024
 """Of a longer text its two halves are looked at, the beginning and the end. What is journalled of a turn, searched for
@@ -52,8 +53,11 @@ class _Shortened:
         self._parsed = parsed
         self.conversation = conversation
 
-    def rewrite(self, injection: Injection | None) -> bytes | None:
-        return self._parsed.rewrite(injection)
+    def rewrite(self, injection: Injection | None, replacement: Replacement | None = None) -> bytes | None:
+        return self._parsed.rewrite(injection, replacement)
+
+    def elements(self) -> Sequence[Element]:
+        return self._parsed.elements()
 
     def placed(self, injection: Injection) -> Injection:
         return self._parsed.placed(injection)

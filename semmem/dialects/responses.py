@@ -16,6 +16,7 @@ import msgspec
 
 from semmem.dialects import AnswerReader
 from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for
+from semmem.dialects.elements import Told, elements_of
 from semmem.dialects.inject import (
     SplicedRequest,
     merge_before,
@@ -39,7 +40,7 @@ from semmem.dialects.request import (
     text_of,
     texts_of,
 )
-from semmem.memory import Conversation, Injection, Message, Role
+from semmem.memory import Conversation, Element, Injection, Message, Role
 
 _CHOOSES_FREELY = frozenset({"allowed_tools", "auto", "none", "required"})
 _NULL = msgspec.Raw(b"null")
@@ -130,10 +131,19 @@ class ResponsesRequest(SplicedRequest):
     __slots__ = ("_items",)
 
     POSITIONS = (*SplicedRequest.POSITIONS, "input_item")
+    LIST = "input"
 
     def __init__(self, source: JsonObject, items: Sequence[_Item], conversation: Conversation) -> None:
         super().__init__(source, conversation)
         self._items = items
+
+    def elements(self) -> Sequence[Element]:
+        """None where the API keeps the history itself: what a request brings is not all of it."""
+        given, said = self._source.members.get("input"), self.conversation
+        if given is None or not given.value.startswith(b"[") or said.previous_id or said.conversation_id:
+            return ()
+        told = zip(self._items, _seams(self._items), strict=False)
+        return elements_of(given, [_told(item, may_part=seam) for item, seam in told])
 
     def keeps(self, injection: Injection) -> bool:
         """Items of ``input`` become part of the chain or conversation; ``instructions`` are said anew each time."""
@@ -220,6 +230,24 @@ def _names_a_tool(top: Mapping[str, bytes]) -> bool:
     """``tool_choice`` {"type": "function", "name": ...}, or a hosted tool by its type: {"type": "file_search"}."""
     kind = name_of(object_of(top, "tool_choice"), "type")
     return kind is not None and kind not in _CHOOSES_FREELY
+
+
+# --- parting it ------------------------------------------------------------------------------------------------------
+
+
+def _told(item: _Item, *, may_part: bool) -> Told:
+    said = list(_messages(None, [item]))
+    role, text = said[0].role if said else Role.ASSISTANT, said[0].text if said else ""
+    is_answer = item.is_message and role is Role.ASSISTANT
+    return Told(
+        role,
+        text,
+        messages=len(said),
+        speaks=item.is_message and role is Role.USER and bool(text.strip()),
+        concludes=is_answer and bool(text.strip()),
+        calls=(item.call,) if item.is_call else (),
+        open=not may_part,
+    )
 
 
 # --- rewriting it ----------------------------------------------------------------------------------------------------

@@ -199,6 +199,10 @@ def metadata(result: RequestResult) -> struct_pb2.Struct:
         fields |= {name: value for name in ("traceparent", "tracestate") if (value := getattr(place, name))}
     if result.injected:
         fields["injected"] = result.injected
+    if result.compressed is not None:
+        done = result.compressed
+        fields |= {"compressed": done.messages}
+        fields |= {"compressed_from_tokens": done.tokens_before, "compressed_to_tokens": done.tokens_after}
     if result.switched:
         fields["switched_off"] = str(result.switched)
     struct = struct_pb2.Struct()

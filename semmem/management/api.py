@@ -41,6 +41,7 @@ from semmem.management.problems import OF_USER, OF_WRITE, refuses
 from semmem.management.purging import Purging
 from semmem.management.retrieval import add_retrieval_routes
 from semmem.management.shown import MemoryShown, shown
+from semmem.management.states import States
 from semmem.management.write_screen import Admitted, WriteScreen
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.events import Announce, nobody_listens
@@ -150,9 +151,11 @@ def create_api(
     everybody: ErasureOfAll | None = None,
     guards: Guards | None = None,
     tracer: Tracer = NO_TRACER,
+    states: States | None = None,
 ) -> FastAPI:
     """The application; its OpenAPI description is at /openapi.json. ``more`` makes routes of other files. Without
-    ``purging`` there is nothing on disk to purge, and without ``everybody`` nobody is forgotten but by name."""
+    ``purging`` there is nothing on disk to purge, without ``everybody`` nobody is forgotten but by name, and without
+    ``states`` a preview shows none."""
     screening, limits, rules = screening or WriteScreen(), metadata or MetadataLimits(), door or DoorRules()
     api = Described(access=access, door=rules, metadata=limits)
     describe_errors(api, api.methods_at)
@@ -262,7 +265,7 @@ def create_api(
             raise Denied(409, "KEY_IN_USE", "another memory of this user has that key") from None
         return shown(_found(memory, memory_id))
 
-    add_retrieval_routes(api, memories, may)
+    add_retrieval_routes(api, memories, may, states)
     for routes in more:  # before what takes any name for a memory's id
         api.include_router(routes(may))
 

@@ -29,6 +29,7 @@ from semmem.management.fields import (
 from semmem.management.memories import Memories
 from semmem.management.problems import OF_ERASURE, OF_USER, refuses
 from semmem.management.shown import MemoryShown, shown
+from semmem.management.states import States
 from semmem.memory import Controls, Conversation, MemoryType, Message, Role, Scope
 from semmem.retrieval.context import line_tokens
 from semmem.retrieval.decide.decision import RequestVerdict
@@ -161,7 +162,9 @@ class ForgottenFound(TypedDict):
 
 class Previewed(TypedDict):
     """What a request would be given. ``gate``: why it would not be searched for or was refused, else ``search``.
-    ``request``: null where the decision is uncalibrated. ``block``: what would be put into the prompt."""
+    ``request``: null where the decision is uncalibrated. ``block``: what would be put into the prompt.
+    ``session_state``: the block that stands for the older messages of the session that is named, null where there is
+    none."""
 
     query: str
     gate: str
@@ -171,9 +174,12 @@ class Previewed(TypedDict):
     memories: list[Candidate]
     block: str
     tokens: int
+    session_state: str | None
 
 
-def add_retrieval_routes(api: FastAPI, memories: Memories, may: Callable[[Request, str | None, Act], str]) -> None:
+def add_retrieval_routes(
+    api: FastAPI, memories: Memories, may: Callable[[Request, str | None, Act], str], states: States | None = None
+) -> None:
     """``may`` gives the user whose memories a call may read, or raises Denied."""
 
     @api.get("/v1/memory/search", **refuses(*OF_USER))
@@ -250,7 +256,13 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, may: Callable[[Reques
             "memories": [_candidate(one) for one in found.ranked],
             "block": found.text,
             "tokens": found.tokens,
+            "session_state": await _state(states, scope),
         }
+
+
+async def _state(states: States | None, scope: Scope) -> str | None:
+    found = await states.newest(scope.user, scope.session) if states is not None and scope.session else None
+    return states.block(found) if states is not None and found is not None else None
 
 
 def scored(ranked: Ranked) -> ScoredMemory:

@@ -68,6 +68,24 @@ class RequestEnded(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class LongRequest(Event):
+    """How it went with compressing a request that is long enough, in one word (see semmem.compression.compressor);
+    where it was done, the estimated tokens of its messages before and after."""
+
+    result: str
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StateMade(Event):
+    """A state of a session was to be made: ``rules``, ``model`` (by what it was), ``empty``, ``refused`` (it may not be
+    kept), ``failed``, ``dropped`` (too many wait)."""
+
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
 class Searched(Event):
     """A search on the request path: ``hit``, ``miss`` or ``error``, the number of hits that passed the cut, seconds."""
 

@@ -54,5 +54,8 @@ class Housekeeping(Protocol):
     async def prune(self, *, done_before: float) -> int:
         """Erase turns that were done before then, and halves that stayed alone; how many."""
 
+    async def prune_states(self, *, now: float) -> None:
+        """Erase states of sessions that are past their time."""
+
     async def prune_marks(self, *, forgotten_before: float) -> None:
         """Of erasures before then nothing can be under way any more."""

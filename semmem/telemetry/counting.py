@@ -23,6 +23,7 @@ from semmem.ports.events import (
     HistoryRead,
     JournalCommitted,
     JournalCounted,
+    LongRequest,
     MemoriesRemoved,
     NewsBack,
     NewsLost,
@@ -30,6 +31,7 @@ from semmem.ports.events import (
     Reranked,
     Rewritten,
     Searched,
+    StateMade,
     StreamClosed,
     StreamFailed,
     StreamOpened,
@@ -67,6 +69,8 @@ class Counting:
             Searched: self._searched,
             Rewritten: lambda event: metrics.rewrites.labels(event.result).inc(),
             Reranked: lambda event: metrics.reranks.labels(event.result).inc(),
+            LongRequest: self._long_request,
+            StateMade: lambda event: metrics.session_states.labels(event.result).inc(),
             HistoryRead: lambda event: metrics.history_messages.labels(event.result).inc(event.messages),
             TurnEnded: lambda event: self._turn(event.status).inc(),
             JournalCommitted: lambda event: metrics.journal_commit_seconds.labels(event.status).observe(event.seconds),
@@ -99,6 +103,12 @@ class Counting:
         if event.memories:
             self._metrics.injected_memories.inc(event.memories)
             self._metrics.injected_tokens.inc(event.tokens)
+
+    def _long_request(self, event: LongRequest) -> None:
+        self._metrics.long_requests.labels(event.result).inc()
+        if event.tokens_before:
+            self._metrics.compressed_tokens.labels("before").inc(event.tokens_before)
+            self._metrics.compressed_tokens.labels("after").inc(event.tokens_after)
 
     def _searched(self, event: Searched) -> None:
         self._retrieval(self._backend, event.status).inc()

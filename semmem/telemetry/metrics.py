@@ -48,6 +48,22 @@ class Metrics:
         )
         self.reranks = Counter("semmem_reranks", "Searches reranked, by result.", ["result"], registry=r)
 
+        self.long_requests = Counter(
+            "semmem_long_requests", "Requests long enough to be compressed, by what came of it.", ["result"], registry=r
+        )
+        self.compressed_tokens = Counter(
+            "semmem_compressed_tokens",
+            "Estimated tokens of the messages of compressed requests, before and after.",
+            ["when"],
+            registry=r,
+        )
+        self.session_states = Counter(
+            "semmem_session_states", "States of long sessions that were to be made, by result.", ["result"], registry=r
+        )
+        self.session_states_waiting = Gauge(
+            "semmem_session_states_waiting", "Long sessions whose state is to be made.", registry=r
+        )
+
         # response phase and journal
         self.turns = Counter("llm_memory_turns", "Observed turns by how their answer ended.", ["status"], registry=r)
         self.journal_turns = Gauge("semmem_journal_turns", "Turns in the journal by state.", ["state"], registry=r)

@@ -51,6 +51,7 @@ from semmem.retrieval.index.hot_memories import Spawn
 from semmem.upkeep.reflections import ReflectionRules, Reflector
 from semmem.upkeep.summaries import Summariser, SummaryRules
 from semmem.wiring.backends import Backends
+from semmem.wiring.compression import states
 from semmem.wiring.erasure import holds
 from semmem.wiring.learning import dedup
 from semmem.wiring.maintenance import consolidator, lifetime_s, quota
@@ -163,6 +164,7 @@ def api(
         everybody=everybody,
         guards=guards,
         tracer=tracer,
+        states=states(backends),
     )
 
 

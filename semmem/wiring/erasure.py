@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from semmem.background import JournalWriter, Outage
@@ -44,11 +44,14 @@ class Here:
     notes: AccessRecorder
     votes: Votes = field(default_factory=Votes)
     unread: UnreadHistories = field(default_factory=UnreadHistories)
+    forget_states: Callable[[str], None] = lambda _user: None
+    """Of all the user's long sessions, whatever is forgotten."""
 
     def forget(self, what: Forgetting) -> tuple[int, list[str]]:
         user = what.scope.user
         self.memories.forget_user(user)
         self.blocks.changed(user, None)  # a conversation that is shown may say what the memory said
+        self.forget_states(user)
         if what.takes_user:
             self.sessions.forget(user)
         if what.takes_turns:

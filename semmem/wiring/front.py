@@ -39,6 +39,7 @@ class Front:
         parts.learner.use(learning.learn(learns.batches, self._announce, self._tracer), learns.rules)
         if parts.at_once is not None:
             parts.at_once.use(learns.reading, learns.batches.settling)
+        parts.compression.maker.use(serving.making)
         tell_from(serving.settings.log.level)
         closing = parts.opened.clients.close_others(serving.settings, after_s=former.memory.extraction.lease_s)
         self._spawn("close models", closing)

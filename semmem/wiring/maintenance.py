@@ -127,6 +127,7 @@ class HousekeepingLoop:
             self._announce(JournalCounted(await self._journal.counts()))
             if prune:
                 await self._journal.prune(done_before=time.time() - self._retention_s)
+                await self._journal.prune_states(now=time.time())
                 await self._journal.prune_marks(forgotten_before=time.time() - self._marks_s)
             self.journal_answers = True
             self._outage.worked()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from semmem.background import ConversationWriter, JournalWriter, UsageWriter, Warming
+from semmem.background import ConversationWriter, JournalWriter, StateMaker, UsageWriter, Warming
 from semmem.lifecycle.erasure import Erasure
 from semmem.ports.reindexing import ReindexState
 from semmem.reindex.reindexing import Reindexing
@@ -24,6 +24,7 @@ def metrics_page(
     uses: AccessRecorder,
     usage: UsageWriter,
     conversations: ConversationWriter,
+    states: StateMaker,
     erasure: Erasure,
     reindexing: Reindexing,
     warming: Warming,
@@ -46,6 +47,7 @@ def metrics_page(
             metrics.journal_queue: lambda: len(writer),
             metrics.usage_queue: lambda: len(usage),
             metrics.conversations_queue: lambda: len(conversations),
+            metrics.session_states_waiting: lambda: len(states),
             metrics.hot_users: lambda: backends.store.users,
             metrics.hot_memories: lambda: backends.store.memories,
             metrics.hot_bytes: lambda: backends.store.bytes,

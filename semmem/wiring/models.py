@@ -15,7 +15,7 @@ from semmem.ports.models import Reranker, ServedModel
 from semmem.telemetry.metering import MeteredModel, MeteredReranker
 from semmem.telemetry.metrics import Metrics
 
-RETRIES = {"memory_rewrite": 0, "memory_extraction": 2}
+RETRIES = {"memory_rewrite": 0, "memory_extraction": 2, "compression": 1}
 """A request has no time for a second try, and another query at hand."""
 
 Rules = TypeVar("Rules")

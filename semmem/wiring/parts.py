@@ -26,6 +26,7 @@ from semmem.turns.unread import UnreadHistories
 from semmem.wiring import backup, guards, learning, maintenance, reindex, replicas, request
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Backends, Opened, disk_of
+from semmem.wiring.compression import Compression, compression
 from semmem.wiring.conversations import ConversationRecord
 from semmem.wiring.learning_side import LearningSide, learning_side
 from semmem.wiring.replicas import Replicas
@@ -63,6 +64,7 @@ class Parts:
     usage: Recording
     conversations: ConversationRecord
     vote_watch: RecordWatch[VoteRow]
+    compression: Compression
     began: float
 
     def can_learn(self) -> bool:
@@ -95,7 +97,17 @@ def parts(
     writer = request.journal_writer(settings, backends, announce, at_once, tracer)
     uses, sessions = AccessRecorder(backends.journal), request.sessions(settings, backends)
     waiting = learning.waiting_words(settings, patient)
-    here = erasing.Here(writer, backends.store, opened.hidden.shown, blocks, sessions, uses, backends.votes)
+    compressing = compression(settings, patient, announce, is_erased=opened.hidden.marks.any_of)
+    here = erasing.Here(
+        writer,
+        backends.store,
+        opened.hidden.shown,
+        blocks,
+        sessions,
+        uses,
+        backends.votes,
+        forget_states=compressing.maker.forget,
+    )
     elsewhere = erasing.elsewhere(settings, backends, opened.hidden, here)
     erasure = erasing.erasure(settings, backends, opened.hidden, here, waiting, announce, elsewhere)
     learner = learning.learner(settings, backends, announce, first.batches, tracer)
@@ -129,5 +141,6 @@ def parts(
         usage=Recording(settings, backends.journal),
         conversations=ConversationRecord(settings, backends.journal),
         vote_watch=guards.vote_watch(settings, backends),
+        compression=compressing,
         began=time.time(),
     )

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from semmem.background import AtOnceLearner, JournalWriter, OffloadThreads
+from semmem.compression.compressor import Compressor
 from semmem.config.settings import Settings
 from semmem.conversations.tap import Tapping
 from semmem.dialects.parsing import ParseLimits
@@ -66,6 +67,7 @@ def exchange(
     switches: Switches,
     meter: Metering | None = None,
     conversations: Tapping | None = None,
+    compressor: Compressor | None = None,
 ) -> Exchange:
     """``after`` gives a time after a user's last erasure; ``note_uses`` is told whose memories were put into a prompt,
     which, and when; ``spawn`` starts what embeds questions while their turns are recorded."""
@@ -94,6 +96,7 @@ def exchange(
         after=after,
         meter=meter,
         conversations=conversations,
+        compressor=compressor,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from fastapi import FastAPI
 
+from semmem.compression.making import Making
 from semmem.config.listeners_section import JwtSection, RateLimitSection
 from semmem.config.settings import Settings
 from semmem.envoy.service import ExternalProcessor, no_streams
@@ -24,6 +25,7 @@ from semmem.management.feedback_api import feedback_routes
 from semmem.management.guards import Guards
 from semmem.management.reindex_api import reindex_routes
 from semmem.management.reload_api import Reload, ReloadState, reload_routes
+from semmem.management.states_api import state_routes
 from semmem.management.studio_site import STUDIO_PATH, create_site
 from semmem.management.usage_api import usage_routes
 from semmem.management.web_tokens import VerifiedWebTokens
@@ -34,6 +36,7 @@ from semmem.retrieval.index.hot_memories import Spawn
 from semmem.turns.recorder import TurnRecorder
 from semmem.wiring import backup, doors, request
 from semmem.wiring.backends import Backends
+from semmem.wiring.compression import making, states
 from semmem.wiring.engine import engine
 from semmem.wiring.guards import desk, feedback_desk, guards, rate_limits
 from semmem.wiring.learning_side import LearningSide, learning_side
@@ -49,6 +52,7 @@ class Serving:
     turns: TurnRecorder
     processor: ExternalProcessor
     api: FastAPI
+    making: Making
 
 
 class Reloads(Protocol):
@@ -97,8 +101,9 @@ class Workshop:
         self.tools: Tools | None = None
 
     def _unshown(self, user: str, conversation_id: str) -> None:
-        """A conversation is gone: no block shows it any more, here or elsewhere."""
+        """A conversation is gone: no block shows it any more, here or elsewhere, and no state of a session here."""
         self._parts.blocks.changed(user, conversation_id)
+        self._parts.compression.maker.forget(user)
         if (news := self._parts.opened.news) is not None:
             news.changes.changed(user)
 
@@ -138,11 +143,13 @@ class Workshop:
             switches=parts.switches,
             meter=parts.usage.meter(settings),
             conversations=parts.conversations.tap(),
+            compressor=parts.compression.compressor(settings, backends, self._announce),
         )
         processor = doors.processor(
             settings, exchange, self._heard, work=work, open_streams=self._open_streams, tracer=self._tracer
         )
-        return Serving(settings, learning, turns, processor, self._api(settings, backends))
+        api, making_states = self._api(settings, backends), making(settings, backends)
+        return Serving(settings, learning, turns, processor, api, making_states)
 
     def _api(self, settings: Settings, backends: Backends) -> FastAPI:
         parts = self._parts
@@ -176,6 +183,7 @@ class Workshop:
                 partial(activity_routes, self._activity),
                 partial(usage_routes, parts.usage.shown(settings)),
                 partial(conversation_routes, parts.conversations.shown(parts.opened.hidden.marks, self._unshown)),
+                partial(state_routes, states(backends)),
                 partial(feedback_routes, feedback_desk(settings, backends, parts.vote_watch, self._announce)),
             ],
         )

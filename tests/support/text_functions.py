@@ -16,6 +16,10 @@ from datetime import UTC, datetime
 import msgspec
 import numpy as np
 
+from semmem.compression.by_model import read_state
+from semmem.compression.extractive import extracted
+from semmem.compression.parts import Part
+from semmem.compression.rendering import rendered
 from semmem.dialects import Dialect, Malformed
 from semmem.dialects.answer import BoundedBody, TextTail
 from semmem.dialects.chat import ChatCompletions
@@ -48,6 +52,7 @@ from semmem.lifecycle.change_news import ChangeNews
 from semmem.memory import Conversation, Fact, Hit, Injection, Memory, MemoryType, Message, Role, Scope, Turn
 from semmem.ports.errors import ModelRefused
 from semmem.ports.learning import Batch
+from semmem.ports.session_states import CurrentState
 from semmem.retrieval import answers as asked
 from semmem.retrieval import arrangement, context, days, rank, role_labels, time_filter
 from semmem.retrieval.decide import features as decide_features
@@ -79,9 +84,9 @@ DAY = datetime.fromtimestamp(NOW, UTC).date()
 WHOLE = 10**9
 """A bound that no text here reaches: a function that has one of its own is held to what lies below it as well."""
 
-ROOMS = "dialects extraction lifecycle request retrieval text turns upkeep".split()
+ROOMS = "compression dialects extraction lifecycle request retrieval text turns upkeep".split()
 _TEXTUAL = re.compile(
-    r"\b(?:str|bytes|Message|Conversation|Turn|Batch|Fact|Memory|Said|Clause|Sentence|Hit|Candidate|Member|JsonObject|Item|Claim)\b"
+    r"\b(?:str|bytes|Part|Message|Conversation|Turn|Batch|Fact|Memory|Said|Clause|Sentence|Hit|Candidate|Member|JsonObject|Item|Claim)\b"
 )
 
 
@@ -213,6 +218,19 @@ def _in_pieces(feed: Callable[[bytes], object], text: str) -> None:
 
 def _elements(text: str) -> object:
     return _refusing(lambda: read_elements(read_object(b'{"a":[' + _raw(text).rstrip(b",") + b"]}").members["a"]))
+
+
+def _parted(text: str) -> None:
+    for body in _bodies(text):
+        for dialect in (ChatCompletions(), AnthropicMessages(), Responses()):
+            _refusing(lambda dialect=dialect, body=body: dialect.parse(body).elements())  # type: ignore[misc]
+
+
+def _tolerant(work: Callable[[], object]) -> object:
+    try:
+        return work()
+    except ModelRefused:
+        return None
 
 
 def _decoded(text: str) -> None:
@@ -418,6 +436,13 @@ REGISTRY: Mapping[str, Call] = {
     "turns.ids.message_id": lambda t: message_id("ada", "s_1", t),
     "turns.ids.session_key": lambda t: session_key(Scope("ada"), _said(t)),
     "turns.ids.turn_id": lambda t: turn_id(Scope("ada"), 1, t),
+    # compression
+    "compression.by_model.read_state": lambda t: _tolerant(lambda: read_state(t)),
+    "compression.extractive.extracted": lambda t: extracted(
+        (Part(Role.USER, t), Part(Role.ASSISTANT, t)), CurrentState(t, (t,)), None, 650
+    ),
+    "compression.rendering.rendered": lambda t: rendered(CurrentState(t, (t,)), lambda _inside: "0" * 16),
+    "dialects.elements.elements_of": _parted,
     # retrieval
     "retrieval.answers.offered": lambda t: asked.offered(t, words.words(t)),
     "retrieval.answers.wanted": asked.wanted,
@@ -549,6 +574,18 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.waiting_words.WaitingWords.take_out": "restated and without above, for each turn",
     "dialects.dialect_for": _NAMES,
     "dialects.json_splice.cut_members": "called with every parse above",
+    "dialects.inject.replace_elements": "elements_of and splice above",
+    "compression.by_model.ModelWriter.write": "shortens each text, and asks a model",
+    "compression.cutting.kept_of": "looks at no text",
+    "compression.cutting.users_before": "looks at no text",
+    "compression.cutting.users_of": "looks at no text",
+    "compression.known_states.BegunTurns.forget": _NAMES,
+    "compression.known_states.BegunTurns.get": _NAMES,
+    "compression.known_states.BegunTurns.put": _NAMES,
+    "compression.known_states.KnownStates.forget": _NAMES,
+    "compression.known_states.KnownStates.states": _NAMES,
+    "compression.rendering.line_tokens": "called with every state above",
+    "retrieval.context.fenced": "called with every render above",
     "dialects.json_splice.insert_element": "called with every parse above",
     "dialects.json_splice.insert_member": "called with every parse above",
     "dialects.json_splice.read_element": "called with every rewrite above",

@@ -22,6 +22,7 @@ from semmem.backends.sql.conversations import write_copy
 from semmem.backends.sql.kept_answers import forget_answers
 from semmem.backends.sql.part import JournalPart, one_look, one_read
 from semmem.backends.sql.rows import within
+from semmem.backends.sql.states import forget_states
 from semmem.backends.sql.tables import conversation_messages, conversations
 from semmem.memory import Role, Scope
 from semmem.ports.conversations import (
@@ -132,6 +133,7 @@ class SqlConversationReads(JournalPart):
             return None
         mark_conversations(conn, [(conversation_id, max(now, kept.updated_at))])
         forget_answers(conn, scope.user)
+        forget_states(conn, scope.user)
         return remove_messages(conn, conversation_messages.c.conversation_id == conversation_id)["messages"]
 
     @one_read

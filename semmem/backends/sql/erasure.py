@@ -20,6 +20,7 @@ from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.provisional import drop_notes
 from semmem.backends.sql.rewording import end_batches
 from semmem.backends.sql.rows import NARROWING, json_memory, scope_row, upsert_into, within
+from semmem.backends.sql.states import forget_states
 from semmem.backends.sql.tables import (
     ERASED,
     IN_BATCH,
@@ -59,6 +60,7 @@ class SqlErasure(JournalPart):
         locks.user(conn, what.scope.user)
         self._database.say(conn, ERASED_NEWS)
         forget_answers(conn, what.scope.user)
+        forget_states(conn, what.scope.user)
         if not what.takes_turns:
             _remember(conn, what)
             return "", Counter()

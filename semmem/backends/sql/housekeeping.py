@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, se
 from semmem.backends.sql import marks, messages
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.provisional import prune_notes
+from semmem.backends.sql.states import prune_states
 from semmem.backends.sql.tables import (
     IN_BATCH,
     LIVE,
@@ -81,6 +82,10 @@ class SqlHousekeeping(JournalPart):
         past = session_pasts.c
         left = select(turns.c.id).where(turns.c.user_id == past.user_id, turns.c.session == past.session)
         conn.execute(delete(session_pasts).where(past.forgotten_at < done_before, ~left.exists()))
+
+    @one_write
+    def prune_states(self, conn: Connection, *, now: float) -> None:
+        prune_states(conn, now)
 
     @one_write
     def prune_marks(self, conn: Connection, *, forgotten_before: float) -> None:

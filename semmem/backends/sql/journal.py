@@ -32,6 +32,7 @@ from semmem.backends.sql.recording import SqlRecording
 from semmem.backends.sql.reindexing import SqlReindexing
 from semmem.backends.sql.rewording import SqlRewording
 from semmem.backends.sql.sessions import SqlSessions
+from semmem.backends.sql.states import SqlSessionStates
 from semmem.backends.sql.switches import SqlSwitches
 from semmem.backends.sql.talks import SqlTalks
 from semmem.backends.sql.tokens import SqlTokens
@@ -61,6 +62,7 @@ class SqlJournal(
     SqlConversations,
     SqlConversationReads,
     SqlTalks,
+    SqlSessionStates,
     SqlErasure,
     SqlReindexing,
     SqlKnownErasures,

@@ -21,6 +21,7 @@ from semmem.backends.sql.holds import is_marked, is_there
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.rewording import end_batches
 from semmem.backends.sql.rows import NARROWING, row_scope, upsert_into
+from semmem.backends.sql.states import forget_all_states
 from semmem.backends.sql.tables import (
     IN_BATCH,
     WAITING,
@@ -77,6 +78,8 @@ class SqlKnownErasures(JournalPart):
 
     @one_write
     def add_marks(self, conn: Connection, marks: Sequence[Mark]) -> None:
+        if marks:
+            forget_all_states(conn)
         scopes = [mark for mark in marks if not mark.memory and not mark.conversation]
         _raise(conn, forgotten, _SCOPE, [(*mark.scope, mark.at) for mark in scopes])
         mark_conversations(conn, [(mark.conversation, mark.at) for mark in marks if mark.conversation])
@@ -105,6 +108,7 @@ class SqlKnownErasures(JournalPart):
 
     @one_write
     def erase_marked(self, conn: Connection) -> Counter[str]:
+        forget_all_states(conn)  # they are made again of what may be kept
         single = list(conn.execute(select(forgotten_memories)))
         counts = Counter(turns=_erase_turns(conn, {row.turn_digest: row.forgotten_at for row in single}))
         counts.update(_erase_beside(conn, {(row.user_digest, row.memory_digest) for row in single}))

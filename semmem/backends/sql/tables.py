@@ -497,6 +497,21 @@ forgotten_conversations = Table(
     Column("forgotten_at", Double, nullable=False),
 )
 """Conversations that somebody had removed: what was said in them until then is turned away, from older copies too."""
+session_states = Table(
+    "session_states",
+    metadata,
+    Column("user_id", AnyText, primary_key=True),
+    Column("session", AnyText, primary_key=True),
+    Column("turns", Integer, primary_key=True, autoincrement=False),
+    Column("replaced", Integer, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("made_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+    Column("made_by", Text, nullable=False),
+    Column("body", AnyText, nullable=False),
+)
+"""What stands for the older part of a long session. ``body`` is JSON. All of it can be made again of what the client
+sends, so whatever is erased of a user takes all of the user's with it."""
 
 WAITING = and_(turns.c.opened_at.is_not(None), turns.c.batch_id.is_(None), turns.c.done_at.is_(None))
 IN_BATCH = and_(turns.c.batch_id.is_not(None), turns.c.done_at.is_(None))
@@ -549,4 +564,5 @@ _index(
     conversation_messages.c.answer_id,
     where=conversation_messages.c.answer_id != "",
 )
+Index("session_states_expiry", session_states.c.expires_at)
 _index("batches_finished", batches.c.finished_at, where=batches.c.status.is_not(None))

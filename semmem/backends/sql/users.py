@@ -9,7 +9,17 @@ from sqlalchemy import Connection, delete, select, update
 from semmem.backends.sql import locks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.rows import upsert_into
-from semmem.backends.sql.tables import WAITING, accesses, conversations, dropped, turns, users, versions, votes
+from semmem.backends.sql.tables import (
+    WAITING,
+    accesses,
+    conversations,
+    dropped,
+    session_states,
+    turns,
+    users,
+    versions,
+    votes,
+)
 
 TURNS_PER_USER = 20
 """So many turns are read for each user who is looked for, since active users say many things."""
@@ -33,7 +43,7 @@ class SqlUsers(JournalPart):
         """As in the port. Of an erased turn nobody knows whose it was: its user is empty."""
         known = (
             select(table.c.user_id).where(table.c.user_id > user).distinct().order_by(table.c.user_id).limit(limit)
-            for table in (users, turns, conversations)
+            for table in (users, turns, conversations, session_states)
         )
         return sorted({name for each in known for name in conn.execute(each).scalars()})[:limit]
 

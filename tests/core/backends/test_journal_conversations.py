@@ -25,6 +25,7 @@ from semmem.ports.conversations import (
     conversation_id,
     message_id,
 )
+from semmem.ports.session_states import CurrentState, SessionState
 from tests.support.journal_samples import ADA, HOSTILE, Place, erase, turn
 
 LIMITS = ConversationLimits(messages_max=100, per_user_max=100, message_chars_max=200, search_messages_max=1000)
@@ -283,6 +284,16 @@ async def test_a_part_of_a_conversation_goes_with_the_title_that_it_gave(journal
     assert (await journal.prune_conversations(said_before=150.0)) == {}
     assert await titles(journal, Wanted()) == ["Given later"]
     assert await journal.prune_conversations(said_before=250.0) == {"messages": 2, "conversations": 1}
+
+
+async def test_a_removed_conversation_takes_the_users_states_of_sessions(journal: SqlJournal) -> None:
+    await say(journal, "t_1", "secret", "known")
+    for user in ("ada", "eve"):
+        state = SessionState(user, "s1", 6, "d", 8, 100.0, 1000.0, CurrentState("Bees"))
+        assert await journal.keep_state(state, [], per_session=2, per_user=5)
+    await journal.forget_conversation(Scope("ada"), conversation_id(ADA), now=110.0)
+    assert await journal.session_states("ada", "s1", now=500.0) == []
+    assert len(await journal.session_states("eve", "s1", now=500.0)) == 1
 
 
 async def test_a_removed_conversation_stays_away_and_may_begin_again(journal: SqlJournal) -> None:

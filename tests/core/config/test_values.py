@@ -214,7 +214,7 @@ REFUSED = [
     (
         "external_models: [{llm_endpoint: {address: a}, llm_model_name: m}]",
         "external_models.0.model_role",
-        "is required; give one of memory_rewrite, memory_extraction",
+        "is required; give one of memory_rewrite, memory_extraction, compression",
     ),
     ("external_models: {a: 1}", "external_models = (a mapping)", "is not a list of sections; write it as [a, b]"),
     (

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from semmem.dialects import DIALECTS, ParsedRequest
 from semmem.dialects.answer import TextTail
-from semmem.memory import Conversation, Injection
+from semmem.memory import Conversation, Element, Injection, Replacement
 from tests.fuzz import requests, texts
 from tests.fuzz.__main__ import SHARES
 from tests.fuzz.targets import CORPUS, TARGETS
@@ -54,8 +55,11 @@ class CarelessRequest:
     def conversation(self) -> Conversation:
         return self._parsed.conversation
 
-    def rewrite(self, injection: Injection | None) -> bytes | None:
-        body = self._parsed.rewrite(injection)
+    def elements(self) -> Sequence[Element]:
+        return self._parsed.elements()
+
+    def rewrite(self, injection: Injection | None, replacement: Replacement | None = None) -> bytes | None:
+        body = self._parsed.rewrite(injection, replacement)
         return body.replace(*self._change) if body is not None and injection is not None else body
 
     def placed(self, injection: Injection) -> Injection:

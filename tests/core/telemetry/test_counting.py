@@ -62,6 +62,8 @@ EVENTS = (
     events.Searched("hit", 2, 0.01),
     events.Rewritten("written"),
     events.Reranked("late"),
+    events.LongRequest("compressed", 9000, 2500),
+    events.StateMade("rules"),
     events.HistoryRead("recovered", 2),
     events.TurnEnded("answered"),
     events.JournalCommitted("ok", 0.01),

@@ -22,6 +22,7 @@ class Journal:
         self.broken = False
         self.pruned: list[float] = []
         self.marks_pruned: list[float] = []
+        self.states_pruned = 0
 
     async def counts(self) -> dict[str, int]:
         if self.broken:
@@ -31,6 +32,9 @@ class Journal:
     async def prune(self, *, done_before: float) -> int:
         self.pruned.append(done_before)
         return 0
+
+    async def prune_states(self, *, now: float) -> None:
+        self.states_pruned += 1
 
     async def prune_marks(self, *, forgotten_before: float) -> None:
         self.marks_pruned.append(forgotten_before)

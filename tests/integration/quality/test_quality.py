@@ -30,6 +30,9 @@ async def test_a_whole_folder_gives_every_figure(tmp_path: Path) -> None:
     for key in ("past_found", "past_answered", "past_false"):
         assert measured.figures.pop(key) == measured.sets["past"]["all"][key]
     assert measured.sets["past"]["all"]["past_found"] > 30  # by their form and their words, without a model
+    sessions = {key: measured.figures.pop(key) for key in TARGETS if key.startswith("session_")}
+    assert sessions["session_kept"] is not None
+    assert measured.sets["sessions"]["by_chance"]["percent"] < 20 < 80 < sessions["session_kept"]
     assert measured.figures.pop("update_new") == measured.sets["updates"]["new"]["percent"]
     assert measured.figures.pop("update_old") == measured.sets["updates"]["old"]["percent"]
     assert measured.figures == {
@@ -113,8 +116,9 @@ async def test_a_set_that_is_missing_leaves_its_figures_empty(tmp_path: Path) ->
     measured, folder = await measured_folder(folder_of(tmp_path, only))
 
     known = {key for key, value in measured.figures.items() if value is not None}
-    past = {"past_found", "past_answered", "past_false"}
-    assert known == {"extraction_precision", "extraction_recall", "update_new", "update_old", "vague_r5", *past}
+    sessions = {key for key in TARGETS if key.startswith("session_")}
+    own = {"update_new", "update_old", "vague_r5", "past_found", "past_answered", "past_false"}
+    assert known == {"extraction_precision", "extraction_recall", *own, *sessions}
     lines = table(measured.figures).splitlines()
     assert len(lines) == len(TARGETS) + 1
     assert next(line for line in lines if line.startswith("noise")).split() == ["noise", "-", "<=", "2", "no", "data"]
@@ -126,6 +130,8 @@ async def test_a_set_that_is_missing_leaves_its_figures_empty(tmp_path: Path) ->
         "extraction_recall": True,
         "update_new": met("update_new", written["update_new"]),
         "vague_r5": met("vague_r5", written["vague_r5"]),
+        "session_kept": True,
+        "session_state_tokens": True,
     }
 
 

@@ -1,0 +1,260 @@
+"""What a long request is given in the place of its older messages, and when the next state is to be made.
+
+A state is used by requests of later turns only, never by those of the turn that it was made in: a tool loop that goes
+on, or a retry, has the same beginning as its first request. And it is used until the next one is there, some turns
+later, so that a provider's cache of the beginning is of use. Whatever is not as it should be (no state, another
+history, a database that does not answer in time) leaves the request as it came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from msgspec import Struct, structs
+
+from semmem.compression.cutting import (
+    cut,
+    digest_of,
+    kept_of,
+    may_part,
+    replaceable,
+    start_behind,
+    tokens_of,
+    users_before,
+    users_of,
+)
+from semmem.compression.known_states import BegunTurns, KnownStates
+from semmem.compression.making import Job
+from semmem.compression.parts import parts_of, places_of
+from semmem.compression.rendering import lines, rendered
+from semmem.dialects import Malformed, ParsedRequest
+from semmem.memory import Conversation, Element, Message, Replacement, Role, Scope
+from semmem.ports.errors import JournalError
+from semmem.ports.events import Announce, LongRequest, nobody_listens
+from semmem.ports.session_states import SessionState
+from semmem.request.body_work import BodyWork
+from semmem.request.deadline import Deadline
+from semmem.request.head import RequestHead
+from semmem.request.permission import Permission
+from semmem.retrieval.context import estimate_tokens
+from semmem.retrieval.fence import Fence
+from semmem.turns.recorder import CurrentTurn
+
+HEADER = "x-semmem-compression"
+NONE = 0
+"""Number of the state that a turn was given when it was given none."""
+WORTH_TIMES = 2
+"""What is replaced has to be so many times as long as the state that takes its place may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionRules:
+    """From ``from_tokens`` estimated tokens of messages on a request is compressed; ``turns_kept`` turns stay as they
+    are. A new state is made ``renew_turns`` turns after the last. ``state_tokens_max``: of its block. A database has
+    ``lookup_s`` seconds to say which states there are. ``source_chars_max``: characters that a state is made of."""
+
+    from_tokens: int = 8000
+    turns_kept: int = 5
+    renew_turns: int = 10
+    state_tokens_max: int = 650
+    lookup_s: float = 0.05
+    source_chars_max: int = 400_000
+
+
+class Compressed(Struct, frozen=True):
+    """How a request is compressed: what takes the place of how many messages, and the estimated tokens of all its
+    messages before and after. ``conversation`` is what is left of it, with what the state tells in front."""
+
+    replacement: Replacement
+    conversation: Conversation
+    messages: int
+    tokens_before: int
+    tokens_after: int
+
+
+class Asked(Struct, frozen=True):
+    """A request, as far as compressing it goes. ``said`` is its conversation without blocks of semmem's."""
+
+    head: RequestHead
+    parsed: ParsedRequest
+    said: Conversation
+    body_bytes: int
+    deadline: Deadline
+    now: float
+
+
+class Jobs(Protocol):
+    """Takes states to be made, without waiting."""
+
+    def offer(self, job: Job) -> None: ...
+
+
+OFF, UNFIT, LATE, NO_STATE, CHANGED, COMPRESSED = "off", "unfit", "late", "no_state", "changed", "compressed"
+"""How it went with a request that is long enough: it asked for none; its list can be parted nowhere; the database did
+not answer in time; there is no state yet; there is one, of another history; it was done."""
+
+
+class Compressor:
+    """Holds nothing of any request; ``known`` and ``begun`` are of the process. ``is_erased``: whether anything of the
+    user's is being erased at the moment, or just was; no state of theirs is used then."""
+
+    def __init__(
+        self,
+        known: KnownStates,
+        begun: BegunTurns,
+        jobs: Jobs,
+        fence: Fence,
+        rules: CompressionRules,
+        announce: Announce = nobody_listens,
+        is_erased: Callable[[str], bool] = lambda _user: False,
+    ) -> None:
+        self._known = known
+        self._begun = begun
+        self._jobs = jobs
+        self._fence = fence
+        self._rules = rules
+        self._announce = announce
+        self._is_erased = is_erased
+
+    async def compress(self, asked: Asked, turn: CurrentTurn, allowed: Permission, work: BodyWork) -> Compressed | None:
+        """How the request is compressed; None when it goes on as it came. Raises nothing expected."""
+        if asked.body_bytes < self._rules.from_tokens or turn.id is None or turn.messages is None:
+            return None
+        session = turn.scope.session
+        if not session or self._is_erased(turn.scope.user) or asked.said is not asked.parsed.conversation:
+            return None  # the last: with blocks of ours in it, from a proxy before
+        try:
+            elements, tokens = await work.do(asked.body_bytes, partial(_read, asked.parsed), until=asked.deadline.at)
+        except (Malformed, TimeoutError):
+            return None
+        if sum(tokens) < self._rules.from_tokens:
+            return None
+        if is_switched_off(asked.head):
+            self._announce(LongRequest(OFF))
+            return None
+        return await self._long(asked, turn, session, elements, tokens, allowed)
+
+    async def _long(
+        self,
+        asked: Asked,
+        turn: CurrentTurn,
+        session: str,
+        elements: Sequence[Element],
+        tokens: Sequence[int],
+        allowed: Permission,
+    ) -> Compressed | None:
+        start = cut(elements, turns_kept=self._rules.turns_kept)
+        if start is None:
+            self._announce(LongRequest(UNFIT))
+            return None
+        turns = users_of(asked.said)
+        states = await self._states(turn.scope, session, asked)
+        if states is None:
+            self._begun.put(turn.id or "", turn.scope.user, self._begun.get(turn.id or "") or NONE)
+            self._announce(LongRequest(LATE))
+            return None
+        fitting = [state for state in states if self._fits(state, elements)]
+        if allowed.store and not (turn.opened is not None and turn.opened.resumed):
+            self._order(asked, turn, session, elements, tokens, start, turns, fitting)
+        if not allowed.read:
+            return None
+        used = self._chosen(turn.id or "", turn.scope.user, turns, fitting)
+        if used is None:
+            self._announce(LongRequest(CHANGED if states and not fitting else NO_STATE))
+            return None
+        done = self._compressed(used, asked.said, elements, tokens)
+        self._announce(LongRequest(COMPRESSED, done.tokens_before, done.tokens_after))
+        return done
+
+    # --- which state -------------------------------------------------------------------------------------------------
+
+    async def _states(self, scope: Scope, session: str, asked: Asked) -> list[SessionState] | None:
+        try:
+            async with asked.deadline.limit(), asyncio.timeout(self._rules.lookup_s):
+                return await self._known.states(scope.user, session, now=asked.now)
+        except (TimeoutError, JournalError):
+            return None
+
+    def _fits(self, state: SessionState, elements: Sequence[Element]) -> bool:
+        """Whether these begin with what the state stands for, and may be parted behind it."""
+        start = start_behind(elements, state.replaced)
+        if start is None or not may_part(elements, start, turns_kept=self._rules.turns_kept):
+            return False
+        return digest_of(elements, replaceable(elements, start)) == state.digest
+
+    def _chosen(self, turn_id: str, user: str, turns: int, fitting: Sequence[SessionState]) -> SessionState | None:
+        """The state that the turn's first request had; the newest that is of an earlier turn, if this is the first."""
+        had = self._begun.get(turn_id)
+        if had is None:
+            chosen = next((state for state in fitting if state.turns < turns), None)
+            self._begun.put(turn_id, user, NONE if chosen is None else chosen.turns)
+            return chosen
+        return next((state for state in fitting if state.turns == had), None)
+
+    def _compressed(
+        self, state: SessionState, said: Conversation, elements: Sequence[Element], tokens: Sequence[int]
+    ) -> Compressed:
+        places = replaceable(elements, start_behind(elements, state.replaced) or 0)
+        text = rendered(state.state, lambda inside: self._fence.mark(state.user, inside))
+        kept = kept_of(said, elements, places)
+        told = Message(Role.SYSTEM, "\n".join(lines(state.state)))
+        before = sum(tokens)
+        return Compressed(
+            Replacement(places, text),
+            structs.replace(kept, messages=(told, *kept.messages)),
+            len(places),
+            before,
+            before - sum(tokens[place] for place in places) + estimate_tokens(text),
+        )
+
+    # --- the next state ----------------------------------------------------------------------------------------------
+
+    def _order(
+        self,
+        asked: Asked,
+        turn: CurrentTurn,
+        session: str,
+        elements: Sequence[Element],
+        tokens: Sequence[int],
+        start: int,
+        turns: int,
+        fitting: Sequence[SessionState],
+    ) -> None:
+        """Have a state made, unless the newest is of a few turns ago, or the state would hardly be shorter."""
+        if fitting and turns - fitting[0].turns < self._rules.renew_turns:
+            return
+        places = replaceable(elements, start)
+        if sum(tokens[place] for place in places) < WORTH_TIMES * self._rules.state_tokens_max:
+            return
+        parts, is_whole = parts_of(elements, places, fitting[0] if fitting else None, self._rules.source_chars_max)
+        if not parts:
+            return
+        self._jobs.offer(
+            Job(
+                user=turn.scope.user,
+                session=session,
+                replaced=len(places),
+                digest=digest_of(elements, places),
+                turns=turns,
+                at=asked.now,
+                parts=parts,
+                said=places_of(turn, users_before(asked.said, elements, start)),
+                before=None if is_whole else fitting[0].state,
+            )
+        )
+
+
+def _read(parsed: ParsedRequest) -> tuple[Sequence[Element], Sequence[int]]:
+    """The request's elements, and the tokens of each: to estimate them takes as long as to read them. Raises
+    Malformed."""
+    elements = parsed.elements()
+    return elements, [tokens_of([element]) for element in elements]
+
+
+def is_switched_off(head: RequestHead) -> bool:
+    """Whether the request asks for no compression. An unknown word restricts: somebody wanted something."""
+    return any(value.strip().lower() != "on" for value in head.headers.get(HEADER, ()))

@@ -1,0 +1,97 @@
+"""Where a request's list of messages may be parted: the older elements are replaced, the others stay as they are.
+
+What stays begins with an answer of the assistant's, and the user's next words behind it: the state takes the place of
+the message that was answered, so that roles alternate as they did and nobody's words are invented. Instructions stay
+wherever they stand. No result of a tool is parted from its call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from semmem.memory import Conversation, Element, Role
+from semmem.retrieval.context import estimate_tokens
+from semmem.text.digest import digest
+
+CHARS_PER_TOKEN = 3.5
+"""Of calls, which are JSON: as ``estimate_tokens`` counts it."""
+
+
+def cut(elements: Sequence[Element], *, turns_kept: int) -> int | None:
+    """The place from which elements stay, with at least so many messages of the user's; the latest there is."""
+    spoken = [place for place, element in enumerate(elements) if element.speaks]
+    for place in reversed(spoken[: len(spoken) - turns_kept + 1] if turns_kept else spoken):
+        if (start := _start(elements, place)) is not None:
+            return start
+    return None
+
+
+def may_part(elements: Sequence[Element], start: int, *, turns_kept: int) -> bool:
+    """Whether these may be parted there: another request may go on otherwise behind the same beginning."""
+    spoken = (place for place in range(start, len(elements)) if elements[place].speaks)
+    first = next(spoken, None)
+    return first is not None and _start(elements, first) == start and 1 + sum(1 for _ in spoken) >= turns_kept
+
+
+def replaceable(elements: Sequence[Element], start: int) -> tuple[int, ...]:
+    """The elements before that place that are replaced."""
+    return tuple(place for place in range(start) if elements[place].role is not Role.SYSTEM)
+
+
+def start_behind(elements: Sequence[Element], replaced: int) -> int | None:
+    """The place of the next replaceable element behind so many of them; None where there is none."""
+    left = replaced
+    for place, element in enumerate(elements):
+        if element.role is not Role.SYSTEM:
+            if not left:
+                return place
+            left -= 1
+    return None
+
+
+def digest_of(elements: Sequence[Element], places: Sequence[int]) -> str:
+    """What these elements say, in their order."""
+    return digest(*(elements[place].digest for place in places))
+
+
+def tokens_of(elements: Sequence[Element]) -> int:
+    """An estimate: of texts and calls, not of images."""
+    return sum(estimate_tokens(each.text) + int(each.beside_chars / CHARS_PER_TOKEN) for each in elements)
+
+
+def users_of(conversation: Conversation) -> int:
+    """How many messages of the user's it has."""
+    return sum(1 for message in conversation.messages if message.role is Role.USER)
+
+
+def users_before(conversation: Conversation, elements: Sequence[Element], start: int) -> int:
+    """How many messages of the user's are in the elements before that place."""
+    end = len(conversation.messages) - sum(element.messages for element in elements[start:])
+    return sum(1 for message in conversation.messages[:end] if message.role is Role.USER)
+
+
+def kept_of(conversation: Conversation, elements: Sequence[Element], places: Sequence[int]) -> Conversation:
+    """The conversation without what these elements say."""
+    gone, messages = set(places), conversation.messages
+    at = len(messages) - sum(element.messages for element in elements)  # instructions that stand beside the list
+    kept = list(messages[:at])
+    for place, element in enumerate(elements):
+        if place not in gone:
+            kept += messages[at : at + element.messages]
+        at += element.messages
+    return replace(conversation, messages=tuple(kept))
+
+
+def _start(elements: Sequence[Element], spoken: int) -> int | None:
+    """Where the answer begins that stands before this message of the user's; with what may not be parted from it. None
+    where something else stands there, or nothing is left before it."""
+    start = spoken - 1
+    if start < 1 or not elements[start].concludes:
+        return None
+    while not elements[start].seam:
+        start -= 1
+        if start < 1 or elements[start].speaks or elements[start].role is Role.SYSTEM:
+            return None
+    return start if any(elements[place].role is not Role.SYSTEM for place in range(start)) else None

@@ -1,0 +1,101 @@
+"""Settings -> what compresses long sessions."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from semmem.background import StateMaker
+from semmem.compression.by_model import ModelWriter
+from semmem.compression.compressor import CompressionRules, Compressor
+from semmem.compression.known_states import BegunTurns, KnownStates
+from semmem.compression.making import Making
+from semmem.config.settings import Settings
+from semmem.extraction.work import InThread
+from semmem.management.states import States
+from semmem.ports.events import Announce
+from semmem.retrieval.fence import Fence
+from semmem.wiring.backends import Backends
+from semmem.wiring.maintenance import DAY_S
+
+ROLE = "compression"
+BEGUN_TURNS_MAX = 10_000
+KEY_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """What stays as long as the process: states that are known here, turns under way, sessions that wait."""
+
+    known: KnownStates
+    begun: BegunTurns
+    maker: StateMaker
+    is_erased: Callable[[str], bool]
+
+    def compressor(self, settings: Settings, backends: Backends, announce: Announce) -> Compressor | None:
+        """None where long requests stay as they are."""
+        if not settings.compression.enabled:
+            return None
+        return Compressor(
+            self.known, self.begun, self.maker, _fence(backends), rules(settings), announce, self.is_erased
+        )
+
+
+def compression(
+    settings: Settings, backends: Backends, announce: Announce, *, is_erased: Callable[[str], bool]
+) -> Compression:
+    """``is_erased``: whether anything of the user's is hidden."""
+    keys = settings.compression
+    known = KnownStates(backends.journal, sessions_max=keys.known_sessions_max, refresh_s=keys.refresh_s)
+    begun = BegunTurns(BEGUN_TURNS_MAX)
+    maker = StateMaker(
+        making(settings, backends),
+        known,
+        begun,
+        announce,
+        queue_max=keys.queue_max,
+        again_turns=keys.renew_turns,
+        clock=time.time,
+    )
+    return Compression(known, begun, maker, is_erased)
+
+
+def rules(settings: Settings) -> CompressionRules:
+    keys = settings.compression
+    return CompressionRules(
+        from_tokens=keys.from_tokens,
+        turns_kept=keys.turns_kept,
+        renew_turns=keys.renew_turns,
+        state_tokens_max=keys.state_tokens_max,
+        lookup_s=keys.lookup_ms / 1000,
+        source_chars_max=keys.source_chars_max,
+    )
+
+
+def making(settings: Settings, backends: Backends) -> Making:
+    keys, model = settings.compression, settings.external_model(ROLE)
+    writer = None
+    if model is not None:
+        writer = ModelWriter(
+            backends.models[ROLE], tokens_max=keys.state_tokens_max, timeout_s=model.llm_timeout_seconds
+        )
+    return Making(
+        backends.journal,
+        backends.worker or InThread(),
+        writer,
+        tokens_max=keys.state_tokens_max,
+        ttl_s=min(keys.ttl_days, settings.journal.retention_days) * DAY_S,
+        budget_s=keys.budget_s,
+        clock=time.time,
+    )
+
+
+def states(backends: Backends) -> States:
+    """What the API shows of them."""
+    return States(backends.journal, _fence(backends), clock=time.time)
+
+
+def _fence(backends: Backends) -> Fence:
+    return backends.fence or Fence(secrets.token_bytes(KEY_BYTES))
