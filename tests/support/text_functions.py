@@ -684,6 +684,7 @@ NEEDLESS: Mapping[str, str] = {
     "lifecycle.write_gate.WriteGate.forget": _WAITS,
     "lifecycle.write_gate.WriteGate.put": _WAITS,
     "lifecycle.writes.Writes.allowed": _WAITS,
+    "lifecycle.writes.Writes.may_stay": _WAITS,
     "lifecycle.writes.Writes.put": _WAITS,
     "lifecycle.writes.Writes.replace": _WAITS,
     "lifecycle.writes.Writes.retract": _WAITS,

@@ -29,7 +29,7 @@ async def test_a_whole_folder_gives_every_figure(tmp_path: Path) -> None:
     assert measured.figures.pop("vague_r5") == measured.sets["vague"]["prepend_r5"]
     for key in ("past_found", "past_answered", "past_false"):
         assert measured.figures.pop(key) == measured.sets["past"]["all"][key]
-    assert measured.sets["past"]["all"]["past_found"] > 30  # by their form and their words, without a model
+    assert measured.sets["past"]["all"]["past_found"] > 20  # by their form and their words, without a model
     sessions = {key: measured.figures.pop(key) for key in TARGETS if key.startswith("session_")}
     assert sessions["session_kept"] is not None
     assert measured.sets["sessions"]["by_chance"]["percent"] < 20 < 80 < sessions["session_kept"]
