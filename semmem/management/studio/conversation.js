@@ -42,7 +42,8 @@ function head(kept) {
 
   function show(focused) {
     fill(place, h("h2", { tabIndex: -1, dir: "auto", class: "title" }, named(kept)),
-      h("p", { class: "marks" }, h("time", { datetime: kept.created_at }, `began ${moment(kept.created_at)}`), h("time", { datetime: kept.updated_at }, `last added to ${moment(kept.updated_at)}`),
+      h("p", { class: "marks" }, h("time", { datetime: kept.created_at }, `began ${moment(kept.created_at)}`),
+        moment(kept.updated_at) !== moment(kept.created_at) && h("time", { datetime: kept.updated_at }, `last added to ${moment(kept.updated_at)}`),
         h("span", {}, amount(kept)), kept.project_id && chip(`project ${kept.project_id}`, "name"), kept.agent_id && chip(`agent ${kept.agent_id}`, "name"), kept.tags.map((tag) => chip(tag, "name"))),
       h("div", { class: "row acts" }, may("write") && button("Edit", edit, { kind: "quiet" }),
         button("Export Markdown", () => exported(kept, "markdown", "md"), { kind: "quiet" }), button("Export JSON", () => exported(kept, "json", "json"), { kind: "quiet" }),
@@ -108,7 +109,7 @@ function talk(told) {
     list.append(...made);
     shown += made.length;
     more.hidden = !cursor;
-    fill(count, cursor ? `The first ${number(shown)} messages` : `All of its ${number(shown)} messages`);
+    fill(count, cursor ? `The first ${number(shown)} messages.` : "That is all of it.");
     return made;
   }
 

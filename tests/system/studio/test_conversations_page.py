@@ -127,7 +127,7 @@ def test_one_is_read_with_its_models_tokens_and_folded_tools(home: House, studio
     talk.nth(2).get_by_text("Result of search_flights").click()
     expect(talk.nth(2).get_by_text("KL 605")).to_be_visible()
     expect(talk.nth(3)).to_contain_text("ended: length")
-    expect(studio.page.get_by_text("All of its 4 messages")).to_be_visible()
+    expect(studio.page.get_by_text("That is all of it.")).to_be_visible()
     expect(studio.page.get_by_label("About this conversation")).to_contain_text("4 messages, 1,037 tokens")
 
 
@@ -265,7 +265,7 @@ def test_nothing_yet_and_nothing_recorded_are_said(home: House, studio: Studio, 
     studio.sign_in(at=f"#/conversations/{person}")
     page = studio.page
     expect(page.get_by_text("No conversations yet")).to_be_visible()
-    off = {"conversations": [], "next_cursor": None, "recording": False}
+    off: Json = {"conversations": [], "next_cursor": None, "recording": False}
     page.route("**/v1/conversations?*", lambda route: route.fulfill(json=off))
     page.reload()
     expect(page.get_by_text("Conversations are not recorded")).to_be_visible()
@@ -324,6 +324,8 @@ def shelf(home: House, person: str) -> None:
     """What a page of one's own may look like, unwieldy words included."""
     home.semmem.api("DELETE", "/v1/memory", params={"user_id": person})
     keep(home, person, said(f"{HOSTILE} {LONG_WORD}", "2026-08-11T18:00:00Z"), tags=["x" * 64], project_id="y" * 200)
+    for day, title in enumerate(("Names for a boat", "Why the oven trips the fuse", "A letter to the landlord")):
+        keep(home, person, said(title, f"2026-08-{day + 20}T18:00:00Z"), tags=["home"] if day else [])
     keep(home, person, said(RTL, "2026-09-03T08:30:00Z"), tags=["הרים"])
     keep(home, person, said("How do I bake rye bread without yeast?", "2026-10-20T19:05:00Z"), tags=["kitchen"])
     answer = {"role": "assistant", "content": "A", "tokens_in": 800, "tokens_out": 260, "at": "2026-10-28T07:45:00Z"}
@@ -342,16 +344,17 @@ def test_list_and_conversation_have_no_fault_that_axe_finds(
     studio = opened(home.semmem.api_url, context)
     page = studio.page
     studio.sign_in(at=f"#/conversations/{person}")
-    expect(items(studio)).to_have_count(5)
+    expect(items(studio)).to_have_count(8)
     expect(page.locator(".figure")).to_have_count(4)
     found = {"list": faults(studio)}
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    picture(studio, shots, f"conversations-{width}-{scheme}")
+    picture(studio, shots, f"conversation-list-{width}-{scheme}")
     read(studio, "Flight to Honolulu")
     for each in page.locator(".said summary").all():
         each.click()
     found["conversation"] = faults(studio)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.evaluate("scrollTo(0, 0)")
     picture(studio, shots, f"conversation-{width}-{scheme}")
     page.get_by_role("button", name="Edit").click()
     found["edit"] = faults(studio)
