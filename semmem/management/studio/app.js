@@ -1,6 +1,7 @@
 // Which page is shown, to whom, and in what light.
 
-import { get, may, token, who, whenSignedOut } from "./api.js";
+import { get, link, may, token, who, whenSignedOut } from "./api.js";
+import { conversations } from "./conversations.js";
 import { button, debounced, fill, h, loading, toast } from "./dom.js";
 import { engine } from "./engine.js";
 import { everybody } from "./everybody.js";
@@ -13,6 +14,7 @@ import { usage } from "./usage.js";
 const PAGES = {
   memories: { label: "Memories", show: memories, needs: "read" },
   everybody: { label: "Everybody", show: everybody, needs: "administer" },
+  conversations: { label: "Conversations", show: conversations, needs: "read operate" },
   playground: { label: "Playground", show: playground, needs: "read" },
   engine: { label: "Engine", show: engine, needs: "operate" },
   live: { label: "Live", show: live, needs: "operate" },
@@ -20,6 +22,7 @@ const PAGES = {
 };
 
 const ABOUT_NOBODY = new Set(["everybody", "engine", "live"]);
+const HOMES = ["memories", "engine"];
 
 const open = (page) => page.needs.split(" ").some(may);
 
@@ -44,13 +47,20 @@ function themeButton() {
   return made;
 }
 
-function current() {
-  const [name, user] = location.hash.replace(/^#\/?/, "").split("/");
-  if (user && !who.bound) who.user = decodeURIComponent(user);
-  return PAGES[name] && open(PAGES[name]) ? name : Object.keys(PAGES).find((each) => open(PAGES[each]));
+function plain(text) {
+  try {
+    return decodeURIComponent(text ?? "");
+  } catch {
+    return "";
+  }
 }
 
-const link = (name) => `#/${name}${who.user && !who.bound ? `/${encodeURIComponent(who.user)}` : ""}`;
+// The page and, of what it shows, the one that the address names. The address may also name the user.
+function current() {
+  const [name, user, id] = location.hash.replace(/^#\/?/, "").split("/").map(plain);
+  if (user && !who.bound) who.user = user;
+  return [Object.hasOwn(PAGES, name) && open(PAGES[name]) ? name : HOMES.find((each) => open(PAGES[each])), id];
+}
 
 // An administrator looks at one user at a time, whom they name.
 function userPicker() {
@@ -66,36 +76,44 @@ function userPicker() {
   const input = h("input", {
     type: "search", id: "user", value: who.user, list: "users", placeholder: "user id", autocomplete: "off", spellcheck: "false", onfocus: offer,
     oninput: debounced(() => {
+      const [name] = current();
       who.user = input.value.trim();
-      history.replaceState(null, "", link(current()));
+      history.replaceState(null, "", link(name));
       show(false);
     }, 400),
   });
   return h("div", { class: "whose" }, h("label", { for: "user" }, "User"), input, names);
 }
 
-function drawBar(name) {
-  const links = Object.entries(PAGES).filter(([, page]) => open(page)).map(([each, page]) =>
-    h("a", { href: link(each), "aria-current": each === name ? "page" : undefined }, page.label));
-  fill(bar, h("a", { class: "brand", href: link("memories") }, h("img", { src: "icon.svg", alt: "", width: 24, height: 24 }), "semmem Studio"),
-    h("nav", { "aria-label": "Pages" }, links), h("div", { class: "spacer" }), userPicker(), themeButton(),
+const pages = h("nav", { "aria-label": "Pages" });
+
+function drawPages(name) {
+  bar.querySelector(".brand").href = link(HOMES.find((each) => open(PAGES[each])));
+  fill(pages, Object.entries(PAGES).filter(([, page]) => open(page)).map(([each, page]) =>
+    h("a", { href: link(each), "aria-current": each === name ? "page" : undefined }, page.label)));
+}
+
+function drawBar() {
+  fill(bar, h("a", { class: "brand" }, h("img", { src: "icon.svg", alt: "", width: 24, height: 24 }), "semmem Studio"),
+    pages, h("div", { class: "spacer" }), userPicker(), themeButton(),
     button("Sign out", () => { token.set(""); start(); }, { kind: "quiet" }));
 }
 
 function show(withBar = true) {
-  const name = current();
+  const [name, id] = current();
   if (!name) return;
   leave();
-  if (withBar) drawBar(name);
+  if (withBar) drawBar();
+  drawPages(name);
   document.title = `${PAGES[name].label} · semmem Studio`;
   const place = h("div", { class: "page" });
   fill(main, h("h1", {}, PAGES[name].label), place);
-  leave = PAGES[name].show(place) ?? (() => {});
+  leave = PAGES[name].show(place, id) ?? (() => {});
 }
 
 // Where a page is about one user and none is named, the first who has memories. Who they all are takes long to say.
 async function somebody() {
-  if (ABOUT_NOBODY.has(current()) || who.bound || who.user || !may("administer")) return;
+  if (ABOUT_NOBODY.has(current()[0]) || who.bound || who.user || !may("administer")) return;
   try {
     who.user = (await get("/v1/memories", { limit: 1 })).memories[0]?.user_id ?? "";
   } catch (error) {

@@ -92,6 +92,12 @@ export async function shownIn(place, work, lines) {
   }
 }
 
+export function save(blob, name) {
+  const url = URL.createObjectURL(blob);
+  h("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
 export function toast(text, { action, act, seconds = 5, kind = "" } = {}) {
   const made = h("div", { class: `toast ${kind}` }, h("span", {}, text));
   const gone = () => made.remove();

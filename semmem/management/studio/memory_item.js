@@ -1,6 +1,6 @@
 // One memory of a list: read, edited in its place, its past, forgotten with a way back.
 
-import { call, get, may, ofUser, post } from "./api.js";
+import { call, get, link, may, ofUser, post } from "./api.js";
 import { button, chip, confirmed, day, field, fill, h, moment, select, shownIn, toast } from "./dom.js";
 import { thumbs } from "./thumbs.js";
 
@@ -40,7 +40,10 @@ export function memoryItem(memory, changed) {
   function past(event) {
     const open = !more.children.length;
     event.target.setAttribute("aria-expanded", String(open));
-    if (open) shownIn(more, async () => timeline(await get(`${path(memory)}/history`, ofUser())), 2);
+    if (open) shownIn(more, async () => {
+      const [told, from] = await Promise.all([get(`${path(memory)}/history`, ofUser()), origin(memory)]);
+      return [timeline(told), from];
+    }, 2);
     else fill(more);
   }
 
@@ -95,6 +98,14 @@ function reading(memory, acts) {
       may("write") && button("Forget", acts.forget, { kind: "quiet danger" }),
       memory.status === "active" && thumbs(memory)),
   ];
+}
+
+// The conversation that it was learnt from, where that is on record; looked for only when somebody asks for the past.
+async function origin(memory) {
+  if (!memory.source.session) return null;
+  const told = await get("/v1/conversations", ofUser({ session_id: memory.source.session, project_id: memory.project_id, limit: 20 })).catch(() => null);
+  const found = told?.conversations.find((each) => each.project_id === memory.project_id);
+  return found && h("p", { class: "hint" }, "From the conversation ", h("a", { href: link("conversations", found.id) }, h("bdi", {}, found.title.trim() || "without a title")), ` of ${day(found.created_at)}.`);
 }
 
 function timeline(told) {

@@ -1,7 +1,7 @@
 // Adding one, taking copies, and making many of them fewer.
 
 import { call, get, may, ofUser, post, raw, who } from "./api.js";
-import { button, card, confirmed, dialog, field, h, number, select, toast } from "./dom.js";
+import { button, card, confirmed, dialog, field, h, number, save, select, toast } from "./dom.js";
 
 const LINES = 200;
 const TYPES = [["semantic", "Semantic"], ["episodic", "Episodic"], ["procedural", "Procedural"]];
@@ -35,13 +35,6 @@ export function tools(changed) {
       button("Compact the old …", () => compacted(changed, "/v1/memory/summarize", "Compact the old", { older_than_days: 90 })),
       button("Forget everything …", () => forgotten(changed), { kind: "danger" })),
     h("p", { class: "hint" }, "An export is JSON Lines. Merging and compacting show first what they would do, and keep the originals in the history."));
-}
-
-function save(blob, name) {
-  const url = URL.createObjectURL(blob);
-  const link = h("a", { href: url, download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
 async function exported() {

@@ -15,7 +15,10 @@ from tests.support.harness import ADMIN_TOKEN, SHIPPED_EMBEDDER, House, house, s
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 PATIENCE_MS = 15_000
 PRICE = {"model": "stand-in*", "provider": "here", "input_per_million": 1, "output_per_million": 2}
-USAGE = {"usage": {"enabled": True, "prices": [PRICE], "currency": "EUR"}}
+KEPT = {
+    "usage": {"enabled": True, "prices": [PRICE], "currency": "EUR"},
+    "conversations": {"enabled": True, "flush_s": 0.1},
+}
 TOLD = (
     ("semantic", "User lives in Utrecht with two cats"),
     ("semantic", "User prefers answers without bullet points"),
@@ -50,7 +53,7 @@ class Studio:
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     folder = tmp_path_factory.mktemp("studio")
-    with stand_in_model() as model, house(folder, model, USAGE, program=SHIPPED_EMBEDDER) as running:
+    with stand_in_model() as model, house(folder, model, KEPT, program=SHIPPED_EMBEDDER) as running:
         yield running
 
 

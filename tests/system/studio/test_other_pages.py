@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 from tests.support.harness import House
 from tests.system.studio.conftest import PATIENCE_MS, Studio, opened
 
-PAGES = ("Memories", "Everybody", "Playground", "Engine", "Live", "Usage")
+PAGES = ("Memories", "Everybody", "Conversations", "Playground", "Engine", "Live", "Usage")
 AXE = importlib.resources.files("axe_core_python").joinpath("axe.min.js").read_text()
 
 
@@ -101,7 +101,12 @@ def test_a_user_sees_their_own_and_nothing_to_choose(home: House, studio: Studio
     studio.sign_in(token(home, "user", person))
     page = studio.page
     expect(page.locator(".memory")).to_have_count(6)
-    assert page.get_by_role("navigation").get_by_role("link").all_inner_texts() == ["Memories", "Playground", "Usage"]
+    assert page.get_by_role("navigation").get_by_role("link").all_inner_texts() == [
+        "Memories",
+        "Conversations",
+        "Playground",
+        "Usage",
+    ]
     assert page.get_by_label("User", exact=True).count() == 0
     ask(studio, "What's my budget for the trip?")
     expect(page.locator("pre")).to_contain_text("$10,000")
@@ -110,7 +115,12 @@ def test_a_user_sees_their_own_and_nothing_to_choose(home: House, studio: Studio
 def test_an_operator_sees_counts_and_no_content(home: House, studio: Studio, person: str) -> None:
     studio.sign_in(token(home, "operator"))
     expect(studio.page.get_by_role("heading", level=1, name="Engine")).to_be_visible()
-    assert studio.page.get_by_role("navigation").get_by_role("link").all_inner_texts() == ["Engine", "Live", "Usage"]
+    assert studio.page.get_by_role("navigation").get_by_role("link").all_inner_texts() == [
+        "Conversations",
+        "Engine",
+        "Live",
+        "Usage",
+    ]
     assert person not in studio.page.content()
 
 
