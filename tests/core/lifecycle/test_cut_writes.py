@@ -12,7 +12,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.lifecycle.writes import Writes
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source
-from tests.core.lifecycle.erased_world import ErasedWorld
+from tests.core.lifecycle.erased_world import ErasedWorld, Store
 from tests.support.memories import memory, put
 
 OLD = memory("ada", "home", content="User lives in Oslo", source=Source(time=100.0), project="private")
@@ -113,7 +113,7 @@ async def test_a_hold_that_is_live_hears_of_what_is_forgotten(world: World) -> N
 async def test_a_create_that_an_erasure_met_is_tried_again_under_another_id(tmp_path: Path) -> None:
     """Whatever took the first one away may have an eye on its id still."""
 
-    class Met(InProcessStore):
+    class Met(Store):
         def __init__(self) -> None:
             super().__init__()
             self.ids: list[str] = []
@@ -129,8 +129,8 @@ async def test_a_create_that_an_erasure_met_is_tried_again_under_another_id(tmp_
     journal, store = SqlJournal(tmp_path / "journal.db"), Met()
     await journal.open()
     try:
-        world = ErasedWorld(tmp_path, store=store, journal=journal, extractor=None)
         await store.open()
+        world = ErasedWorld(tmp_path, store=store, journal=journal, extractor=None)
         made = await world.memories.create(USER, type=MemoryType.SEMANTIC, content="User lives in Ghent")
         assert len(set(store.ids)) == 2
         assert made.id == store.ids[1]
