@@ -263,6 +263,7 @@ def journal(folder: Path, rows: list[tuple[str, str]]) -> Path:
     with closing(sqlite3.connect(folder / "journal.db")) as database, database:
         database.execute("create table turns (id integer, project text, user_text text)")
         database.execute("create table versions (body text)")
+        database.execute("create table conversations (id text, project text)")
         database.executemany("insert into turns values (1, ?, ?)", rows)
         database.executemany("insert into versions values (?)", [(text,) for _, text in rows[1:]])
     return folder
