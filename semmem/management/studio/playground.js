@@ -1,7 +1,7 @@
 // The whole way of a request as a picture: what was decided, which memories were looked at, why each was kept or cut,
 // and the block as the model sees it.
 
-import { ofUser, post, who } from "./api.js";
+import { link, ofUser, post, who } from "./api.js";
 import { card, chip, empty, field, fill, h, milliseconds, number, select, shownIn } from "./dom.js";
 import { thumbs } from "./thumbs.js";
 
@@ -9,6 +9,7 @@ const STRATEGIES = [["", "As configured"], ["hybrid", "Meaning and words"], ["se
 
 const REASONS = {
   kept: "in the prompt",
+  conversation: "a former conversation, which the question asks for",
   budget: "no room left in the token budget",
   limit: "more memories than a request may have",
   below_threshold: "not near enough",
@@ -90,8 +91,11 @@ function candidates(memories) {
       h("span", {}, REASONS[memory.reason] ?? memory.reason.replaceAll("_", " ")),
       memory.log_odds !== undefined && h("span", {}, `log-odds ${memory.log_odds}`), h("span", {}, `${memory.tokens} tokens`)),
     h("dl", { class: "bars" }, bar("cosine", memory.cosine, memory.cosine), bar("words", memory.keyword, memory.keyword / most), bar("score", memory.score, memory.score / best)),
-    memory.kept && thumbs(memory)))));
+    isConversation(memory) ? h("p", { class: "hint" }, h("a", { href: link("conversations", memory.id) }, "Read the conversation")) : memory.kept && thumbs(memory)))));
 }
+
+// Such a candidate has the id of its conversation, and is no memory that could be rated.
+const isConversation = (memory) => memory.id.startsWith("conv_");
 
 function bar(label, value, share) {
   const filled = h("span", { class: "filled" });

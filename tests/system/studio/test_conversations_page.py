@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Locator, expect
 
 from tests.support.harness import House, eventually
 from tests.system.studio.conftest import PATIENCE_MS, Studio, opened
-from tests.system.studio.test_other_pages import faults, picture, token
+from tests.system.studio.test_other_pages import ask, faults, picture, token
 
 Json = dict[str, Any]
 
@@ -307,6 +307,21 @@ def test_a_memory_leads_to_the_conversation_it_came_from(home: House, studio: St
     assert page.get_by_text("From the conversation").count() == 0
 
 
+def test_a_question_for_a_former_conversation_leads_to_it(home: House, studio: Studio, person: str) -> None:
+    keep(
+        home,
+        person,
+        [*said("Shall we pave the patio with slate?"), {"role": "assistant", "content": "Gravel is less."}],
+    )
+    studio.sign_in(at=f"#/playground/{person}")
+    ask(studio, "What did we discuss about the patio and slate?")
+    one = studio.page.locator(".candidates .kept", has_text="patio")
+    expect(one).to_contain_text("a former conversation")
+    assert one.get_by_role("button").count() == 0, "it is no memory that could be rated"
+    one.get_by_role("link", name="Read the conversation").click()
+    expect(studio.page.get_by_role("heading", level=2, name="Shall we pave")).to_be_focused()
+
+
 def test_another_user_is_named_above_although_the_address_names_one(home: House, studio: Studio, person: str) -> None:
     kept = keep(home, person, said("What the first one said"))
     keep(home, f"{person}-2", said("What the second one said"))
@@ -348,6 +363,8 @@ def test_list_and_conversation_have_no_fault_that_axe_finds(
     expect(page.locator(".figure")).to_have_count(4)
     found = {"list": faults(studio)}
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    bar = page.locator("#bar").bounding_box()
+    assert width < 1280 or (bar and bar["height"] < 70), "the bar takes more than one line"
     picture(studio, shots, f"conversation-list-{width}-{scheme}")
     read(studio, "Flight to Honolulu")
     for each in page.locator(".said summary").all():
