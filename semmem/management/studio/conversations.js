@@ -98,7 +98,7 @@ const off = () => h("p", { class: "hint" }, "Recording is off: these were record
 
 const figure = (value, label) => h("div", { class: "figure" }, h("b", {}, number(value)), h("span", {}, label));
 
-const counted = (told, users) => h("div", { class: "figures" }, figure(told.conversations, "conversations"), figure(told.messages, "messages"), users,
+const counted = (told, users) => h("div", { class: `figures ${users ? "" : "four"}` }, figure(told.conversations, "conversations"), figure(told.messages, "messages"), users,
   figure(told.tokens_in, "tokens in"), figure(told.tokens_out, "tokens out"));
 
 const everybodys = (told) => (told.conversations ? [told.recording ? null : off(), counted(told, figure(told.users, "users with any"))] : nothing(told.recording));
