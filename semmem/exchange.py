@@ -18,10 +18,11 @@ import msgspec
 from msgspec import Struct
 
 from semmem.compression.compressor import Asked, Compressed, Compressor
+from semmem.conversations.chains import Chained, Histories
 from semmem.conversations.tap import Tapping
 from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
 from semmem.dialects.parsing import ParseLimits, TooMany, parse
-from semmem.memory import Answer, Conversation, TurnEnding
+from semmem.memory import Answer, Conversation, Past, Scope, TurnEnding
 from semmem.ports import spans
 from semmem.ports.errors import StoreError, StoreTimeout
 from semmem.request.asker import AskerRules, read_asker
@@ -70,15 +71,26 @@ class _Request(Struct, frozen=True):
     deadline: Deadline
 
 
+class _WithHistory(Struct, frozen=True):
+    """A request with the history that it goes on from, which the model's API does not keep."""
+
+    body: bytes
+    parsed: ParsedRequest
+
+
 class _Decision(Struct, frozen=True):
     """How a request goes on: its outcome, the ticket for its answer, what is put into it, what was switched off, and
     what takes the place of older messages."""
+
+    """How a request goes on: its outcome, the ticket for its answer, what is put into it and what was switched off.
+    ``chained``: what goes on in its place."""
 
     outcome: Outcome
     ticket: Ticket | None = None
     block: Block | None = None
     switched: Switched = Switched.NOTHING
     compressed: Compressed | None = None
+    chained: _WithHistory | None = None
 
 
 class Exchange:
@@ -87,7 +99,7 @@ class Exchange:
     ``note_uses`` is told whose memories were put into a prompt, which, and when; it must neither wait nor raise.
     ``after`` gives a time after the user's last erasure, where the clock was set back. ``meter``: None where no
     statistics of use are kept; ``conversations``: None where no conversations are; ``compressor``: None where long
-    requests stay as they are.
+    requests stay as they are; ``histories``: None where none are added to requests.
     """
 
     def __init__(
@@ -105,6 +117,7 @@ class Exchange:
         meter: Metering | None = None,
         conversations: Tapping | None = None,
         compressor: Compressor | None = None,
+        histories: Histories | None = None,
     ) -> None:
         self._askers = askers
         self._turns = turns
@@ -118,6 +131,7 @@ class Exchange:
         self._meter = meter
         self._conversations = conversations
         self._compressor = compressor
+        self._histories = histories
 
     # --- request -----------------------------------------------------------------------------------------------------
 
@@ -181,21 +195,23 @@ class Exchange:
                 else:
                     await self._turns.decline(asker.scope, request.said, now)
             if ticket is not None and self._conversations is not None:
-                step = self._conversations.said(ticket.turn_id, ticket.earlier, request.said, said_at)
+                whole = request.parsed.whole
+                step = self._conversations.said(ticket.turn_id, ticket.earlier, request.said, said_at, whole=whole)
                 ticket = msgspec.structs.replace(ticket, step=step)
+            chained = await self._with_history(request, turn.scope) if asker.allowed.read else None
             asked, compressed = replace(question, scope=turn.scope), None
-            if self._compressor is not None:
+            if self._compressor is not None and chained is None:
                 compressed = await self._compressed(self._compressor, request, turn, asked)
             if compressed is not None:
                 asked = replace(asked, conversation=compressed.conversation)
-            recalled = await self._recall_once(asked, turn, request.parsed, search, mark)
+            recalled = await self._recall_once(asked, turn, request.parsed, search, mark, chained)
             if ticket is not None and self._meter is not None:
                 said = request.said if compressed is None else compressed.conversation
                 ticket = _metered(self._meter, ticket, said, turn, recalled, said_at)
         outcome = recalled.outcome
         if outcome is Outcome.WRITE_ONLY and asker.switched is Switched.READING:
             outcome = Outcome.READING_OFF
-        return _Decision(outcome, ticket, recalled.block, asker.switched, compressed)
+        return _Decision(outcome, ticket, recalled.block, asker.switched, compressed, chained)
 
     async def _compressed(
         self, compressor: Compressor, request: _Request, turn: CurrentTurn, question: Question
@@ -205,17 +221,45 @@ class Exchange:
         with spans.step("semmem.compress"):
             return await compressor.compress(asked, turn, question.allowed, self._work)
 
+    async def _with_history(self, request: _Request, scope: Scope) -> _WithHistory | None:
+        """With the history that it goes on from; None where it goes on as it came, which is counted."""
+        answer_id = request.parsed.conversation.previous_id
+        if self._histories is None or answer_id is None:
+            return None
+        history = await self._histories.history(scope, answer_id, until=request.deadline.at)
+        if isinstance(history, Chained):
+            self._histories.count(history)
+            return None
+        body_bytes = request.body_bytes + sum(len(said.text) for said in history)
+        joining = partial(_joined, request, history, self._limits)
+        try:
+            joined = await self._work.do(body_bytes, joining, until=request.deadline.at)
+        except TimeoutError:
+            joined = Chained.LATE
+        if isinstance(joined, Chained):
+            self._histories.count(joined)
+            return None
+        return joined
+
     async def _recall_once(
-        self, question: Question, turn: CurrentTurn, parsed: ParsedRequest, search: Begun, mark: int
+        self,
+        question: Question,
+        turn: CurrentTurn,
+        parsed: ParsedRequest,
+        search: Begun,
+        mark: int,
+        chained: _WithHistory | None,
     ) -> Recalled:
-        """What the prompt is given: nothing twice, and in a tool loop the same again."""
+        """What the prompt is given: nothing twice, and in a tool loop the same again. A history that is added from here
+        has none of it."""
+        parsed = parsed if chained is None else chained.parsed
         if search.outcome in (Outcome.WRITE_ONLY, Outcome.ALREADY_INJECTED):
             return Recalled(search.outcome)
         if turn.id is None:
             return (await self._found(question, search)).placed(parsed.placed)
         loop = partial(loop_of, turn.scope, turn.id, question.conversation)
         if goes_on(question.conversation) and (block := self._blocks.get(loop(), now=question.now)) is not None:
-            has_it = turn.opened is None and parsed.keeps(block.injection)
+            has_it = turn.opened is None and chained is None and parsed.keeps(block.injection)
             return Recalled(Outcome.ALREADY_INJECTED) if has_it else Recalled(Outcome.REPEATED, block)
         recalled = (await self._found(question, search)).placed(parsed.placed)
         if recalled.block is not None or self._blocks.has_any(turn.scope.user):
@@ -242,17 +286,24 @@ class Exchange:
     async def _rewrite(self, request: _Request, decision: _Decision) -> RequestResult:
         """The request without semmem's own members and with the memories in it."""
         block, ticket, switched = decision.block, decision.ticket, decision.switched
-        compressed = decision.compressed
+        compressed, chained = decision.compressed, decision.chained
+        parsed = request.parsed if chained is None else chained.parsed
+        body_bytes = request.body_bytes if chained is None else len(chained.body)
         rewriting = partial(
-            request.parsed.rewrite,
+            parsed.rewrite,
             None if block is None else block.injection,
             None if compressed is None else compressed.replacement,
         )
         try:
             with spans.step("semmem.rewrite"):
-                body = await self._work.do(request.body_bytes, rewriting, until=request.deadline.at_least(REWRITING_S))
+                body = await self._work.do(body_bytes, rewriting, until=request.deadline.at_least(REWRITING_S))
         except TimeoutError:
+            if chained is not None and self._histories is not None:
+                self._histories.count(Chained.LATE)
             return RequestResult(Outcome.TIMEOUT, None, ticket, switched=switched)
+        if chained is not None and self._histories is not None:
+            self._histories.count(Chained.ADDED)
+            body = chained.body if body is None else body
         if block is None:
             return RequestResult(decision.outcome, body, ticket, switched=switched, compressed=compressed)
         return RequestResult(decision.outcome, body, ticket, len(block.memories), block.tokens, switched, compressed)
@@ -298,3 +349,18 @@ def _read(head: RequestHead, dialect: Dialect, body: bytes, deadline: Deadline, 
     """Raises Malformed and TooMany."""
     parsed = parse(dialect, body, limits)
     return _Request(head, dialect, parsed, without_blocks(parsed.conversation), len(body), deadline)
+
+
+def _joined(request: _Request, history: Sequence[Past], limits: ExchangeLimits) -> _WithHistory | Chained:
+    """The request with its history, read anew."""
+    try:
+        body = request.parsed.with_history(history)
+        if body is None:
+            return Chained.UNFIT
+        if len(body) > limits.request_body_bytes_max:
+            return Chained.TOO_LONG
+        return _WithHistory(body, parse(request.dialect, body, limits.reading))
+    except Malformed:
+        return Chained.UNFIT
+    except TooMany:
+        return Chained.TOO_LONG

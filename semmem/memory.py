@@ -140,6 +140,15 @@ class ToolCall(msgspec.Struct, frozen=True):
     arguments: str
 
 
+class Past(msgspec.Struct, frozen=True):
+    """One message of a history that is kept here: a Message, and the calls of tools that it made."""
+
+    role: Role
+    text: str
+    answers: str = ""
+    calls: tuple[ToolCall, ...] = ()
+
+
 class Controls(msgspec.Struct, frozen=True):
     """What a request asks of memory in its own body. None means it did not say.
 
@@ -224,7 +233,8 @@ class Answer:
     answer, whatever it said on the way. Token counts are None when the provider did not say. ``answer_id``
     is the API's own name for the answer, by which a later request may go on from it. ``model`` is the one that the
     provider says answered, empty where it does not; ``tool_calls`` is how many calls the client is asked to make.
-    ``calls`` are those, where somebody wanted them kept. None of these makes it another answer.
+    ``calls`` are those, where somebody wanted them kept. ``whole``: text and calls are all that the model answered,
+    but for its reasoning, and all of them is here. None of these makes it another answer.
     """
 
     text: str
@@ -238,6 +248,7 @@ class Answer:
     model: str = field(default="", compare=False)
     tool_calls: int = field(default=0, compare=False)
     calls: tuple[ToolCall, ...] = field(default=(), compare=False)
+    whole: bool = field(default=False, compare=False)
 
 
 class Turn(msgspec.Struct, frozen=True):

@@ -43,3 +43,16 @@ class ConversationsSection(Section):
     recall_ms: int = Field(
         default=100, ge=1, le=10_000, description="longest wait for them; a question goes on without them then"
     )
+    chains: bool = Field(
+        default=False,
+        description="add the history to requests with `previous_response_id`, for models that keep none",
+    )
+    chain_messages_max: int = Field(
+        default=200,
+        ge=2,
+        le=1000,
+        description="messages of a history that is added; longer ones are not",
+    )
+    chain_ms: int = Field(
+        default=100, ge=1, le=10_000, description="longest wait for a history; a request passes as it came then"
+    )

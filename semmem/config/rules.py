@@ -254,6 +254,27 @@ def sizes_nest(settings: Settings) -> Iterator[Finding]:
         )
 
 
+def chains_have_a_record(settings: Settings) -> Iterator[Finding]:
+    if not settings.conversations.chains:
+        return
+    if not settings.conversations.enabled:
+        yield Finding(
+            ("conversations", "chains"),
+            True,
+            "has no record to take histories from",
+            "set conversations.enabled: true, or chains: false",
+            (("conversations", "enabled"),),
+        )
+    if settings.capture.mode not in ("observe", "single_filter"):
+        yield Finding(
+            ("conversations", "chains"),
+            True,
+            f"needs answers that are observed, which capture.mode {settings.capture.mode} does without",
+            "set capture.mode to observe, or chains: false",
+            (("capture", "mode"),),
+        )
+
+
 Rule = Callable[[Settings], Iterator[Finding]]
 RULES: tuple[Rule, ...] = (
     deadlines_nest,
@@ -293,4 +314,5 @@ RULES: tuple[Rule, ...] = (
     tracing_options_need_a_collector,
     user_secret_is_long,
     batches_of_spans_fit,
+    chains_have_a_record,
 )

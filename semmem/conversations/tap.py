@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from semmem.memory import Answer, Conversation, Message, Role, ToolCall, TurnEnding
-from semmem.ports.conversations import FIRST_ANSWER, USER_NUMBER, Said, SaidHalf, Step, step_name
+from semmem.ports.conversations import FIRST_ANSWER, USER_NUMBER, Said, SaidHalf, Step, Whole, step_name
 from semmem.ports.names import bounded, fits, usable
 
 RESULTS_MAX = 100
@@ -19,6 +19,8 @@ RESULTS_MAX = 100
 NAME_BYTES_MAX = 200
 TOKENS_MAX = 10**9
 """More than an answer can have; a provider may say anything."""
+WHOLE_CHARS_MAX = 64 * 1024
+"""The journal keeps no more of what a user says (semmem.turns.recorder)."""
 KEPT = (TurnEnding.ANSWERED, TurnEnding.CONTINUES)
 """Endings of answers that were seen whole."""
 
@@ -29,7 +31,9 @@ class Tapping(Protocol):
     @property
     def calls_bytes_max(self) -> int: ...
 
-    def said(self, turn_id: str, earlier: Sequence[str], conversation: Conversation, at: float) -> Step: ...
+    def said(
+        self, turn_id: str, earlier: Sequence[str], conversation: Conversation, at: float, *, whole: bool = False
+    ) -> Step: ...
 
     def answered(self, turn_id: str, step: Step, ending: TurnEnding, answer: Answer | None, now: float) -> None: ...
 
@@ -46,11 +50,15 @@ class Tap:
         """What is kept of an answer's calls of tools."""
         return self._chars_max
 
-    def said(self, turn_id: str, earlier: Sequence[str], conversation: Conversation, at: float) -> Step:
-        """A request of this turn, which is in the journal or on its way there; where its answer will stand."""
+    def said(
+        self, turn_id: str, earlier: Sequence[str], conversation: Conversation, at: float, *, whole: bool = False
+    ) -> Step:
+        """A request of this turn, which is in the journal or on its way there; where its answer will stand. ``whole``:
+        the conversation has all that the request adds to a history."""
         results, spoken = new_results(conversation.messages)
         name = "" if spoken else step_name(conversation.previous_id or "", [message.text for _, message in results])
-        step = Step(name, FIRST_ANSWER + 2 * _answered_calls(conversation.messages), at)
+        kept = whole and not earlier and len(results) <= RESULTS_MAX and self._keeps_all(conversation.messages)
+        step = Step(name, FIRST_ANSWER + 2 * _answered_calls(conversation.messages), at, _whole(conversation, kept))
         messages = tuple(self._result(number, message, at) for number, message in results[-RESULTS_MAX:])
         after = bounded(conversation.previous_id) or ""
         self._add(SaidHalf(turn_id, step, messages, tuple(earlier), after))
@@ -73,12 +81,19 @@ class Tap:
             tokens_out=_tokens(answer.output_tokens),
             answer_id=bounded(answer.answer_id) or "",
             finish_reason=_name(answer.finish_reason),
+            whole=step.whole if answer.whole and not cut else Whole.NO,
         )
         self._add(SaidHalf(turn_id, step, (said,)))
 
     def _result(self, number: int, message: Message, at: float) -> Said:
         content, cut = self._kept(message.text)
         return Said(number, Role.TOOL, content, at, cut, answers=message.answers)
+
+    def _keeps_all(self, messages: Sequence[Message]) -> bool:
+        """Whether texts are recorded to the letter: journal and database replace what they cannot hold."""
+        chars_max = min(self._chars_max, WHOLE_CHARS_MAX)
+        said = [message.text for message in messages if message.role in (Role.USER, Role.TOOL)]
+        return all(len(text) <= chars_max and _is_storable(text) for text in said)
 
     def _kept(self, text: str) -> tuple[str, bool]:
         return text[: self._chars_max], len(text) > self._chars_max
@@ -105,6 +120,19 @@ def _answered_calls(messages: Sequence[Message]) -> int:
 
 def _last(messages: Sequence[Message], role: Role) -> int:
     return next((at for at in reversed(range(len(messages))) if messages[at].role is role), -1)
+
+
+def _whole(conversation: Conversation, kept: bool) -> int:
+    if not kept:
+        return Whole.NO
+    return Whole.GOES_ON if conversation.previous_id else Whole.BEGINS
+
+
+def _is_storable(text: str) -> bool:
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def _storable_call(call: ToolCall) -> ToolCall:

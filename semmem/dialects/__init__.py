@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from semmem.memory import Answer, Conversation, Element, Injection, Replacement
+from semmem.memory import Answer, Conversation, Element, Injection, Past, Replacement
 
 
 class Malformed(ValueError):
@@ -48,6 +48,18 @@ class ParsedRequest(Protocol):
         """Whether the API hands on, with the history it keeps, what was injected like this beside the user's words.
 
         A request that goes on from such an answer, and does not bring those words itself, has the injection already.
+        """
+
+    @property
+    def whole(self) -> bool:
+        """Whether results of tools and words of the user's, as ``conversation`` has them, are all that the request adds
+        to the history that it goes on from, or begins."""
+
+    def with_history(self, history: Sequence[Past]) -> bytes | None:
+        """The body with this history before what it brings, and no longer going on from an answer that the API keeps.
+
+        Every other member keeps its place and its bytes. None where the two do not fit together: a call would stand
+        without its result, or the request goes on from something else as well. Raises Malformed.
         """
 
 

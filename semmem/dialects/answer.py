@@ -124,6 +124,7 @@ class AnswerBuilder(ABC):
         self.finish_reason: str | None = None
         self.answer_id: str | None = None
         self.tool_calls = 0
+        self.whole = False
         self._model = ""
         self._input_tokens: int | None = None
         self._output_tokens: int | None = None
@@ -176,6 +177,7 @@ class AnswerBuilder(ABC):
             model=self._model,
             tool_calls=self.tool_calls,
             calls=self.calls.told(),
+            whole=self.whole,
         )
 
 

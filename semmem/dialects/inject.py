@@ -25,7 +25,7 @@ from semmem.dialects.json_splice import (
     splice,
 )
 from semmem.dialects.request import OWN_MEMBERS, STRING
-from semmem.memory import Conversation, Element, Injection, Replacement
+from semmem.memory import Conversation, Element, Injection, Past, Replacement
 
 GAP = rb"\n\n"
 """Between what stood there and what is added, as it is spelled inside a JSON string."""
@@ -65,6 +65,15 @@ class SplicedRequest(ABC):
     def keeps(self, injection: Injection) -> bool:
         """Never: most APIs keep nothing from one request to the next."""
         return False
+
+    @property
+    def whole(self) -> bool:
+        """Never: most APIs are sent the history with each request."""
+        return False
+
+    def with_history(self, history: Sequence[Past]) -> bytes | None:
+        """None, for the same reason."""
+        return None
 
     @abstractmethod
     def elements(self) -> Sequence[Element]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from semmem.dialects import Dialect, ParsedRequest
 from semmem.dialects.json_size import holds_more_than
-from semmem.memory import Conversation, Element, Injection, Message, Replacement
+from semmem.memory import Conversation, Element, Injection, Message, Past, Replacement
 
 TEXT_CHARS_MAX = 256 * 1024
 """Of a longer text its two halves are looked at, the beginning and the end. What is journalled of a turn, searched for
@@ -64,6 +64,14 @@ class _Shortened:
 
     def keeps(self, injection: Injection) -> bool:
         return self._parsed.keeps(injection)
+
+    @property
+    def whole(self) -> bool:
+        """Never: its texts are not."""
+        return False
+
+    def with_history(self, history: Sequence[Past]) -> bytes | None:
+        return self._parsed.with_history(history)
 
 
 def _shortened(message: Message) -> Message:

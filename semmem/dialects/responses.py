@@ -25,7 +25,16 @@ from semmem.dialects.inject import (
     message_json,
     string_token,
 )
-from semmem.dialects.json_splice import UNREADABLE, Edit, JsonObject, insert_element, insert_member, read_object
+from semmem.dialects.json_splice import (
+    UNREADABLE,
+    Edit,
+    JsonObject,
+    cut_members,
+    insert_element,
+    insert_member,
+    read_object,
+    splice,
+)
 from semmem.dialects.request import (
     OTHER_ROLE,
     OWN_MEMBERS,
@@ -40,8 +49,11 @@ from semmem.dialects.request import (
     text_of,
     texts_of,
 )
-from semmem.memory import Conversation, Element, Injection, Message, Role
+from semmem.memory import Conversation, Element, Injection, Message, Past, Role, ToolCall
 
+_KEEPS_STATE = ("conversation", "prompt")
+"""Members by which something stands before the input that a request does not bring."""
+_PREVIOUS = "previous_response_id"
 _CHOOSES_FREELY = frozenset({"allowed_tools", "auto", "none", "required"})
 _NULL = msgspec.Raw(b"null")
 
@@ -105,7 +117,7 @@ class Responses:
             _messages(instructions, items),
             tool_turn=_awaits_output(items) or _names_a_tool(top),
             conversation_id=name_of(top, "conversation") or name_of(object_of(top, "conversation"), "id"),
-            previous_id=name_of(top, "previous_response_id"),
+            previous_id=name_of(top, _PREVIOUS),
         )
         return ResponsesRequest(source, items, conversation)
 
@@ -154,6 +166,32 @@ class ResponsesRequest(SplicedRequest):
         if injection.position == "system" and injection.role != "user" and self._host(as_user=False) is not None:
             return replace(injection, position="input_item")
         return injection
+
+    @property
+    def whole(self) -> bool:
+        """The user's words alone, or results of an earlier response's calls alone. Of both together a retry with other
+        results would be recorded as the same step."""
+        if self._says(*_KEEPS_STATE):
+            return False
+        if len(self._items) == 1 and _is_plain(self._items[0], "user", "input_text"):
+            return True
+        return bool(self._items and self.conversation.previous_id) and all(map(_is_result, self._items))
+
+    def with_history(self, history: Sequence[Past]) -> bytes | None:
+        given = self._source.members.get("input")
+        if given is None or not _fits(self._items, history) or self._says("conversation"):
+            return None
+        before = b",".join(item for message in history for item in _past_items(message))
+        edits = cut_members(self._source, (_PREVIOUS,))
+        if given.value.startswith(b'"'):
+            opening = b"[" + before + b',{"type":"message","role":"user","content":'
+            edits += [Edit(given.value_start, given.value_start, opening), Edit(given.end, given.end, b"}]")]
+        else:
+            edits.append(Edit(given.value_start + 1, given.value_start + 1, before + b","))
+        return splice(self._source.body, edits)
+
+    def _says(self, *names: str) -> bool:
+        return any(name in self._source.members and self._source.members[name].value != b"null" for name in names)
 
     def _edits(self, injection: Injection) -> list[Edit]:
         if injection.position in ("system", "input_item") and (merged := self._merged(injection)):
@@ -232,6 +270,30 @@ def _names_a_tool(top: Mapping[str, bytes]) -> bool:
     return kind is not None and kind not in _CHOOSES_FREELY
 
 
+def _is_result(item: _Item) -> bool:
+    """A result of a tool that is known whole by its text."""
+    return item.type == "function_call_output" and bool(name_in(item.call)) and _is_text(item.output, "input_text")
+
+
+def _is_plain(item: _Item, role: str, part: str) -> bool:
+    """A message of this role that is known whole by its text."""
+    return _speaks(item, role) and _is_text(item.content, part)
+
+
+def _is_text(raw: msgspec.Raw, part: str) -> bool:
+    """Whether a content is a string, or one part of this type."""
+    try:
+        content = _content.decode(raw)
+    except UNREADABLE:
+        return False
+    if isinstance(content, str):
+        return True
+    if content is None or len(content) != 1:
+        return False
+    (only,) = content
+    return not isinstance(only, str) and only.type == part and isinstance(only.text, str)
+
+
 # --- parting it ------------------------------------------------------------------------------------------------------
 
 
@@ -269,6 +331,34 @@ def _insert_item(source: JsonObject, items: Sequence[_Item], index: int, injecti
         before = b"[" + item + b',{"role":"user","content":'
         return [Edit(member.value_start, member.value_start, before), Edit(member.end, member.end, b"}]")]
     return [insert_element(member, _nearest_seam(items, index), item)]
+
+
+def _fits(items: Sequence[_Item], history: Sequence[Past]) -> bool:
+    """Whether the items go on from this history: they begin with the results of its last calls, each once, and nothing
+    in them points to what a server keeps."""
+    if not items or not history or any(item.is_reference for item in items):
+        return False
+    wanted = sorted(call.id for call in history[-1].calls)
+    first, rest = items[: len(wanted)], items[len(wanted) :]
+    if sorted(item.call for item in first) != wanted or any(item.type != "function_call_output" for item in first):
+        return False
+    called = {item.call for item in rest if item.is_call}
+    return all(item.call in called for item in rest if item.is_output)
+
+
+def _past_items(message: Past) -> Iterator[bytes]:
+    """A message of a history as items: words, then calls; or a result."""
+    if message.role is Role.TOOL:
+        yield _item_json(type="function_call_output", call_id=message.answers, output=message.text)
+        return
+    if message.text or not message.calls:
+        yield _item_json(type="message", role=message.role.value, content=message.text)
+    for call in message.calls:
+        yield _item_json(type="function_call", call_id=call.id, name=call.name, arguments=call.arguments)
+
+
+def _item_json(**members: str) -> bytes:
+    return b"{" + b",".join(string_token(name) + b":" + string_token(text) for name, text in members.items()) + b"}"
 
 
 def _after_system(items: Sequence[_Item]) -> int:
@@ -422,6 +512,21 @@ class ResponsesAnswer(AnswerBuilder):
         self.named(response.model)
         self.finish_reason, self.answer_id = response.finish_reason, response.id or self.answer_id
         self.count(response.usage)
+        self.whole = text is not None and text == self.tail.text() and self._tells_all(response.output or [])
+
+    def _tells_all(self, output: Sequence[_Item]) -> bool:
+        """Whether text and calls, in this order, are all of it but reasoning."""
+        told = [item for item in output if item.type != "reasoning"]
+        calls = told[next((at for at, item in enumerate(told) if item.type == "function_call"), len(told)) :]
+        kept = tuple(ToolCall(item.call, item.name, item.arguments) for item in calls)
+        spoken = told[: len(told) - len(calls)]
+        return (
+            self.finish_reason == "completed"
+            and all(item.type == "function_call" for item in calls)
+            and kept == self.calls.told()
+            and len(spoken) <= 1
+            and all(_is_plain(item, "assistant", "output_text") for item in spoken)
+        )
 
     def _append(self, event: _ResponseEvent, piece: Any) -> None:
         if not isinstance(piece, str):

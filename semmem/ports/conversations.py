@@ -13,6 +13,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Protocol
 
 import msgspec
@@ -26,18 +27,30 @@ FIRST_ANSWER = 999
 """The number of an answer before which no tool spoke. Each tool's result is followed by an odd one."""
 
 
+class Whole(IntEnum):
+    """Whether an answer, and all that its request added to a history, is recorded to the letter, so that a later
+    request can be given it again; and whether that request began a history or went on from an answer."""
+
+    NO = 0
+    BEGINS = 1
+    GOES_ON = 2
+
+
 class Step(msgspec.Struct, frozen=True, array_like=True):
     """Where in its turn an answer stands; it travels in the ticket. ``name`` is empty where the request brings the
-    whole history, so that ``number`` alone tells. ``asked_at`` in seconds since 1970."""
+    whole history, so that ``number`` alone tells. ``asked_at`` in seconds since 1970. ``whole``: a word of Whole, as
+    far as the request goes."""
 
     name: str
     number: int
     asked_at: float
+    whole: int = Whole.NO
 
 
 class Said(msgspec.Struct, frozen=True):
     """One message on its way to the record: a tool's result, or an answer. ``answers``: for a result, the id of the
-    call that it answers. ``cut``: it was longer than is kept. ``model_asked`` stands with the turn."""
+    call that it answers. ``cut``: it was longer than is kept. ``model_asked`` stands with the turn. ``whole``: of an
+    answer, a word of Whole."""
 
     number: int
     role: Role
@@ -51,6 +64,7 @@ class Said(msgspec.Struct, frozen=True):
     tokens_out: int | None = None
     answer_id: str = ""
     finish_reason: str = ""
+    whole: int = Whole.NO
 
 
 class SaidHalf(msgspec.Struct, frozen=True):
@@ -93,7 +107,8 @@ class KeptConversation:
 class KeptMessage:
     """``place`` orders the messages of a conversation, and is where a page goes on. ``turn`` is the journal's, or one
     of an import. ``model_asked`` is what the request named, ``model`` what the answer did; ``backend``: who served it,
-    where an import says so. ``after``: the answer that the request went on from, where its API keeps the history."""
+    where an import says so. ``after``: the answer that the request went on from, where its API keeps the history.
+    ``whole``: of an answer, a word of Whole."""
 
     place: str
     turn: str
@@ -114,6 +129,7 @@ class KeptMessage:
     finish_reason: str = ""
     after: str = ""
     turn_at: float = 0.0
+    whole: int = Whole.NO
 
     @property
     def id(self) -> str:
@@ -202,7 +218,8 @@ class ConversationRecords(Protocol):
 
     async def chain(self, scope: Scope, answer_id: str, *, messages_max: int) -> list[KeptMessage]:
         """What led to the answer that its API calls so, and the answer itself, oldest first: step by step back along
-        the answers that requests went on from. At most so many, the newest; empty when nothing of it is known."""
+        the answers that requests went on from. At most so many, the newest; empty when nothing of it is known, or
+        several of the user's answers are called so."""
         ...
 
     async def search_messages(

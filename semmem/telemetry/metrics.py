@@ -168,6 +168,13 @@ class Metrics:
             registry=r,
         )
 
+        self.chained_requests = Counter(
+            "semmem_chained_requests",
+            "Requests of the Responses API that go on from an answer, by what became of their history.",
+            ["result"],
+            registry=r,
+        )
+
         # other replicas
         self.change_news = Counter(
             "semmem_change_news",

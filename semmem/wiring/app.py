@@ -268,6 +268,7 @@ class App:
             usage=parts.usage.writer,
             conversations=parts.conversations.writer,
             states=parts.compression.maker,
+            chained=parts.conversations.chained,
             erasure=parts.erasure,
             warming=parts.warming,
             components=self._up(parts),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import ConversationWriter, TalkPlacer
 from semmem.config.settings import Settings
+from semmem.conversations.chains import Chained, Chains
 from semmem.conversations.tap import Tap
 from semmem.lifecycle.marks import Marks
 from semmem.management.conversations import Conversations
@@ -23,6 +25,7 @@ class ConversationRecord:
     def __init__(self, settings: Settings, journal: SqlJournal) -> None:
         rules = settings.conversations
         self.enabled = rules.enabled
+        self.chained = Counter(dict.fromkeys((word.value for word in Chained), 0))
         self._journal = journal
         self.writer = ConversationWriter(
             journal,
@@ -35,6 +38,20 @@ class ConversationRecord:
     def tap(self) -> Tap | None:
         """None where nothing is recorded."""
         return Tap(self.writer.add, chars_max=self.writer.limits.message_chars_max) if self.enabled else None
+
+    def chains(self, settings: Settings) -> Chains | None:
+        """None where no history is added to requests."""
+        rules = settings.conversations
+        if not (self.enabled and rules.chains):
+            return None
+        return Chains(
+            self._journal,
+            settle=self.writer.flush,
+            waiting=lambda: len(self.writer),
+            messages_max=rules.chain_messages_max,
+            timeout_s=rules.chain_ms / 1000,
+            counts=self.chained,
+        )
 
     def shown(self, marks: Marks, forgotten: Callable[[str, str], None]) -> Conversations:
         """``forgotten`` is told whose conversation is gone, and which."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -25,6 +26,7 @@ def metrics_page(
     usage: UsageWriter,
     conversations: ConversationWriter,
     states: StateMaker,
+    chained: Counter[str],
     erasure: Erasure,
     reindexing: Reindexing,
     warming: Warming,
@@ -66,6 +68,7 @@ def metrics_page(
                 for counter, counts in (
                     (metrics.conversations_missed, conversations.missed),
                     (metrics.conversations_removed, conversations.removed),
+                    (metrics.chained_requests, chained),
                 )
                 for word in counts
             },

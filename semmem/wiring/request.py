@@ -13,6 +13,7 @@ from pathlib import Path
 from semmem.background import AtOnceLearner, JournalWriter, OffloadThreads
 from semmem.compression.compressor import Compressor
 from semmem.config.settings import Settings
+from semmem.conversations.chains import Histories
 from semmem.conversations.tap import Tapping
 from semmem.dialects.parsing import ParseLimits
 from semmem.exchange import Exchange
@@ -68,6 +69,7 @@ def exchange(
     meter: Metering | None = None,
     conversations: Tapping | None = None,
     compressor: Compressor | None = None,
+    histories: Histories | None = None,
 ) -> Exchange:
     """``after`` gives a time after a user's last erasure; ``note_uses`` is told whose memories were put into a prompt,
     which, and when; ``spawn`` starts what embeds questions while their turns are recorded."""
@@ -97,6 +99,7 @@ def exchange(
         meter=meter,
         conversations=conversations,
         compressor=compressor,
+        histories=histories,
     )
 
 

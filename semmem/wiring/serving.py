@@ -144,6 +144,7 @@ class Workshop:
             meter=parts.usage.meter(settings),
             conversations=parts.conversations.tap(),
             compressor=parts.compression.compressor(settings, backends, self._announce),
+            histories=parts.conversations.chains(settings),
         )
         processor = doors.processor(
             settings, exchange, self._heard, work=work, open_streams=self._open_streams, tracer=self._tracer

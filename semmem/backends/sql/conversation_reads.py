@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, distinct, func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, distinct, func, literal_column, or_, select, tuple_, update
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.conversation_erasure import mark_conversations
@@ -198,8 +198,12 @@ def _step_of(conn: Connection, scope: Scope, answer_id: str) -> list[KeptMessage
 
 
 def _answer(conn: Connection, scope: Scope, answer_id: str) -> Row[Any] | None:
+    """None as well where the user has several answers of this name: it would be a guess which one is meant."""
     m = conversation_messages.c
-    mine = select(conversations.c.id).where(within(conversations, scope))
-    this = and_(m.user_id == scope.user, m.answer_id == answer_id, m.role == Role.ASSISTANT.value)
-    found = select(conversation_messages).where(this, m.conversation_id.in_(mine)).order_by(m.at.desc()).limit(1)
-    return conn.execute(found).one_or_none()
+    named = and_(m.answer_id == answer_id, m.answer_id != literal_column("''"))  # as the index says it
+    this = and_(m.user_id == scope.user, named, m.role == Role.ASSISTANT.value)
+    found = conn.execute(select(conversation_messages).where(this).limit(2)).all()
+    if len(found) != 1:
+        return None
+    mine = and_(within(conversations, scope), conversations.c.id == found[0].conversation_id)
+    return None if conn.execute(select(conversations.c.id).where(mine)).one_or_none() is None else found[0]

@@ -149,6 +149,7 @@ def _message(said: Said, half: SaidHalf, turn: Row[Any], chars_max: int) -> Kept
         finish_reason=said.finish_reason,
         after=half.after,
         turn_at=turn.opened_at,
+        whole=said.whole,
     )
 
 
@@ -200,6 +201,7 @@ _REPLACED = (
     "tokens_out",
     "answer_id",
     "finish_reason",
+    "whole",
 )
 
 

@@ -484,11 +484,13 @@ conversation_messages = Table(
     _name("answer_id"),
     _name("finish_reason"),
     _name("after"),
+    Column("whole", Integer, nullable=False, server_default="0"),
     Column("vector", LargeBinary),
     Column("vector_of", Text, nullable=False, server_default=""),
 )
 """Messages of conversations. ``place`` orders them. ``calls``: as JSON, empty where there are none. ``vector``: of the
-user's words, as float16, by the model that ``vector_of`` names; empty until it is made."""
+user's words, as float16, by the model that ``vector_of`` names; empty until it is made. ``whole``: of an answer, a
+word of Whole (semmem.ports.conversations)."""
 
 forgotten_conversations = Table(
     "forgotten_conversations",

@@ -13,6 +13,17 @@ REWRITE = MODEL.replace("memory_extraction", "memory_rewrite")
 SHARED_JOURNAL = "journal: {url: 'postgresql://db/semmem'}"
 CONFLICTS = [
     (
+        "conversations: {chains: true}",
+        "conversations.chains = true",
+        "has no record to take histories from; set conversations.enabled: true, or chains: false",
+    ),
+    (
+        "conversations: {enabled: true, chains: true}\ncapture: {mode: history}",
+        "conversations.chains = true",
+        "needs answers that are observed, which capture.mode history does without; "
+        "set capture.mode to observe, or chains: false",
+    ),
+    (
         "deadlines: {phase_ms: 500}",
         "deadlines.phase_ms = 500",
         "is not shorter than deadlines.message_timeout_ms (500); "

@@ -9,7 +9,7 @@ import pytest
 
 from semmem.dialects import DIALECTS, ParsedRequest
 from semmem.dialects.answer import TextTail
-from semmem.memory import Conversation, Element, Injection, Replacement
+from semmem.memory import Conversation, Element, Injection, Past, Replacement
 from tests.fuzz import requests, texts
 from tests.fuzz.__main__ import SHARES
 from tests.fuzz.targets import CORPUS, TARGETS
@@ -54,6 +54,13 @@ class CarelessRequest:
     @property
     def conversation(self) -> Conversation:
         return self._parsed.conversation
+
+    @property
+    def whole(self) -> bool:
+        return self._parsed.whole
+
+    def with_history(self, history: Sequence[Past]) -> bytes | None:
+        return self._parsed.with_history(history)
 
     def elements(self) -> Sequence[Element]:
         return self._parsed.elements()
