@@ -255,23 +255,13 @@ def sizes_nest(settings: Settings) -> Iterator[Finding]:
 
 
 def chains_have_a_record(settings: Settings) -> Iterator[Finding]:
-    if not settings.conversations.chains:
-        return
-    if not settings.conversations.enabled:
+    if settings.conversations.chains and not settings.conversations.enabled:
         yield Finding(
             ("conversations", "chains"),
             True,
             "has no record to take histories from",
             "set conversations.enabled: true, or chains: false",
             (("conversations", "enabled"),),
-        )
-    if settings.capture.mode not in ("observe", "single_filter"):
-        yield Finding(
-            ("conversations", "chains"),
-            True,
-            f"needs answers that are observed, which capture.mode {settings.capture.mode} does without",
-            "set capture.mode to observe, or chains: false",
-            (("capture", "mode"),),
         )
 
 

@@ -18,12 +18,6 @@ CONFLICTS = [
         "has no record to take histories from; set conversations.enabled: true, or chains: false",
     ),
     (
-        "conversations: {enabled: true, chains: true}\ncapture: {mode: history}",
-        "conversations.chains = true",
-        "needs answers that are observed, which capture.mode history does without; "
-        "set capture.mode to observe, or chains: false",
-    ),
-    (
         "deadlines: {phase_ms: 500}",
         "deadlines.phase_ms = 500",
         "is not shorter than deadlines.message_timeout_ms (500); "

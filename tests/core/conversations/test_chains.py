@@ -312,9 +312,10 @@ async def test_what_was_removed_is_added_to_nothing(house: House) -> None:
 
 
 async def test_a_name_that_two_answers_have_is_none(house: House) -> None:
-    for session in ("s1", "s2"):
-        await house.ask({"input": "Hello"}, spoken(session), name="r1", headers=USER | {"x-session-id": (session,)})
-    await house.ask({"input": "And?", "previous_response_id": "r1"})
+    session = USER | {"x-session-id": ("s1",)}
+    for words in ("Hello", "Good morning"):
+        await house.ask({"input": words}, spoken(f"{words}!"), name="r1", headers=session)
+    await house.ask({"input": "And?", "previous_response_id": "r1"}, headers=session)
     assert house.chains.counts == {"unknown": 1}
 
 
