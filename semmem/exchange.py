@@ -25,7 +25,7 @@ from semmem.dialects.parsing import ParseLimits, TooMany, parse
 from semmem.memory import Answer, Conversation, Past, Scope, TurnEnding
 from semmem.ports import spans
 from semmem.ports.errors import StoreError, StoreTimeout
-from semmem.request.asker import AskerRules, read_asker
+from semmem.request.asker import Asker, AskerRules, read_asker
 from semmem.request.body_work import BodyWork
 from semmem.request.deadline import Deadline, ExtendDeadline, no_extension
 from semmem.request.head import RequestHead
@@ -188,20 +188,10 @@ class Exchange:
             await search.under_way()
             said_at = self._after(asker.scope.user, now)
             turn = await self._turns.current(request.said, asker.scope, said_at, asker.request_id)
-            ticket = None
-            with spans.step("semmem.journal"):
-                if asker.allowed.store:
-                    ticket = await self._turns.record(turn, request.said, request.dialect.name)
-                else:
-                    await self._turns.decline(asker.scope, request.said, now)
-            if ticket is not None and self._conversations is not None:
-                whole = request.parsed.whole
-                step = self._conversations.said(ticket.turn_id, ticket.earlier, request.said, said_at, whole=whole)
-                ticket = msgspec.structs.replace(ticket, step=step)
+            ticket = await self._journalled(request, turn, asker, said_at)
             chained = await self._with_history(request, turn.scope) if asker.allowed.read else None
-            asked, compressed = replace(question, scope=turn.scope), None
-            if self._compressor is not None and chained is None:
-                compressed = await self._compressed(self._compressor, request, turn, asked)
+            asked = replace(question, scope=turn.scope)
+            compressed = await self._compressed(request, turn, asked) if chained is None else None
             if compressed is not None:
                 asked = replace(asked, conversation=compressed.conversation)
             recalled = await self._recall_once(asked, turn, request.parsed, search, mark, chained)
@@ -213,10 +203,24 @@ class Exchange:
             outcome = Outcome.READING_OFF
         return _Decision(outcome, ticket, recalled.block, asker.switched, compressed, chained)
 
-    async def _compressed(
-        self, compressor: Compressor, request: _Request, turn: CurrentTurn, question: Question
-    ) -> Compressed | None:
+    async def _journalled(self, request: _Request, turn: CurrentTurn, asker: Asker, said_at: float) -> Ticket | None:
+        """The turn is handed to the journal, and to the record of conversations; the ticket for its answer. None where
+        it may not be kept."""
+        with spans.step("semmem.journal"):
+            if not asker.allowed.store:
+                await self._turns.decline(asker.scope, request.said, said_at)
+                return None
+            ticket = await self._turns.record(turn, request.said, request.dialect.name)
+        if ticket is None or self._conversations is None:
+            return ticket
+        whole = request.parsed.whole
+        step = self._conversations.said(ticket.turn_id, ticket.earlier, request.said, said_at, whole=whole)
+        return msgspec.structs.replace(ticket, step=step)
+
+    async def _compressed(self, request: _Request, turn: CurrentTurn, question: Question) -> Compressed | None:
         """What takes the place of a long request's older messages. Memories are then found for what is left of it."""
+        if (compressor := self._compressor) is None:
+            return None
         asked = Asked(request.head, request.parsed, request.said, request.body_bytes, request.deadline, question.now)
         with spans.step("semmem.compress"):
             return await compressor.compress(asked, turn, question.allowed, self._work)
