@@ -26,7 +26,7 @@ from tests.faults.client import Seen
 from tests.faults.counts import proven
 from tests.faults.forms import JSON, SSE
 from tests.faults.house import House, house
-from tests.faults.journal_files import NAME, AcceptedTurn, accepted_turns, copy_journal, survives_a_tear
+from tests.faults.journal_files import NAME, AcceptedTurn, accepted_turns, copy_journal, survives_a_tear, synced_bytes
 from tests.faults.loops import loop_thread
 from tests.faults.upstream import Script, upstream
 
@@ -162,10 +162,11 @@ class Rounds:
         """On copies: wherever the log is torn, what was committed before the tear is there."""
         wal = data / f"{NAME}-wal"
         size = wal.stat().st_size if wal.exists() else 0
+        synced = min(size, synced_bytes(data))
         for tear in range(TEARS):
             scratch = self._scratch / f"{number}-tear-{tear}"
             try:
-                survives_a_tear(data, scratch, self._chance.randint(0, size))
+                survives_a_tear(data, scratch, self._chance.randint(synced, size))
                 self.tally.tears += 1
             except Exception as error:  # counted, so that the other rounds are still seen
                 self.tally.wrong.append(f"round {number}: {type(error).__name__}: {error}")
@@ -176,8 +177,10 @@ class Rounds:
         wal = data / f"{NAME}-wal"
         if not wal.exists() or not wal.stat().st_size:
             return False
+        size = wal.stat().st_size
+        begin = min(size, max(size // 2, synced_bytes(data)))
         with wal.open("r+b") as file:
-            file.truncate(self._chance.randint(wal.stat().st_size // 2, wal.stat().st_size))
+            file.truncate(self._chance.randint(begin, size))
         return True
 
     def _account(

@@ -69,6 +69,18 @@ def commit_ends(wal: bytes) -> list[int]:
     return ends
 
 
+def synced_bytes(data_dir: Path) -> int:
+    """How much of the log no loss of power can take: what a checkpoint has begun to write into the file it has synced
+    before. See "The WAL-Index File Format" in SQLite's manual: nBackfill and nBackfillAttempted, in frames."""
+    wal, index = data_dir / f"{NAME}-wal", data_dir / f"{NAME}-shm"
+    if not (wal.exists() and index.exists()) or wal.stat().st_size < WAL_HEADER_BYTES:
+        return 0
+    (page_bytes,) = struct.unpack_from(">I", wal.read_bytes()[:WAL_HEADER_BYTES], 8)
+    told = index.read_bytes()[:136]
+    frames = max(struct.unpack_from("=I", told, offset)[0] for offset in (96, 128)) if len(told) == 136 else 0
+    return WAL_HEADER_BYTES + frames * (FRAME_HEADER_BYTES + int(page_bytes)) if frames else 0
+
+
 def survives_a_tear(data_dir: Path, scratch: Path, wal_bytes: int) -> int:
     """Tear a copy's log and open it as semmem does: every commit before the tear is there, and nothing else.
 
