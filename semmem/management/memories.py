@@ -224,9 +224,17 @@ class Memories:
         asked = Conversation((Message(Role.USER, query),), controls=controls)
         return await self._recall.preview(Question(asked, scope, self._clock()), strategy=strategy, said=())
 
-    async def preview(self, scope: Scope, conversation: Conversation, *, strategy: Strategy | None = None) -> Preview:
+    async def preview(
+        self,
+        scope: Scope,
+        conversation: Conversation,
+        *,
+        strategy: Strategy | None = None,
+        tokens_max: int | None = None,
+    ) -> Preview:
         """What a request with this conversation would be given, and why. Raises StoreError."""
-        return await self._recall.preview(Question(conversation, scope, self._clock()), strategy=strategy)
+        asked = Question(conversation, scope, self._clock())
+        return await self._recall.preview(asked, strategy=strategy, tokens_max=tokens_max)
 
     async def end_session(self, user: str, session: str) -> int:
         """Learn from a session's waiting turns now; how many wait."""

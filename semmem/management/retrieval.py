@@ -38,6 +38,8 @@ from semmem.retrieval.search import Strategy
 
 CONTENT_CHARS_MAX = 32_000
 MESSAGES_MAX = 100
+TOKENS_MAX = 16_000
+"""As ``memory.injection.max_inject_tokens`` may be."""
 
 
 class SearchQuery(BaseModel):
@@ -98,6 +100,7 @@ class PreviewQuery(BaseModel):
     limit: Count | None = Field(default=None, ge=1, le=50)
     threshold: Number | None = Field(default=None, ge=-1, le=1)
     strategy: Strategy | None = None
+    tokens_max: Count | None = Field(default=None, ge=0, le=TOKENS_MAX)
     model: str = Field(default="", max_length=256)
 
     @model_validator(mode="after")
@@ -246,7 +249,9 @@ def add_retrieval_routes(
     async def preview_memories(request: Request, asked: PreviewQuery) -> Previewed:
         """What a request with this question or conversation would be given: every candidate, and why."""
         scope = Scope(may(request, asked.user_id, Act.READ), project=asked.project_id, session=asked.session_id)
-        found = await memories.preview(scope, asked.conversation(), strategy=asked.strategy)
+        found = await memories.preview(
+            scope, asked.conversation(), strategy=asked.strategy, tokens_max=asked.tokens_max
+        )
         return {
             "query": found.query,
             "gate": found.reason,

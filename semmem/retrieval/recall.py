@@ -195,12 +195,17 @@ class Recall:
             return await self._by_words(question, query, Outcome.DEGRADED, otherwise=Outcome.EMBEDDER_DOWN)
 
     async def preview(
-        self, question: Question, *, strategy: Strategy | None = None, said: Sequence[str] | None = None
+        self,
+        question: Question,
+        *,
+        strategy: Strategy | None = None,
+        said: Sequence[str] | None = None,
+        tokens_max: int | None = None,
     ) -> Preview:
         """What a request with this question would recall, by the same path, also where it would not be searched for.
 
         ``said``: texts that no memory needs to repeat, where memories alone are asked for; None: those of the
-        conversation. Raises StoreError.
+        conversation. ``tokens_max``: another budget than the configured one. Raises StoreError.
         """
         text = build_query(question.conversation, chars_max=self._rules.query_chars_max)
         query = self._query(question, text, strategy or self._rules.strategy)
@@ -217,7 +222,7 @@ class Recall:
         if said is None:
             talks = await self._talks(question, vector)
             ranked = [*(Ranked(hit, kept=True, reason="conversation") for hit in talks), *ranked]
-        block, shown, tokens = self._render(question, _kept(ranked))
+        block, shown, tokens = self._render(question, _kept(ranked), tokens_max)
         fitting = {hit.memory.id for hit in shown}
         verdicts = (
             replace(one, kept=False, reason="budget") if one.kept and one.hit.memory.id not in fitting else one
@@ -403,11 +408,12 @@ class Recall:
                 standing_max=0 if own_limit else rules.standing_max,
             )
 
-    def _render(self, question: Question, kept: Sequence[Hit]) -> tuple[str | None, list[Hit], int]:
+    def _render(
+        self, question: Question, kept: Sequence[Hit], tokens_max: int | None = None
+    ) -> tuple[str | None, list[Hit], int]:
+        room = self._rules.tokens_max if tokens_max is None else tokens_max
         with spans.step("semmem.render") as span:
-            block, shown, tokens = render(
-                kept, tokens_max=self._rules.tokens_max, mark=partial(self._fence.mark, question.scope.user)
-            )
+            block, shown, tokens = render(kept, tokens_max=room, mark=partial(self._fence.mark, question.scope.user))
             span.note(spans.RECORD_COUNT, len(shown))
             span.note("semmem.tokens", tokens)
         return block, shown, tokens

@@ -85,6 +85,28 @@ function userPicker() {
   return h("div", { class: "whose" }, h("label", { for: "user" }, "User"), input, names);
 }
 
+// Whether all parts work, for whoever may know it.
+const HEALTH_MS = 15000;
+let watching = 0;
+function healthDot() {
+  clearInterval(watching);
+  if (!may("operate")) return null;
+  const dot = h("span", { class: "dot", role: "img", "aria-label": "Parts: not known yet" });
+  const look = async () => {
+    let [state, text] = ["bad", "semmem does not answer"];
+    try {
+      const away = Object.entries((await get("/v1/status")).components).filter(([, good]) => !good).map(([name]) => name);
+      [state, text] = away.length ? ["bad", `Not ready: ${away.join(", ")}`] : ["good", "All parts work"];
+    } catch { /* as it is said above */ }
+    dot.className = `dot ${state}`;
+    dot.title = text;
+    dot.setAttribute("aria-label", text);
+  };
+  watching = setInterval(look, HEALTH_MS);
+  look();
+  return dot;
+}
+
 const pages = h("nav", { "aria-label": "Pages" });
 
 function drawPages(name) {
@@ -95,8 +117,8 @@ function drawPages(name) {
 
 function drawBar() {
   fill(bar, h("a", { class: "brand" }, h("img", { src: "icon.svg", alt: "", width: 24, height: 24 }), "semmem Studio"),
-    pages, h("div", { class: "spacer" }), userPicker(), themeButton(),
-    button("Sign out", () => { token.set(""); start(); }, { kind: "quiet" }));
+    healthDot(), pages, h("div", { class: "spacer" }), userPicker(), themeButton(),
+    button("Sign out", () => { clearInterval(watching); token.set(""); start(); }, { kind: "quiet" }));
 }
 
 function show(withBar = true) {

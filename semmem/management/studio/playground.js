@@ -19,7 +19,7 @@ const REASONS = {
   screened: "reads like an order, or holds a secret",
 };
 
-const asked = { query: "", strategy: "", limit: "" };
+const asked = { query: "", strategy: "", limit: "", tokens: "" };
 
 export function playground(place) {
   if (!who.user) {
@@ -31,10 +31,12 @@ export function playground(place) {
   query.value = asked.query;
   const strategy = select(STRATEGIES, asked.strategy);
   const limit = h("input", { type: "number", min: "1", max: "50", value: asked.limit, placeholder: "as configured" });
+  const tokens = h("input", { type: "number", min: "0", max: "16000", value: asked.tokens, placeholder: "as configured" });
   const ask = () => shownIn(found, async () => {
     const began = performance.now();
     const told = await post("/v1/memory/preview", ofUser({
       query: asked.query, strategy: asked.strategy || undefined, limit: asked.limit ? Number(asked.limit) : undefined,
+      tokens_max: asked.tokens ? Number(asked.tokens) : undefined,
     }));
     return picture(told, performance.now() - began);
   });
@@ -42,13 +44,13 @@ export function playground(place) {
     class: "card",
     onsubmit: (event) => {
       event.preventDefault();
-      Object.assign(asked, { query: query.value.trim(), strategy: strategy.value, limit: limit.value });
+      Object.assign(asked, { query: query.value.trim(), strategy: strategy.value, limit: limit.value, tokens: tokens.value });
       if (asked.query) ask();
     },
   },
   h("p", {}, "Ask as the user would. Nothing is stored, and no model is asked."),
   field("Question", query),
-  h("div", { class: "filters" }, field("Strategy", strategy), field("Memories at most", limit)),
+  h("div", { class: "filters" }, field("Strategy", strategy), field("Memories at most", limit), field("Tokens at most", tokens)),
   h("button", { class: "button primary", type: "submit" }, "Look")), found);
   query.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); query.form.requestSubmit(); }

@@ -233,6 +233,17 @@ async def test_a_preview_says_of_each_memory_why_it_was_kept_or_cut(api: Api) ->
     )
 
 
+async def test_a_preview_with_another_budget_shows_what_would_fit_into_that(api: Api) -> None:
+    await api.add("User likes green tea")
+    asked = {"query": "Which green tea do I like?", "user_id": "alice"}
+    for budget, reason in ((0, "budget"), (16_000, "kept")):
+        told = await api.client.post("/v1/memory/preview", json=asked | {"tokens_max": budget}, headers=ADMIN)
+        assert [memory["reason"] for memory in told.json()["memories"]] == [reason]
+        assert bool(told.json()["block"]) == (reason == "kept")
+    beyond = await api.client.post("/v1/memory/preview", json=asked | {"tokens_max": 16_001}, headers=ADMIN)
+    assert beyond.status_code == 400
+
+
 async def test_a_preview_of_a_conversation_knows_what_was_said_and_what_the_gate_would_say(api: Api) -> None:
     await api.add("User likes green tea")
     said = [{"role": "user", "content": "I like green tea."}, {"role": "user", "content": "Which green tea do I like?"}]

@@ -6,7 +6,7 @@ import importlib.resources
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.support.harness import House, eventually
 from tests.system.studio.conftest import PATIENCE_MS, Studio, opened
@@ -34,6 +34,30 @@ def test_the_way_of_a_question_is_a_picture(studio: Studio, person: str) -> None
     expect(page.locator(".toast")).to_contain_text("shown less")
     assert page.locator(".candidates .cut").count() > 0
     assert page.locator(".filled").first.evaluate("bar => bar.getBoundingClientRect().width") > 10
+
+
+def test_another_budget_shows_what_would_have_no_room(studio: Studio, person: str) -> None:
+    studio.sign_in(at=f"#/playground/{person}")
+    studio.open("Playground")
+    studio.page.get_by_label("Tokens at most").fill("0")
+    studio.page.get_by_label("Question").fill("What's my budget for the trip?")
+    studio.page.get_by_role("button", name="Look").click()
+    expect(studio.page.get_by_text("no room left in the token budget").first).to_be_visible()
+    expect(studio.page.get_by_text("The prompt stays as it is")).to_be_visible()
+
+
+def test_a_dot_says_whether_all_parts_work(studio: Studio) -> None:
+    studio.sign_in()
+    page = studio.page
+    expect(page.get_by_role("img", name="All parts work")).to_be_visible()
+
+    def without_store(route: Route) -> None:
+        told = route.fetch().json()
+        route.fulfill(json=told | {"components": told["components"] | {"store": False}})
+
+    page.route("**/v1/status", without_store)
+    page.reload()
+    expect(page.get_by_role("img", name="Not ready: store")).to_be_visible()
 
 
 def test_a_question_that_needs_no_memory_says_so(studio: Studio, person: str) -> None:
