@@ -28,7 +28,7 @@ memory:
   consolidation: {{enabled: true}}
   extraction: {{engine: llm, drift_threshold: 0.1}}
 deadlines: {{max_message_timeout_ms: 2000}}
-conversations: {{enabled: true}}
+conversations: {{enabled: true, chains: true}}
 compression: {{enabled: true}}
 usage: {{enabled: true, prices: [{{model: m, provider: p, input_per_million: 1, output_per_million: 2}}]}}
 identity: {{api_key: {{enabled: true, hmac_secret: {LONG_SECRET}}}}}
