@@ -278,8 +278,9 @@ def test_the_user_of_the_image_is_the_user_of_the_pod(shipped: Layout) -> None:
     security = shipped.pod["spec"]["securityContext"]
     (user,) = re.findall(r"^USER (\S+)$", DOCKERFILE, re.MULTILINE)
     assert user == f"{security['runAsUser']}:{security['runAsGroup']}"
-    assert f"groupadd --gid {security['runAsGroup']} " in DOCKERFILE
-    assert f"useradd --uid {security['runAsUser']} --gid {security['runAsGroup']} " in DOCKERFILE
+    root = (DEPLOY / "root.py").read_text(encoding="utf-8")
+    assert f'GROUP = "semmem:x:{security["runAsGroup"]}:' in root
+    assert f'USER = "semmem:x:{security["runAsUser"]}:{security["runAsGroup"]}:' in root
     assert security["fsGroup"] == security["runAsGroup"]
 
 
