@@ -79,11 +79,8 @@ class _WithHistory(Struct, frozen=True):
 
 
 class _Decision(Struct, frozen=True):
-    """How a request goes on: its outcome, the ticket for its answer, what is put into it, what was switched off, and
-    what takes the place of older messages."""
-
-    """How a request goes on: its outcome, the ticket for its answer, what is put into it and what was switched off.
-    ``chained``: what goes on in its place."""
+    """How a request goes on: its outcome, the ticket for its answer, what is put into it, what was switched off, what
+    takes the place of older messages. ``chained``: what goes on in its place."""
 
     outcome: Outcome
     ticket: Ticket | None = None

@@ -49,10 +49,22 @@ class TalkPlacer:
         """Place a batch; how many there were. Raises EmbedderError and JournalError."""
         model = self._embedder.signature
         found = await self._records.unplaced(model, limit=BATCH_MAX)
-        vectors = {each.key: await self._vector(each.text) for each in found}
+        vectors, failed = dict[tuple[str, str, int], bytes](), list[tuple[str, str, int]]()
+        failure: EmbedderError | None = None
+        for each in found:
+            try:
+                vectors[each.key] = await self._vector(each.text)
+            except EmbedderError as error:
+                failed.append(each.key)
+                failure = error
+                continue
+            vectors |= dict.fromkeys(failed, b"")  # others go, so it is these words: nobody shall wait behind them
+            failed.clear()
         if vectors:
             await self._records.place(model, vectors)
             self.placed += len(vectors)
+        if failed and failure is not None:
+            raise failure
         return len(found)
 
     async def _vector(self, text: str) -> bytes:

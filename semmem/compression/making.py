@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from semmem.compression.extractive import extracted
 from semmem.compression.parts import Part
-from semmem.ports.errors import JournalError, ModelError, SemmemError
+from semmem.ports.errors import ModelError, SemmemError
 from semmem.ports.session_states import MODEL, RULES, CurrentState, Place, SessionState, SessionStates
 from semmem.ports.text_work import TextWork
 
@@ -84,7 +84,7 @@ class Making:
                 made_by,
             )
             kept = await self._states.keep_state(made, job.said, per_session=PER_SESSION, per_user=PER_USER)
-        except (SemmemError, JournalError):
+        except SemmemError:
             return None, "failed"
         return (made, made_by) if kept else (None, "refused")
 

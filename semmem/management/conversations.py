@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from semmem.management.listing import BadCursor
+from semmem.management.listing import BadCursor, cursor_of, place_told
 from semmem.memory import Role, Scope, ToolCall
 from semmem.ports.conversations import (
     ConversationCounts,
@@ -94,10 +92,10 @@ class Conversations:
         self, scope: Scope, conversation_id: str, *, limit: int, cursor: str | None = None
     ) -> tuple[list[KeptMessage], str | None]:
         """One page in the order in which they were said, and where the next one begins. Raises BadCursor."""
-        after = "" if cursor is None else _decoded(cursor)
+        after = "" if cursor is None else place_told(cursor)
         found = await self._records.messages(scope, conversation_id, after=after, limit=limit + 1)
         shown = found[:limit]
-        return shown, _encoded(shown[-1].place) if len(found) > len(shown) else None
+        return shown, cursor_of(shown[-1].place) if len(found) > len(shown) else None
 
     async def everything(self, scope: Scope, conversation_id: str) -> list[KeptMessage]:
         """All messages: at most as many as a conversation keeps."""
@@ -178,11 +176,11 @@ def words_of(text: str | None) -> tuple[str, ...]:
 
 
 def _cursor(kept: KeptConversation) -> str:
-    return _encoded(f"{kept.updated_at!r} {kept.id}")
+    return cursor_of(f"{kept.updated_at!r} {kept.id}")
 
 
 def _read_cursor(text: str) -> tuple[float, str]:
-    at, _, name = _decoded(text).partition(" ")
+    at, _, name = place_told(text).partition(" ")
     try:
         found = float(at)
     except ValueError:
@@ -190,14 +188,3 @@ def _read_cursor(text: str) -> tuple[float, str]:
     if not name or not math.isfinite(found):
         raise BadCursor
     return found, name
-
-
-def _encoded(text: str) -> str:
-    return base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode()
-
-
-def _decoded(text: str) -> str:
-    try:
-        return base64.b64decode(text.encode("ascii"), altchars=b"-_", validate=True).decode("utf-8", "surrogatepass")
-    except (binascii.Error, ValueError):
-        raise BadCursor from None

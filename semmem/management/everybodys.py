@@ -6,14 +6,12 @@ were before them, and what is written or erased meanwhile moves nobody else's me
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from semmem.management.listing import ROWS_MAX, BadCursor, Place, place_of
+from semmem.management.listing import ROWS_MAX, BadCursor, Place, cursor_of, place_of, place_told
 from semmem.memory import Memory, Scope
 from semmem.ports.store import Store
 
@@ -56,13 +54,13 @@ async def page_of_everybody(store: Store, known: KnownUsers, *, limit: int, curs
 
 def _behind(user: str, memory: Memory | None) -> str:
     told = [user] if memory is None else [user, memory.created_at, memory.id]
-    return base64.urlsafe_b64encode(json.dumps(told).encode()).decode()
+    return cursor_of(json.dumps(told))
 
 
 def _read(cursor: str) -> tuple[str, Place | None]:
     try:
-        told = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
-    except (binascii.Error, ValueError, RecursionError):
+        told = json.loads(place_told(cursor))
+    except (ValueError, RecursionError):
         raise BadCursor from None
     match told:
         case [str(user)]:

@@ -86,7 +86,20 @@ def cursor_after(shown: Sequence[Memory]) -> str | None:
     if not shown:
         return None
     last = shown[-1]
-    return base64.urlsafe_b64encode(f"{last.created_at!r} {last.id}".encode("utf-8", "surrogatepass")).decode()
+    return cursor_of(f"{last.created_at!r} {last.id}")
+
+
+def cursor_of(place: str) -> str:
+    """Where a list goes on, as a caller gives it back."""
+    return base64.urlsafe_b64encode(place.encode("utf-8", "surrogatepass")).decode()
+
+
+def place_told(cursor: str) -> str:
+    """What ``cursor_of`` was given. Raises BadCursor."""
+    try:
+        return base64.b64decode(cursor, altchars=b"-_", validate=True).decode("utf-8", "surrogatepass")
+    except (binascii.Error, ValueError):
+        raise BadCursor from None
 
 
 def stats(memories: Sequence[Memory], uses: Mapping[str, Uses]) -> Stats:
@@ -108,11 +121,10 @@ def place_of(memory: Memory) -> Place:
 
 
 def _read_cursor(cursor: str) -> Place:
+    created_at, found, memory_id = place_told(cursor).partition(" ")
+    if not found:
+        raise BadCursor
     try:
-        told = base64.b64decode(cursor, altchars=b"-_", validate=True).decode("utf-8", "surrogatepass")
-        created_at, found, memory_id = told.partition(" ")
-        if not found:
-            raise BadCursor
         return -float(created_at), memory_id
-    except (binascii.Error, ValueError):
+    except ValueError:
         raise BadCursor from None

@@ -56,9 +56,11 @@ class TalkRecords(Protocol):
         """The ids of conversations of the scope in which anything was said in this time, newest first."""
         ...
 
-    async def talks_holding(self, scope: Scope, words: Sequence[str], *, messages_max: int, limit: int) -> list[str]:
-        """The ids of conversations of the scope whose newest messages hold any of these words, or a word that one of
-        them is a part of; those that hold most of them first."""
+    async def talks_holding(
+        self, scope: Scope, words: Sequence[str], *, messages_max: int, chars_max: int, limit: int
+    ) -> list[str]:
+        """The ids of conversations of the scope whose newest messages hold, in their first characters, any of these
+        words, or a word that one of them is a part of; those that hold most of them first."""
         ...
 
     async def talk_vectors(self, scope: Scope, model: str, *, limit: int) -> list[Placed]:

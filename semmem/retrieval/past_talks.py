@@ -37,8 +37,9 @@ MESSAGES_MAX, MESSAGE_CHARS_MAX, READ_CHARS_MAX = 40, 2000, 4000
 """Read of one conversation; of CANDIDATES_MAX some 10 ms of CPU, in slices."""
 RENDERING_S = 0.03
 """Left of the request phase for what comes after."""
-SEARCHED_MAX, VECTORS_MAX = 5000, 5000
-"""The newest messages whose words, and whose vectors, are compared."""
+SEARCHED_MAX, VECTORS_MAX = 500, 2000
+"""The newest messages whose words, and whose vectors, are compared: with the longest that are kept some 40 ms of the
+journal's one reader, for which others' requests wait meanwhile."""
 WORDS_WEIGHT = 0.5
 """Of the share of telling words that a conversation holds, beside the cosine."""
 LEAST = 0.4
@@ -129,7 +130,11 @@ class PastTalks:
         found: list[str] = []
         if asked.terms:
             found += await self._records.talks_holding(
-                scope, asked.terms[:WORDS_MAX], messages_max=SEARCHED_MAX, limit=CANDIDATES_MAX
+                scope,
+                [_sought(term) for term in asked.terms[:WORDS_MAX]],
+                messages_max=SEARCHED_MAX,
+                chars_max=MESSAGE_CHARS_MAX,
+                limit=CANDIDATES_MAX,
             )
             found += sorted(near, key=lambda talk: -near[talk].cosine)[:CANDIDATES_MAX]
         if asked.during is not None or asked.is_latest:
@@ -144,6 +149,11 @@ class _Near:
 
     cosine: float
     turn: str
+
+
+def _sought(term: str) -> str:
+    """What stands in every word of this stem: "stori" is that of "story"."""
+    return term[:-1] if len(term) > 3 and term.endswith("i") else term
 
 
 def _nearest(placed: Sequence[Placed], vector: Vector) -> dict[str, _Near]:

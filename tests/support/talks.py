@@ -41,7 +41,9 @@ class ListedTalks:
         of_time = [each for each in await self._of(scope) if low <= each.at < high]
         return [each.id for each in sorted(of_time, key=lambda each: -each.at)[:limit]]
 
-    async def talks_holding(self, scope: Scope, words: Sequence[str], *, messages_max: int, limit: int) -> list[str]:
+    async def talks_holding(
+        self, scope: Scope, words: Sequence[str], *, messages_max: int, chars_max: int, limit: int
+    ) -> list[str]:
         self.asked.append(tuple(words))
         counted = [(sum(_holds(each, word) for word in words), each) for each in await self._of(scope)]
         found = [(count, each) for count, each in counted if count]

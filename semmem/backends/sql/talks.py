@@ -35,11 +35,12 @@ class SqlTalks(JournalPart):
 
     @one_read
     def talks_holding(
-        self, conn: Connection, scope: Scope, words: Sequence[str], *, messages_max: int, limit: int
+        self, conn: Connection, scope: Scope, words: Sequence[str], *, messages_max: int, chars_max: int, limit: int
     ) -> list[str]:
         m = conversation_messages.c
         mine = select(conversations.c.id).where(within(conversations, scope))
-        newest = select(m.conversation_id, m.content).where(m.user_id == scope.user, m.role.in_(_SPOKEN))
+        content = func.substr(m.content, 1, chars_max, type_=AnyText()).label("content")
+        newest = select(m.conversation_id, content).where(m.user_id == scope.user, m.role.in_(_SPOKEN))
         read = newest.order_by(m.turn_at.desc()).limit(messages_max).subquery()
         held = [says(read.c.content, word) for word in words]
         each = [func.max(case((one, 1), else_=0)) for one in held]

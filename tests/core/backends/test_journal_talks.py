@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background.talk_placer import TalkPlacer
-from semmem.memory import Role, Scope
+from semmem.memory import Role, Scope, Vector
 from semmem.ports.conversations import conversation_id
+from semmem.ports.errors import EmbedderError
 from semmem.ports.talks import Placed
 from tests.core.backends.test_journal_conversations import journal, say
 from tests.support.fakes import HashEmbedder
@@ -27,8 +29,10 @@ async def told(journal: SqlJournal) -> None:
     await say(journal, "t_4", "Is my table oak?", "It is.", scope=BOB, at=400.0)
 
 
-async def holding(journal: SqlJournal, *words: str, scope: Scope = ADAS, messages_max: int = 100) -> list[str]:
-    return await journal.talks_holding(scope, words, messages_max=messages_max, limit=5)
+async def holding(
+    journal: SqlJournal, *words: str, scope: Scope = ADAS, messages_max: int = 100, chars_max: int = 99
+) -> list[str]:
+    return await journal.talks_holding(scope, words, messages_max=messages_max, chars_max=chars_max, limit=5)
 
 
 async def placed(journal: SqlJournal, scope: Scope = ADAS, embedder: HashEmbedder | None = None) -> list[Placed]:
@@ -44,6 +48,7 @@ async def test_those_that_hold_most_of_the_words_come_first(journal: SqlJournal)
     assert await holding(journal, "oak", scope=BOB) == [conversation_id(BOB)]
     assert await holding(journal, "oak", scope=TRIP) == []
     assert await holding(journal, "oak", messages_max=2) == []  # the newest two say nothing of it
+    assert await holding(journal, "table", chars_max=20) == [conversation_id(TRIP)]  # of a message its beginning
 
 
 async def test_no_word_is_a_pattern(journal: SqlJournal) -> None:
@@ -107,3 +112,28 @@ async def test_words_that_are_none_are_done_without_a_vector(journal: SqlJournal
     await say(journal, "t_1", "   ", "Yes?", scope=ADA)
     assert await placed(journal, ADA) == []
     assert await journal.unplaced(HashEmbedder().signature, limit=9) == []
+
+
+class Choosy(HashEmbedder):
+    """Has no vector for some words, or for none."""
+
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
+        if self.refuses in text:
+            raise EmbedderError("no vector")
+        return await super().embed(text, within_s=within_s)
+
+    refuses = "oak table"
+
+
+async def test_nobody_waits_behind_words_that_the_embedder_refuses_and_none_is_given_up_while_it_is_away(
+    journal: SqlJournal,
+) -> None:
+    await told(journal)
+    choosy = Choosy()
+    choosy.refuses = ""
+    with pytest.raises(EmbedderError):
+        await TalkPlacer(journal, choosy).some()
+    assert len(await journal.unplaced(choosy.signature, limit=9)) == 4
+    choosy.refuses = "oak table"
+    assert [each.turn for each in await placed(journal, embedder=choosy)] == ["t_3", "t_2"]
+    assert await journal.unplaced(choosy.signature, limit=9) == []
