@@ -461,6 +461,7 @@ class ResponsesAnswer(AnswerBuilder):
 
     def __init__(self, answer_bytes_max: int, calls_bytes_max: int = 0) -> None:
         super().__init__(answer_bytes_max, calls_bytes_max)
+        self._is_recorded = calls_bytes_max > 0
         self._final = _Response()
         self._repeats_all = False
         self._part: tuple[int | None, int | None] | None = None
@@ -512,7 +513,8 @@ class ResponsesAnswer(AnswerBuilder):
         self.named(response.model)
         self.finish_reason, self.answer_id = response.finish_reason, response.id or self.answer_id
         self.count(response.usage)
-        self.whole = text is not None and text == self.tail.text() and self._tells_all(response.output or [])
+        if self._is_recorded:  # nobody else asks, and it reads the output once more
+            self.whole = text is not None and text == self.tail.text() and self._tells_all(response.output or [])
 
     def _tells_all(self, output: Sequence[_Item]) -> bool:
         """Whether text and calls, in this order, are all of it but reasoning."""
