@@ -19,6 +19,7 @@ def upgrade() -> None:
     for name, kind in COLUMNS.items():
         if name not in known:
             op.add_column("conversations", Column(name, kind, nullable=False, server_default=""))
+    op.create_index("conversations_session", "conversations", ["user_id", "session"], if_not_exists=True)
     empty = text("messages = 0")
     op.create_index(
         "conversations_empty",
@@ -32,5 +33,6 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_index("conversations_empty", "conversations")
+    op.drop_index("conversations_session", "conversations")
     for name in COLUMNS:
         op.drop_column("conversations", name)
