@@ -13,7 +13,7 @@ from semmem.backends.sql.part import JournalPart, one_look, one_read
 from semmem.backends.sql.rows import upsert_into
 from semmem.backends.sql.tables import conversations
 from semmem.memory import Role, Scope
-from semmem.ports.continuing import BROKEN, UNRESOLVED, Continued, done, failed, opened
+from semmem.ports.continuing import BROKEN, Continued, done, failed, opened
 from semmem.ports.conversations import KeptConversation, SaidHalf, conversation_id
 from semmem.ports.talks import TALK_ID
 
@@ -82,8 +82,8 @@ def settle_claims(conn: Connection, halves: Iterable[tuple[Scope, SaidHalf]]) ->
 
 
 def _settle_answered(conn: Connection, scope: Scope, claim: str, answer_id: str) -> None:
-    """An answer that its history cannot have, or was not given from here, ends what can be added for good."""
-    if claim == UNRESOLVED or not answer_id:
+    """An answer that no history can have, as when its request was given none from here, ends it for good."""
+    if not answer_id:
         _settle(conn, scope, None, progress=BROKEN)
     else:
         _settle(conn, scope, [opened(claim), failed(claim)], progress=done(claim), last_answer=answer_id)

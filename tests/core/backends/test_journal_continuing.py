@@ -24,6 +24,7 @@ from semmem.ports.conversations import (
     conversation_id,
     new_conversation_id,
 )
+from semmem.ports.erasure import Mark
 from tests.core.backends.test_journal_conversations import LIMITS, journal, say, titles
 from tests.support.journal_samples import HOSTILE, erase, turn
 
@@ -156,6 +157,15 @@ async def test_an_empty_one_is_kept_goes_with_its_scope_and_when_its_time_is_ove
     assert await titles(journal, Wanted(), Scope("ada")) == []
     kept = KeptConversation("conv_old", TALK, "Mine", 100.0, 100.0, progress=IDLE)
     assert await journal.put_conversation(kept, [], LIMITS) is None
+
+
+async def test_an_older_copy_of_an_empty_one_that_was_removed_goes_too(journal: SqlJournal) -> None:
+    name = new_conversation_id(Scope("ada"))
+    kept = KeptConversation(name, Scope("ada", session=name), "Mine", 100.0, 100.0, progress=IDLE)
+    await journal.put_conversation(kept, [], LIMITS)
+    await journal.add_marks([Mark(("", "", "", ""), 150.0, conversation=name)])
+    assert (await journal.erase_marked())["conversations"] == 1
+    assert await titles(journal, Wanted(), Scope("ada")) == []
 
 
 async def test_nothing_of_before_an_erasure_begins_or_goes_on(journal: SqlJournal) -> None:

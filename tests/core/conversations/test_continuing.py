@@ -20,6 +20,8 @@ from semmem.ports.errors import JournalError
 from semmem.request.head import RequestHead
 from semmem.request.outcome import Outcome
 from semmem.turns.observation import Observation
+from semmem.turns.recorder import TurnRecorder
+from semmem.turns.sessions import Sessions
 from tests.core.backends.test_journal_conversations import learnt_from
 from tests.core.conversations.test_chains import (
     CALL,
@@ -325,6 +327,21 @@ async def test_an_answer_that_another_replica_has_not_written_yet_is_waited_for_
         message("assistant", "So."),
     ]
     assert (house.words(), other.words()) == ({"gap": 1, "added": 1}, {"begun": 1, "added": 1})
+
+
+async def test_results_belong_to_the_turn_that_the_record_says_while_sessions_cannot_be_looked_up(
+    house: Keeper, journal: SqlJournal
+) -> None:
+    await house.say("Hello", CALL, name="r1")
+    await house.writer.flush()
+    other = Keeper(journal)
+    other.world.now = house.world.now
+    away: Any = Slow(journal, "turn_of_answer", failing=True)
+    other.exchange._turns = TurnRecorder(Sessions(away), other.world.journal)
+    await other.say([RESULT], spoken("Warm."), name="r2")
+    assert [each["type"] for each in (await other.say("Thanks"))["input"]] == [
+        "message", "function_call", "function_call_output", "message", "message"
+    ]  # fmt: skip
 
 
 # --- passed as it came ------------------------------------------------------------------------------------------------
