@@ -229,7 +229,8 @@ class Exchange:
         """With the history of the conversation that it names, before its turn gets a name: that goes on from there."""
         if (joiner := self._joiner()) is None or not asker.allowed.read:
             return as_it_came(request.said)
-        return await joiner.in_conversation(_joining(request), request.said, scope, now)
+        may_store = asker.allowed.store
+        return await joiner.in_conversation(_joining(request), request.said, scope, now, may_store=may_store)
 
     async def _after_answer(self, request: _Request, scope: Scope, asker: Asker) -> WithHistory | None:
         """With the history of the answer that it names."""

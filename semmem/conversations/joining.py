@@ -67,8 +67,11 @@ class Joiner:
         joined = history if isinstance(history, Chained) else await self._joined(request, history)
         return self._counted(joined)
 
-    async def in_conversation(self, request: Joining, said: Conversation, scope: Scope, now: float) -> GoingOn:
-        """With the history of the conversation that it names, which is then claimed for it."""
+    async def in_conversation(
+        self, request: Joining, said: Conversation, scope: Scope, now: float, *, may_store: bool
+    ) -> GoingOn:
+        """With the history of the conversation that it names, which is then claimed for it. Nothing begins with a
+        request that is not to be stored."""
         name = said.conversation_id
         if name is None or said.previous_id is not None:
             return as_it_came(said)
@@ -78,6 +81,8 @@ class Joiner:
         talk = await self._histories.talk(named, until=request.until)
         if isinstance(talk, Chained):
             return self._passed(said, talk)
+        if talk.seen is None and not may_store:
+            return self._passed(said, Chained.UNKNOWN)
         joined = await self._joined(request, talk.history)
         if isinstance(joined, Chained):
             return self._passed(said, joined)

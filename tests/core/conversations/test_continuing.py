@@ -391,6 +391,13 @@ async def test_nobody_is_given_the_history_of_another_or_against_their_word(hous
     assert house.words() == {"added": 2, "gap": 1}
 
 
+async def test_nothing_is_kept_of_a_user_who_is_not_to_be_stored(house: Keeper) -> None:
+    reading = USER | {"x-semmem-memory": ("read",)}
+    assert await house.say("Hello", headers=reading) == {"model": "m", "input": "Hello"} | TALK
+    assert house.words() == {"unknown": 1}
+    assert (await house.journal.conversation_counts(None)).conversations == 0
+
+
 UNFIT: dict[str, Json] = {
     "words for a result": {"input": "Never mind"},
     "another call's": {"input": [{**RESULT, "call_id": "c2"}]},
