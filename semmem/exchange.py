@@ -19,11 +19,13 @@ from msgspec import Struct
 
 from semmem.compression.compressor import Asked, Compressed, Compressor
 from semmem.conversations.chains import Chained, Histories
+from semmem.conversations.joining import GoingOn, Joiner, Joining, WithHistory, as_it_came
 from semmem.conversations.tap import Tapping
 from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
 from semmem.dialects.parsing import ParseLimits, TooMany, parse
-from semmem.memory import Answer, Conversation, Past, Scope, TurnEnding
+from semmem.memory import Answer, Conversation, Scope, TurnEnding
 from semmem.ports import spans
+from semmem.ports.continuing import UNRESOLVED
 from semmem.ports.errors import StoreError, StoreTimeout
 from semmem.request.asker import Asker, AskerRules, read_asker
 from semmem.request.body_work import BodyWork
@@ -71,13 +73,6 @@ class _Request(Struct, frozen=True):
     deadline: Deadline
 
 
-class _WithHistory(Struct, frozen=True):
-    """A request with the history that it goes on from, which the model's API does not keep."""
-
-    body: bytes
-    parsed: ParsedRequest
-
-
 class _Decision(Struct, frozen=True):
     """How a request goes on: its outcome, the ticket for its answer, what is put into it, what was switched off, what
     takes the place of older messages. ``chained``: what goes on in its place."""
@@ -87,7 +82,7 @@ class _Decision(Struct, frozen=True):
     block: Block | None = None
     switched: Switched = Switched.NOTHING
     compressed: Compressed | None = None
-    chained: _WithHistory | None = None
+    chained: WithHistory | None = None
 
 
 class Exchange:
@@ -184,9 +179,13 @@ class Exchange:
         with self._recall.begin(question) as search:
             await search.under_way()
             said_at = self._after(asker.scope.user, now)
-            turn = await self._turns.current(request.said, asker.scope, said_at, asker.request_id)
-            ticket = await self._journalled(request, turn, asker, said_at)
-            chained = await self._with_history(request, turn.scope) if asker.allowed.read else None
+            going_on = await self._in_conversation(request, asker, asker.scope, said_at)
+            request = msgspec.structs.replace(request, said=going_on.said)
+            turn = await self._turns.current(
+                request.said, asker.scope, said_at, asker.request_id, before=going_on.before
+            )
+            ticket = await self._journalled(request, turn, asker, said_at, going_on)
+            chained = going_on.joined or await self._after_answer(request, turn.scope, asker)
             asked = replace(question, scope=turn.scope)
             compressed = await self._compressed(request, turn, asked) if chained is None else None
             if compressed is not None:
@@ -200,7 +199,9 @@ class Exchange:
             outcome = Outcome.READING_OFF
         return _Decision(outcome, ticket, recalled.block, asker.switched, compressed, chained)
 
-    async def _journalled(self, request: _Request, turn: CurrentTurn, asker: Asker, said_at: float) -> Ticket | None:
+    async def _journalled(
+        self, request: _Request, turn: CurrentTurn, asker: Asker, said_at: float, going_on: GoingOn
+    ) -> Ticket | None:
         """The turn is handed to the journal, and to the record of conversations; the ticket for its answer. None where
         it may not be kept."""
         with spans.step("semmem.journal"):
@@ -210,8 +211,10 @@ class Exchange:
             ticket = await self._turns.record(turn, request.said, request.dialect.name)
         if ticket is None or self._conversations is None:
             return ticket
-        whole = request.parsed.whole
-        step = self._conversations.said(ticket.turn_id, ticket.earlier, request.said, said_at, whole=whole)
+        whole = request.parsed.whole and going_on.claim != UNRESOLVED
+        step = self._conversations.said(
+            ticket.turn_id, ticket.earlier, request.said, said_at, whole=whole, claim=going_on.claim
+        )
         return msgspec.structs.replace(ticket, step=step)
 
     async def _compressed(self, request: _Request, turn: CurrentTurn, question: Question) -> Compressed | None:
@@ -222,25 +225,21 @@ class Exchange:
         with spans.step("semmem.compress"):
             return await compressor.compress(asked, turn, question.allowed, self._work)
 
-    async def _with_history(self, request: _Request, scope: Scope) -> _WithHistory | None:
-        """With the history that it goes on from; None where it goes on as it came, which is counted."""
-        answer_id = request.parsed.conversation.previous_id
-        if self._histories is None or answer_id is None:
+    async def _in_conversation(self, request: _Request, asker: Asker, scope: Scope, now: float) -> GoingOn:
+        """With the history of the conversation that it names, before its turn gets a name: that goes on from there."""
+        if (joiner := self._joiner()) is None or not asker.allowed.read:
+            return as_it_came(request.said)
+        may_store = asker.allowed.store
+        return await joiner.in_conversation(_joining(request), request.said, scope, now, may_store=may_store)
+
+    async def _after_answer(self, request: _Request, scope: Scope, asker: Asker) -> WithHistory | None:
+        """With the history of the answer that it names."""
+        if (joiner := self._joiner()) is None or not asker.allowed.read:
             return None
-        history = await self._histories.history(scope, answer_id, until=request.deadline.at)
-        if isinstance(history, Chained):
-            self._histories.count(history)
-            return None
-        body_bytes = request.body_bytes + sum(len(said.text) for said in history)
-        joining = partial(_joined, request, history, self._limits)
-        try:
-            joined = await self._work.do(body_bytes, joining, until=request.deadline.at)
-        except TimeoutError:
-            joined = Chained.LATE
-        if isinstance(joined, Chained):
-            self._histories.count(joined)
-            return None
-        return joined
+        return await joiner.after_answer(_joining(request), scope)
+
+    def _joiner(self) -> Joiner | None:
+        return None if self._histories is None else Joiner(self._histories, self._work, self._limits)
 
     async def _recall_once(
         self,
@@ -249,7 +248,7 @@ class Exchange:
         parsed: ParsedRequest,
         search: Begun,
         mark: int,
-        chained: _WithHistory | None,
+        chained: WithHistory | None,
     ) -> Recalled:
         """What the prompt is given: nothing twice, and in a tool loop the same again. A history that is added from here
         has none of it."""
@@ -303,7 +302,7 @@ class Exchange:
                 self._histories.count(Chained.LATE)
             return RequestResult(Outcome.TIMEOUT, None, ticket, switched=switched)
         if chained is not None and self._histories is not None:
-            self._histories.count(Chained.ADDED)
+            self._histories.count(chained.word)
             body = chained.body if body is None else body
         if block is None:
             return RequestResult(decision.outcome, body, ticket, switched=switched, compressed=compressed)
@@ -328,13 +327,13 @@ class Exchange:
     def _calls_bytes_max(self, ticket: Ticket) -> int:
         return 0 if ticket.step is None or self._conversations is None else self._conversations.calls_bytes_max
 
-    def _close_turn(self, ticket: Ticket, ending: TurnEnding, answer: Answer | None) -> None:
+    def _close_turn(self, ticket: Ticket, ending: TurnEnding, answer: Answer | None, *, failed: bool) -> None:
         now = self._clock()
         self._turns.close(ticket, ending, answer, now)
         if self._meter is not None and ticket.asked is not None:
             self._meter.answered(ticket.asked, ticket.dialect, ending, answer, now)
         if self._conversations is not None and ticket.step is not None:
-            self._conversations.answered(ticket.turn_id, ticket.step, ending, answer, now)
+            self._conversations.answered(ticket.turn_id, ticket.step, ending, answer, now, failed=failed)
 
 
 def _metered(
@@ -352,16 +351,5 @@ def _read(head: RequestHead, dialect: Dialect, body: bytes, deadline: Deadline, 
     return _Request(head, dialect, parsed, without_blocks(parsed.conversation), len(body), deadline)
 
 
-def _joined(request: _Request, history: Sequence[Past], limits: ExchangeLimits) -> _WithHistory | Chained:
-    """The request with its history, read anew."""
-    try:
-        body = request.parsed.with_history(history)
-        if body is None:
-            return Chained.UNFIT
-        if len(body) > limits.request_body_bytes_max:
-            return Chained.TOO_LONG
-        return _WithHistory(body, parse(request.dialect, body, limits.reading))
-    except Malformed:
-        return Chained.UNFIT
-    except TooMany:
-        return Chained.TOO_LONG
+def _joining(request: _Request) -> Joining:
+    return Joining(request.dialect, request.parsed, request.body_bytes, request.deadline.at)

@@ -234,7 +234,8 @@ class Answer:
     is the API's own name for the answer, by which a later request may go on from it. ``model`` is the one that the
     provider says answered, empty where it does not; ``tool_calls`` is how many calls the client is asked to make.
     ``calls`` are those, where somebody wanted them kept. ``whole``: text and calls are all that the model answered,
-    but for its reasoning, and all of them is here. None of these makes it another answer.
+    but for its reasoning, and all of them is here. ``broke``: nothing of it was missed, and it did not come to its
+    proper end, or said that it failed. None of these makes it another answer.
     """
 
     text: str
@@ -249,6 +250,7 @@ class Answer:
     tool_calls: int = field(default=0, compare=False)
     calls: tuple[ToolCall, ...] = field(default=(), compare=False)
     whole: bool = field(default=False, compare=False)
+    broke: bool = field(default=False, compare=False)
 
 
 class Turn(msgspec.Struct, frozen=True):

@@ -45,7 +45,11 @@ class ConversationsSection(Section):
     )
     chains: bool = Field(
         default=False,
-        description="add the history to requests with `previous_response_id`, for models that keep none",
+        description="add the history to requests with `previous_response_id` or `conversation`, where models keep none",
+    )
+    begin_unknown: bool = Field(
+        default=False,
+        description="a `conversation` of which nothing is recorded begins here: no model behind Envoy keeps any itself",
     )
     chain_messages_max: int = Field(
         default=200,

@@ -172,7 +172,7 @@ ROWS: tuple[Row, ...] = (
         "what waits to be written is kept by it",
     ),
     Row("conversations", "recall", "what has vectors of conversations made follows from it"),
-    Row("conversations", "recall_ms chains chain_messages_max chain_ms"),
+    Row("conversations", "recall_ms chains begin_unknown chain_messages_max chain_ms"),
     Row("usage.prices.N", "model provider input_per_million output_per_million"),
     Row(
         "compression",

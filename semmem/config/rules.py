@@ -265,6 +265,17 @@ def chains_have_a_record(settings: Settings) -> Iterator[Finding]:
         )
 
 
+def what_begins_is_added_to(settings: Settings) -> Iterator[Finding]:
+    if settings.conversations.begin_unknown and not settings.conversations.chains:
+        yield Finding(
+            ("conversations", "begin_unknown"),
+            True,
+            "is of no use while no history is added",
+            "set conversations.chains: true, or begin_unknown: false",
+            (("conversations", "chains"),),
+        )
+
+
 Rule = Callable[[Settings], Iterator[Finding]]
 RULES: tuple[Rule, ...] = (
     deadlines_nest,
@@ -305,4 +316,5 @@ RULES: tuple[Rule, ...] = (
     user_secret_is_long,
     batches_of_spans_fit,
     chains_have_a_record,
+    what_begins_is_added_to,
 )

@@ -3,6 +3,9 @@
 A chain of answers is recorded in steps: what a request added, and what was answered. It is believed where every step is
 recorded to the letter, each goes on from the one before it, every call has its result, and the first one began a
 history. What was erased, was cut, or never came leaves a gap; then there is no history.
+
+A conversation of the API that began here is the chain of its last answer. Which one that is, is known as long as one
+request after another claims the conversation (semmem.ports.continuing).
 """
 
 from __future__ import annotations
@@ -10,21 +13,27 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeVar
 
 from semmem.memory import Past, Role, Scope
+from semmem.ports.continuing import Continued, ContinuedConversations
 from semmem.ports.conversations import ConversationRecords, KeptMessage, Whole
 from semmem.ports.errors import JournalError
+
+T = TypeVar("T")
 
 PAUSES_S = (0.0, 0.02, 0.04)
 """Before what waits is written and a chain is looked for again: its answer may be on its way to the journal."""
 
 
 class Chained(StrEnum):
-    """What became of a request that goes on from an answer."""
+    """What became of a request that goes on from an answer, or with a conversation."""
 
     ADDED = "added"
+    BEGUN = "begun"  # the first one of a conversation: there is nothing to add
     UNKNOWN = "unknown"  # nothing is recorded of that answer
     GAP = "gap"  # something of what led to it is not recorded to the letter, or gone
     TOO_LONG = "too_long"  # more messages, or bytes, than are allowed
@@ -33,26 +42,50 @@ class Chained(StrEnum):
     FAILED = "failed"  # or away
 
 
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A conversation of the API as the next request finds it: its history, oldest first, the name of the last answer
+    in it and the turn that this belongs to (both empty at the beginning). ``seen``: None where it begins now."""
+
+    history: Sequence[Past] = ()
+    last_answer: str = ""
+    turn: str = ""
+    seen: Continued | None = None
+
+
+class Records(ConversationRecords, ContinuedConversations, Protocol):
+    """What histories are taken from."""
+
+
 class Histories(Protocol):
     """What an exchange asks for histories; see Chains."""
 
     async def history(self, scope: Scope, answer_id: str, *, until: float | None) -> Sequence[Past] | Chained: ...
+
+    async def talk(self, scope: Scope, *, until: float | None) -> Talk | Chained: ...
+
+    async def claim(
+        self, scope: Scope, talk: Talk, claim: str, *, now: float, until: float | None
+    ) -> Chained | None: ...
 
     def count(self, word: Chained) -> None: ...
 
 
 class Chains:
     """``messages_max`` of one history, ``timeout_s`` to find it. ``settle`` writes what waits in this process, and
-    ``waiting`` says how much that is. ``counts``: requests by what became of them."""
+    ``waiting`` says how much that is. ``begin_unknown``: a conversation of which nothing is recorded begins here, and
+    the user has at most ``per_user_max``. ``counts``: requests by what became of them."""
 
     def __init__(
         self,
-        records: ConversationRecords,
+        records: Records,
         *,
         settle: Callable[[], Awaitable[object]],
         waiting: Callable[[], int],
         messages_max: int,
         timeout_s: float,
+        begin_unknown: bool = False,
+        per_user_max: int = 1000,
         counts: Counter[str] | None = None,
     ) -> None:
         self._records = records
@@ -60,6 +93,8 @@ class Chains:
         self._waiting = waiting
         self._messages_max = messages_max
         self._timeout_s = timeout_s
+        self._begin_unknown = begin_unknown
+        self._per_user_max = per_user_max
         self.counts = Counter[str]() if counts is None else counts
 
     def count(self, word: Chained) -> None:
@@ -68,33 +103,76 @@ class Chains:
     async def history(self, scope: Scope, answer_id: str, *, until: float | None) -> Sequence[Past] | Chained:
         """All that led to the answer, and the answer, oldest first; or why there is no such history. Never raises.
         ``until``: the end of the request phase, in the event loop's time."""
+        looking = self._settled(partial(self._chain, scope, answer_id), bool)
+        found = await self._in_time(looking, until)
+        if isinstance(found, Chained):
+            return found
+        return self._judged(found, answer_id) if found else Chained.UNKNOWN
+
+    async def talk(self, scope: Scope, *, until: float | None) -> Talk | Chained:
+        """The conversation that the API calls like this session; or why there is no history of it. Never raises."""
+        return await self._in_time(self._talk(scope), until)
+
+    async def claim(self, scope: Scope, talk: Talk, claim: str, *, now: float, until: float | None) -> Chained | None:
+        """Whether it is this request's to go on with it; why not. Never raises. What is late may be claimed all the
+        same."""
+        limit = self._per_user_max
+        claiming = self._records.claim_conversation(scope, talk.seen, claim, now=now, per_user_max=limit)
+        taken = await self._in_time(claiming, until)
+        if isinstance(taken, Chained):
+            return taken
+        return None if taken else Chained.GAP
+
+    async def _in_time(self, work: Awaitable[T], until: float | None) -> T | Chained:
         late = asyncio.get_running_loop().time() + self._timeout_s
         try:
             async with asyncio.timeout_at(late if until is None else min(late, until)):
-                found = await self._found(scope, answer_id)
+                return await work
         except TimeoutError:
             return Chained.LATE
         except JournalError:
             return Chained.FAILED
-        if not found:
-            return Chained.UNKNOWN
-        if len(found) > self._messages_max:
-            return Chained.TOO_LONG
-        if not is_whole(found, answer_id):
-            return Chained.GAP
-        return [Past(said.role, said.content, said.answers, said.calls) for said in found]
 
-    async def _found(self, scope: Scope, answer_id: str) -> list[KeptMessage]:
+    async def _talk(self, scope: Scope) -> Talk | Chained:
+        """Raises JournalError."""
+        look = partial(self._records.continued, scope)
+        seen = await self._settled(look, lambda seen: not (seen and seen.is_open))
+        if seen is None and self._begin_unknown and self._waiting():
+            seen = await self._written(look)
+        if seen is None:
+            return Talk() if self._begin_unknown else Chained.UNKNOWN
+        if not seen.progress:
+            return Chained.UNKNOWN
+        if not seen.is_free:
+            return Chained.GAP
+        if not seen.last_answer:
+            return Talk(seen=seen)
+        chain = await self._chain(scope, seen.last_answer)
+        history = self._judged(chain, seen.last_answer)
+        return history if isinstance(history, Chained) else Talk(history, seen.last_answer, chain[-1].turn, seen)
+
+    def _judged(self, chain: Sequence[KeptMessage], answer_id: str) -> Sequence[Past] | Chained:
+        if len(chain) > self._messages_max:
+            return Chained.TOO_LONG
+        if not is_whole(chain, answer_id):
+            return Chained.GAP
+        return [Past(said.role, said.content, said.answers, said.calls) for said in chain]
+
+    async def _settled(self, look: Callable[[], Awaitable[T]], suffices: Callable[[T], bool]) -> T:
         """A client may go on before the answer is written. Raises JournalError."""
-        found = await self._chain(scope, answer_id)
+        found = await look()
         for pause_s in PAUSES_S:
-            if found or not self._waiting():
+            if suffices(found) or not self._waiting():
                 break
             await asyncio.sleep(pause_s)
-            if await self._settle() is False:
-                raise JournalError("what waits could not be written")
-            found = await self._chain(scope, answer_id)
+            found = await self._written(look)
         return found
+
+    async def _written(self, look: Callable[[], Awaitable[T]]) -> T:
+        """What there is to see when all that waits here is written. Raises JournalError."""
+        if await self._settle() is False:
+            raise JournalError("what waits could not be written")
+        return await look()
 
     async def _chain(self, scope: Scope, answer_id: str) -> list[KeptMessage]:
         """One more than is allowed, where there is one. Raises JournalError."""

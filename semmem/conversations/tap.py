@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from semmem.memory import Answer, Conversation, Message, Role, ToolCall, TurnEnding
+from semmem.ports.continuing import UNRESOLVED
 from semmem.ports.conversations import FIRST_ANSWER, USER_NUMBER, Said, SaidHalf, Step, Whole, step_name
 from semmem.ports.names import bounded, fits, usable
 
@@ -32,10 +33,19 @@ class Tapping(Protocol):
     def calls_bytes_max(self) -> int: ...
 
     def said(
-        self, turn_id: str, earlier: Sequence[str], conversation: Conversation, at: float, *, whole: bool = False
+        self,
+        turn_id: str,
+        earlier: Sequence[str],
+        conversation: Conversation,
+        at: float,
+        *,
+        whole: bool = False,
+        claim: str = "",
     ) -> Step: ...
 
-    def answered(self, turn_id: str, step: Step, ending: TurnEnding, answer: Answer | None, now: float) -> None: ...
+    def answered(
+        self, turn_id: str, step: Step, ending: TurnEnding, answer: Answer | None, now: float, *, failed: bool = False
+    ) -> None: ...
 
 
 class Tap:
@@ -51,21 +61,34 @@ class Tap:
         return self._chars_max
 
     def said(
-        self, turn_id: str, earlier: Sequence[str], conversation: Conversation, at: float, *, whole: bool = False
+        self,
+        turn_id: str,
+        earlier: Sequence[str],
+        conversation: Conversation,
+        at: float,
+        *,
+        whole: bool = False,
+        claim: str = "",
     ) -> Step:
         """A request of this turn, which is in the journal or on its way there; where its answer will stand. ``whole``:
-        the conversation has all that the request adds to a history."""
+        the conversation has all that the request adds to a history. ``claim``: see Step."""
         results, spoken = new_results(conversation.messages)
         name = "" if spoken else step_name(conversation.previous_id or "", [message.text for _, message in results])
         kept = whole and not earlier and len(results) <= RESULTS_MAX and self._keeps_all(conversation.messages)
-        step = Step(name, FIRST_ANSWER + 2 * _answered_calls(conversation.messages), at, _whole(conversation, kept))
+        number = FIRST_ANSWER + 2 * _answered_calls(conversation.messages)
+        step = Step(name, number, at, _whole(conversation, kept), claim)
         messages = tuple(self._result(number, message, at) for number, message in results[-RESULTS_MAX:])
         after = bounded(conversation.previous_id) or ""
         self._add(SaidHalf(turn_id, step, messages, tuple(earlier), after))
         return step
 
-    def answered(self, turn_id: str, step: Step, ending: TurnEnding, answer: Answer | None, now: float) -> None:
-        """What was answered at this place, if it was seen whole and says or calls anything."""
+    def answered(
+        self, turn_id: str, step: Step, ending: TurnEnding, answer: Answer | None, now: float, *, failed: bool = False
+    ) -> None:
+        """What was answered at this place, if it was seen whole and says or calls anything. ``failed``: it is known
+        that nothing was, which is of interest to what goes on from there."""
+        if failed and step.claim not in ("", UNRESOLVED):
+            self._add(SaidHalf(turn_id, step, failed=True))
         if answer is None or ending not in KEPT or not answer.complete or not (answer.text or answer.calls):
             return
         content, cut = self._kept(answer.text)

@@ -53,10 +53,11 @@ class ParsedRequest(Protocol):
     @property
     def whole(self) -> bool:
         """Whether results of tools and words of the user's, as ``conversation`` has them, are all that the request adds
-        to the history that it goes on from, or begins."""
+        to the history that it goes on from, or begins; whoever keeps that history."""
 
     def with_history(self, history: Sequence[Past]) -> bytes | None:
-        """The body with this history before what it brings, and no longer going on from an answer that the API keeps.
+        """The body with this history, which may be empty, before what it brings, and no longer going on from an answer
+        or a conversation that the API keeps.
 
         Every other member keeps its place and its bytes. None where the two do not fit together: a call would stand
         without its result, or the request goes on from something else as well. Raises Malformed.

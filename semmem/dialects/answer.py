@@ -125,6 +125,7 @@ class AnswerBuilder(ABC):
         self.answer_id: str | None = None
         self.tool_calls = 0
         self.whole = False
+        self.broke = False
         self._model = ""
         self._input_tokens: int | None = None
         self._output_tokens: int | None = None
@@ -178,6 +179,7 @@ class AnswerBuilder(ABC):
             tool_calls=self.tool_calls,
             calls=self.calls.told(),
             whole=self.whole,
+            broke=self.broke,
         )
 
 
@@ -222,9 +224,13 @@ class _EventStreamReader:
         self._read(self._events.feed(chunk))
 
     def end(self) -> Answer:
+        """A stream breaks off in the middle of an event, which is none then, to the client as well."""
+        answer = self._answer
+        missed = answer.lost or self._events.oversize
         self._read(self._events.end())
-        self._answer.lost |= self._events.oversize
-        return self._answer.answer()
+        answer.lost |= self._events.oversize
+        answer.broke |= not (missed or answer.ended or answer.finish_reason is not None)
+        return answer.answer()
 
     def _read(self, events: list[tuple[str, str]]) -> None:
         answer = self._answer

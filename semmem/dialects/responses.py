@@ -51,9 +51,8 @@ from semmem.dialects.request import (
 )
 from semmem.memory import Conversation, Element, Injection, Message, Past, Role, ToolCall
 
-_KEEPS_STATE = ("conversation", "prompt")
+_PREVIOUS, _CONVERSATION, _PROMPT = "previous_response_id", "conversation", "prompt"
 """Members by which something stands before the input that a request does not bring."""
-_PREVIOUS = "previous_response_id"
 _CHOOSES_FREELY = frozenset({"allowed_tools", "auto", "none", "required"})
 _NULL = msgspec.Raw(b"null")
 
@@ -116,7 +115,7 @@ class Responses:
             top,
             _messages(instructions, items),
             tool_turn=_awaits_output(items) or _names_a_tool(top),
-            conversation_id=name_of(top, "conversation") or name_of(object_of(top, "conversation"), "id"),
+            conversation_id=name_of(top, _CONVERSATION) or name_of(object_of(top, _CONVERSATION), "id"),
             previous_id=name_of(top, _PREVIOUS),
         )
         return ResponsesRequest(source, items, conversation)
@@ -171,18 +170,23 @@ class ResponsesRequest(SplicedRequest):
     def whole(self) -> bool:
         """The user's words alone, or results of an earlier response's calls alone. Of both together a retry with other
         results would be recorded as the same step."""
-        if self._says(*_KEEPS_STATE):
+        said = self.conversation
+        if self._says(_PROMPT) or (self._says(_CONVERSATION) and said.conversation_id is None):
             return False
         if len(self._items) == 1 and _is_plain(self._items[0], "user", "input_text"):
             return True
-        return bool(self._items and self.conversation.previous_id) and all(map(_is_result, self._items))
+        goes_on = said.previous_id is not None or said.conversation_id is not None
+        return bool(self._items and goes_on) and all(map(_is_result, self._items))
 
     def with_history(self, history: Sequence[Past]) -> bytes | None:
         given = self._source.members.get("input")
-        if given is None or not _fits(self._items, history) or self._says("conversation"):
+        leads = [name for name in (_PREVIOUS, _CONVERSATION) if self._says(name)]
+        if given is None or len(leads) != 1 or not _fits(self._items, history):
             return None
+        edits = cut_members(self._source, leads)
+        if not history:
+            return splice(self._source.body, edits)
         before = b",".join(item for message in history for item in _past_items(message))
-        edits = cut_members(self._source, (_PREVIOUS,))
         if given.value.startswith(b'"'):
             opening = b"[" + before + b',{"type":"message","role":"user","content":'
             edits += [Edit(given.value_start, given.value_start, opening), Edit(given.end, given.end, b"}]")]
@@ -335,10 +339,10 @@ def _insert_item(source: JsonObject, items: Sequence[_Item], index: int, injecti
 
 def _fits(items: Sequence[_Item], history: Sequence[Past]) -> bool:
     """Whether the items go on from this history: they begin with the results of its last calls, each once, and nothing
-    in them points to what a server keeps."""
-    if not items or not history or any(item.is_reference for item in items):
+    in them points to what a server keeps. There may be no history yet."""
+    if not items or any(item.is_reference for item in items):
         return False
-    wanted = sorted(call.id for call in history[-1].calls)
+    wanted = sorted(call.id for call in history[-1].calls) if history else []
     first, rest = items[: len(wanted)], items[len(wanted) :]
     if sorted(item.call for item in first) != wanted or any(item.type != "function_call_output" for item in first):
         return False
@@ -399,6 +403,7 @@ _CLIENTS_CALLS = frozenset(
     {"function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call"}
     | {"mcp_approval_request"}
 )
+_FAILED = frozenset({"failed", "cancelled"})
 _FINAL = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
 
 
@@ -505,6 +510,7 @@ class ResponsesAnswer(AnswerBuilder):
             self.tail.clear()
             self.tail.append(text)
         self._final, self._repeats_all, self.ended = response, text is not None, True
+        self.broke = response.error is not None or response.status in _FAILED
         calls = [item for item in response.output or () if item.type in _CLIENTS_CALLS]
         self.tool_calls = len(calls)
         for place, item in enumerate(calls):

@@ -216,14 +216,16 @@ class ExternalProcessor:
             return
         with self._tracer.resume("semmem.observe", ticket.place) as span:
             observation = self._begin(ticket, first)
+            seen = True
             if observation.wants_body and not first.response_headers.end_of_stream:
                 with span.step("semmem.answer"):
-                    await self._follow_body(observation, stream)
+                    seen = await self._follow_body(observation, stream)
             else:
                 await stream.end(CONTINUE["response_headers"])
-            self._ended(observation, span)
+            self._ended(observation, span, seen=seen)
 
-    async def _follow_body(self, observation: Observation, stream: Any) -> None:
+    async def _follow_body(self, observation: Observation, stream: Any) -> bool:
+        """Whether the body's end was seen: Envoy also hangs up when an answer of ours is late, and the body goes on."""
         await stream.write(RESPONSE_WANTED)
         while not _is_last(message := await stream.read()):
             await _continue(message, stream)
@@ -231,9 +233,10 @@ class ExternalProcessor:
         if message is not grpc.aio.EOF:
             await _end(message, stream)
         _feed_last(observation, message)
+        return message is not grpc.aio.EOF
 
-    def _ended(self, observation: Observation, span: Span) -> None:
-        ending = observation.end()
+    def _ended(self, observation: Observation, span: Span, *, seen: bool = True) -> None:
+        ending = observation.end(seen=seen)
         span.note("semmem.ending", ending)
         self._announce(TurnEnded(ending))
 

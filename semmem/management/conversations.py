@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from semmem.management.listing import BadCursor, cursor_of, place_told
 from semmem.memory import Role, Scope, ToolCall
+from semmem.ports.continuing import IDLE
 from semmem.ports.conversations import (
     ConversationCounts,
     ConversationLimits,
@@ -17,6 +18,7 @@ from semmem.ports.conversations import (
     KeptMessage,
     Step,
     Wanted,
+    new_conversation_id,
     place_of,
 )
 
@@ -106,6 +108,8 @@ class Conversations:
     ) -> KeptConversation:
         """A conversation of its own, in the order in which it is told. Raises Erased."""
         now = self._after(scope.user, self._clock())
+        if not told:
+            return await self._put(self._empty(scope, now, title, tags), ())
         name = "conv_" + secrets.token_hex(16)
         session = scope.session or "i_" + secrets.token_hex(16)
         begun = min((said.at for said in told if said.at is not None), default=now)
@@ -120,6 +124,24 @@ class Conversations:
             tags=tuple(tags),
             titled_at=now if given else None,
         )
+        return await self._put(kept, messages)
+
+    def _empty(self, scope: Scope, now: float, title: str | None, tags: Sequence[str]) -> KeptConversation:
+        """One in which a model's client goes on: it names the session like the conversation."""
+        name = new_conversation_id(scope)
+        return KeptConversation(
+            name,
+            Scope(scope.user, scope.project, scope.agent, name),
+            title or "",
+            created_at=now,
+            updated_at=now,
+            tags=tuple(tags),
+            titled_at=None if title is None and not tags else now,
+            progress=IDLE,
+        )
+
+    async def _put(self, kept: KeptConversation, messages: Sequence[KeptMessage]) -> KeptConversation:
+        """Raises Erased."""
         put = await self._records.put_conversation(kept, messages, self._limits)
         if put is None:
             raise Erased

@@ -5,11 +5,11 @@ Annotations are evaluated here (no __future__ import), because FastAPI reads tho
 
 import json
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
 from semmem.conversations.transcript import markdown
@@ -119,7 +119,8 @@ class NewMessage(BaseModel):
 
 
 class NewConversation(BaseModel):
-    """Without a title it has the first line of the user's first words."""
+    """Without a title it has the first line of the user's first words. Without messages it is one that a request of
+    the Responses API may name as its ``conversation``; its session is then called like it."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -129,7 +130,13 @@ class NewConversation(BaseModel):
     session_id: ScopeName = None
     title: Line | None = None
     tags: Tags = Field(default_factory=list)
-    messages: list[NewMessage] = Field(min_length=1, max_length=IMPORTED_MAX)
+    messages: list[NewMessage] = Field(default_factory=list, max_length=IMPORTED_MAX)
+
+    @model_validator(mode="after")
+    def _names_no_session(self) -> Self:
+        if self.session_id is not None and not self.messages:
+            raise ValueError("a conversation without messages has a session of its own: name none")
+        return self
 
 
 class ChangedConversation(BaseModel):
@@ -285,7 +292,7 @@ def conversation_routes(conversations: Conversations, may: May) -> APIRouter:
 
     @routes.post("/v1/conversations", status_code=201, **refuses(*OF_USER, "BUSY"))
     async def create_conversation(request: Request, new: NewConversation) -> ConversationShown:
-        """Import one, also where nothing is recorded."""
+        """Import one, also where nothing is recorded; or begin one, without messages."""
         scope = Scope(may(request, new.user_id, Act.WRITE), new.project_id, new.agent_id, new.session_id)
         told = [message.told() for message in new.messages]
         try:

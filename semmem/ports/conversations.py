@@ -10,6 +10,7 @@ To go on from an answer of a model that keeps no state: ``chain`` by the API's o
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ USER_NUMBER = 0
 """The number of the user's own words in their turn; what a tool said just before them has a smaller one."""
 FIRST_ANSWER = 999
 """The number of an answer before which no tool spoke. Each tool's result is followed by an odd one."""
+_PREFIX, _NONCE_CHARS = "conv_", 16
+_MADE_CHARS = len(_PREFIX) + _NONCE_CHARS + 32
 
 
 class Whole(IntEnum):
@@ -39,12 +42,14 @@ class Whole(IntEnum):
 class Step(msgspec.Struct, frozen=True, array_like=True):
     """Where in its turn an answer stands; it travels in the ticket. ``name`` is empty where the request brings the
     whole history, so that ``number`` alone tells. ``asked_at`` in seconds since 1970. ``whole``: a word of Whole, as
-    far as the request goes."""
+    far as the request goes. ``claim``: of a request that names a conversation of its API, see
+    semmem.ports.continuing."""
 
     name: str
     number: int
     asked_at: float
     whole: int = Whole.NO
+    claim: str = ""
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -71,7 +76,7 @@ class SaidHalf(msgspec.Struct, frozen=True):
     """What a request, or its answer, adds to the record of a turn; the user's own words the journal has.
 
     ``earlier``: turns of the same request that stand before it. ``after``: the answer that the request goes on from,
-    where the API keeps the history; only the request's half says it.
+    where the API keeps the history; only the request's half says it. ``failed``: it is known that no answer came of it.
     """
 
     turn_id: str
@@ -79,6 +84,7 @@ class SaidHalf(msgspec.Struct, frozen=True):
     messages: tuple[Said, ...] = ()
     earlier: tuple[str, ...] = ()
     after: str = ""
+    failed: bool = False
 
     @property
     def size(self) -> int:
@@ -89,7 +95,8 @@ class SaidHalf(msgspec.Struct, frozen=True):
 @dataclass(frozen=True, slots=True)
 class KeptConversation:
     """``titled_at``: when somebody gave it another title than its first words, or tags; None when nobody did. Times in
-    seconds since 1970; tokens as far as providers counted them."""
+    seconds since 1970; tokens as far as providers counted them. ``progress``, ``last_answer``: see
+    semmem.ports.continuing."""
 
     id: str
     scope: Scope
@@ -101,6 +108,8 @@ class KeptConversation:
     tokens_in: int = 0
     tokens_out: int = 0
     titled_at: float | None = None
+    progress: str = ""
+    last_answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +240,8 @@ class ConversationRecords(Protocol):
     async def put_conversation(
         self, kept: KeptConversation, messages: Sequence[KeptMessage], limits: ConversationLimits
     ) -> KeptConversation | None:
-        """A whole conversation, as it comes from elsewhere; what of it is erased is left out. None when all is."""
+        """A whole conversation, as it comes from elsewhere, or one in which nothing is said yet. What of it is erased
+        is left out; None when all is."""
         ...
 
     async def change_conversation(
@@ -249,8 +259,22 @@ class ConversationRecords(Protocol):
 
 
 def conversation_id(scope: Scope) -> str:
-    """The same on every replica, for what is said in one session of one project."""
-    return "conv_" + _digest(scope.user, scope.project or "", scope.agent or "", scope.session or "")
+    """The same on every replica, for what is said in one session of one project. A session that ``new_conversation_id``
+    has named for it is called like its conversation."""
+    session = scope.session or ""
+    if len(session) == _MADE_CHARS and session == _made(scope, session[len(_PREFIX) :][:_NONCE_CHARS]):
+        return session
+    return _PREFIX + _digest(scope.user, scope.project or "", scope.agent or "", session)
+
+
+def new_conversation_id(scope: Scope) -> str:
+    """A name for a conversation of this user, project and agent, and for its session: what a client then names leads
+    to the conversation without anything being looked up, and for nobody else."""
+    return _made(scope, secrets.token_hex(_NONCE_CHARS // 2))
+
+
+def _made(scope: Scope, nonce: str) -> str:
+    return _PREFIX + nonce + _digest("made", scope.user, scope.project or "", scope.agent or "", nonce)
 
 
 def message_id(turn: str, step: str, number: int) -> str:

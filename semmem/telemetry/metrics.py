@@ -170,7 +170,8 @@ class Metrics:
 
         self.chained_requests = Counter(
             "semmem_chained_requests",
-            "Requests of the Responses API that go on from an answer, by what became of their history.",
+            "Requests of the Responses API that go on from an answer or with a conversation, by what became of their"
+            " history.",
             ["result"],
             registry=r,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -30,6 +30,13 @@ class Ticket(Struct, frozen=True):
     step: Step | None = None
 
 
+class Closing(Protocol):
+    """Is told how the answer to a ticket's request ended. ``failed``: it is known that the client was given none, or
+    not all of it; where nothing is known it is false."""
+
+    def __call__(self, ticket: Ticket, ending: TurnEnding, answer: Answer | None, *, failed: bool) -> None: ...
+
+
 class Observation:
     """One answer as it passes. ``end`` must be called once, however the answer ended."""
 
@@ -39,7 +46,7 @@ class Observation:
         status: int,
         decoder: Decoder | None,
         reader: AnswerReader | None,
-        close: Callable[[Ticket, TurnEnding, Answer | None], None],
+        close: Closing,
     ) -> None:
         self._ticket = ticket
         self._status = status
@@ -60,11 +67,13 @@ class Observation:
         except Undecodable:
             self._reader = None
 
-    def end(self) -> TurnEnding:
-        """Close the turn; how it ended."""
+    def end(self, *, seen: bool = True) -> TurnEnding:
+        """Close the turn; how it ended. ``seen``: that was the answer's end, and not only that of what could be seen
+        of it."""
         answer = self._reader.end() if self._reader is not None else None
         ending = self._ending(answer)
-        self._close(self._ticket, ending, answer)
+        failed = self._status >= 400 or (seen and answer is not None and answer.broke)
+        self._close(self._ticket, ending, answer, failed=failed)
         return ending
 
     def _ending(self, answer: Answer | None) -> TurnEnding:

@@ -22,7 +22,7 @@ from semmem.ports.recording import TurnClosed
 from semmem.turns.ids import turn_id
 from semmem.turns.observation import Ticket
 from semmem.turns.recovery import Chosen, Recovery
-from semmem.turns.sessions import Sessions
+from semmem.turns.sessions import AnsweredTurn, Sessions
 from semmem.turns.unread import Unread, UnreadHistories
 from semmem.turns.user_messages import UserMessage, UserMessages
 
@@ -79,11 +79,20 @@ class TurnRecorder:
         self._answer_bytes_max = answer_bytes_max
         self.unread = unread or UnreadHistories()
 
-    async def current(self, conversation: Conversation, scope: Scope, now: float, request_id: str) -> CurrentTurn:
-        """The turn that the request's own words begin or belong to; without any, the one it goes on from."""
+    async def current(
+        self,
+        conversation: Conversation,
+        scope: Scope,
+        now: float,
+        request_id: str,
+        *,
+        before: AnsweredTurn | None = None,
+    ) -> CurrentTurn:
+        """The turn that the request's own words begin or belong to; without any, the one it goes on from: ``before``,
+        where that is known."""
         messages = self._messages(conversation, scope)
         if not messages.speak:
-            return await self._continued(conversation, scope)
+            return _extending(scope, before or await self._continued(conversation, scope))
         session = await self._sessions.name(scope, conversation, now)
         scope, messages = Scope(scope.user, scope.project, scope.agent, session), messages.named(scope.user, session)
         said, after = next(messages.current_backwards()), await self._after(conversation, scope)
@@ -178,13 +187,11 @@ class TurnRecorder:
         latest = await self._sessions.latest(scope)
         return latest.answer_id if latest else ""
 
-    async def _continued(self, conversation: Conversation, scope: Scope) -> CurrentTurn:
+    async def _continued(self, conversation: Conversation, scope: Scope) -> AnsweredTurn | None:
         """A request without words of the user's own (a tool's result) extends the turn whose answer it goes on from."""
         if conversation.previous_id:
-            before = await self._sessions.answered(scope.user, conversation.previous_id)
-        else:
-            before = await self._sessions.latest(replace(scope, session=scope.session or conversation.conversation_id))
-        return CurrentTurn(replace(scope, session=before.session), before.turn_id) if before else CurrentTurn(scope)
+            return await self._sessions.answered(scope.user, conversation.previous_id)
+        return await self._sessions.latest(replace(scope, session=scope.session or conversation.conversation_id))
 
     # --- turns and their ends ----------------------------------------------------------------------------------------
 
@@ -257,6 +264,10 @@ class TurnRecorder:
         ending = ending or (TurnEnding.ANSWERED if answer else TurnEnding.ANSWER_LOST)
         tail = storable(answer[-self._answer_bytes_max :]) if answer else None
         self._journal.offer(TurnClosed(turn_id, ending, at, answer=tail))
+
+
+def _extending(scope: Scope, before: AnsweredTurn | None) -> CurrentTurn:
+    return CurrentTurn(replace(scope, session=before.session), before.turn_id) if before else CurrentTurn(scope)
 
 
 def _kept_by_api(conversation: Conversation) -> bool:

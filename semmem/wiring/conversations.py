@@ -50,6 +50,8 @@ class ConversationRecord:
             waiting=lambda: len(self.writer),
             messages_max=rules.chain_messages_max,
             timeout_s=rules.chain_ms / 1000,
+            begin_unknown=rules.begin_unknown,
+            per_user_max=rules.per_user_max,
             counts=self.chained,
         )
 

@@ -663,8 +663,12 @@ async def test_how_an_answer_ended_is_one_word(
             return Answer(text=text, complete=complete, filtered=filtered, calls_tool=calls_tool)
 
     ended: list[str] = []
+
+    def close(ticket: Ticket, ending: TurnEnding, answer: Answer | None, *, failed: bool) -> None:
+        ended.append(ending)
+
     decoder = decoder_for("", decoded_bytes_max=1)
-    observation = Observation(Ticket("t", "chat"), 200, decoder, Reader(), lambda _t, word, _a: ended.append(word))
+    observation = Observation(Ticket("t", "chat"), 200, decoder, Reader(), close)
     assert observation.end() == status
     assert ended == [status]
 

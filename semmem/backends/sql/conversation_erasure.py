@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, select, update
 
 from semmem.backends.sql import marks
-from semmem.backends.sql.conversation_rows import IDS_MAX, remove_messages
+from semmem.backends.sql.conversation_rows import IDS_MAX, remove_empty, remove_messages
 from semmem.backends.sql.rows import upsert_into, within
 from semmem.backends.sql.tables import (
     conversation_messages,
@@ -34,7 +34,9 @@ def forget_said(conn: Connection, scope: Scope, at: float) -> Counter[str]:
         conversation_messages.c.conversation_id.in_(theirs),
         conversation_messages.c.turn_at <= at,
     )
-    return remove_messages(conn, said)
+    gone = remove_messages(conn, said)
+    gone["conversations"] += remove_empty(conn, and_(mine, conversations.c.created_at <= at))
+    return +gone
 
 
 def forget_turns_said(conn: Connection, turns: Mapping[str, float], user: str | None = None) -> int:
@@ -73,7 +75,9 @@ def forget_marked_conversations(conn: Connection) -> Counter[str]:
             conversation_messages.c.conversation_id == row.id, conversation_messages.c.turn_at <= row.forgotten_at
         )
         counts += remove_messages(conn, said)
-    return counts
+        older = and_(conversations.c.id == row.id, conversations.c.created_at <= row.forgotten_at)
+        counts["conversations"] += remove_empty(conn, older)
+    return +counts
 
 
 class Doors:

@@ -12,6 +12,7 @@ from semmem.backends.sql.conversation_erasure import mark_conversations
 from semmem.backends.sql.conversation_rows import (
     has_tag,
     in_scope,
+    remove_empty,
     remove_messages,
     row_conversation,
     row_message,
@@ -134,7 +135,9 @@ class SqlConversationReads(JournalPart):
         mark_conversations(conn, [(conversation_id, max(now, kept.updated_at))])
         forget_answers(conn, scope.user)
         forget_states(conn, scope.user)
-        return remove_messages(conn, conversation_messages.c.conversation_id == conversation_id)["messages"]
+        gone = remove_messages(conn, conversation_messages.c.conversation_id == conversation_id)["messages"]
+        remove_empty(conn, conversations.c.id == conversation_id)
+        return gone
 
     @one_read
     def conversation_counts(self, conn: Connection, user: str | None) -> ConversationCounts:

@@ -58,12 +58,13 @@ def _read_calls(told: str) -> tuple[ToolCall, ...]:
 
 
 def conversation_row(kept: KeptConversation) -> dict[str, Any]:
-    names = ("id", "title", "titled_at", "created_at", "updated_at")
+    names = ("id", "title", "titled_at", "created_at", "updated_at", "progress", "last_answer")
     return scope_row(kept.scope) | {name: getattr(kept, name) for name in names} | {"tags": tags_text(kept.tags)}
 
 
 def row_conversation(row: Row[Any]) -> KeptConversation:
-    names = ("id", "title", "created_at", "updated_at", "messages", "tokens_in", "tokens_out", "titled_at")
+    told = ("id", "title", "created_at", "updated_at", "messages", "tokens_in", "tokens_out", "titled_at")
+    names = (*told, "progress", "last_answer")
     tags = tuple(tag for tag in row.tags.split("\n") if tag)
     return KeptConversation(scope=row_scope(row), tags=tags, **{name: getattr(row, name) for name in names})
 
@@ -117,15 +118,32 @@ def remove_messages(conn: Connection, which: ColumnElement[bool], *, rows_max: i
     return +Counter(messages=len(found), conversations=gone)
 
 
+def crowd_out(conn: Connection, user: str, number_max: int) -> int:
+    """Beyond so many of a user's conversations those last added to longest ago go; how many went."""
+    newest = select(conversations.c.id).where(conversations.c.user_id == user)
+    newest = newest.order_by(conversations.c.updated_at.desc(), conversations.c.id)
+    old = conn.execute(newest.offset(number_max).limit(IDS_MAX)).scalars().all()
+    if old:
+        conn.execute(delete(conversation_messages).where(conversation_messages.c.conversation_id.in_(old)))
+        conn.execute(delete(conversations).where(conversations.c.id.in_(old)))
+    return len(old)
+
+
+def remove_empty(conn: Connection, which: ColumnElement[bool]) -> int:
+    """Of these conversations those in which nothing is said; how many."""
+    mine = conversation_messages.c.conversation_id == conversations.c.id
+    empty = ~select(conversation_messages.c.turn_id).where(mine).exists()
+    return conn.execute(delete(conversations).where(which, empty)).rowcount
+
+
 def told_anew(conn: Connection, ids: Sequence[str], *, titles: bool = False) -> int:
     """Figures and missing titles of these conversations (with ``titles`` also those that nobody gave them), after their
     messages have changed. Empty ones go; how many."""
     gone = 0
     for some in _slices(ids):
         these = conversations.c.id.in_(some)
+        gone += remove_empty(conn, these)
         mine = conversation_messages.c.conversation_id == conversations.c.id
-        empty = ~select(conversation_messages.c.turn_id).where(mine).exists()
-        gone += conn.execute(delete(conversations).where(these, empty)).rowcount
         figures = {
             "messages": func.count(),
             "tokens_in": func.coalesce(func.sum(conversation_messages.c.tokens_in), 0),

@@ -11,14 +11,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Insert, Row, and_, case, delete, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, Insert, Row, and_, case, func, literal_column, or_, select
 
 from semmem.backends.sql import locks
+from semmem.backends.sql.continuing import settle_claims
 from semmem.backends.sql.conversation_erasure import Doors
 from semmem.backends.sql.conversation_rows import (
     IDS_MAX,
     conversation_row,
+    crowd_out,
     message_row,
+    remove_empty,
     remove_messages,
     told_anew,
 )
@@ -60,6 +63,7 @@ class SqlConversations(JournalPart):
         kept = _write(conn, messages)
         touched = sorted({conversation_id(scope) for scope, _ in messages})
         told_anew(conn, touched)
+        settle_claims(conn, [(scopes[half.turn_id], half) for half in open_halves if half.step.claim])
         removed = _make_room(conn, touched, {scope.user for scope, _ in messages}, limits)
         away = len(halves) - len(waiting) - len(open_halves)
         return Recorded(kept, waiting, away, removed)
@@ -68,7 +72,11 @@ class SqlConversations(JournalPart):
     def prune_conversations(self, conn: Connection, *, said_before: float) -> Counter[str]:
         """As in the port, at most ``prune_rows_max`` messages at a time; whoever calls goes on until there are none."""
         old = conversation_messages.c.turn_at < said_before
-        return remove_messages(conn, old, rows_max=self._limits.prune_rows_max)
+        gone = remove_messages(conn, old, rows_max=self._limits.prune_rows_max)
+        if not gone:
+            is_empty = conversations.c.messages == literal_column("0")  # as the index says it
+            remove_empty(conn, and_(is_empty, conversations.c.updated_at < said_before))
+        return gone
 
 
 def _turns(conn: Connection, ids: Sequence[str]) -> dict[str, Row[Any]]:
@@ -177,7 +185,7 @@ def _number(conn: Connection, ids: Sequence[str]) -> int:
 
 
 def _conversations_upsert(dialect: str) -> Insert:
-    """Of two times the earlier beginning stays and the later end."""
+    """Of two times the earlier beginning stays and the later end. How far it is only says who knows it."""
     statement = upsert_into(dialect, conversations)
     old, new = conversations.c, statement.excluded
     upsert: Insert = statement.on_conflict_do_update(
@@ -185,6 +193,7 @@ def _conversations_upsert(dialect: str) -> Insert:
         set_={
             "created_at": case((new.created_at < old.created_at, new.created_at), else_=old.created_at),
             "updated_at": case((new.updated_at > old.updated_at, new.updated_at), else_=old.updated_at),
+            "progress": case((new.progress != "", new.progress), else_=old.progress),
         },
     )
     return upsert
@@ -244,19 +253,8 @@ def _make_room(
         last = newest.limit(1).offset(limits.messages_max).scalar_subquery()
         removed[FULL] += remove_messages(conn, and_(mine, conversation_messages.c.place <= last))["messages"]
     for user in sorted(users):
-        removed[CROWDED] += _crowd_out(conn, user, limits.per_user_max)
+        removed[CROWDED] += crowd_out(conn, user, limits.per_user_max)
     return +removed
-
-
-def _crowd_out(conn: Connection, user: str, number_max: int) -> int:
-    """How many conversations went."""
-    newest = select(conversations.c.id).where(conversations.c.user_id == user)
-    newest = newest.order_by(conversations.c.updated_at.desc(), conversations.c.id)
-    old = conn.execute(newest.offset(number_max).limit(IDS_MAX)).scalars().all()
-    if old:
-        conn.execute(delete(conversation_messages).where(conversation_messages.c.conversation_id.in_(old)))
-        conn.execute(delete(conversations).where(conversations.c.id.in_(old)))
-    return len(old)
 
 
 def write_copy(
@@ -265,6 +263,8 @@ def write_copy(
     """As ``put_conversation`` in the port says; whether anything of it was kept."""
     locks.users_shared(conn, [kept.scope.user])
     doors = Doors(conn, [kept.scope], [message.turn for message in messages], [kept.id])
+    if not messages:
+        return _write_empty(conn, kept, doors, limits)
     mine = [
         message_row(message, kept.id, kept.scope.user)
         for message in messages
@@ -276,4 +276,12 @@ def write_copy(
     _MESSAGES.run(conn, sorted(mine, key=lambda row: (row["turn_id"], row["step"], row["number"])))
     told_anew(conn, [kept.id])
     _make_room(conn, [kept.id], [kept.scope.user], limits)
+    return True
+
+
+def _write_empty(conn: Connection, kept: KeptConversation, doors: Doors, limits: ConversationLimits) -> bool:
+    if doors.shut(kept.scope, "", kept.id, kept.created_at):
+        return False
+    _CONVERSATIONS.run(conn, [conversation_row(kept)])
+    crowd_out(conn, kept.scope.user, limits.per_user_max)
     return True

@@ -16,6 +16,7 @@ from pathlib import Path
 from semmem.backends.sql.adoption import SqlAdoption
 from semmem.backends.sql.batches import SqlBatches
 from semmem.backends.sql.calls import SqlCalls
+from semmem.backends.sql.continuing import SqlContinuing
 from semmem.backends.sql.conversation_reads import SqlConversationReads
 from semmem.backends.sql.conversations import SqlConversations
 from semmem.backends.sql.database import Database, ServerLimits
@@ -61,6 +62,7 @@ class SqlJournal(
     SqlUsage,
     SqlConversations,
     SqlConversationReads,
+    SqlContinuing,
     SqlTalks,
     SqlSessionStates,
     SqlErasure,

@@ -456,9 +456,12 @@ conversations = Table(
     Column("tokens_out", BigInteger, nullable=False, server_default="0"),
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
+    Column("progress", Text, nullable=False, server_default=""),
+    _name("last_answer"),
 )
 """What was said in one session, where that is kept. ``titled_at``: when somebody gave it a title or tags. ``tags``:
-each between two line ends."""
+each between two line ends. ``progress``: of one that is kept for a model's API, how far it is, up to ``last_answer``
+(semmem.ports.continuing)."""
 
 conversation_messages = Table(
     "conversation_messages",
@@ -552,6 +555,8 @@ Index("usage_sessions_user", usage_sessions.c.user_name)
 Index("memory_switches_number", memory_switches.c.number)
 Index("votes_number", votes.c.number)
 Index("conversations_user", conversations.c.user_id, conversations.c.updated_at, conversations.c.id)
+Index("conversations_session", conversations.c.user_id, conversations.c.session)
+_index("conversations_empty", conversations.c.updated_at, where=conversations.c.messages == 0)
 Index("conversation_messages_place", conversation_messages.c.conversation_id, conversation_messages.c.place)
 Index("conversation_messages_user", conversation_messages.c.user_id, conversation_messages.c.turn_at)
 Index("conversation_messages_at", conversation_messages.c.turn_at)

@@ -18,6 +18,11 @@ CONFLICTS = [
         "has no record to take histories from; set conversations.enabled: true, or chains: false",
     ),
     (
+        "conversations: {begin_unknown: true}",
+        "conversations.begin_unknown = true",
+        "is of no use while no history is added; set conversations.chains: true, or begin_unknown: false",
+    ),
+    (
         "deadlines: {phase_ms: 500}",
         "deadlines.phase_ms = 500",
         "is not shorter than deadlines.message_timeout_ms (500); "

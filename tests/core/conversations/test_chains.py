@@ -194,6 +194,7 @@ ODD_BEGINNINGS: dict[str, Json] = {
     "several words": {"input": [message("user", "a"), message("user", "b")]},
     "a stored prompt": {"input": "Hello", "prompt": {"id": "p"}},
     "a conversation": {"input": "Hello", "conversation": "conv_1"},
+    "a conversation that has no name": {"input": "Hello", "conversation": {"id": 5}},
     "an answer from before": {"input": "Hello", "previous_response_id": "r0"},
 }
 

@@ -431,6 +431,28 @@ async def test_a_single_filters_answer_that_breaks_off_is_lost() -> None:
         assert [half.status for half in closed(d)] == ["answer_lost"]
 
 
+@pytest.mark.parametrize(
+    ("single_filter", "ended", "known"), [(True, False, False), (True, True, True), (False, False, True)]
+)
+async def test_a_stream_that_broke_off_is_known_to_have_failed_unless_envoy_only_waited_no_longer(
+    single_filter: bool, ended: bool, known: bool
+) -> None:
+    async with door(single_filter=single_filter) as d:
+        heard: list[bool] = []
+        exchange: Any = d.world.exchange
+        exchange._close_turn = lambda *_, failed: heard.append(failed)
+        opening = response_headers(None if single_filter else TICKET)
+        for each in opening.response_headers.headers.headers:
+            if each.key == "content-type":
+                each.raw_value = b"text/event-stream"
+        answer = [opening, response_body(b"data: {}\n\n", ended)]
+        if single_filter:
+            await d.send(headers(), body(as_body(QUESTION)), *answer)
+        else:
+            await d.observe(*answer)
+        assert heard == [known]
+
+
 async def test_a_status_that_is_none_is_an_answer_lost_and_no_failure() -> None:
     async with door() as d:
         strange = response_headers(TICKET)

@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from semmem.conversations.transcript import CUT
+from semmem.memory import Scope
+from semmem.ports.conversations import conversation_id
 from tests.core.management.test_api import ADMIN, api
 from tests.core.management.test_roles import Guarded, guarded
 
@@ -50,6 +52,21 @@ async def test_what_was_imported_is_read_as_it_was_told(guarded: Guarded) -> Non
     for said, message in zip(MESSAGES, found["messages"], strict=True):
         assert {name: message[name] or None for name in names} == {name: said.get(name) or None for name in names}
     assert found["messages"][0]["at"] == "2026-05-01T12:00:00Z"
+
+
+async def test_one_without_messages_begins_in_a_session_that_is_called_like_it(guarded: Guarded) -> None:
+    body = {"user_id": "alice", "project_id": "atlas", "title": "The move"}
+    made = (await guarded.client.post(PATH, json=body, headers=ADMIN)).json()
+    assert (made["messages"], made["title"], made["session_id"]) == (0, "The move", made["id"])
+    assert made["id"] == conversation_id(Scope("alice", "atlas", session=made["id"]))
+    assert made["id"] != conversation_id(Scope("bob", "atlas", session=made["id"]))
+    assert [each["id"] for each in (await ask(guarded))["conversations"]] == [made["id"]]
+    assert (await ask(guarded, f"{PATH}/{made['id']}"))["messages"] == []
+    other = (await guarded.client.post(PATH, json=body | {"messages": []}, headers=ADMIN)).json()
+    assert other["id"] != made["id"]
+    gone = await guarded.client.delete(f"{PATH}/{made['id']}", params={"user_id": "alice"}, headers=ADMIN)
+    assert gone.json() == {"success": True, "messages": 0}
+    assert [each["id"] for each in (await ask(guarded))["conversations"]] == [other["id"]]
 
 
 async def test_messages_come_page_by_page(guarded: Guarded) -> None:
@@ -177,7 +194,7 @@ async def test_a_deleted_user_has_no_conversations_and_the_receipt_says_so(guard
 @pytest.mark.parametrize(
     "fields",
     [
-        {"messages": []},
+        {"messages": [], "session_id": "s1"},
         {"messages": [{"role": "critic", "content": "x"}]},
         {"messages": [{"role": "user", "content": "x", "at": 7}]},
         {"messages": [{"role": "user", "content": "x", "tokens_in": -1}]},

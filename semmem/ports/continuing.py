@@ -1,0 +1,71 @@
+"""Conversations of an API that keeps them, kept in its place: which began here, how far they are, whose turn it is.
+
+Only one request at a time goes on with a conversation: it *claims* it, in the database, before the model is asked. What
+became of that request gives it free again: its answer as it is recorded, or that there was none. A claim of which
+nothing is heard any more (a crash, a client that left before the answer began) stays, since nobody knows what the
+client was told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from semmem.memory import Scope
+
+IDLE, BROKEN = "idle", "broken"
+"""How far a conversation is: nothing was asked yet; something was answered that its history has not. An empty word: it
+did not begin here."""
+UNRESOLVED = "-"
+"""The claim of a request that names a conversation and is not given its history from here."""
+_OPEN, _DONE, _FAILED = "open", "done", "failed"
+
+
+def opened(claim: str) -> str:
+    """The answer to this request is not known yet."""
+    return f"{_OPEN} {claim}"
+
+
+def done(claim: str) -> str:
+    """It is recorded, and the conversation's last."""
+    return f"{_DONE} {claim}"
+
+
+def failed(claim: str) -> str:
+    """There was none."""
+    return f"{_FAILED} {claim}"
+
+
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """A conversation that a request names. ``progress``: one of the words above. ``last_answer``: the API's name of the
+    answer that the next request goes on from, empty before the first one. ``messages``: how many are recorded."""
+
+    id: str
+    progress: str = ""
+    last_answer: str = ""
+    messages: int = 0
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the next request may go on with it."""
+        return self.progress.partition(" ")[0] in (IDLE, _DONE, _FAILED)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a request goes on with it of which nobody knows yet what became."""
+        return self.progress.startswith(_OPEN)
+
+
+class ContinuedConversations(Protocol):
+    """Every call is bound to a scope, whose session is the API's name of the conversation. Raises JournalError."""
+
+    async def continued(self, scope: Scope) -> Continued | None:
+        """None where nothing of this name is recorded of the user."""
+        ...
+
+    async def claim_conversation(
+        self, scope: Scope, seen: Continued | None, claim: str, *, now: float, per_user_max: int
+    ) -> bool:
+        """Whether the conversation, which is as it was ``seen`` (None: it begins), is this request's from here on."""
+        ...
