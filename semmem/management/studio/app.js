@@ -55,11 +55,12 @@ function plain(text) {
   }
 }
 
-// The page and, of what it shows, the one that the address names. The address may also name the user.
+// The page and, of what it shows, the one that the address names, with the words that it was found by. The address may
+// also name the user.
 function current() {
-  const [name, user, id] = location.hash.replace(/^#\/?/, "").split("/").map(plain);
+  const [name, user, id, words] = location.hash.replace(/^#\/?/, "").split("/").map(plain);
   if (user && !who.bound) who.user = user;
-  return [Object.hasOwn(PAGES, name) && open(PAGES[name]) ? name : HOMES.find((each) => open(PAGES[each])), id];
+  return [Object.hasOwn(PAGES, name) && open(PAGES[name]) ? name : HOMES.find((each) => open(PAGES[each])), id, words];
 }
 
 // An administrator looks at one user at a time, whom they name.
@@ -122,7 +123,7 @@ function drawBar() {
 }
 
 function show(withBar = true) {
-  const [name, id] = current();
+  const [name, id, words] = current();
   if (!name) return;
   leave();
   if (withBar) drawBar();
@@ -130,7 +131,7 @@ function show(withBar = true) {
   document.title = `${PAGES[name].label} · semmem Studio`;
   const place = h("div", { class: "page" });
   fill(main, h("h1", {}, PAGES[name].label), place);
-  leave = PAGES[name].show(place, id) ?? (() => {});
+  leave = PAGES[name].show(place, id, words) ?? (() => {});
 }
 
 // Where a page is about one user and none is named, the first who has memories. Who they all are takes long to say.
@@ -173,5 +174,7 @@ addEventListener("hashchange", async () => {
   await somebody();
   show();
 });
+// What sticks below the bar has to know how high it is.
+new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`)).observe(bar);
 dress();
 start();

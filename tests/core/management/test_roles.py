@@ -89,6 +89,8 @@ NEEDS = {
     ("PATCH", "/v1/conversations/{conversation_id}"): Act.WRITE,
     ("DELETE", "/v1/conversations/{conversation_id}"): Act.WRITE,
     ("GET", "/v1/conversations/{conversation_id}/export"): Act.READ,
+    ("GET", "/v1/conversations/{conversation_id}/matches"): Act.READ,
+    ("GET", "/v1/conversations/facets"): Act.READ,
     ("GET", "/v1/memory/reindex"): Act.OPERATE,
     ("POST", "/v1/memory/reindex"): Act.OPERATE,
     ("DELETE", "/v1/memory/reindex"): Act.OPERATE,
