@@ -68,9 +68,12 @@ export function select(options, value, onchange) {
 
 // What an input may be filled with, beside what is typed: pairs of a value and what is said of it.
 export function choices(input, told) {
-  const id = `choices-${(ids += 1)}`;
-  input.setAttribute("list", id);
-  input.after(h("datalist", { id }, told.map(([value, label]) => h("option", { value }, label))));
+  if (!input.list) {
+    const id = `choices-${(ids += 1)}`;
+    input.after(h("datalist", { id }));
+    input.setAttribute("list", id);
+  }
+  fill(input.list, told.map(([value, label]) => h("option", { value }, label)));
 }
 
 export function card(title, ...children) {

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from semmem.backends.sql.journal import SqlJournal
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
-from semmem.management.listing import BadCursor, Wanted, cut, stats
+from semmem.management.listing import PROJECTS_MAX, BadCursor, Wanted, cut, stats
 from semmem.management.metadata import MetadataLimits
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.history import Uses
@@ -124,6 +124,12 @@ async def test_statistics_are_over_the_whole_scope(api: Api) -> None:
     told = (await listed(api, stats=True, limit=1))["stats"]
     assert (told["total"], told["by_type"], told["hit_rate"]) == (2, {"semantic": 1, "episodic": 1}, 0.5)
     assert told["tokens"] > 4
+
+
+def test_figures_name_the_projects_with_the_most_memories() -> None:
+    kept = [memory(n, project=f"p{n}") for n in range(PROJECTS_MAX + 1)]
+    told = stats([*kept, memory(900, project="p7"), memory(901)], {}).by_project
+    assert (next(iter(told.items())), len(told)) == (("p7", 2), PROJECTS_MAX)
 
 
 def test_what_is_not_active_counts_for_no_hit_rate() -> None:
