@@ -6,7 +6,7 @@ import { memoryItem } from "./memory_item.js";
 import { addForm, tools } from "./memory_tools.js";
 import { pages } from "./pages.js";
 
-const PAGE = 25, PART = 250;
+const PAGE = 25, PART = 1000;
 const TYPES = [["", "Every type"], ["semantic", "Semantic"], ["episodic", "Episodic"], ["procedural", "Procedural"], ["reflective", "Reflective"]];
 const STATUSES = [["", "Every status"], ["active", "Active"], ["quarantined", "Quarantined"], ["superseded", "Superseded"]];
 
