@@ -68,15 +68,20 @@ function userPicker() {
   if (!may("read")) return null;
   if (who.bound) return h("span", { class: "whose" }, who.user);
   const names = h("datalist", { id: "users" });
-  let asked = false;
+  // Of many users those are offered who follow what is typed.
+  let asked = false, more = false;
   const offer = () => {
-    if (asked || !may("administer")) return;
+    if ((asked && !more) || !may("administer")) return;
     asked = true;
-    get("/v1/users", { limit: 1000 }).then((told) => fill(names, told.users.map((user) => h("option", { value: user }))), () => {});
+    get("/v1/users", { limit: 1000, after: more ? input.value.trim() : "" }).then((told) => {
+      more ||= told.next_after !== null;
+      fill(names, told.users.map((user) => h("option", { value: user })));
+    }, () => {});
   };
   const input = h("input", {
     type: "search", id: "user", value: who.user, list: "users", placeholder: "user id", autocomplete: "off", spellcheck: "false", onfocus: offer,
     oninput: debounced(() => {
+      offer();
       const [name] = current();
       who.user = input.value.trim();
       history.replaceState(null, "", link(name));

@@ -306,10 +306,16 @@ async def test_a_round_trip_says_what_works(api: Api) -> None:
 
 async def test_users_are_listed_in_pages(api: Api) -> None:
     guarded = Guarded(api, api.journal)
-    first = (await guarded.client.get("/v1/users", params={"limit": 2}, headers=ADMIN)).json()
-    assert (first["users"], first["total"]) == (["alice", "bob"], 3)
-    rest = (await guarded.client.get("/v1/users", params={"limit": 2, "after": "bob"}, headers=ADMIN)).json()
-    assert rest["users"] == ["carol"]
+    pages: list[tuple[dict[str, str], list[str], int | None, str | None]] = [
+        ({"limit": "2"}, ["alice", "bob"], None, "bob"),
+        ({"limit": "2", "after": "bob"}, ["carol"], None, None),
+        ({"limit": "3"}, ["alice", "bob", "carol"], None, None),
+        ({"limit": "2", "everywhere": "true"}, ["alice", "bob"], 4, "bob"),
+        ({"limit": "2", "after": "bob", "everywhere": "true"}, ["carol", "dora"], 4, None),
+    ]
+    for asked, users, total, following in pages:
+        told = (await guarded.client.get("/v1/users", params=asked, headers=ADMIN)).json()
+        assert (told["users"], told["total"], told["next_after"]) == (users, total, following)
     await guarded.client.aclose()
 
 
