@@ -43,7 +43,7 @@ function themeButton() {
     localStorage.setItem("semmem-theme", THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]);
     dress();
     made.textContent = label();
-  }, { kind: "quiet" });
+  }, { kind: "quiet theme" });
   return made;
 }
 
@@ -124,7 +124,7 @@ function drawPages(name) {
 function drawBar() {
   fill(bar, h("a", { class: "brand" }, h("img", { src: "icon.svg", alt: "", width: 24, height: 24 }), "semmem Studio"),
     healthDot(), pages, h("div", { class: "spacer" }), userPicker(), themeButton(),
-    button("Sign out", () => { clearInterval(watching); token.set(""); start(); }, { kind: "quiet" }));
+    button("Sign out", () => { clearInterval(watching); token.set(""); start(); }, { kind: "quiet leave" }));
 }
 
 function show(withBar = true) {
