@@ -120,7 +120,7 @@ function talk(told) {
     earlier.hidden = !previous;
     further.hidden = !next;
     const shown = number(list.children.length);
-    fill(count, previous ? `${shown} messages are shown.` : next ? `The first ${shown} messages.` : "That is all of it.");
+    fill(count, previous ? `${shown} messages are shown.` : next ? `The first ${shown} messages.` : list.children.length ? "That is all of it." : "Nothing is said in it yet.");
   }
 
   const made = (messages) => messages.map((one) => message(one, calls, marked));

@@ -215,6 +215,14 @@ def test_a_match_is_unfolded_and_one_that_is_gone_is_said_to_be(home: House, stu
     assert studio.troubles.pop().startswith("Failed to load resource")
 
 
+def test_one_in_which_nothing_is_said_yet_says_so(home: House, studio: Studio, person: str) -> None:
+    kept = keep(home, person, [], title="For a model that keeps none")
+    studio.sign_in(at=f"#/conversations/{person}/{kept['id']}")
+    expect(studio.page.get_by_text("Nothing is said in it yet.")).to_be_visible()
+    studio.page.get_by_label("Find in this conversation").fill("none")
+    expect(studio.page.locator(".find").get_by_role("status")).to_have_text("In the title alone")
+
+
 def test_filters_offer_the_projects_and_tags_that_there_are(home: House, studio: Studio, person: str) -> None:
     for project, tags in (("travel", ["flights"]), ("travel", []), ("garden", ["flights", "<b>"])):
         keep(home, person, TRIP, project_id=project, tags=tags)
