@@ -70,7 +70,7 @@ class InProcessStore:
         return _copy(memory) if memory is not None and contains(scope, memory) else None
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         self._check_open()
         return [_copy(memory) for memory in page(self._in(scope, types), limit=limit, offset=offset)]

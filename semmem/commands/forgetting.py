@@ -140,7 +140,7 @@ def _scope(api: Api, scope: Asked, given: argparse.Namespace) -> dict[str, Any]:
 
 
 def _everybodys(api: Api) -> dict[str, Any]:
-    users = api.call("GET", "/v1/users", params={"limit": 1})["total"]
+    users = api.call("GET", "/v1/users", params={"limit": 1, "everywhere": True})["total"]
     return {"dry_run": True, "memories": [], "users": users, "deleted": 0}
 
 

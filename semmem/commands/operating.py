@@ -44,15 +44,16 @@ def _users(api: Api, given: argparse.Namespace) -> Any:
 
 
 def shown_users(told: Told) -> Iterator[str]:
-    """A line for each, and how many there are."""
+    """A line for each, and where to go on."""
     yield from map(one_line, told["users"])
-    yield f"{len(told['users'])} of {told['total']} users"
+    if told["next_after"] is not None:
+        yield f"more: --after {one_line(told['next_after'])}"
 
 
 USERS = Command(
     name="users",
     does="who has memories, by name",
-    about="Whoever has memories, or had some, in the order of their names; for an administrator.",
+    about="Whoever has memories, had some, or said what may become one, by name; for an administrator.",
     run=_asking(_users, shown_users),
     arguments=_users_arguments,
     examples=(("semmem users --limit 10 --after bob", "the ten that follow bob"),),

@@ -24,14 +24,14 @@ class AttentiveStore(StoreWrapper):
         return await super().get(scope, memory_id)
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         how = self._news.reading(scope.user)
         if how is not Reading.TWICE:
             self._as_of_now(how, scope.user)
-            return await super().list(scope, types=types, limit=limit, offset=offset)
+            return await super().list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
         try:
-            return await super().list(scope, types=types, limit=limit, offset=offset)
+            return await super().list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
         finally:
             self._as_of_now(how, scope.user)
             self._news.read_again(scope.user)

@@ -82,15 +82,15 @@ class HidingStore(StoreWrapper):
             return await super().count(scope, types=types)
         return len(await self._shown(scope, types))
 
-    async def _shown(self, scope: Scope, types: Sequence[MemoryType]) -> Sequence[Memory]:
+    async def _shown(self, scope: Scope, types: Sequence[MemoryType], *, vectors: bool = False) -> Sequence[Memory]:
         number = await super().count(scope, types=types)
-        found = await super().list(scope, types=types, limit=number) if number else []
+        found = await super().list(scope, types=types, limit=number, vectors=vectors) if number else []
         return [memory for memory in found if not self._marks.cover(memory)]
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         if not self._marks.any_of(scope.user):
-            found = await super().list(scope, types=types, limit=limit, offset=offset)
+            found = await super().list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
             return [memory for memory in found if not self._marks.cover(memory)]
-        return [*await self._shown(scope, types)][max(offset, 0) :][: max(limit, 0)]
+        return [*await self._shown(scope, types, vectors=vectors)][max(offset, 0) :][: max(limit, 0)]

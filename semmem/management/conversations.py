@@ -12,10 +12,13 @@ from semmem.memory import Role, Scope, ToolCall
 from semmem.ports.continuing import IDLE
 from semmem.ports.conversations import (
     ConversationCounts,
+    ConversationFacets,
     ConversationLimits,
     ConversationRecords,
     KeptConversation,
     KeptMessage,
+    Match,
+    Matches,
     Step,
     Wanted,
     new_conversation_id,
@@ -24,6 +27,10 @@ from semmem.ports.conversations import (
 
 WORDS_MAX = 8
 """Words of a search; further ones are not looked for."""
+FACETS_READ_MAX = 10_000
+"""Conversations whose projects and tags are counted: those last added to."""
+BEHIND, BEFORE, AROUND = "", "<", "="
+"""How a cursor of messages begins, before the place that it is about; places begin with a digit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,15 @@ class Told:
     tokens_out: int | None = None
     answer_id: str = ""
     finish_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesPage:
+    """In the order in which they were said; None where there is nothing before, or behind."""
+
+    messages: Sequence[KeptMessage]
+    previous_cursor: str | None
+    next_cursor: str | None
 
 
 class Erased(Exception):
@@ -92,12 +108,38 @@ class Conversations:
 
     async def messages(
         self, scope: Scope, conversation_id: str, *, limit: int, cursor: str | None = None
-    ) -> tuple[list[KeptMessage], str | None]:
-        """One page in the order in which they were said, and where the next one begins. Raises BadCursor."""
-        after = "" if cursor is None else place_told(cursor)
-        found = await self._records.messages(scope, conversation_id, after=after, limit=limit + 1)
+    ) -> MessagesPage:
+        """One page, at the beginning without a cursor. Raises BadCursor."""
+        kind, place = _spot(cursor)
+        if kind == BEHIND:
+            return await self._behind(scope, conversation_id, place, limit)
+        number = limit if kind == BEFORE else limit // 2
+        found = await self._records.messages(scope, conversation_id, before=place, limit=number + 1)
+        shown = found[1:] if len(found) > number else found
+        earlier = MessagesPage(shown, *_cursors(shown, before=len(found) > number, behind=True))
+        if kind == BEFORE:
+            return earlier
+        # What lies around a place: so much before it, and from there on.
+        later = await self._behind(scope, conversation_id, found[-1].place if found else "", limit - len(shown))
+        messages = [*shown, *later.messages]
+        return MessagesPage(messages, *_cursors(messages, before=len(found) > number, behind=bool(later.next_cursor)))
+
+    async def _behind(self, scope: Scope, conversation_id: str, place: str, limit: int) -> MessagesPage:
+        found = await self._records.messages(scope, conversation_id, after=place, limit=limit + 1)
         shown = found[:limit]
-        return shown, cursor_of(shown[-1].place) if len(found) > len(shown) else None
+        return MessagesPage(shown, *_cursors(shown, before=bool(place), behind=len(found) > limit))
+
+    async def matches(self, scope: Scope, conversation_id: str, text: str, *, limit: int) -> Matches:
+        """Which of its messages have all these words."""
+        words = words_of(text)
+        if not words:
+            return Matches(0, ())
+        return await self._records.matches(scope, conversation_id, words, self._limits, limit=limit)
+
+    async def facets(self, scope: Scope, *, limit: int) -> ConversationFacets:
+        """Which projects and tags there are."""
+        await self._settle()
+        return await self._records.conversation_facets(scope, read_max=FACETS_READ_MAX, limit=limit)
 
     async def everything(self, scope: Scope, conversation_id: str) -> list[KeptMessage]:
         """All messages: at most as many as a conversation keeps."""
@@ -190,6 +232,24 @@ class Conversations:
     async def counts(self, user: str | None) -> ConversationCounts:
         """Of everybody, or of one user."""
         return await self._records.conversation_counts(user)
+
+
+def around(match: Match) -> str:
+    """The cursor of the page that has it in its middle."""
+    return cursor_of(AROUND + match.place)
+
+
+def _spot(cursor: str | None) -> tuple[str, str]:
+    """Of a page of messages: whether it lies behind, before or around a place, and which. Raises BadCursor."""
+    told = "" if cursor is None else place_told(cursor)
+    kind = next((kind for kind in (BEFORE, AROUND) if told.startswith(kind)), BEHIND)
+    return kind, told.removeprefix(kind)
+
+
+def _cursors(shown: Sequence[KeptMessage], *, before: bool, behind: bool) -> tuple[str | None, str | None]:
+    """Of the page before what is shown, and of the one behind it."""
+    previous = cursor_of(BEFORE + shown[0].place) if shown and before else None
+    return previous, cursor_of(BEHIND + shown[-1].place) if shown and behind else None
 
 
 def words_of(text: str | None) -> tuple[str, ...]:

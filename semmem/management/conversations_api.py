@@ -4,18 +4,31 @@ Annotations are evaluated here (no __future__ import), because FastAPI reads tho
 """
 
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
-from typing_extensions import TypedDict
 
 from semmem.conversations.transcript import markdown
 from semmem.management.access import Act, Denied
 from semmem.management.api import May
-from semmem.management.conversations import Conversations, Erased, Told
+from semmem.management.conversations import Conversations, Erased, Told, around
+from semmem.management.conversations_shown import (
+    ConversationDeleted,
+    ConversationRead,
+    ConversationShown,
+    ConversationsShown,
+    CountsShown,
+    FacetsShown,
+    MatchesShown,
+    WholeConversation,
+    shown_conversation,
+    shown_facets,
+    shown_match,
+    shown_message,
+)
 from semmem.management.door import CALLER
 from semmem.management.fields import (
     NO_CONTROLS,
@@ -31,10 +44,12 @@ from semmem.management.fields import (
 from semmem.management.listing import CURSOR_CHARS_MAX, BadCursor
 from semmem.management.problems import OF_USER, refuses
 from semmem.memory import Role, Scope, ToolCall
-from semmem.ports.conversations import KeptConversation, KeptMessage, Wanted
+from semmem.ports.conversations import KeptConversation, Wanted
 
-LIST_MAX, MESSAGES_MAX = 200, 500
+LIST_MAX, MESSAGES_MAX, MATCHES_MAX = 200, 500, 500
 """In one page."""
+FACETS_MAX = 200
+"""Projects, and tags, in one answer."""
 IMPORTED_MAX = 1000
 """Messages in one call; the body's own limits hold as well."""
 TITLE_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX = 200, 64, 20
@@ -59,14 +74,13 @@ Tags = Annotated[list[Tag], Field(max_length=TAGS_MAX)]
 Tokens = Annotated[Count, Field(ge=0, le=10**9)]
 ConversationId = Annotated[str, Path(max_length=256)]
 Cursor = Annotated[str | None, Query(max_length=CURSOR_CHARS_MAX, description="a next_cursor")]
-Text = Annotated[
-    str | None,
-    Query(alias="q", min_length=1, max_length=500, description="words; all of them in the title or in one message"),
-]
+Words = Query(alias="q", min_length=1, max_length=500, description="words; all of them in the title or in one message")
+Text = Annotated[str | None, Words]
 OfTag = Annotated[str | None, Query(alias="tag", min_length=1, max_length=TAG_CHARS_MAX)]
 Since = Annotated[AwareDatetime | None, Query(description="last added to then or later")]
 Until = Annotated[AwareDatetime | None, Query(description="begun then or earlier")]
 ListLimit = Annotated[int, Query(ge=1, le=LIST_MAX)]
+MessageWords = Annotated[str, Query(alias="q", min_length=1, max_length=500, description="words; all of them in one")]
 MessagesLimit = Annotated[int, Query(ge=1, le=MESSAGES_MAX)]
 
 
@@ -148,91 +162,6 @@ class ChangedConversation(BaseModel):
     tags: Tags | None = None
 
 
-class ConversationShown(TypedDict):
-    """``tokens_in`` and ``tokens_out``: as far as providers counted them."""
-
-    id: str
-    user_id: str
-    project_id: str | None
-    agent_id: str | None
-    session_id: str | None
-    title: str
-    tags: list[str]
-    messages: int
-    tokens_in: int
-    tokens_out: int
-    created_at: str
-    updated_at: str
-
-
-class ConversationsShown(TypedDict):
-    """``recording``: whether what is said is recorded."""
-
-    conversations: list[ConversationShown]
-    next_cursor: str | None
-    recording: bool
-
-
-class CallShown(TypedDict):
-    """``arguments`` as the model wrote them."""
-
-    id: str
-    name: str
-    arguments: str
-
-
-class MessageShown(TypedDict):
-    """``cut``: it was longer than is kept. ``model_asked``: what the request named; ``model``: what answered."""
-
-    id: str
-    role: str
-    content: str
-    at: str
-    cut: bool
-    tool_call_id: str | None
-    tool_calls: list[CallShown]
-    model_asked: str | None
-    model: str | None
-    backend: str | None
-    tokens_in: int | None
-    tokens_out: int | None
-    response_id: str | None
-    finish_reason: str | None
-
-
-class ConversationRead(TypedDict):
-    """A page of its messages, oldest first."""
-
-    conversation: ConversationShown
-    messages: list[MessageShown]
-    next_cursor: str | None
-
-
-class WholeConversation(TypedDict):
-    """All of its messages, oldest first."""
-
-    conversation: ConversationShown
-    messages: list[MessageShown]
-
-
-class ConversationDeleted(TypedDict):
-    """``messages``: how many went."""
-
-    success: bool
-    messages: int
-
-
-class CountsShown(TypedDict):
-    """``users``: how many have any."""
-
-    conversations: int
-    messages: int
-    users: int
-    tokens_in: int
-    tokens_out: int
-    recording: bool
-
-
 def conversation_routes(conversations: Conversations, may: May) -> APIRouter:
     """What was recorded of one user's conversations, and what was imported."""
     routes = APIRouter()
@@ -290,6 +219,11 @@ def conversation_routes(conversations: Conversations, may: May) -> APIRouter:
             "recording": conversations.recording,
         }
 
+    @routes.get("/v1/conversations/facets", **refuses(*OF_USER))
+    async def get_facets(scope: Reader) -> FacetsShown:
+        """Projects and tags of a user's conversations, with how many have them: of the 10,000 last added to."""
+        return shown_facets(await conversations.facets(scope, limit=FACETS_MAX))
+
     @routes.post("/v1/conversations", status_code=201, **refuses(*OF_USER, "BUSY"))
     async def create_conversation(request: Request, new: NewConversation) -> ConversationShown:
         """Import one, also where nothing is recorded; or begin one, without messages."""
@@ -308,11 +242,27 @@ def conversation_routes(conversations: Conversations, may: May) -> APIRouter:
         """One, with a page of its messages, oldest first."""
         kept = await known(scope, conversation_id)
         try:
-            messages, following = await conversations.messages(scope, kept.id, limit=limit, cursor=cursor)
+            page = await conversations.messages(scope, kept.id, limit=limit, cursor=cursor)
         except BadCursor:
             raise _bad_cursor() from None
-        told = [shown_message(message) for message in messages]
-        return {"conversation": shown_conversation(kept), "messages": told, "next_cursor": following}
+        return {
+            "conversation": shown_conversation(kept),
+            "messages": [shown_message(message) for message in page.messages],
+            "previous_cursor": page.previous_cursor,
+            "next_cursor": page.next_cursor,
+        }
+
+    @routes.get("/v1/conversations/{conversation_id}/matches", **refuses(*OF_USER))
+    async def get_matches(
+        scope: Reader,
+        conversation_id: ConversationId,
+        text: MessageWords,
+        limit: Annotated[int, Query(ge=1, le=MATCHES_MAX)] = 100,
+    ) -> MatchesShown:
+        """Where in a conversation words are: its newest messages that have all of them."""
+        kept = await known(scope, conversation_id)
+        found = await conversations.matches(scope, kept.id, text, limit=limit)
+        return {"matches": [shown_match(one, around(one)) for one in found.newest], "total": found.total}
 
     @routes.patch("/v1/conversations/{conversation_id}", **refuses(*OF_USER))
     async def change_conversation(
@@ -354,48 +304,8 @@ def conversation_routes(conversations: Conversations, may: May) -> APIRouter:
     return routes
 
 
-def shown_conversation(kept: KeptConversation) -> ConversationShown:
-    return {
-        "id": kept.id,
-        "user_id": kept.scope.user,
-        "project_id": kept.scope.project,
-        "agent_id": kept.scope.agent,
-        "session_id": kept.scope.session,
-        "title": kept.title,
-        "tags": list(kept.tags),
-        "messages": kept.messages,
-        "tokens_in": kept.tokens_in,
-        "tokens_out": kept.tokens_out,
-        "created_at": _time(kept.created_at),
-        "updated_at": _time(kept.updated_at),
-    }
-
-
-def shown_message(message: KeptMessage) -> MessageShown:
-    return {
-        "id": message.id,
-        "role": message.role.value,
-        "content": message.content,
-        "at": _time(message.at),
-        "cut": message.cut,
-        "tool_call_id": message.answers or None,
-        "tool_calls": [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.calls],
-        "model_asked": message.model_asked or None,
-        "model": message.model or None,
-        "backend": message.backend or None,
-        "tokens_in": message.tokens_in,
-        "tokens_out": message.tokens_out,
-        "response_id": message.answer_id or None,
-        "finish_reason": message.finish_reason or None,
-    }
-
-
 def _wanted_tag(told: str | None) -> str | None:
     return None if told is None else " ".join(told.split()).casefold()
-
-
-def _time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
 
 
 def _seconds(moment: datetime | None) -> float | None:

@@ -6,7 +6,7 @@ Annotations are evaluated here (no __future__ import), because FastAPI reads tho
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from fastapi import APIRouter, Query, Request
 from typing_extensions import TypedDict
@@ -91,24 +91,34 @@ class HealthShown(TypedDict):
 
 
 class UsersShown(TypedDict):
-    """A page of names; ``total`` of all. ``memory_switches``: of those in the page who have some."""
+    """A page of names. ``total``: of all, where everywhere was looked. ``next_after``: the last one, where there are
+    more. ``memory_switches``: of those in the page who have some."""
 
     users: list[str]
-    total: int
+    total: int | None
     limit: int
+    next_after: str | None
     memory_switches: dict[str, SwitchesShown]
+
+
+class KnownAfter(Protocol):
+    """Raises JournalError."""
+
+    async def __call__(self, user: str, /, *, limit: int) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
     """What the routes ask. ``status``: plain JSON values, none of them of a user. ``parts``: by name, one cheap round
     trip each; raises SemmemError where it fails. ``configuration``: as it is in effect, secrets redacted. ``users``:
-    whoever has memories, sorted."""
+    whoever has memories in the store or may have some, sorted. ``users_after``: a page of those whom the journal
+    knows, by name."""
 
     status: Callable[[], EngineStatus]
     parts: Mapping[str, Tried]
     configuration: Callable[[], Mapping[str, Any]]
     users: Callable[[], Awaitable[Sequence[str]]]
+    users_after: KnownAfter
 
 
 def engine_routes(engine: Engine, _: May, *, switches: Switches | None = None) -> APIRouter:
@@ -140,15 +150,30 @@ def engine_routes(engine: Engine, _: May, *, switches: Switches | None = None) -
         request: Request,
         limit: Annotated[int, Query(ge=1, description=f"more than {USERS_MAX} are not given")] = USERS_DEFAULT,
         after: Annotated[str | None, Query(max_length=USER_CHARS_MAX, description="go on after this user")] = None,
+        everywhere: Annotated[
+            bool, Query(description="look into the store as well, which reads all of it, and count them")
+        ] = False,
     ) -> UsersShown:
-        """Whoever has memories, or had some, by name; and of those in the page who have memory switches, which."""
+        """Whoever has memories, had some, or said what may become one, as far as the journal knows, by name; and of
+        those in the page who have memory switches, which."""
         request.scope[CALLER].must(Act.ADMINISTER)
-        users = await engine.users()
         number = min(limit, USERS_MAX)
-        rest = [user for user in users if after is None or user > after]
-        switched = {user: known.of_user(user) for user in rest[:number]} if known.number_set else {}
-        shown = {user: words(switch) for user, switch in switched.items() if switch != UNSAID}
-        return {"users": rest[:number], "total": len(users), "limit": number, "memory_switches": shown}
+        total = None
+        if everywhere:
+            everybody = await engine.users()
+            total = len(everybody)
+            rest: Sequence[str] = [user for user in everybody if after is None or user > after]
+        else:
+            rest = await engine.users_after(after or "", limit=number + 1)
+        page = list(rest[:number])
+        switched = {user: known.of_user(user) for user in page} if known.number_set else {}
+        return {
+            "users": page,
+            "total": total,
+            "limit": number,
+            "next_after": page[-1] if len(rest) > number else None,
+            "memory_switches": {user: words(switch) for user, switch in switched.items() if switch != UNSAID},
+        }
 
     return routes
 

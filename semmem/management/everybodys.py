@@ -42,12 +42,12 @@ async def page_of_everybody(store: Store, known: KnownUsers, *, limit: int, curs
     found: list[Memory] = []
     names = [*([user] if after is not None else []), *others]
     for number, name in enumerate(names, 1):
-        memories = await store.list(Scope(name), limit=ROWS_MAX)
+        memories = await store.list(Scope(name), limit=ROWS_MAX, vectors=False)
         rest = [one for one in memories if name != user or after is None or place_of(one) > after]
         taken = rest[: limit - len(found)]
         found += taken
         if len(found) == limit and (len(taken) < len(rest) or number < len(names)):
-            return Everybodys(found, number, _behind(name, found[-1]))
+            return Everybodys(found, number, _behind(name, found[-1] if len(taken) < len(rest) else None))
     more = len(others) == USERS_READ_MAX
     return Everybodys(found, len(names), _behind(names[-1], None) if more else None)
 

@@ -14,6 +14,9 @@ from semmem.retrieval.context import estimate_tokens
 
 CURSOR_CHARS_MAX = 2048
 
+PROJECTS_MAX = 200
+"""That figures name."""
+
 ROWS_MAX = 2**31 - 1
 """More memories than any user has: stores bound what one list may read."""
 
@@ -63,11 +66,13 @@ class Page:
 @dataclass(frozen=True, slots=True)
 class Stats:
     """Figures over a scope's memories. ``hit_rate``: the share of active ones that were put into a prompt at least
-    once, from 0 to 1. ``tokens``: estimated, of all contents together."""
+    once, from 0 to 1. ``tokens``: estimated, of all contents together. ``by_project``: the most frequent ones, first
+    those with the most."""
 
     total: int
     by_type: Mapping[str, int]
     by_status: Mapping[str, int]
+    by_project: Mapping[str, int]
     tokens: int
     hit_rate: float
 
@@ -110,6 +115,7 @@ def stats(memories: Sequence[Memory], uses: Mapping[str, Uses]) -> Stats:
         total=len(memories),
         by_type=dict(Counter(str(memory.type) for memory in memories)),
         by_status=dict(Counter(str(memory.status) for memory in memories)),
+        by_project=dict(Counter(memory.project for memory in memories if memory.project).most_common(PROJECTS_MAX)),
         tokens=sum(estimate_tokens(memory.content) for memory in memories),
         hit_rate=used / len(active) if active else 0.0,
     )

@@ -74,7 +74,7 @@ class Memories:
 
         All of it is read, once: stores have no order of their own, and do so for any page. ``uses``: then with figures.
         """
-        memories = await self._everything(scope, types)
+        memories = await self._store.list(scope, types=types, limit=ROWS_MAX, vectors=False)
         return cut(memories, wanted), None if uses is None else stats(memories, uses)
 
     async def uses(self, scope: Scope) -> Mapping[str, Uses]:

@@ -192,6 +192,32 @@ class ConversationCounts:
     tokens_out: int
 
 
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A message that a search finds. ``place`` as in KeptMessage; ``at`` in seconds since 1970."""
+
+    id: str
+    place: str
+    role: Role
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """In one conversation: how many, and the newest of them, newest first."""
+
+    total: int
+    newest: Sequence[Match]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationFacets:
+    """The projects and tags of conversations, each with the number of those that have it, the most frequent first."""
+
+    projects: Sequence[tuple[str, int]]
+    tags: Sequence[tuple[str, int]]
+
+
 class ConversationRecording(Protocol):
     """What records and what keeps it small. Raises JournalError."""
 
@@ -220,9 +246,10 @@ class ConversationRecords(Protocol):
         ...
 
     async def messages(
-        self, scope: Scope, conversation_id: str, *, after: str = "", limit: int = 100
+        self, scope: Scope, conversation_id: str, *, after: str = "", before: str | None = None, limit: int = 100
     ) -> list[KeptMessage]:
-        """In the order in which they were said, from behind the place ``after``."""
+        """In the order in which they were said, the first ones behind the place ``after``; or, where ``before`` is
+        given, the last ones before that place."""
         ...
 
     async def chain(self, scope: Scope, answer_id: str, *, messages_max: int) -> list[KeptMessage]:
@@ -231,10 +258,14 @@ class ConversationRecords(Protocol):
         several of the user's answers are called so."""
         ...
 
-    async def search_messages(
-        self, scope: Scope, words: Sequence[str], limits: ConversationLimits, *, limit: int
-    ) -> list[tuple[KeptConversation, KeptMessage]]:
-        """Messages with all of these words, newest first, and the conversations that they stand in."""
+    async def matches(
+        self, scope: Scope, conversation_id: str, words: Sequence[str], limits: ConversationLimits, *, limit: int
+    ) -> Matches:
+        """Messages of this conversation with all of these words, of its newest ``search_messages_max``."""
+        ...
+
+    async def conversation_facets(self, scope: Scope, *, read_max: int, limit: int) -> ConversationFacets:
+        """At most ``limit`` of each, over the ``read_max`` conversations last added to."""
         ...
 
     async def put_conversation(

@@ -51,9 +51,10 @@ class Store(Protocol):
         """One memory of any status, or None when this scope has none with that id."""
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
-        """Memories of any status, newest ``created_at`` first (ties by id)."""
+        """Memories of any status, newest ``created_at`` first (ties by id). Without ``vectors`` they may come without
+        their embeddings: whoever shows them needs none, and they are most of what is read."""
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
         """Remove every version of one memory. False when there was none."""

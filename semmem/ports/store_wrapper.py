@@ -65,10 +65,10 @@ class StoreWrapper:
             return await self._store.get(scope, memory_id)
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         with self.around(StoreCall("list")):
-            return await self._store.list(scope, types=types, limit=limit, offset=offset)
+            return await self._store.list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
         with self.around(StoreCall("forget", scope.user, memory_id, writes=True)):

@@ -250,12 +250,12 @@ class MovableStore:
         return None if memory is None else with_vector_of(memory, other)
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         """As the port says. All of them have vectors, or none: some without would stand behind the others."""
         live, target = self.live.store, self._target
-        if target is None or not self.lacks_vectors:
-            return await live.list(scope, types=types, limit=limit, offset=offset)
+        if target is None or not self.lacks_vectors or not vectors:
+            return await live.list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
         found = await live.list(scope, types=types, limit=limit, offset=offset)
         there = {memory.id: memory for memory in await target.store.list(Scope(scope.user), limit=ALL)}
         told = [with_vector_of(memory, there.get(memory.id)) for memory in found]

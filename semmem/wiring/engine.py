@@ -67,4 +67,5 @@ def engine(
         {"store": opened.store_backend.health, "embedder": embed, "journal": journal},
         lambda: {**effective(settings), "reload": reloads()},
         Everybody(opened.store_backend, backends.journal).users,
+        backends.journal.users_after,
     )

@@ -95,12 +95,12 @@ class Failing(InProcessStore):
         return await super().search(scope, vector, limit=limit, now=now, types=types, as_of=as_of)
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         await asyncio.sleep(self.list_delay_s)
         if self.error is not None:
             raise self.error
-        return await super().list(scope, types=types, limit=limit, offset=offset)
+        return await super().list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
 
 
 class FailingEmbedder(HashEmbedder):

@@ -30,10 +30,10 @@ class Library(InProcessStore):
         self.open_doors.set()
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         self.readings += 1
-        found = await super().list(scope, types=types, limit=limit, offset=offset)
+        found = await super().list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
         await self.open_doors.wait()
         if self.error is not None:
             raise self.error

@@ -34,10 +34,12 @@ def serve(data_dir: str, port: str) -> int:
 
     from semmem.backends.milvus import lite_damage as milvus_lite_damage
     from semmem.backends.milvus import lite_engine as milvus_lite_engine
+    from semmem.backends.milvus import lite_pruning as milvus_lite_pruning
     from semmem.backends.milvus import lite_purge as milvus_lite_purge
 
     milvus_lite_engine.install(lambda: os._exit(EXIT_STORAGE))
     milvus_lite_purge.install()
+    milvus_lite_pruning.install()
     milvus_lite_damage.install()
     try:
         main(["server", "--data-dir", data_dir, "--host", HOST, "--port", port])

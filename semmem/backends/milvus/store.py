@@ -158,10 +158,10 @@ class MilvusStore:
         return memory_of(found[0]) if found else None
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         """As the port says. Milvus cannot sort, so the user's rows are all read, whatever the page."""
-        rows = await self._read("list", scope.user, ALL_FIELDS)
+        rows = await self._read("list", scope.user, ALL_FIELDS if vectors else FOUND_FIELDS)
         return page(await memories_in(rows, scope, types), limit=limit, offset=offset)
 
     async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:

@@ -79,10 +79,12 @@ class Requests:
             if offset is None:
                 return
 
-    async def all(self, asked: models.Filter, *, points_max: int, timeout_s: float) -> list[models.Record]:
-        """With vectors. Raises StoreError when there are more than ``points_max``."""
+    async def all(
+        self, asked: models.Filter, *, points_max: int, timeout_s: float, vectors: bool = True
+    ) -> list[models.Record]:
+        """Raises StoreError when there are more than ``points_max``."""
         found: list[models.Record] = []
-        async for point in self.each(asked, timeout_s=timeout_s, vectors=True):
+        async for point in self.each(asked, timeout_s=timeout_s, vectors=vectors):
             found.append(point)
             if len(found) > points_max:
                 raise StoreError(f"a user has more than rows_per_user_max={points_max} rows")

@@ -94,12 +94,14 @@ class QdrantStore:
         return points.memory_of(found[0]) if found else None
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         """As the port says. Qdrant sorts by one field and not its ties, so all is read, whatever the page."""
         asked, timeout_s = points.in_scope(scope, types), self._read_timeout_s
         async with within("list", timeout_s):
-            found = await self._requests.all(asked, points_max=self._rows_per_user_max, timeout_s=timeout_s)
+            found = await self._requests.all(
+                asked, points_max=self._rows_per_user_max, timeout_s=timeout_s, vectors=vectors
+            )
         return page(map(points.memory_of, found), limit=limit, offset=offset)
 
     async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,9 +16,11 @@ from semmem.backends.sql.conversation_rows import (
     remove_empty,
     remove_messages,
     row_conversation,
+    row_match,
     row_message,
     says,
     tags_text,
+    tags_told,
 )
 from semmem.backends.sql.conversations import write_copy
 from semmem.backends.sql.kept_answers import forget_answers
@@ -28,9 +31,11 @@ from semmem.backends.sql.tables import conversation_messages, conversations
 from semmem.memory import Role, Scope
 from semmem.ports.conversations import (
     ConversationCounts,
+    ConversationFacets,
     ConversationLimits,
     KeptConversation,
     KeptMessage,
+    Matches,
     Wanted,
 )
 
@@ -64,12 +69,21 @@ class SqlConversationReads(JournalPart):
 
     @one_read
     def messages(
-        self, conn: Connection, scope: Scope, conversation_id: str, *, after: str = "", limit: int = 100
+        self,
+        conn: Connection,
+        scope: Scope,
+        conversation_id: str,
+        *,
+        after: str = "",
+        before: str | None = None,
+        limit: int = 100,
     ) -> list[KeptMessage]:
-        mine = select(conversations.c.id).where(in_scope(scope, conversation_id))
-        here = and_(conversation_messages.c.conversation_id.in_(mine), conversation_messages.c.place > after)
-        page = select(conversation_messages).where(here).order_by(conversation_messages.c.place).limit(limit)
-        return [row_message(row) for row in conn.execute(page)]
+        place = conversation_messages.c.place
+        page = select(conversation_messages).where(_in_one(scope, conversation_id)).limit(limit)
+        if before is None:
+            return [row_message(row) for row in conn.execute(page.where(place > after).order_by(place))]
+        last = conn.execute(page.where(place < before).order_by(place.desc()))
+        return [row_message(row) for row in last][::-1]
 
     @one_read
     def chain(self, conn: Connection, scope: Scope, answer_id: str, *, messages_max: int) -> list[KeptMessage]:
@@ -83,22 +97,35 @@ class SqlConversationReads(JournalPart):
         return found[:messages_max][::-1]
 
     @one_read
-    def search_messages(
-        self, conn: Connection, scope: Scope, words: Sequence[str], limits: ConversationLimits, *, limit: int
-    ) -> list[tuple[KeptConversation, KeptMessage]]:
-        found = _said(scope.user, words, limits)
-        key = and_(
-            conversation_messages.c.turn_id == found.c.turn_id,
-            conversation_messages.c.step == found.c.step,
-            conversation_messages.c.number == found.c.number,
-        )
-        mine = and_(within(conversations, scope), conversations.c.id == found.c.conversation_id)
-        newest = conversation_messages.c.turn_at.desc(), conversation_messages.c.place.desc()
-        rows = conn.execute(select(conversation_messages).where(key, mine).order_by(*newest).limit(limit)).all()
-        ids = {row.conversation_id for row in rows}
-        whole = conn.execute(select(conversations).where(conversations.c.id.in_(ids)))
-        kept = {row.id: row_conversation(row) for row in whole}
-        return [(kept[row.conversation_id], row_message(row)) for row in rows]
+    def matches(
+        self,
+        conn: Connection,
+        scope: Scope,
+        conversation_id: str,
+        words: Sequence[str],
+        limits: ConversationLimits,
+        *,
+        limit: int,
+    ) -> Matches:
+        m = conversation_messages.c
+        newest = select(m.turn_id, m.step, m.number, m.place, m.role, m.at, m.content)
+        newest = newest.where(_in_one(scope, conversation_id)).order_by(m.place.desc())
+        read = newest.limit(limits.search_messages_max).subquery().c
+        names = (read.turn_id, read.step, read.number, read.place, read.role, read.at)
+        found = select(*names, func.count().over().label("total")).where(*(says(read.content, word) for word in words))
+        rows = conn.execute(found.order_by(read.place.desc()).limit(limit)).all()
+        return Matches(rows[0].total if rows else 0, [row_match(row) for row in rows])
+
+    @one_read
+    def conversation_facets(self, conn: Connection, scope: Scope, *, read_max: int, limit: int) -> ConversationFacets:
+        c = conversations.c
+        newest = select(c.project, c.tags).where(within(conversations, scope)).order_by(c.updated_at.desc())
+        projects: Counter[str] = Counter()
+        tags: Counter[str] = Counter()
+        for row in conn.execute(newest.limit(read_max)):
+            projects.update([row.project] if row.project else [])
+            tags.update(tags_told(row.tags))
+        return ConversationFacets(_most(projects, limit), _most(tags, limit))
 
     @one_look
     def put_conversation(
@@ -179,6 +206,16 @@ def _one(conn: Connection, which: ColumnElement[bool]) -> KeptConversation | Non
     newest = select(conversations).where(which).order_by(conversations.c.updated_at.desc()).limit(1)
     row = conn.execute(newest).one_or_none()
     return None if row is None else row_conversation(row)
+
+
+def _in_one(scope: Scope, conversation_id: str) -> ColumnElement[bool]:
+    mine = select(conversations.c.id).where(in_scope(scope, conversation_id))
+    return conversation_messages.c.conversation_id.in_(mine)
+
+
+def _most(counted: Counter[str], limit: int) -> list[tuple[str, int]]:
+    """The most frequent first, those that are as frequent by name."""
+    return sorted(counted.items(), key=lambda each: (-each[1], each[0]))[:limit]
 
 
 def _said(user: str, words: Sequence[str], limits: ConversationLimits) -> Any:

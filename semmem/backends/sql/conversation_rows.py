@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Text, and_, delete, func,
 from semmem.backends.sql.rows import row_scope, scope_row, within
 from semmem.backends.sql.tables import AnyText, conversation_messages, conversations
 from semmem.memory import Role, Scope, ToolCall
-from semmem.ports.conversations import KeptConversation, KeptMessage, title_of
+from semmem.ports.conversations import KeptConversation, KeptMessage, Match, message_id, title_of
 
 IDS_MAX = 500
 """Ids in one statement: SQLite takes some thousands of parameters."""
@@ -50,6 +50,10 @@ def row_message(row: Row[Any]) -> KeptMessage:
     )
 
 
+def row_match(row: Row[Any]) -> Match:
+    return Match(message_id(row.turn_id, row.step, row.number), row.place, Role(row.role), row.at)
+
+
 def _read_calls(told: str) -> tuple[ToolCall, ...]:
     try:
         return _calls.decode(told) if told else ()
@@ -63,15 +67,18 @@ def conversation_row(kept: KeptConversation) -> dict[str, Any]:
 
 
 def row_conversation(row: Row[Any]) -> KeptConversation:
-    told = ("id", "title", "created_at", "updated_at", "messages", "tokens_in", "tokens_out", "titled_at")
-    names = (*told, "progress", "last_answer")
-    tags = tuple(tag for tag in row.tags.split("\n") if tag)
-    return KeptConversation(scope=row_scope(row), tags=tags, **{name: getattr(row, name) for name in names})
+    said = ("id", "title", "created_at", "updated_at", "messages", "tokens_in", "tokens_out", "titled_at")
+    told = {name: getattr(row, name) for name in (*said, "progress", "last_answer")}
+    return KeptConversation(scope=row_scope(row), tags=tags_told(row.tags), **told)
 
 
 def tags_text(tags: Sequence[str]) -> str:
     """Tags have no line ends in them."""
     return "".join(f"\n{tag}" for tag in tags) + "\n" if tags else ""
+
+
+def tags_told(text: str) -> tuple[str, ...]:
+    return tuple(tag for tag in text.split("\n") if tag)
 
 
 def says(column: ColumnElement[str], word: str) -> ColumnElement[bool]:

@@ -55,9 +55,9 @@ export const send = (path, text) => call("POST", path, { text });
 // Who signed in, and whose memories are looked at.
 export const who = { role: "", may: [], user: "", bound: false };
 export const may = (act) => who.may.includes(act);
-// A page's place in the address; `id`: of the one thing that it shows.
-export function link(name, id) {
+// A page's place in the address; `id`: of the one thing that it shows; `words`: those that it was found by.
+export function link(name, id, words) {
   const user = who.bound ? "" : encodeURIComponent(who.user);
-  return `#/${name}${user || id ? `/${user}` : ""}${id ? `/${encodeURIComponent(id)}` : ""}`;
+  return `#/${name}${user || id ? `/${user}` : ""}${id ? `/${encodeURIComponent(id)}` : ""}${id && words ? `/${encodeURIComponent(words)}` : ""}`;
 }
 export const ofUser = (more = {}) => ({ ...(who.bound ? {} : { user_id: who.user }), ...more });

@@ -43,7 +43,7 @@ function themeButton() {
     localStorage.setItem("semmem-theme", THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]);
     dress();
     made.textContent = label();
-  }, { kind: "quiet" });
+  }, { kind: "quiet theme" });
   return made;
 }
 
@@ -55,11 +55,12 @@ function plain(text) {
   }
 }
 
-// The page and, of what it shows, the one that the address names. The address may also name the user.
+// The page and, of what it shows, the one that the address names, with the words that it was found by. The address may
+// also name the user.
 function current() {
-  const [name, user, id] = location.hash.replace(/^#\/?/, "").split("/").map(plain);
+  const [name, user, id, words] = location.hash.replace(/^#\/?/, "").split("/").map(plain);
   if (user && !who.bound) who.user = user;
-  return [Object.hasOwn(PAGES, name) && open(PAGES[name]) ? name : HOMES.find((each) => open(PAGES[each])), id];
+  return [Object.hasOwn(PAGES, name) && open(PAGES[name]) ? name : HOMES.find((each) => open(PAGES[each])), id, words];
 }
 
 // An administrator looks at one user at a time, whom they name.
@@ -67,15 +68,20 @@ function userPicker() {
   if (!may("read")) return null;
   if (who.bound) return h("span", { class: "whose" }, who.user);
   const names = h("datalist", { id: "users" });
-  let asked = false;
+  // Of many users those are offered who follow what is typed.
+  let asked = false, more = false;
   const offer = () => {
-    if (asked || !may("administer")) return;
+    if ((asked && !more) || !may("administer")) return;
     asked = true;
-    get("/v1/users", { limit: 1000 }).then((told) => fill(names, told.users.map((user) => h("option", { value: user }))), () => {});
+    get("/v1/users", { limit: 1000, after: more ? input.value.trim() : "" }).then((told) => {
+      more ||= told.next_after !== null;
+      fill(names, told.users.map((user) => h("option", { value: user })));
+    }, () => {});
   };
   const input = h("input", {
     type: "search", id: "user", value: who.user, list: "users", placeholder: "user id", autocomplete: "off", spellcheck: "false", onfocus: offer,
     oninput: debounced(() => {
+      offer();
       const [name] = current();
       who.user = input.value.trim();
       history.replaceState(null, "", link(name));
@@ -118,11 +124,11 @@ function drawPages(name) {
 function drawBar() {
   fill(bar, h("a", { class: "brand" }, h("img", { src: "icon.svg", alt: "", width: 24, height: 24 }), "semmem Studio"),
     healthDot(), pages, h("div", { class: "spacer" }), userPicker(), themeButton(),
-    button("Sign out", () => { clearInterval(watching); token.set(""); start(); }, { kind: "quiet" }));
+    button("Sign out", () => { clearInterval(watching); token.set(""); start(); }, { kind: "quiet leave" }));
 }
 
 function show(withBar = true) {
-  const [name, id] = current();
+  const [name, id, words] = current();
   if (!name) return;
   leave();
   if (withBar) drawBar();
@@ -130,7 +136,7 @@ function show(withBar = true) {
   document.title = `${PAGES[name].label} · semmem Studio`;
   const place = h("div", { class: "page" });
   fill(main, h("h1", {}, PAGES[name].label), place);
-  leave = PAGES[name].show(place, id) ?? (() => {});
+  leave = PAGES[name].show(place, id, words) ?? (() => {});
 }
 
 // Where a page is about one user and none is named, the first who has memories. Who they all are takes long to say.
@@ -173,5 +179,7 @@ addEventListener("hashchange", async () => {
   await somebody();
   show();
 });
+// What sticks below the bar has to know how high it is.
+new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`)).observe(bar);
 dress();
 start();

@@ -2,7 +2,8 @@
 
 import { call, get, link, may, ofUser, raw } from "./api.js";
 import { button, chip, confirmed, empty, failed, field, fill, h, loading, moment, number, save, toast } from "./dom.js";
-import { message } from "./message.js";
+import { finder, marker } from "./find.js";
+import { message, reveal } from "./message.js";
 
 const PAGE = 50;
 
@@ -15,24 +16,35 @@ export function amount(kept) {
   return `${number(kept.messages)} message${kept.messages === 1 ? "" : "s"}${tokens ? `, ${number(tokens)} tokens` : ""}`;
 }
 
-export function conversation(place, id) {
+// `words`: those that it was found by, at whose newest message it opens then.
+export function conversation(place, id, words = "") {
   const body = h("div", { class: "page" });
+  let gone = false;
   fill(place, h("p", {}, back()), body);
   read();
+  return () => { gone = true; };
 
   async function read() {
     fill(body, loading(6));
     try {
-      draw(await get(path({ id }), ofUser({ limit: PAGE })));
+      const told = await get(path({ id }), ofUser({ limit: PAGE }));
+      if (!gone) draw(told);
     } catch (error) {
-      fill(body, error.status === 404 ? empty("No such conversation", "It was removed, its time is over, or it is somebody else's.") : failed(error, read));
+      if (!gone) fill(body, error.status === 404 ? empty("No such conversation", "It was removed, its time is over, or it is somebody else's.") : failed(error, read));
     }
   }
 
   function draw(told) {
-    const top = head(told.conversation);
-    fill(body, top, talk(told));
+    const said = talk(told), top = head(told.conversation);
+    const found = finder(words, {
+      look: (text) => get(`${path({ id })}/matches`, ofUser({ q: text, limit: 500 })),
+      go: said.go,
+      title: () => top.querySelector("h2")?.textContent ?? "",
+      kept: (text) => { if (!gone) history.replaceState(null, "", link("conversations", id, text)); },
+    });
+    fill(body, top, found.form, said.parts);
     scrollTo(0, 0);
+    if (words) { found.begin(); return; }
     top.querySelector("h2").focus({ preventScroll: true });
   }
 }
@@ -97,34 +109,64 @@ async function removed(kept) {
   }
 }
 
-// The first page of messages, and the further ones below it as they are asked for.
+// A page of messages, and those before and behind it as they are asked for. `go(match, text)` shows a message, from
+// wherever it is, and marks what was looked for.
 function talk(told) {
-  const calls = new Map();
   const list = h("ol", { class: "talk", "aria-label": "Messages" }), count = h("p", { class: "count" });
-  const more = button("Further messages", further);
-  let cursor = told.next_cursor, shown = 0;
+  const earlier = button("Earlier messages", () => more(earlier, previous, true)), further = button("Further messages", () => more(further, next, false));
+  let calls = new Map(), marked = marker(""), looked = "", previous = null, next = null, pages = [];
 
-  function add(messages) {
-    const made = messages.map((one) => message(one, calls));
-    list.append(...made);
-    shown += made.length;
-    more.hidden = !cursor;
-    fill(count, cursor ? `The first ${number(shown)} messages.` : "That is all of it.");
-    return made;
+  function tell() {
+    earlier.hidden = !previous;
+    further.hidden = !next;
+    const shown = number(list.children.length);
+    fill(count, previous ? `${shown} messages are shown.` : next ? `The first ${shown} messages.` : list.children.length ? "That is all of it." : "Nothing is said in it yet.");
   }
 
-  async function further() {
-    more.disabled = true;
+  const made = (messages) => messages.map((one) => message(one, calls, marked));
+
+  function draw() {
+    calls = new Map();
+    fill(list, pages.flatMap(made));
+    tell();
+  }
+
+  function begin(page) {
+    pages = [page.messages];
+    [previous, next] = [page.previous_cursor, page.next_cursor];
+    draw();
+  }
+
+  async function more(asked, cursor, before) {
+    asked.disabled = true;
     try {
-      const next = await get(path(told.conversation), ofUser({ limit: PAGE, cursor }));
-      cursor = next.next_cursor;
-      add(next.messages)[0]?.focus();
+      const page = await get(path(told.conversation), ofUser({ limit: PAGE, cursor }));
+      const added = made(page.messages);
+      if (before) { pages.unshift(page.messages); previous = page.previous_cursor; list.prepend(...added); }
+      else { pages.push(page.messages); next = page.next_cursor; list.append(...added); }
+      tell();
+      added.at(before ? -1 : 0)?.focus();
     } catch (error) {
       toast(error.message, { kind: "bad" });
     }
-    more.disabled = false;
+    asked.disabled = false;
   }
 
-  add(told.messages);
-  return [list, h("div", { class: "row" }, count, more)];
+  const at = (match) => list.querySelector(`[data-id="${CSS.escape(match.id)}"]`);
+
+  async function go(match, text) {
+    if (text !== looked) { [looked, marked] = [text, marker(text)]; draw(); }
+    list.querySelector(".here")?.classList.remove("here");
+    if (!match) return null;
+    if (!at(match)) begin(await get(path(told.conversation), ofUser({ limit: PAGE, cursor: match.cursor })));
+    const said = at(match);
+    if (!said) return null;
+    said.classList.add("here");
+    reveal(said);
+    (said.querySelector("mark") ?? said).scrollIntoView({ block: "center" });
+    return said;
+  }
+
+  begin(told);
+  return { parts: [h("div", { class: "row" }, earlier), list, h("div", { class: "row" }, count, further)], go };
 }

@@ -2,7 +2,7 @@
 
 import { get, link, may, ofUser, who } from "./api.js";
 import { amount, conversation, named } from "./conversation.js";
-import { button, chip, debounced, empty, failed, field, fill, h, loading, moment, number, shownIn } from "./dom.js";
+import { button, chip, choices, debounced, empty, failed, field, fill, h, loading, moment, number, shownIn } from "./dom.js";
 
 const PAGE = 20;
 const ANY = { q: "", project: "", tag: "", since: "" };
@@ -11,18 +11,17 @@ const asked = { ...ANY };
 // The page of the list that was looked at, so that the way back from a conversation leads there.
 const seen = { user: "", cursors: [null], at: 0, read: "" };
 
-export function conversations(place, id) {
+export function conversations(place, id, words) {
   if (id && may("read") && who.user) {
     seen.read = id;
-    conversation(place, id);
-    return;
+    return conversation(place, id, words);
   }
   const figures = h("div"), list = h("div", { class: "list" }), heard = h("p", { class: "hidden", "aria-live": "polite" });
   if (!may("read") || !who.user) {
     fill(place, figures, may("read") ? empty("Whose conversations?", "Name a user above.")
       : h("p", { class: "hint" }, "An operator sees how many there are. What was said is for whoever said it, and for those who may read memories."));
     if (may("operate")) shownIn(figures, async () => everybodys(await get("/v1/conversations/counts")), 1);
-    return;
+    return undefined;
   }
   if (seen.user !== who.user) Object.assign(seen, { user: who.user, cursors: [null], at: 0, read: "" });
   let asking = 0;
@@ -80,12 +79,19 @@ export function conversations(place, id) {
 
   fill(place, figures, h("div", { class: "filters four", role: "search" }, field("Search", inputs.q), field("Project", inputs.project), field("Tag", inputs.tag), field("Since", inputs.since)), heard, list);
   get("/v1/conversations/counts", ofUser()).then((told) => fill(figures, told.conversations > 0 && counted(told)), () => {});
+  get("/v1/conversations/facets", ofUser()).then((told) => {
+    choices(inputs.project, told.projects.map((each) => [each.project_id, many(each)]));
+    choices(inputs.tag, told.tags.map((each) => [each.tag, many(each)]));
+  }, () => {});
   load();
+  return undefined;
 }
+
+const many = (each) => `${number(each.conversations)} conversation${each.conversations === 1 ? "" : "s"}`;
 
 function item(kept, only) {
   return h("li", { class: "memory", "data-id": kept.id },
-    h("p", { class: "content" }, h("a", { href: link("conversations", kept.id), dir: "auto" }, named(kept))),
+    h("p", { class: "content" }, h("a", { href: link("conversations", kept.id, asked.q), dir: "auto" }, named(kept))),
     h("p", { class: "marks" }, h("time", { datetime: kept.updated_at }, moment(kept.updated_at)), h("span", {}, amount(kept)),
       kept.project_id && chip(`project ${kept.project_id}`, "name"),
       kept.tags.map((tag) => h("button", { type: "button", class: "chip name", title: "Only those with this tag", onclick: () => only(tag) }, tag))));

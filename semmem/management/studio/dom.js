@@ -66,6 +66,16 @@ export function select(options, value, onchange) {
   return made;
 }
 
+// What an input may be filled with, beside what is typed: pairs of a value and what is said of it.
+export function choices(input, told) {
+  if (!input.list) {
+    const id = `choices-${(ids += 1)}`;
+    input.after(h("datalist", { id }));
+    input.setAttribute("list", id);
+  }
+  fill(input.list, told.map(([value, label]) => h("option", { value }, label)));
+}
+
 export function card(title, ...children) {
   const id = `card-${(ids += 1)}`;
   return h("section", { class: "card", "aria-labelledby": id }, h("h2", { id }, title), ...children);

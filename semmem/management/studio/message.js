@@ -7,13 +7,14 @@ const ENDS = new Set(["stop", "stop_sequence", "end_turn", "tool_calls", "tool_u
 const LONG_CHARS = 3000;
 const LONG_LINES = 40;
 
-// `calls`: names of tools by the id of their call, as far as the messages before this one tell.
-export function message(told, calls) {
+// `calls`: names of tools by the id of their call, as far as the messages before this one tell. `marked(text)`: the text
+// with what was looked for in it.
+export function message(told, calls, marked = (text) => [text]) {
   for (const each of told.tool_calls) if (each.id) calls.set(each.id, each.name);
-  return h("li", { class: `said ${told.role}`, tabIndex: -1 }, h("p", { class: "marks" }, h("b", {}, SPEAKERS[told.role] ?? told.role),
+  return h("li", { class: `said ${told.role}`, tabIndex: -1, "data-id": told.id }, h("p", { class: "marks" }, h("b", {}, SPEAKERS[told.role] ?? told.role),
     h("time", { datetime: told.at }, moment(told.at)), told.role === "assistant" && answer(told),
     told.cut && chip("longer than is kept: cut", "warn")),
-  told.role === "tool" ? folded(["Result", calls.get(told.tool_call_id)], told.content) : words(told.content),
+  told.role === "tool" ? folded(["Result", calls.get(told.tool_call_id)], told.content, marked) : words(told.content, marked),
   told.tool_calls.map((each) => folded(["Call", each.name], each.arguments)));
 }
 
@@ -25,9 +26,15 @@ function answer(told) {
     told.finish_reason && !ENDS.has(told.finish_reason) && chip(`ended: ${told.finish_reason.replaceAll("_", " ")}`, "warn")];
 }
 
-function words(content) {
+// Nothing that was looked for stays folded.
+export function reveal(said) {
+  for (const each of said.querySelectorAll("details")) if (each.querySelector("mark")) each.open = true;
+  if (said.querySelector(".words.long mark")) said.querySelector(".words.long + .button").click();
+}
+
+function words(content, marked) {
   if (!content) return null;
-  const text = h("div", { class: "words", dir: "auto" }, content);
+  const text = h("div", { class: "words", dir: "auto" }, marked(content));
   if (content.length <= LONG_CHARS && content.split("\n", LONG_LINES + 1).length <= LONG_LINES) return text;
   text.classList.add("long");
   const label = (open) => (open ? "Show less" : `Show all ${number(content.length)} characters`);
@@ -41,7 +48,7 @@ function words(content) {
   return [text, more];
 }
 
-function folded([what, name], text) {
+function folded([what, name], text, marked = (told) => [told]) {
   return h("details", { class: "tool" }, h("summary", {}, what, name && [" of ", h("code", {}, h("bdi", {}, name))]),
-    text ? h("pre", { tabIndex: 0 }, text) : h("p", { class: "hint" }, "Empty."));
+    text ? h("pre", { tabIndex: 0 }, marked(text)) : h("p", { class: "hint" }, "Empty."));
 }

@@ -50,7 +50,7 @@ export function playground(place) {
   },
   h("p", {}, "Ask as the user would. Nothing is stored, and no model is asked."),
   field("Question", query),
-  h("div", { class: "filters" }, field("Strategy", strategy), field("Memories at most", limit), field("Tokens at most", tokens)),
+  h("div", { class: "filters three" }, field("Strategy", strategy), field("Memories at most", limit), field("Tokens at most", tokens)),
   h("button", { class: "button primary", type: "submit" }, "Look")), found);
   query.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); query.form.requestSubmit(); }

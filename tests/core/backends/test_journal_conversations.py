@@ -14,9 +14,11 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, Memory, MemoryType, Role, Scope, Source, ToolCall
 from semmem.ports.conversations import (
     FIRST_ANSWER,
+    ConversationFacets,
     ConversationLimits,
     KeptConversation,
     KeptMessage,
+    Matches,
     Recorded,
     Said,
     SaidHalf,
@@ -184,12 +186,57 @@ async def test_words_are_searched_in_titles_and_messages_whatever_their_case(jou
     await say(journal, "t_3", "The move", scope=Scope("bob", session="s1"))
     for words in (["MOVE"], ["ålesund"], ["ÅLESUND", "boxes"], ["100%"], ["boxes_and"], ["\\all"]):
         assert await titles(journal, Wanted(words=tuple(words)), Scope("ada")) == ["About the move"], words
-        found = await journal.search_messages(Scope("ada"), words, LIMITS, limit=5)
-        assert [kept.title for kept, _ in found] == ["About the move"], words
+        (kept,) = await journal.conversations(Scope("ada"), Wanted(words=tuple(words)), LIMITS)
+        assert (await journal.matches(Scope("ada"), kept.id, words, LIMITS, limit=5)).total == 1, words
     for words in (["move", "soup"], ["100_"], ["boxes%and"], ["dinnerx"]):
         assert await titles(journal, Wanted(words=tuple(words)), Scope("ada")) == [], words
     near = replace(LIMITS, search_messages_max=1)
-    assert await journal.search_messages(Scope("ada"), ["dinner"], near, limit=5) == []
+    assert await journal.conversations(Scope("ada"), Wanted(words=("boxes",)), near) == []
+
+
+async def test_matches_of_one_conversation_are_its_own_newest_first_and_counted(journal: SqlJournal) -> None:
+    for number in range(5):
+        await say(journal, f"t_{number}", f"the move {number}", "a house" if number else "no", at=100.0 + 10 * number)
+    await say(journal, "t_9", "the move elsewhere", scope=Scope("ada", session="s2"), at=500.0)
+    (kept,) = await journal.conversations(Scope("ada", session=ADA.session), Wanted(), LIMITS)
+    said = {one.id: one for one in await journal.messages(Scope("ada"), kept.id)}
+    found = await journal.matches(Scope("ada"), kept.id, ["MOVE"], LIMITS, limit=2)
+    assert [(one.at, one.role) for one in found.newest] == [(140.0, Role.USER), (130.0, Role.USER)]
+    assert (found.total, {one.place for one in found.newest} < {one.place for one in said.values()}) == (5, True)
+    assert [said[one.id].content for one in found.newest] == ["the move 4", "the move 3"]
+    newest = replace(LIMITS, search_messages_max=3)
+    assert (await journal.matches(Scope("ada"), kept.id, ["move"], newest, limit=9)).total == 1
+    for scope, name in ((Scope("bob"), kept.id), (Scope("ada", project="other"), kept.id), (Scope("ada"), "conv_x")):
+        assert await journal.matches(scope, name, ["move"], LIMITS, limit=9) == Matches(0, [])
+
+
+async def test_messages_are_read_in_both_directions_from_a_place(journal: SqlJournal) -> None:
+    for number in range(6):
+        await say(journal, f"t_{number}", f"words {number}", at=100.0 + number)
+    (kept,) = await journal.conversations(Scope("ada"), Wanted(), LIMITS)
+    said = await journal.messages(ADA, kept.id)
+    assert await journal.messages(ADA, kept.id, before=said[4].place, limit=2) == said[2:4]
+    assert await journal.messages(ADA, kept.id, before=said[1].place, limit=2) == said[:1]
+    assert await journal.messages(ADA, kept.id, before="", limit=2) == []
+    assert await journal.messages(Scope("bob"), kept.id, before=said[4].place) == []
+
+
+async def test_projects_and_tags_are_counted_with_the_most_frequent_first(journal: SqlJournal) -> None:
+    tags = {"a": ["home", "move"], "b": ["home"], "c": [], "d": ["gone"]}
+    for number, (name, tagged) in enumerate(tags.items()):
+        scope = Scope("ada", project="atlas" if name in "ab" else name, session=name)
+        await say(journal, f"t_{name}", "words", scope=scope, at=200.0 - number)
+        await journal.change_conversation(scope, conversation_id(scope), title=None, tags=tagged, now=300.0)
+    await say(journal, "t_x", "words", scope=Scope("bob", project="theirs", session="x"))
+    await say(journal, "t_n", "words", scope=Scope("ada", session="n"), at=150.0)
+    found = await journal.conversation_facets(Scope("ada"), read_max=3, limit=5)
+    assert found == ConversationFacets([("atlas", 2), ("c", 1)], [("home", 2), ("move", 1)])
+    assert await journal.conversation_facets(Scope("ada"), read_max=9, limit=1) == ConversationFacets(
+        [("atlas", 2)], [("home", 2)]
+    )
+    await erase(journal, Scope("ada", project="atlas"))
+    found = await journal.conversation_facets(Scope("ada"), read_max=9, limit=5)
+    assert found == ConversationFacets([("c", 1), ("d", 1)], [("gone", 1)])
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -197,8 +244,10 @@ async def test_any_name_and_any_text_come_back_as_they_were(journal: SqlJournal,
     scope = Scope(name, session=name)
     await say(journal, "t_1", name[:150], name[:150], scope=scope)
     assert await read(journal, scope) == [("user", name[:150]), ("assistant", name[:150])]
-    found = await journal.search_messages(Scope(name), [name[:20]], LIMITS, limit=5)
-    assert {kept.scope.user for kept, _ in found} <= {name}
+    words = Wanted(words=(name[:20],))
+    for kept in await journal.conversations(Scope(name), words, LIMITS):
+        assert (await journal.matches(Scope(name), kept.id, words.words, LIMITS, limit=5)).total == 2
+        assert (await journal.matches(Scope("somebody"), kept.id, words.words, LIMITS, limit=5)).total == 0
     assert await journal.conversations(Scope("somebody"), Wanted(words=(name[:20],), tag=name[:20]), LIMITS) == []
 
 
@@ -209,7 +258,7 @@ async def test_whatever_is_searched_for_only_what_says_it_is_found(
 ) -> None:
     text = "There were 7 swans_ 'on' the lake; \\ 100%."
     await say(journal, "t_1", text)
-    found = await journal.search_messages(Scope("ada"), words, LIMITS, limit=5)
+    found = (await journal.matches(Scope("ada"), conversation_id(ADA), words, LIMITS, limit=5)).newest
     assert bool(found) >= all(word in text for word in words)
     assert not found or all(word.casefold() in text.casefold() or not word.isascii() for word in words)
     assert await titles(journal, Wanted(tag=tag), Scope("ada")) == []

@@ -154,7 +154,7 @@ def test_everybody_is_asked_for_by_name_and_counted(
         assert main(["forget", "--all", "--purge", "--api", url]) == 0
     assert asked == ["DELETE /v1/memory?all=true&purge=true"]
     assert capsys.readouterr().out == "5 memories of 3 users forgotten\n"
-    assert home.run("forget", "--all", "--dry-run") == "all memories of 3 users would be forgotten, and nothing was\n"
+    assert home.run("forget", "--all", "--dry-run") == "all memories of 4 users would be forgotten, and nothing was\n"
     assert home.contents() == set(TOLD.values())
 
 

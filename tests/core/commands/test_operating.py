@@ -51,7 +51,7 @@ def test_a_token_is_made_used_listed_and_revoked(tmp_path: Path, capsys: pytest.
 def test_users_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with running(tmp_path) as url:
         assert main(["users", "--limit", "2", "--api", url]) == 0
-    assert capsys.readouterr().out == "alice\nbob\n2 of 3 users\n"
+    assert capsys.readouterr().out == "alice\nbob\nmore: --after bob\n"
 
 
 def test_switches_are_set_one_at_a_time_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -383,9 +383,9 @@ class View(StoreWrapper):
         self._shared.written[memory.id, memory.version] = self._clock.now
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
-        found = await super().list(scope, types=types, limit=limit, offset=offset)
+        found = await super().list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
         if scope.user in self._fresh:
             self._fresh.remove(scope.user)
             self._seen |= {(memory.id, memory.version) for memory in found}

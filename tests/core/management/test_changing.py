@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from semmem.backends.sql.journal import SqlJournal
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
-from semmem.management.listing import BadCursor, Wanted, cut, stats
+from semmem.management.listing import PROJECTS_MAX, BadCursor, Wanted, cut, stats
 from semmem.management.metadata import MetadataLimits
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.history import Uses
@@ -124,6 +124,12 @@ async def test_statistics_are_over_the_whole_scope(api: Api) -> None:
     told = (await listed(api, stats=True, limit=1))["stats"]
     assert (told["total"], told["by_type"], told["hit_rate"]) == (2, {"semantic": 1, "episodic": 1}, 0.5)
     assert told["tokens"] > 4
+
+
+def test_figures_name_the_projects_with_the_most_memories() -> None:
+    kept = [memory(n, project=f"p{n}") for n in range(PROJECTS_MAX + 1)]
+    told = stats([*kept, memory(900, project="p7"), memory(901)], {}).by_project
+    assert (next(iter(told.items())), len(told)) == (("p7", 2), PROJECTS_MAX)
 
 
 def test_what_is_not_active_counts_for_no_hit_rate() -> None:
@@ -300,10 +306,16 @@ async def test_a_round_trip_says_what_works(api: Api) -> None:
 
 async def test_users_are_listed_in_pages(api: Api) -> None:
     guarded = Guarded(api, api.journal)
-    first = (await guarded.client.get("/v1/users", params={"limit": 2}, headers=ADMIN)).json()
-    assert (first["users"], first["total"]) == (["alice", "bob"], 3)
-    rest = (await guarded.client.get("/v1/users", params={"limit": 2, "after": "bob"}, headers=ADMIN)).json()
-    assert rest["users"] == ["carol"]
+    pages: list[tuple[dict[str, str], list[str], int | None, str | None]] = [
+        ({"limit": "2"}, ["alice", "bob"], None, "bob"),
+        ({"limit": "2", "after": "bob"}, ["carol"], None, None),
+        ({"limit": "3"}, ["alice", "bob", "carol"], None, None),
+        ({"limit": "2", "everywhere": "true"}, ["alice", "bob"], 4, "bob"),
+        ({"limit": "2", "after": "bob", "everywhere": "true"}, ["carol", "dora"], 4, None),
+    ]
+    for asked, users, total, following in pages:
+        told = (await guarded.client.get("/v1/users", params=asked, headers=ADMIN)).json()
+        assert (told["users"], told["total"], told["next_after"]) == (users, total, following)
     await guarded.client.aclose()
 
 

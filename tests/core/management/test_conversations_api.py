@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from semmem.conversations.transcript import CUT
+from semmem.management.listing import cursor_of
 from semmem.memory import Scope
 from semmem.ports.conversations import conversation_id
 from tests.core.management.test_api import ADMIN, api
@@ -75,6 +76,47 @@ async def test_messages_come_page_by_page(guarded: Guarded) -> None:
     rest = await ask(guarded, f"{PATH}/{made['id']}", limit=3, cursor=first["next_cursor"])
     assert [m["role"] for m in first["messages"]] == ["user", "assistant", "tool"]
     assert ([m["content"] for m in rest["messages"]], rest["next_cursor"]) == (["It is warm."], None)
+
+
+async def test_pages_go_back_as_well_and_begin_around_a_match(guarded: Guarded) -> None:
+    said = [{"role": "user", "content": f"Remark {number}"} for number in range(30)]
+    at = f"{PATH}/{(await told(guarded, messages=said))['id']}"
+    found = await ask(guarded, f"{at}/matches", q="remark 2", limit=3)
+    assert (found["total"], [each["role"] for each in found["matches"]]) == (12, ["user"] * 3)  # 2, 12 and 20 to 29
+    (match,) = (await ask(guarded, f"{at}/matches", q="12 remark"))["matches"]
+    page = await ask(guarded, at, limit=5, cursor=match["cursor"])
+    assert page["messages"][2]["id"] == match["id"]
+    assert numbers(page) == [10, 11, 12, 13, 14]
+    shown = numbers(page)
+    back, on = page, page
+    while back["previous_cursor"] is not None:
+        back = await ask(guarded, at, limit=4, cursor=back["previous_cursor"])
+        shown = numbers(back) + shown
+    while on["next_cursor"] is not None:
+        on = await ask(guarded, at, limit=4, cursor=on["next_cursor"])
+        shown += numbers(on)
+    assert shown == list(range(30))
+    assert (await ask(guarded, at))["previous_cursor"] is None
+    last = (await ask(guarded, f"{at}/matches", q="29"))["matches"][0]["cursor"]
+    ends = [numbers(await ask(guarded, at, limit=limit, cursor=last)) for limit in (1, 2, 3)]
+    assert ends == [[29], [28, 29], [28, 29]]
+    for nothing in ("nowhere", "remark 2 nowhere", " "):
+        assert await ask(guarded, f"{at}/matches", q=nothing) == {"matches": [], "total": 0}
+    for cursor, expected in (("<z", [28, 29]), ("<", []), ("=", [0, 1]), ("z", []), ("=z", [29])):  # no message's place
+        assert numbers(await ask(guarded, at, limit=2, cursor=cursor_of(cursor))) == expected, cursor
+
+
+def numbers(page: dict[str, Any]) -> list[int]:
+    return [int(message["content"].removeprefix("Remark ")) for message in page["messages"]]
+
+
+async def test_projects_and_tags_are_told_to_whoever_may_see_them(guarded: Guarded) -> None:
+    await told(guarded, project_id="atlas", tags=["Move"])
+    await told(guarded, project_id="atlas")
+    await told(guarded, user="bob", project_id="theirs", tags=["theirs"])
+    told_of = {"projects": [{"project_id": "atlas", "conversations": 2}], "tags": [{"tag": "move", "conversations": 1}]}
+    assert await ask(guarded, f"{PATH}/facets") == told_of
+    assert await ask(guarded, f"{PATH}/facets", user="nobody") == {"projects": [], "tags": []}
 
 
 async def test_a_list_goes_on_where_it_ended_and_is_narrowed(guarded: Guarded) -> None:
@@ -218,3 +260,22 @@ async def test_whatever_is_asked_is_answered_or_refused(guarded: Guarded, text: 
         answer = await guarded.client.get(PATH, params={"user_id": "alice", **sent}, headers=ADMIN)
         assert answer.status_code in (200, 400), answer.text
         assert answer.status_code == 400 or answer.json()["conversations"] == []
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    text=st.text(min_size=1, max_size=60),
+    place=st.builds("".join, st.tuples(st.sampled_from(["", "<", "="]), st.text(max_size=30))),
+    limit=st.integers(1, 5),
+)
+async def test_whatever_is_asked_of_one_is_answered_or_refused(
+    guarded: Guarded, text: str, place: str, limit: int
+) -> None:
+    (kept,) = (await ask(guarded))["conversations"] or [await told(guarded)]
+    words = text.encode("utf-8", "replace").decode()
+    for path, asked in ((f"/{kept['id']}/matches", {"q": words}), (f"/{kept['id']}", {"cursor": cursor_of(place)})):
+        answer = await guarded.client.get(
+            PATH + path, params={"user_id": "alice", "limit": limit, **asked}, headers=ADMIN
+        )
+        assert answer.status_code == 200, answer.text
+        assert len(answer.json().get("messages", [])) <= limit

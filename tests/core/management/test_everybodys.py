@@ -6,6 +6,7 @@ import base64
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -75,6 +76,21 @@ async def test_a_page_that_is_full_with_the_last_of_all_is_the_last(world: World
     await world.tell("bob", 1, 2)
     assert (await world.all(limit=2))[1] == 2
     assert (await world.all(limit=4))[1] == 1
+
+
+async def test_who_was_shown_whole_is_not_read_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    listed = world.store.list
+
+    async def list_and_tell(scope: Scope, **asked: Any) -> list[Memory]:
+        read.append(scope.user)
+        return await listed(scope, **asked)
+
+    monkeypatch.setattr(world.store, "list", list_and_tell)
+    for name in ("ada", "bob", "carl"):
+        await world.tell(name, 1, 2)
+    assert await world.all(limit=2) == ([(name, f"m{n}") for name in ("ada", "bob", "carl") for n in (2, 1)], 3)
+    assert read == ["ada", "bob", "carl"]
 
 
 async def test_what_is_written_and_erased_meanwhile_moves_nobody_elses(world: World) -> None:

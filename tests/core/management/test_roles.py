@@ -89,6 +89,8 @@ NEEDS = {
     ("PATCH", "/v1/conversations/{conversation_id}"): Act.WRITE,
     ("DELETE", "/v1/conversations/{conversation_id}"): Act.WRITE,
     ("GET", "/v1/conversations/{conversation_id}/export"): Act.READ,
+    ("GET", "/v1/conversations/{conversation_id}/matches"): Act.READ,
+    ("GET", "/v1/conversations/facets"): Act.READ,
     ("GET", "/v1/memory/reindex"): Act.OPERATE,
     ("POST", "/v1/memory/reindex"): Act.OPERATE,
     ("DELETE", "/v1/memory/reindex"): Act.OPERATE,
@@ -211,8 +213,13 @@ def an_engine() -> Engine:
     async def fails() -> None:
         raise StoreUnavailable("the address of the store")
 
+    everybody = ["alice", "bob", "carol"]
+
     async def users() -> list[str]:
-        return ["alice", "bob", "carol"]
+        return [*everybody, "dora"]
+
+    async def users_after(user: str, *, limit: int) -> list[str]:
+        return [each for each in everybody if each > user][:limit]
 
     def status() -> EngineStatus:
         return {
@@ -233,7 +240,7 @@ def an_engine() -> Engine:
             },
         }
 
-    return Engine(status, {"embedder": works, "store": fails}, lambda: {"data_dir": "./data"}, users)
+    return Engine(status, {"embedder": works, "store": fails}, lambda: {"data_dir": "./data"}, users, users_after)
 
 
 @pytest.fixture

@@ -49,9 +49,9 @@ class Shelves(InProcessStore):
     """Gives what it has as a server does: nothing of it is shared with what the store keeps."""
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
-        found = await super().list(scope, types=types, limit=limit, offset=offset)
+        found = await super().list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
         copied: list[Memory] = pickle.loads(pickle.dumps(found))
         return copied
 

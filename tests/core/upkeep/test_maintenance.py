@@ -157,10 +157,14 @@ class Behind(InProcessStore):
     looks = 0
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         self.looks += 1
-        return [] if self.looks == 1 else await super().list(scope, types=types, limit=limit, offset=offset)
+        return (
+            []
+            if self.looks == 1
+            else await super().list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
+        )
 
 
 async def test_a_read_that_lags_behind_costs_no_history(world: LifeWorld) -> None:

@@ -484,6 +484,17 @@ async def test_concurrent_writers_lose_nothing(store: Store, user: str) -> None:
 # --- list and forget -------------------------------------------------------------------------------------------------
 
 
+async def test_a_list_without_vectors_is_the_same_list(store: Store, user: str) -> None:
+    scope = Scope(user)
+    for number in range(3):
+        await store.put(scope, memory(user, f"mem_{number}", created_at=float(number), metadata={"n": number}))
+    await store.put(scope, memory(user, "mem_1", version=2, created_at=1.0, content="newer"))
+    whole = await store.list(scope)
+    assert all(each.embedding is not None for each in whole)
+    bare = await store.list(scope, vectors=False, limit=2)
+    assert [replace(each, embedding=None) for each in bare] == [replace(each, embedding=None) for each in whole[:2]]
+
+
 async def test_list_is_newest_first_and_paged(store: Store, user: str) -> None:
     times = {"b": 2.0, "a": 2.0, "oldest": 1.0, "newest": 3.0}
     await put(store, *(memory(user, name, created_at=NOW + at) for name, at in times.items()))

@@ -145,6 +145,97 @@ def test_a_long_one_is_read_page_by_page(home: House, studio: Studio, person: st
     expect(page.get_by_role("button", name="Further messages")).to_be_hidden()
 
 
+def seen(studio: Studio, text: str) -> Locator:
+    """A message that is on the screen."""
+    said = studio.page.locator(".said", has=studio.page.get_by_text(text, exact=True))
+    expect(said).to_have_count(1)
+    inside = "said => { const at = said.getBoundingClientRect(); return at.top >= 0 && at.bottom <= innerHeight; }"
+    assert said.evaluate(inside)
+    return said
+
+
+def test_a_search_opens_a_conversation_at_its_newest_match(home: House, studio: Studio, person: str) -> None:
+    said = [f"Remark {n} on the garden" if n in (3, 150, 260) else f"Remark {n}" for n in range(300)]
+    keep(home, person, [{"role": "user", "content": text} for text in said], title="All the remarks")
+    studio.sign_in(at=f"#/conversations/{person}")
+    page, talk = studio.page, studio.page.locator(".said")
+    page.get_by_role("search").get_by_label("Search").fill("GARDEN remark")
+    expect(page.get_by_role("link", name="All the remarks")).to_have_attribute("href", re.compile("GARDEN"))
+    page.get_by_role("link", name="All the remarks").click()
+    expect(talk.locator("mark")).to_have_text(["Remark", "garden"])
+    expect(page.locator(".said.here")).to_be_focused()
+    expect(page.locator(".find").get_by_role("status")).to_contain_text("Match 3 of 3, user")
+    seen(studio, said[260])
+    page.get_by_role("button", name="Previous match").press("Enter")
+    expect(page.locator(".said.here")).to_contain_text(said[150])
+    expect(page.locator(".find").get_by_role("status")).to_contain_text("Match 2 of 3, user, ")
+    expect(page.get_by_role("button", name="Previous match")).to_be_focused()
+    seen(studio, said[150])
+    find = page.get_by_label("Find in this conversation")
+    find.press("Shift+Enter")
+    expect(page.locator(".said.here")).to_contain_text(said[3])
+    find.press("Shift+Enter")
+    expect(page.locator(".said.here")).to_contain_text(said[260])
+    page.go_back()
+    expect(page.get_by_role("search").get_by_label("Search")).to_have_value("GARDEN remark")
+    page.go_forward()
+    expect(page.locator(".said.here")).to_contain_text(said[260])
+    page.reload()
+    expect(page.locator(".said.here")).to_contain_text(said[260])
+    first = int(talk.first.inner_text().split("Remark ")[1].split()[0])
+    page.get_by_role("button", name="Earlier messages").click()
+    expect(talk).to_have_count(100)
+    page.get_by_role("button", name="Further messages").click()
+    shown = talk.locator(".words").all_inner_texts()
+    assert shown == said[first - 50 : first - 50 + len(shown)]
+    find.fill("garden pond")
+    expect(page.locator(".find").get_by_role("status")).to_have_text("No message has all of it")
+    expect(page.locator("mark, .said.here")).to_have_count(0)
+
+
+def test_a_match_is_unfolded_and_one_that_is_gone_is_said_to_be(home: House, studio: Studio, person: str) -> None:
+    long = "\n".join(f"line {number}" for number in range(100))
+    messages = [*TRIP, {"role": "user", "content": f"{long}\n(KL 605?) {HOSTILE}"}]
+    kept = keep(home, person, messages)
+    studio.sign_in(at=f"#/conversations/{person}/{kept['id']}/KL%20605")
+    page, said = studio.page, studio.page.locator(".said")
+    expect(page.locator(".find").get_by_role("status")).to_contain_text("Match 3 of 3")
+    expect(said.nth(4).get_by_text("KL", exact=True)).to_be_in_viewport()
+    page.get_by_role("button", name="Next match").click()
+    expect(said.nth(2).locator("pre mark").first).to_be_in_viewport()
+    find = page.get_by_label("Find in this conversation")
+    find.fill("onerror=alert(1)>")
+    expect(page.locator("mark")).to_have_text(["onerror=alert(1)>"])
+    find.fill("honolulu flight")
+    expect(page.locator(".said.here")).to_contain_text("Find me a flight")
+    assert page.title() == "Conversations · semmem Studio"
+    home.semmem.api("DELETE", f"/v1/conversations/{kept['id']}", params={"user_id": person})
+    find.fill("KL")
+    expect(page.locator(".find").get_by_role("status")).to_have_text("no such conversation")
+    assert studio.troubles.pop().startswith("Failed to load resource")
+
+
+def test_one_in_which_nothing_is_said_yet_says_so(home: House, studio: Studio, person: str) -> None:
+    kept = keep(home, person, [], title="For a model that keeps none")
+    studio.sign_in(at=f"#/conversations/{person}/{kept['id']}")
+    expect(studio.page.get_by_text("Nothing is said in it yet.")).to_be_visible()
+    studio.page.get_by_label("Find in this conversation").fill("none")
+    expect(studio.page.locator(".find").get_by_role("status")).to_have_text("In the title alone")
+
+
+def test_filters_offer_the_projects_and_tags_that_there_are(home: House, studio: Studio, person: str) -> None:
+    for project, tags in (("travel", ["flights"]), ("travel", []), ("garden", ["flights", "<b>"])):
+        keep(home, person, TRIP, project_id=project, tags=tags)
+    keep(home, f"{person}-2", TRIP, project_id="theirs", tags=["theirs"])
+    studio.sign_in(at=f"#/conversations/{person}")
+    search = studio.page.get_by_role("search")
+    for name, offered in (("Project", ["travel2", "garden1"]), ("Tag", ["flights2", "<b>1"])):
+        options = search.get_by_label(name).locator("xpath=following-sibling::datalist").locator("option")
+        expect(options).to_have_count(2)
+        told = options.evaluate_all("all => all.map((one) => one.value + one.textContent)")
+        assert [each.removesuffix(" conversations").removesuffix(" conversation") for each in told] == offered
+
+
 def test_what_is_hostile_or_unwieldy_is_shown_as_text(home: House, studio: Studio, person: str) -> None:
     long = "\n".join(f"line {number}" for number in range(100))
     call = {"id": "c", "name": HOSTILE[:200], "arguments": HOSTILE}
@@ -375,6 +466,11 @@ def test_list_and_conversation_have_no_fault_that_axe_finds(
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.evaluate("scrollTo(0, 0)")
     picture(studio, shots, f"conversation-{width}-{scheme}")
+    page.get_by_label("Find in this conversation").fill("flight")
+    expect(page.locator(".find").get_by_role("status")).to_contain_text("Match 2 of 2")
+    found["match"] = faults(studio)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    picture(studio, shots, f"conversation-match-{width}-{scheme}")
     page.get_by_role("button", name="Edit").click()
     found["edit"] = faults(studio)
     page.get_by_role("button", name="Cancel").click()

@@ -11,9 +11,9 @@ from tests.support.harness import House, eventually
 from tests.system.studio.conftest import TOLD, Studio
 
 
-def at(studio: Studio, person: str) -> None:
+def at(studio: Studio, person: str, known: int = len(TOLD)) -> None:
     studio.sign_in(at=f"#/memories/{person}")
-    expect(studio.page.locator(".memory")).to_have_count(len(TOLD))
+    expect(studio.page.locator(".memory")).to_have_count(known)
 
 
 def test_figures_are_those_of_the_user(studio: Studio, person: str) -> None:
@@ -37,6 +37,30 @@ def test_the_list_follows_what_is_typed_and_the_filters(studio: Studio, person: 
     page.get_by_role("search").get_by_label("Type").select_option("")
     page.get_by_label("Status").select_option("quarantined")
     expect(page.get_by_text("Nothing like that")).to_be_visible()
+
+
+def test_the_projects_that_there_are_are_offered_as_a_filter(home: House, studio: Studio, person: str) -> None:
+    for number in (7, 8):
+        content = f"The garden is {number * 911} metres long"
+        home.semmem.api("POST", "/v1/memory", json={"user_id": person, "content": content, "project_id": "garden"})
+    at(studio, person, known=8)
+    project = studio.page.get_by_role("search").get_by_label("Project")
+    offered = project.locator("xpath=following-sibling::datalist").locator("option")
+    expect(offered).to_have_attribute("value", "garden")
+    expect(offered).to_have_text("2 memories")
+    project.fill("garden")
+    expect(studio.page.locator(".memory")).to_have_count(2)
+    expect(studio.page.locator(".figure").first).to_have_text("2memories")
+    project.fill("gard")
+    expect(studio.page.get_by_text("Nothing like that")).to_be_visible()
+    expect(offered).to_have_attribute("value", "garden")
+    studio.page.get_by_role("button", name="Clear them").click()
+    for left in (7, 6):
+        expect(studio.page.locator(".memory")).to_have_count(left + 1)
+        studio.page.locator(".memory", has_text="metres long").first.get_by_role("button", name="Forget").click()
+        studio.page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+        expect(studio.page.locator(".memory")).to_have_count(left, timeout=30_000)
+    expect(offered).to_have_count(0, timeout=30_000)
 
 
 def test_many_are_shown_in_pages(home: House, studio: Studio, person: str) -> None:

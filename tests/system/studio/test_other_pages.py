@@ -184,6 +184,30 @@ def test_semmem_away_is_said_and_tried_again(home: House, studio: Studio, person
     studio.troubles.clear()
 
 
+def test_live_shows_requests_once_there_are_any_and_that_semmem_is_back(studio: Studio, person: str) -> None:
+    page, away = studio.page, "**/v1/activity?*"
+    page.route(away, lambda route: route.fulfill(json={"requests": [], "last": 0}))
+    studio.sign_in(at="#/live")
+    expect(page.get_by_text("Nothing yet")).to_be_visible()
+    expect(page.get_by_role("table")).to_be_hidden()
+    page.unroute(away)
+    page.route(away, lambda route: route.abort())
+    expect(page.get_by_text("cannot be reached")).to_be_visible()
+    one = {
+        "number": 1,
+        "time": "2026-11-02T09:14:00Z",
+        "outcome": "no_hits",
+        "milliseconds": 3,
+        "memories": 0,
+        "tokens": 0,
+    }
+    page.unroute(away)
+    page.route(away, lambda route: route.fulfill(json={"requests": [one | {"milliseconds": 3}], "last": 1}))
+    expect(page.get_by_role("cell", name="no hits").first).to_be_visible()
+    expect(page.locator(".failed, .empty")).to_have_count(0)
+    studio.troubles.clear()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_pages_have_no_fault_that_axe_finds(
