@@ -20,6 +20,8 @@ TEXTS = ("content", "answers", "model_asked", "model", "backend", "answer_id", "
 _calls = msgspec.json.Decoder(tuple[ToolCall, ...])
 _LIKE = str.maketrans({each: f"!{each}" for each in "!%_"})
 _stored = AnyText()
+_BACKSLASH = r"\005c"
+"""What AnyText stores for one."""
 
 
 def message_row(message: KeptMessage, conversation_id: str, user: str) -> dict[str, Any]:
@@ -93,13 +95,15 @@ def has_tag(tag: str) -> ColumnElement[bool]:
 
 
 def _has(column: ColumnElement[str], text: str) -> ColumnElement[bool]:
-    return type_coerce(column, Text).ilike(_pattern(text), escape="!")
+    """A backslash is looked for as itself: "c" stands in no text for having one, though it stands in its escape."""
+    told = func.replace(type_coerce(column, Text), _BACKSLASH, "\\", type_=Text)
+    return told.ilike(_pattern(text, _BACKSLASH), escape="!")
 
 
-def _pattern(text: str) -> str:
-    """Against what is in the row, which is the text in a storable form."""
-    stored = _stored.process_bind_param(text, None)  # type: ignore[arg-type]
-    return f"%{(stored or '').translate(_LIKE)}%"
+def _pattern(text: str, unescaped: str = "") -> str:
+    """Against what is in the row, which is the text in a storable form, but for the escape named."""
+    stored = _stored.process_bind_param(text, None) or ""  # type: ignore[arg-type]
+    return f"%{(stored.replace(unescaped, chr(92)) if unescaped else stored).translate(_LIKE)}%"
 
 
 def in_scope(scope: Scope, conversation_id: str) -> ColumnElement[bool]:

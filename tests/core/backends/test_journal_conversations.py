@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from semmem.backends.sql.journal import SqlJournal
@@ -253,6 +253,9 @@ async def test_any_name_and_any_text_come_back_as_they_were(journal: SqlJournal,
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(words=st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=4), tag=st.text(max_size=12))
+@example(words=["c"], tag="").via("what a backslash is stored as")
+@example(words=["\\005"], tag="").via("what a backslash is stored as")
+@example(words=["\\ 100"], tag="").via("a backslash")
 async def test_whatever_is_searched_for_only_what_says_it_is_found(
     journal: SqlJournal, words: list[str], tag: str
 ) -> None:
