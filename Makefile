@@ -21,9 +21,11 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
 PORT ?= 18750
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
+# what is compiled is kept: some hundred processes of a run import the same
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check quick unit e2e nightly faults crashes deploy-check proto format clean clean-run setup
+.PHONY: help run demo test tests check quick unit e2e nightly faults crashes deploy-check proto format clean clean-run setup
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -34,17 +36,29 @@ run: setup ## the main job on embedded defaults: Envoy, semmem, a stand-in model
 demo: setup ## the same without staying up: FACT= QUESTION= EXPECT= USER_ID= replace the sentences
 	@$(BIN)/python -m demo $(if $(UPSTREAM),--upstream $(UPSTREAM)) --data-dir $(or $(DATA_DIR),.demo) --envoy $(ENVOY_VENV)/bin/envoy
 
-PARTS := check unit e2e deploy-check
-test: setup $(DEPLOY_VENV)/.ready ## everything that needs only pip, and how long each part took (WORKERS=4 test processes)
-	@took=; for part in $(PARTS); do \
-		began=$$(date +%s); \
-		$(MAKE) --no-print-directory $$part || exit 1; \
-		took="$$took  $$part $$(($$(date +%s) - began)) s\n"; \
-	done; printf "\nall passed:\n$$took"
+# mypy keeps one core busy for a minute: the types and the contracts are looked at beside the tests
+test: setup $(DEPLOY_VENV)/.ready ## everything that needs only pip, and how long it took (WORKERS=4 test processes)
+	@$(MAKE) --no-print-directory lint
+	@began=$$(date +%s); told=$$(mktemp); \
+	$(MAKE) --no-print-directory types >$$told 2>&1 & types=$$!; \
+	$(MAKE) --no-print-directory tests; tested=$$?; \
+	wait $$types; typed=$$?; cat $$told; rm -f $$told; failed=; \
+	[ $$typed = 0 ] || failed="$$failed types"; [ $$tested = 0 ] || failed="$$failed tests"; \
+	[ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }; \
+	echo "all passed in $$(($$(date +%s) - began)) s"
 
-check: setup ## format, lint, types, import contracts
+# in one run: what tests import is imported once, and nobody waits for the last of one part before the next begins
+tests: setup $(DEPLOY_VENV)/.ready ## unit, e2e and deploy-check
+	$(PYTEST) tests/core tests/integration tests/e2e
+
+check: lint types ## format, lint, types, import contracts
+
+.PHONY: lint types
+lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

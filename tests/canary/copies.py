@@ -4,20 +4,17 @@ the disk itself after a purge."""
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from demo.stack import HOME
 from semmem.backup.folder import MANIFEST, MEMORIES
 from tests.canary.after import look_at_journal, memories
 from tests.canary.ledger import NOBODY, ONE_MEMORY, ONE_PROJECT, Fact, Ledger
 from tests.canary.sentences import QUESTIONS
 from tests.canary.stack import Stack
+from tests.support import forked
 from tests.support.collector import decoded
 from tests.support.disk import views
 from tests.support.harness import SemmemProcess
@@ -72,11 +69,7 @@ def look_at_copies(stack: Stack, ledger: Ledger, folder: Path) -> int:
 def run(stack: Stack, asked: Sequence[str]) -> str:
     """What a command prints, on both streams. Raises Failed."""
     where = [] if asked[0] == "check" else ["--config", str(_config(stack))]
-    command = [sys.executable, "-m", "semmem", *asked, *where]
-    environ = os.environ | {"HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(
-        command, cwd=HOME, env=environ, capture_output=True, text=True, timeout=COMMAND_S, check=False
-    )
+    done = forked.finished("semmem", [*asked, *where], timeout_s=COMMAND_S)
     if done.returncode:
         raise Failed(f"semmem {asked[0]}: exit status {done.returncode}: {done.stderr[-300:]}")
     return f"{done.stdout}\n{done.stderr}"

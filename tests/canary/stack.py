@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,8 +12,8 @@ from typing import Any
 import yaml
 
 from demo.processes import Child
-from demo.stack import HOME
 from tests.faults.sidecar import Sidecar
+from tests.support import forked
 from tests.support.harness import PATIENT, EnvoyProcess, eventually, merged, semmem_config
 
 HEALTH_INTERVAL = "0.3s"
@@ -71,9 +69,8 @@ class ShippedSidecar(Sidecar):
         engine = {"memory": {"extraction": {"engine": self._engines[(self.starts - 1) % len(self._engines)]}}}
         whole = merged(merged(merged(self._override, engine), override or {}), {"listeners": listeners})
         file.write_text(yaml.safe_dump(semmem_config(self.data_dir, whole)))
-        argv = [sys.executable, "-m", self._program, "serve", "--config", str(file), *extra]
-        log = self.folder / f"semmem-{self.starts}.log"
-        return Child("semmem", argv, log=log, cwd=HOME, environ=os.environ | {"HF_HUB_OFFLINE": "1"})
+        words = ["serve", "--config", file, *extra]
+        return forked.child(self._program, words, log=self.folder / f"semmem-{self.starts}.log")
 
 
 def soon_healthy(config: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.search import Strategy, best_of
 from semmem.retrieval.words_read import read_words
-from tests.core.test_exchange import BUDGET, NOW, PATIENT, QUESTION, Halves, World, prompt
+from tests.core.exchange.world import BUDGET, NOW, PATIENT, QUESTION, Halves, World, prompt
 from tests.core.test_tool_loops import Client
 from tests.support.decisions import Decided
 from tests.support.fakes import HeldEmbedder, bag_of_words

@@ -11,7 +11,7 @@ from semmem.ports.names import NAME_BYTES_MAX, bounded
 from semmem.ports.recording import TurnClosed
 from semmem.request.head import RequestHead
 from semmem.turns.observation import Ticket
-from tests.core.test_exchange import World
+from tests.core.exchange.world import World
 
 PATHS = ("/v1/chat/completions", "/v1/responses", "/v1/messages")
 HUGE = "c" * 15_000_000

@@ -15,7 +15,7 @@ from semmem.request.outcome import Outcome
 from semmem.retrieval.context import CLOSING, HEADER, OPENING, without_tags
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.injection_cache import InjectionCache
-from tests.core.test_exchange import BUDGET, PATIENT, QUESTION, World, as_body
+from tests.core.exchange.world import BUDGET, PATIENT, QUESTION, World, as_body
 from tests.core.test_tool_loops import APIS, Api
 
 Json = dict[str, Any]

@@ -15,7 +15,7 @@ from semmem.exchange import RequestResult
 from semmem.request.outcome import Outcome
 from semmem.retrieval.context import strip_block
 from semmem.retrieval.recall import RecallRules
-from tests.core.test_exchange import BUDGET, QUESTION, World, prompt
+from tests.core.exchange.world import BUDGET, QUESTION, World, prompt
 
 T = TypeVar("T")
 

@@ -19,8 +19,9 @@ FLOOR_S = 0.03
 DEAR_S = 0.001
 """What takes as long as this for the middle size is not tried with the largest: it shows its growth before."""
 TRIES = 5
-OF_TEXTS = 4 if PROFILE == "quick" else 1
-"""Each function reads one text in so many; which ones, differs from function to function."""
+OF_TEXTS = {"quick": 4, "default": 2, "nightly": 1}[PROFILE]
+"""Each function reads one text in so many; which ones, differs from function to function: who calls another that takes
+too long reads what that one was spared."""
 
 SEEDS = (
     "or ", "I like ", "I like tea or ", "and I ", "but so then because ", "my sister Emma and ", "a", "a ", "aB3",

@@ -23,7 +23,7 @@ from semmem.retrieval.injection_cache import InjectionCache
 from semmem.retrieval.recall import RecallRules
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.observed_store import ObservedStore
-from tests.core.test_exchange import BUDGET, NOW, PATIENT, QUESTION, World
+from tests.core.exchange.world import BUDGET, NOW, PATIENT, QUESTION, World
 
 Json = dict[str, Any]
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})

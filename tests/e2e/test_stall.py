@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ QUESTION = "What's my budget for the Hawaii trip?"
 PHASE_MS, WAIT_MS = 4_000, 5_000
 """Far above what a busy machine needs, far below what the attacks cost where they are not held off."""
 DEADLINES = {"message_timeout_ms": WAIT_MS, "phase_ms": PHASE_MS, "store_ms": 2_000, "max_message_timeout_ms": 0}
+EACH = {"ten messages of 16 KB": 10}
+LARGE_EACH = 4
+"""How many bodies each of two attackers sends: a whole batch to learn from, or enough of 15 MB to be busy with."""
 EXPECTED = {
     "ten messages of 16 KB": {"no_hits", "general_fact"},
     "500,000 messages in 15 MB": {"oversize"},
@@ -40,16 +44,17 @@ def home(model: StandInModel, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield running
 
 
-@pytest.mark.long(25)
+@pytest.mark.long(15)
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_bystander_keeps_their_memory(home: House, alice: str, bob: str, attack: str) -> None:
     home.semmem.remember(bob, FACT)
     assert home.chat(bob, QUESTION).outcome == "injected"
     attacker: Counter[str | None] = Counter()
+    each = EACH.get(attack, LARGE_EACH)
 
     def send() -> None:
-        for body in ATTACKS[attack]():
+        for body in islice(ATTACKS[attack](), each):
             attacker[home.send(body, user=alice, headers={"x-session-id": "s_evil"}).outcome] += 1
 
     threads = [threading.Thread(target=send) for _ in range(2)]
@@ -65,5 +70,5 @@ def test_a_bystander_keeps_their_memory(home: House, alice: str, bob: str, attac
         thread.join()
 
     assert outcomes == {"injected": outcomes.total()}
-    assert attacker.total() == 20
+    assert attacker.total() == 2 * each
     assert attacker.keys() <= EXPECTED[attack]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support import forked
 from tests.support.harness import SHIPPED_EMBEDDER, House, StandInModel, eventually, house
 
 NO_MODEL = {"memory": {"embedding": {"source": "none"}}}
@@ -52,6 +51,7 @@ def test_it_says_what_is_worse(plain: House) -> None:
     assert "what repeats or replaces a memory is told by rules alone" in printed
 
 
+@pytest.mark.long(15)
 def test_what_was_stored_without_a_model_is_found_with_one_after_a_reindex(model: StandInModel, tmp_path: Path) -> None:
     with house(tmp_path, model, NO_MODEL, program=SHIPPED_EMBEDDER) as running:
         running.semmem.remember("ada", LEARNT)
@@ -67,6 +67,4 @@ def test_what_was_stored_without_a_model_is_found_with_one_after_a_reindex(model
 
 
 def semmem(command: str, config: Path) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "semmem", command, "--config", str(config)]
-    environ = os.environ | {"HF_HUB_OFFLINE": "1"}
-    return subprocess.run(argv, capture_output=True, text=True, timeout=START_S, env=environ)
+    return forked.finished(SHIPPED_EMBEDDER, [command, "--config", config], timeout_s=START_S)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import yaml
 
 from demo.processes import Child, Failed
-from demo.stack import HOME
+from tests.support import forked
 from tests.support.harness import START_S, SemmemProcess, eventually, merged, semmem_config
 from tests.support.ports import free_port
 
@@ -60,10 +59,9 @@ class Sidecar:
         }
         whole = merged(merged(self._override, addresses), override or {})
         config.write_text(yaml.safe_dump(semmem_config(self.data_dir, whole, as_shipped=True)))
-        argv = [sys.executable, "-m", "tests.faults.broken_semmem", "--config", str(config)]
-        argv += ["--switch", str(self.switch), *self._extra, *extra]
+        words = ["--config", config, "--switch", self.switch, *self._extra, *extra]
         log = self.folder / f"semmem-{self.starts}.log"
-        return Child("semmem", argv, log=log, cwd=HOME, environ=os.environ | {"HF_HUB_OFFLINE": "1"})
+        return forked.child("tests.faults.broken_semmem", words, log=log)
 
     def start(self, override: Mapping[str, Any] | None = None, *extra: str) -> None:
         """Start and wait until it is ready."""

@@ -20,7 +20,7 @@ from semmem.ports.events import Event, StreamFailed
 from semmem.request.head import RequestHead
 from semmem.request.outcome import Outcome
 from semmem.turns.observation import Ticket
-from tests.core.test_exchange import BUDGET, World
+from tests.core.exchange.world import BUDGET, World
 from tests.fuzz import answers, encodings, requests
 from tests.fuzz.choices import Choices, cut
 

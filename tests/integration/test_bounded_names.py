@@ -7,8 +7,8 @@ import tracemalloc
 
 import pytest
 
+from tests.core.exchange.world import World
 from tests.core.test_bounded_names import HUGE, answer, body, post, texts
-from tests.core.test_exchange import World
 
 ROOM_BYTES = 3_000_000
 """What all 45 requests may leave: less than a fifth of one of their names."""

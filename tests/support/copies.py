@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -15,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from demo.stack import HOME
 from semmem.backup import lines
 from semmem.memory import Memory, MemoryStatus, MemoryType, Source
+from tests.support import forked
 from tests.support.fakes import HashEmbedder, bag_of_words
 from tests.support.harness import BAG_OF_WORDS, SemmemProcess, eventually, semmem_config
 
@@ -50,8 +48,7 @@ def argv(*words: object) -> list[str]:
 
 def run(*words: object) -> Ran:
     """The ``semmem`` command as a process, its embedder the tests' bag of words."""
-    environ = os.environ | {"HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(argv(*words), capture_output=True, text=True, timeout=COMMAND_S, cwd=HOME, env=environ)
+    done = forked.finished(BAG_OF_WORDS, words, timeout_s=COMMAND_S)
     return Ran(done.returncode, done.stdout, done.stderr)
 
 

@@ -27,6 +27,7 @@ from demo.envoy import derive
 from demo.model import Received, StandIn, server_for
 from demo.processes import Child, Failed
 from demo.stack import HOME, envoy_argv, wait_for_envoy
+from tests.support import forked
 
 ENVOY = Path(os.environ.get("ENVOY_BINARY", HOME / ".venv-envoy" / "bin" / "envoy"))
 SHIPPED_ENVOY = HOME / "deploy" / "envoy.yaml"
@@ -192,8 +193,12 @@ def semmem_process(
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "config.yaml"
     config.write_text(yaml.safe_dump(semmem_config(folder / "data", override or {}, as_shipped=as_shipped)))
-    argv = [sys.executable, *options, "-m", program, "serve", "--config", str(config)]
-    child = Child("semmem", argv, log=folder / "semmem.log", cwd=HOME, environ=os.environ | {"HF_HUB_OFFLINE": "1"})
+    serve, log = ("serve", "--config", str(config)), folder / "semmem.log"
+    if options:
+        argv, environ = [sys.executable, *options, "-m", program, *serve], os.environ | {"HF_HUB_OFFLINE": "1"}
+        child = Child("semmem", argv, log=log, cwd=HOME, environ=environ)
+    else:
+        child = forked.child(program, serve, log=log)
     try:
         pattern = r"^semmem ready grpc=\S+:(\d+) api=(\S+) health=(\S+)$"
         ready = _or_fail(child, lambda: child.wait_for(pattern, timeout_s=START_S))

@@ -25,6 +25,10 @@ def bag_of_words(settings: Settings) -> Embedder:
     return HashEmbedder(settings.memory.embedding.dimension)
 
 
-if __name__ == "__main__":
+def main() -> int:
     use_embedder(bag_of_words)
-    sys.exit(semmem(sys.argv[1:]))
+    return semmem(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -34,7 +36,7 @@ def test_nobody_is_kept_out_by_a_process_that_died_or_by_a_child_of_it(tmp_path:
         "from pathlib import Path\n"
         "from semmem.backends.sql.only_process import OnlyProcess\n"
         "OnlyProcess(Path(sys.argv[1])).open()\n"
-        "child = subprocess.Popen(['sleep', '20'])\n"
+        "child = subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL)\n"  # nor does it keep our pipe open
         "print(child.pid, flush=True)\n"
         "os.kill(os.getpid(), 9)\n"
     )
@@ -43,7 +45,7 @@ def test_nobody_is_kept_out_by_a_process_that_died_or_by_a_child_of_it(tmp_path:
     only = OnlyProcess(path)
     only.open()
     only.close()
-    subprocess.run(["kill", died.stdout.strip()], check=True)
+    os.kill(int(died.stdout), signal.SIGKILL)  # it was there all the while
 
 
 def test_a_place_where_no_lock_can_be_is_a_journal_error(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from semmem.request.switches import Switches, user_key
 from semmem.retrieval.context import OPENING, STATE_HEADER, strip_block
 from tests.core.compression.histories import APIS, Spoken
 from tests.core.compression.world import FENCE, FILLER, RULES, SCOPE, Client, Replica, replicas
-from tests.core.test_exchange import NOW
+from tests.core.exchange.world import NOW
 from tests.support.fakes import HashEmbedder
 
 

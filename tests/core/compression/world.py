@@ -32,7 +32,7 @@ from semmem.turns.recovery import Recovery
 from semmem.turns.seen import SeenMessages
 from semmem.turns.sessions import Sessions
 from tests.core.compression.histories import APIS, Spoken
-from tests.core.test_exchange import NOW, PATIENT, Failing
+from tests.core.exchange.world import NOW, PATIENT, Failing
 from tests.support.decisions import Decided
 from tests.support.fakes import HashEmbedder, hot
 

@@ -27,7 +27,7 @@ from semmem.request.outcome import Outcome
 from semmem.retrieval.injection_cache import InjectionCache
 from semmem.turns.recorder import TurnRecorder
 from semmem.turns.sessions import Sessions
-from tests.core.test_exchange import BUDGET, PATIENT, QUESTION, World
+from tests.core.exchange.world import BUDGET, PATIENT, QUESTION, World
 
 Json = dict[str, Any]
 CALL: Json = {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city":"Lisbon"}'}

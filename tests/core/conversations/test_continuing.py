@@ -35,7 +35,7 @@ from tests.core.conversations.test_chains import (
     message,
     spoken,
 )
-from tests.core.test_exchange import BUDGET, QUESTION
+from tests.core.exchange.world import BUDGET, QUESTION
 from tests.support.journal_samples import erase
 
 __all__ = ["journal"]

@@ -33,7 +33,7 @@ from semmem.request.outcome import Outcome
 from semmem.turns.observation import Ticket
 from semmem.turns.recorder import TurnRecorder
 from semmem.turns.sessions import Sessions
-from tests.core.test_exchange import NOW, World
+from tests.core.exchange.world import NOW, World
 from tests.core.usage.test_ticket import observed
 
 PATHS = {"chat": "/v1/chat/completions", "messages": "/v1/messages", "responses": "/v1/responses"}

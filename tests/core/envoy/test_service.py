@@ -25,7 +25,7 @@ from semmem.request.permission import Switched
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.telemetry.metrics import Metrics
 from semmem.turns.observation import Ticket
-from tests.core.test_exchange import BUDGET, FOLLOW_UP, QUESTION, World, as_body, thinking
+from tests.core.exchange.world import BUDGET, FOLLOW_UP, QUESTION, World, as_body, thinking
 from tests.support.counted import counting
 
 

@@ -17,7 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from semmem.envoy.server import ExtProcServer
 from semmem.envoy.service import DoorLimits, ExternalProcessor
 from semmem.envoy.tls import TlsFiles, server_credentials
-from tests.core.test_exchange import World
+from tests.core.exchange.world import World
 
 
 class Pki:

@@ -15,7 +15,7 @@ from semmem.memory import Turn
 from semmem.ports.recording import TurnClosed
 from semmem.telemetry.tracing import OtelTracer
 from tests.core.envoy.test_service import Door, body, door, headers, response_body, response_headers
-from tests.core.test_exchange import BUDGET, QUESTION, as_body
+from tests.core.exchange.world import BUDGET, QUESTION, as_body
 
 TRACE, CLIENT, ENVOY = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "00f067aa0ba902b7"
 ANSWER = b'{"choices": [{"message": {"role": "assistant", "content": "Noted."}, "finish_reason": "stop"}]}'

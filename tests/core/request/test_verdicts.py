@@ -12,7 +12,7 @@ from semmem.exchange import RequestResult
 from semmem.request.head import RequestHead
 from semmem.request.outcome import Outcome
 from semmem.request.verdicts import NO_SOURCES, VerdictRules, Verdicts, VerdictSource, verdicts
-from tests.core.test_exchange import BUDGET, PATIENT, QUESTION, World, as_body
+from tests.core.exchange.world import BUDGET, PATIENT, QUESTION, World, as_body
 
 ROUTER, GUARD = "semantic.router", "guard"
 RULES = VerdictRules(

@@ -21,7 +21,8 @@ from semmem.ports.learning import BatchRules
 from tests.support.journal_samples import Place, answered, learnt, turn
 from tests.support.postgres import TestServer, worker_name
 
-SPAWN = multiprocessing.get_context("spawn")
+FORKING = multiprocessing.get_context("forkserver")
+FORKING.set_forkserver_preload([__name__])  # each is a fork of a process that has imported what is needed here
 EMPTY = f"empty-{worker_name()}"
 SESSIONS, USERS, WORKERS = 200, 40, 4
 RULES = BatchRules(size=2, idle_s=0.0, answer_wait_s=0.0, lease_s=1e6)
@@ -30,8 +31,8 @@ RULES = BatchRules(size=2, idle_s=0.0, answer_wait_s=0.0, lease_s=1e6)
 @contextmanager
 def child(work: Callable[..., None], place: Place, *arguments: object) -> Iterator[tuple[BaseProcess, Connection]]:
     """A process that runs ``work(place, connection, *arguments)``; gone at the end, whatever happens."""
-    mine, theirs = SPAWN.Pipe()
-    process = SPAWN.Process(target=work, args=(place, theirs, *arguments))
+    mine, theirs = FORKING.Pipe()
+    process = FORKING.Process(target=work, args=(place, theirs, *arguments))
     process.start()
     theirs.close()
     try:

@@ -26,8 +26,8 @@ def test_the_description_is_one_of_openapi_3_1(semmem: SemmemProcess) -> None:
     assert len(told["paths"]) > 20
 
 
-@pytest.mark.long(45)
-@pytest.mark.parametrize(("caller", "seconds"), [("administrator", 20), ("user", 10)])
+@pytest.mark.long(20)
+@pytest.mark.parametrize(("caller", "seconds"), [("administrator", 10), ("user", 5)])
 def test_no_call_is_answered_otherwise_than_described(
     semmem: SemmemProcess, tmp_path: Path, caller: str, seconds: int
 ) -> None:
