@@ -20,6 +20,7 @@ from semmem.memory import Memory, Vector
 from semmem.retrieval.decide import features
 from semmem.retrieval.decide.features import Heads, RequestWords
 from semmem.retrieval.decide.nearness import held, near
+from semmem.retrieval.decide.open_recall import asks_for_all
 from semmem.retrieval.decide.trained import CLASSES, KINDS, Floats, Trained
 from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.memory_index import MemoryIndex, Scores
@@ -124,7 +125,7 @@ class Decision:
         if trained is None or heads is None or not len(places) or not _is_for(trained, vector):
             told = np.array([memory.standing is not None for memory in index.memories], dtype=np.bool_)
             return Verdict(members & near(text, scores), members & told)
-        about = features.request_features(heads, text, vector, said)
+        about = _about(heads, text, vector, said)
         known, is_all = self._known_of(index, heads), len(places) == len(members)
         shifts = self._shifts(index, known)
         kinds, here = (known.kinds, scores) if is_all else (known.kinds[places], scores.at(places))
@@ -156,7 +157,7 @@ class Decision:
         trained, heads = self._trained, self._heads
         if trained is None or heads is None or not _is_for(trained, vector):
             return None
-        about = features.request_features(heads, text, vector, said)
+        about = _about(heads, text, vector, said)
         return RequestVerdict(
             -math.inf,
             is_served=False,
@@ -192,6 +193,15 @@ class _Known:
     kinds: Floats
     standing: Mask
     shifts: tuple[int, Floats] | None = None
+
+
+def _about(heads: Heads, text: str, vector: Vector, said: RequestWords | None) -> Floats:
+    """The request's own features; of one that asks for all that is known, the class is certain."""
+    about = features.request_features(heads, text, vector, said)
+    if asks_for_all(text):
+        about[: len(CLASSES)] = 0.0
+        about[CLASSES.index("profile")] = 1.0
+    return about
 
 
 def _is_for(trained: Trained, vector: Vector) -> bool:

@@ -12,6 +12,7 @@ from itertools import islice
 
 from semmem.memory import Conversation, Role
 from semmem.retrieval.decide.greetings import is_social
+from semmem.retrieval.decide.open_recall import asks_for_all
 from semmem.text import stop_words
 from semmem.text.words import words, written_words
 
@@ -61,14 +62,15 @@ _CHINESE_VAGUE = re.compile(r"^(?:多少钱?|为什么|什么时候|在?哪里?|
 
 
 def build_query(conversation: Conversation, *, chars_max: int = 2000) -> str:
-    """The last user message, at most ``chars_max`` characters of it; key terms of earlier ones when it is vague.
+    """The last user message, at most ``chars_max`` characters of it; key terms of earlier ones when it is vague, and does
+    not ask for all that is remembered.
 
     Of a message that is too long its beginning and its end are kept: that is where people put the question. Empty
     when the user has said nothing in words.
     """
     newest_first = (message.text for message in reversed(conversation.messages) if message.role is Role.USER)
     last = _head_and_tail(next(newest_first, "").strip(), max(chars_max, _READ_CHARS_MAX))
-    if is_vague(last):
+    if is_vague(last) and not asks_for_all(last):
         last = " ".join([last, *_key_terms(last, islice(newest_first, LOOKED_BACK_MAX))]).strip()
     return _head_and_tail(last, chars_max)
 

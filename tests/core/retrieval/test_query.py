@@ -110,6 +110,11 @@ def test_a_query_is_never_longer_than_allowed(texts: list[str], chars_max: int) 
     assert len(build_query(asked(*texts), chars_max=chars_max)) <= chars_max
 
 
+def test_who_asks_for_all_that_is_remembered_is_not_understood_from_what_came_before() -> None:
+    assert build_query(asked("Where do I find cheese in Lyon?", "Who am I?")) == "Who am I?"
+    assert build_query(asked("Where do I find cheese in Lyon?", "Who was it?")) != "Who was it?"
+
+
 def test_a_long_message_is_not_vague() -> None:
     assert not is_vague("so " * 9)
     assert is_vague("so " * 8)

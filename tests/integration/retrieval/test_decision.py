@@ -78,8 +78,9 @@ async def test_what_matters_for_a_request_is_shown_though_it_shares_no_word(
     assert wanted in await person.shown(request_)
 
 
-async def test_whoever_asks_what_is_known_of_him_is_told_most_of_it(person: Person) -> None:
-    found = await person.asks("What do you know about me?")
+@pytest.mark.parametrize("text", ["What do you know about me?", "What do you remember?", "Who am I?", "Wer bin ich?"])
+async def test_whoever_asks_what_is_known_of_him_is_told_most_of_it(person: Person, text: str) -> None:
+    found = await person.asks(text)
     assert found.request is not None
     assert found.request.lists_profile
     assert len(found.hits) - len(found.cuts) >= 8
