@@ -23,6 +23,7 @@ from semmem.extraction.contradiction.wording import (
     replaced_quantity,
     same_quantity,
     tells_an_event,
+    without_region,
 )
 from semmem.text.quoting import unquoted
 from semmem.text.stems import stem
@@ -33,7 +34,7 @@ COMPETE_MIN = 0.65
 """So likely two statements must say the same or exclude each other, for one of them to go."""
 CORRECTED_MIN = 0.4
 """As much is enough where the new one corrects what was said just before."""
-SAME_MIN = 0.9
+SAME_MIN = 0.92
 """So likely a statement in other words must be a paraphrase to be dropped; below it were different ones, in folds."""
 CONTAINED_MIN = 0.5
 """As much is enough where every word of it is in the old statement."""
@@ -109,7 +110,7 @@ def decided(old: str, new: str, likely: Likelihoods, corrects: bool = False) -> 
         return Judged(Verdict.SAME)
     if likely.same > likely.contradiction or told_of_another(one, other):
         return Judged(Verdict.DIFFERENT, unsettled=True)
-    if loses(old, new) or drops_a_clause(old, other, one) or _another(old, new):
+    if loses(old, new) or drops_a_clause(old, other, one) or _another(old, new) or _only_adds(one, other):
         return Judged(Verdict.DIFFERENT, unsettled=True)
     return Judged(Verdict.CONTRADICTION)
 
@@ -147,9 +148,10 @@ def loses(old: str, new: str) -> bool:
     """Whether retiring the old text would lose more of it than one clause, or more than one name that no other name
     replaces: who takes ``3 engineers`` for ``4 engineers and a designer called Mei`` forgets Mei, and who takes ``a
     poodle`` for ``Rex is a beagle from Spain`` forgets Rex or Spain."""
+    old = without_region(unquoted(old))
     one, other = read(old), read(new)
     told = frozenset(other.stems)
-    left = [part for part in clauses(unquoted(old)) if any(stem(token) not in told for token in part)]
+    left = [part for part in clauses(old) if any(stem(token) not in told for token in part)]
     return len(left) > 1 or _names(one, other) > max(1, _names(other, one))
 
 
@@ -226,6 +228,17 @@ def _another(old: str, new: str) -> bool:
         return True
     changed = change(unquoted(old), unquoted(new))
     return changed is not None and not INDEFINITE.isdisjoint(changed.before[1:]) and bool(gone & one.names) and not said
+
+
+def _only_adds(old: Told, new: Told) -> bool:
+    """Whether the new one says every word of the old one, denies and ends nothing, and says more besides: "is married",
+    "has been married to Renzo since 2016"."""
+    return (
+        bool(old.content)
+        and old.content <= new.content
+        and old.negations % 2 == new.negations % 2
+        and new.marks.isdisjoint({"ends", "changes", "corrects", "past"})
+    )
 
 
 def _denied(old: Told, new: Told) -> bool:

@@ -35,6 +35,9 @@ CONJUNCTIONS = (stop_words.CONJUNCTIONS - {"then"}).union(
 """Words that begin another phrase: conjunctions and relative pronouns, of more languages than are read otherwise."""
 BREAKS = frozenset(",;:()[]，；：、")
 
+_REGION = re.compile(
+    r"(\b(?:in|from|near|to|at|around|outside)(?: [A-Z][\w'-]{0,30}){1,3}),(?: [A-Z][\w'-]{0,30}){1,3}(?=[.;]?$)"
+)
 _CLOSING = '.!?。！？…"“”„«»'
 _TOKEN = re.compile(rf"\d+(?:[.,:]\d+)*|[{UNSPACED}]|[^\W\d_{UNSPACED}]+(?:'[^\W\d_{UNSPACED}]+)?|[^\w\s]|\w")
 """More than ``words.WORD``: nothing is left out, and units stand apart from their numbers ("10k", "5pm")."""
@@ -133,6 +136,11 @@ def _is_equal(one: Value, other: Value) -> bool:
 def tells_an_event(before: Tokens) -> bool:
     """Whether a past event is told: with another number it is another event, and the first one stays true."""
     return any((len(token) > 4 and token.endswith("ed")) or token in PAST for token in before)
+
+
+def without_region(text: str) -> str:
+    """Of a place that a text ends with, the name alone: "in Boston, Massachusetts" tells one thing, not two."""
+    return _REGION.sub(r"\1", text)
 
 
 def clauses(text: str) -> list[Tokens]:

@@ -46,18 +46,21 @@ def passages(
 ) -> list[Passage]:
     """What is kept of a message: in each sentence where one reaches ``cut``, from the first clause that reaches
     ``near`` to the last one. What is too short to be understood is kept with what stands before it; what only asks for
-    something of the user's own is not."""
+    something of the user's own is not; what the user asks to remember is."""
     places = {clause.start: place for place, clause in enumerate(found)}
-    told = [
-        (clause, replace(judgement, lasting=0.0) if asks_for_own(clause.text) else judgement)
-        for clause, judgement in zip(found, judged, strict=True)
-    ]
+    told = [(clause, _told(clause, judgement)) for clause, judgement in zip(found, judged, strict=True)]
     kept = [
         _widened(text, run, found, places[run[0][0].start])
         for _, sentence in groupby(told, key=lambda pair: pair[0].sentence)
         for run in _runs_of(text, list(sentence), cut, near)
     ]
     return [passage for passage in kept if len(passage.text) >= PASSAGE_CHARS_MIN]
+
+
+def _told(clause: Clause, judgement: Judgement) -> Judgement:
+    if clause.to_keep:
+        return replace(judgement, lasting=1.0)
+    return replace(judgement, lasting=0.0) if asks_for_own(clause.text) else judgement
 
 
 def _runs_of(text: str, sentence: list[Judged], cut: float, near: float) -> Iterator[list[Judged]]:

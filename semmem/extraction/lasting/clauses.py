@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from semmem.extraction.lasting.lead_ins import lead_in
 from semmem.extraction.lasting.voice import Stretch, quotations, stretches
 
 CLAUSES_MAX = 200
@@ -47,7 +48,8 @@ _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 class Clause:
     """``text`` as written, white space made single. ``sentence`` is the number of the one it belongs to; ``start`` and
     ``end`` its place in the message. ``asked``: its sentence ends with a question mark. ``first`` and ``last`` of its
-    sentence. ``led``: a colon stands before it in its sentence. ``introduced`` and ``listed`` as in Stretch."""
+    sentence. ``led``: a colon stands before it in its sentence. ``to_keep``: the user asks to remember what the
+    sentence says. ``introduced`` and ``listed`` as in Stretch."""
 
     text: str
     sentence: int
@@ -59,6 +61,7 @@ class Clause:
     led: bool
     introduced: bool
     listed: bool
+    to_keep: bool = False
 
 
 def squeezed(text: str) -> str:
@@ -76,13 +79,16 @@ def clauses(text: str, *, clauses_max: int = CLAUSES_MAX) -> list[Clause]:
     found: list[Clause] = []
     for number, (start, end, stretch) in enumerate(_sentences(text)):
         asked = text[start:end].rstrip("\"'”’)） ").endswith(("?", "？"))
-        colon = text.find(":", start, end)
-        places = [place for place in _places(text, start, end) if not _inside(place, quoted, starts)]
+        lead = lead_in(text, start, end, asked=asked)
+        if lead.to_keep and asked:
+            end, asked = start + len(text[start:end].rstrip(" ?？")), False
+        colon = text.find(":", lead.said, end)
+        places = [place for place in _places(text, lead.said, end) if not _inside(place, quoted, starts)]
         found += [
             Clause(
                 " ".join(text[first:last].split()),
                 number,
-                first,
+                lead.written if first == lead.said else first,
                 last,
                 asked,
                 index == 0,
@@ -90,6 +96,7 @@ def clauses(text: str, *, clauses_max: int = CLAUSES_MAX) -> list[Clause]:
                 0 <= colon < first,
                 stretch.introduced,
                 stretch.listed,
+                lead.to_keep,
             )
             for index, (first, last) in enumerate(places)
         ]

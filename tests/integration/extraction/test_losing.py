@@ -61,7 +61,30 @@ UNRELATED = [
     ("User has a friend called Vobovoripo", '"We decided to use Vohepariki for the billing service."'),
 ]
 """Both stay true; the second alone says how something else is or became."""
-DEMOS = [{"old": old, "new": new} for old, new in REPLACED]
+BESIDE = [
+    ("User has a dog called Rex", "User took Rex to the vet"),
+    ("User lives in Boston", "User visited San Francisco last week"),
+    ("User lives in Boston", "User's office moved to Cambridge"),
+    ("User works at Siemens", "User had an interview at Bosch last week"),
+    ("User works at Siemens", "User did an internship at Bosch"),
+    ("User goes to bed at ten", "User stayed up until two last night"),
+    ("User's laptop is a ThinkPad", "User bought a monitor from Dell"),
+    ("User was born in Boston", "User moved to San Francisco last week"),
+    ("User's team uses Jira for tickets", "User's team did without Jira for half a day during an outage"),
+    ("User banks with Santander", "User phoned Santander about a wrongly charged fee"),
+    ("User's bakery is called Krume", "User's bakery Krume ran out of rye bread on Saturday"),
+    ("User is married", "User has been married to Renzo since 2016"),
+]
+"""Something happens near what lasts, and leaves it true."""
+ENDED = [
+    ("User works at Nokia", "User left Nokia"),
+    ("User's bakery is called Krume", "User renamed the bakery from Krume to Goldkruste"),
+    ("User currently lives in Boston, Massachusetts", "User just moved to San Francisco last week"),
+    ("User lives in Leeds", "User moved house, to York, in May"),
+]
+"""The same subjects, and an end."""
+DEMOS = [{"old": old, "new": new} for old, new in (*BESIDE, *ENDED)]
+DEMOS += [{"old": old, "new": new} for old, new in REPLACED]
 DEMOS += [{"old": "User leads 4 engineers and a designer called Mei", "new": "User now leads 3 engineers"}]
 DEMOS += [{"old": "User's oven broke", "new": "User's oven is fixed"}]
 DEMOS += [{"old": old, "new": new} for old, new in UNRELATED]
@@ -180,6 +203,14 @@ async def test_nor_across_types(world: World) -> None:
 
 async def test_news_of_one_thing_does_not_retire_another(world: World) -> None:
     assert await world.lost([{"old": old, "new": new} for old, new in UNRELATED]) == []
+
+
+async def test_what_happens_beside_a_lasting_fact_does_not_retire_it(world: World) -> None:
+    assert await world.lost([{"old": old, "new": new} for old, new in BESIDE]) == []
+
+
+async def test_what_ends_it_does(world: World) -> None:
+    assert await world.lost(pairs := [{"old": old, "new": new} for old, new in ENDED]) == pairs
 
 
 async def test_of_what_is_restated_nothing_but_doubles_remain(world: World) -> None:
