@@ -3,8 +3,8 @@
     [DATA=folder] [VECTORS=cache.npz] python -m training.train_pairs
 
 Learns from ``pairs_own.jsonl`` and ``pairs_beside.jsonl`` beside this file and from the pairs that the tests keep. A
-row is a pair with its label, or a family: ways to ``say`` something with a value in it, of which ``one`` or ``many`` may
-hold at a time, ways to say that it ``changes`` or ``ends``, and what ``happens`` beside it and leaves it true. Of
+row is a pair with its label, or a family: ways to ``say`` something with a value in it, of which ``one`` or ``many``
+may hold at a time, ways to say that it ``changes`` or ``ends``, and what ``happens`` beside it and leaves it true. Of
 ``pairs_more.jsonl``, ``pairs_apart.jsonl`` and of ``folder``/pairs*.jsonl, where there is one, it only reports how they
 are judged: learnt from, the first made the judge lose facts that are both true
 (docs/decisions/0011-losing-is-worse-than-doubling.md).

@@ -23,7 +23,8 @@ _CORRECTING = r"(?:(?:actually|no|sorry|wait|oops|correction|nein|doch|eigentlic
 _REMEMBER = (
     r"(?:(?:(?:please|pls|and|also|hey|ok|okay|can you|could you|will you|i want you to|i'd like you to|i need you to)"
     r",?[ ]){0,3}(?:always[ ])?(?:remember|keep in mind|bear in mind|don['’]?t forget|do not forget|make a note"
-    r"|note down|memori[sz]e|take note)(?:[ ](?:this|the following|this fact|this about me|for (?:later|next time|the future)))?"
+    r"|note down|memori[sz]e|take note)"
+    r"(?:[ ](?:this|the following|this fact|this about me|for (?:later|next time|the future)))?"
     r"(?:[,:][ ](?:that[ ])?|[ ]that[ ]|[ ](?=(?:i|i['’]m|i['’]ve|my|we|we['’]re|our)[ ]))"
     r"|(?:bitte[ ])?(?:merke?[ ]dir|denke?[ ]daran|vergiss[ ](?:bitte[ ])?nicht)[,:]?[ ](?:bitte[,:][ ])?"
     r"|(?:por favor,?[ ])?(?:recuerda|ten en cuenta|no olvides|acuérdate de)(?:[ ]que[ ]|[:,][ ])"
