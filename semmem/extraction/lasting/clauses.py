@@ -48,8 +48,8 @@ _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 class Clause:
     """``text`` as written, white space made single. ``sentence`` is the number of the one it belongs to; ``start`` and
     ``end`` its place in the message. ``asked``: its sentence ends with a question mark. ``first`` and ``last`` of its
-    sentence. ``led``: a colon stands before it in its sentence. ``to_keep``: the user asks to remember what the
-    sentence says. ``introduced`` and ``listed`` as in Stretch."""
+    sentence. ``led``: a colon stands before it in its sentence. ``to_keep``: the user asks to remember it.
+    ``introduced`` and ``listed`` as in Stretch."""
 
     text: str
     sentence: int
@@ -80,10 +80,10 @@ def clauses(text: str, *, clauses_max: int = CLAUSES_MAX) -> list[Clause]:
     for number, (start, end, stretch) in enumerate(_sentences(text)):
         asked = text[start:end].rstrip("\"'”’)） ").endswith(("?", "？"))
         lead = lead_in(text, start, end, asked=asked)
-        if lead.to_keep and asked:
-            end, asked = start + len(text[start:end].rstrip(" ?？")), False
         colon = text.find(":", lead.said, end)
         places = [place for place in _places(text, lead.said, end) if not _inside(place, quoted, starts)]
+        if lead.to_keep and asked and len(places) == 1:
+            asked, places = False, [(lead.said, start + len(text[start:end].rstrip(" ?？")))]
         found += [
             Clause(
                 " ".join(text[first:last].split()),
@@ -96,7 +96,7 @@ def clauses(text: str, *, clauses_max: int = CLAUSES_MAX) -> list[Clause]:
                 0 <= colon < first,
                 stretch.introduced,
                 stretch.listed,
-                lead.to_keep,
+                lead.to_keep and first == lead.said,
             )
             for index, (first, last) in enumerate(places)
         ]

@@ -70,12 +70,18 @@ def test_and_what_is_nothing_without_that_word_keeps_it_too() -> None:
     assert [clause.text for clause in clauses("No, 14 not 12.")] == ["No, 14 not 12."]
 
 
+def test_what_is_asked_in_the_same_breath_is_asked_all_the_same() -> None:
+    text = "Remember that I am a vegan, what should I cook for eight people?"
+    assert [(clause.to_keep, clause.asked) for clause in clauses(text)] == [(True, True), (False, True)]
+    assert [fact.content for fact in facts_in(text)] == ["User is a vegan"]
+
+
 def test_of_a_long_message_each_sentence_has_its_own() -> None:
     text = "The weather is fine. Remember that I live in Ulm, and my sister in Bonn. What shall I cook?"
     assert [(clause.text, clause.to_keep) for clause in clauses(text)] == [
         ("The weather is fine.", False),
         ("I live in Ulm", True),
-        ("and my sister in Bonn.", True),
+        ("and my sister in Bonn.", False),
         ("What shall I cook?", False),
     ]
 
