@@ -18,7 +18,7 @@ import pytest
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.envoy.server import SERVICE
 from tests.core.envoy.test_service import body, ended, headers, response_body, response_headers, written
-from tests.support.harness import SemmemProcess, semmem_process
+from tests.support.harness import ADMIN_TOKEN, SemmemProcess, semmem_process
 from tests.support.postgres import TestServer, worker_name
 
 TURNS = 15
@@ -105,15 +105,24 @@ async def test_every_answer_finds_its_turn_whichever_process_saw_the_question(pa
     assert pair.rows("SELECT count(*) FROM turns WHERE opened_at IS NULL") == [(0,)]
 
 
+def erased(process: SemmemProcess, user: str) -> bool:
+    """Asked for again while it is pending, as the answer says: on a busy machine the database may be late once."""
+    admin = {"authorization": f"Bearer {ADMIN_TOKEN}"}
+    for _ in range(5):
+        answer = process.http.delete(f"{process.api_url}/v1/memory", params={"user_id": user}, headers=admin)
+        if answer.status_code != 503:
+            break
+    return answer.status_code == 200
+
+
 @pytest.mark.long(5)
 async def test_what_one_process_erased_is_in_no_table_when_it_answers_and_does_not_come_back(pair: Pair) -> None:
     one, other = pair.processes
     for number, process in enumerate((one, other) * 4):
         said = [{"role": "user", "content": f"I like tea number {number}."}]
         ticket = await pair.ask(process, "bob", said)
-        receipt = one.api("DELETE", "/v1/memory", params={"user_id": "bob"})
+        assert erased(one, "bob")
         await pair.answer(other, ticket, "Noted.")
-        assert receipt
     await asyncio.sleep(0.5)
     assert pair.rows("SELECT count(*) FROM turns WHERE user_id = %s", "bob") == [(0,)]
     assert pair.rows("SELECT count(*) FROM turns WHERE answer = %s", "Noted.") == [(0,)]

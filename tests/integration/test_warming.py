@@ -32,7 +32,7 @@ def settings(folder: Path, warm_users: int) -> Settings:
 
 
 async def figures(folder: Path, warm_users: int, *, loaded: int) -> dict[str, str]:
-    """Of the metrics, once so many users are in process."""
+    """Of the metrics, once so many users are in process and counted."""
     rules = settings(folder, warm_users)
     async with App(rules).running() as addresses, httpx.AsyncClient(base_url=f"http://{addresses.health}") as client:
         assert (await client.get("/readyz")).status_code == 200
@@ -41,7 +41,8 @@ async def figures(folder: Path, warm_users: int, *, loaded: int) -> dict[str, st
                 page = (await client.get("/metrics")).text
                 lines = (line.rpartition(" ") for line in page.splitlines() if not line.startswith("#"))
                 found = {name: value for name, _, value in lines}
-                if float(found["semmem_hot_users"]) >= loaded:
+                counted = float(found['semmem_warmed_users_total{result="loaded"}'])
+                if min(float(found["semmem_hot_users"]), counted) >= loaded:
                     return found
                 await asyncio.sleep(0.05)
 

@@ -43,7 +43,7 @@ from semmem.extraction import (
 )
 from semmem.extraction.contradiction import containment, pair_model, quantities, verdict, wording
 from semmem.extraction.contradiction import reading as reading_
-from semmem.extraction.lasting import choose, classifier, clauses, features, forms, voice
+from semmem.extraction.lasting import choose, classifier, clauses, features, forms, lead_ins, voice
 from semmem.extraction.model_facts import Facts, line_of
 from semmem.extraction.phrasing import Claim, ShownTexts, TurnText
 from semmem.extraction.rules import facts_in, phrasing, read_clauses
@@ -56,7 +56,7 @@ from semmem.ports.session_states import CurrentState
 from semmem.retrieval import answers as asked
 from semmem.retrieval import arrangement, context, days, rank, role_labels, time_filter
 from semmem.retrieval.decide import features as decide_features
-from semmem.retrieval.decide import fitting, greetings, nearness, pronouns, request_words, signals
+from semmem.retrieval.decide import fitting, greetings, nearness, open_recall, pronouns, request_words, signals
 from semmem.retrieval.decide.decision import Decision, heads_of
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index import succession, word_index
@@ -376,6 +376,7 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.verdict.decided": lambda t: verdict.decided(t, f"{t} 3", _LIKELY),
     "extraction.contradiction.verdict.loses": lambda t: verdict.loses(t, f"{t} 3"),
     "extraction.contradiction.wording.clauses": wording.clauses,
+    "extraction.contradiction.wording.without_region": lambda t: wording.without_region(f"{t} in Porto, Portugal"),
     "extraction.contradiction.wording.replaced_quantity": lambda t: wording.replaced_quantity(f"{t} 4", f"{t} 3"),
     "extraction.contradiction.wording.same_quantity": lambda t: wording.same_quantity(f"{t} 4", f"{t} 3"),
     "extraction.contradiction.containment.contains": lambda t: containment.contains(f"{t} 4", t),
@@ -404,6 +405,7 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.lasting.features.features": lambda t: features.features(
         clauses.clauses(clauses.squeezed(t), clauses_max=WHOLE)
     ),
+    "extraction.lasting.lead_ins.lead_in": lambda t: lead_ins.lead_in(t, 0, len(t), asked=False),
     "extraction.lasting.forms.asks_for_own": lambda t: forms.asks_for_own(f"{t}?"),
     "extraction.lasting.forms.is_decision": forms.is_decision,
     "extraction.lasting.voice.quotations": voice.quotations,
@@ -475,6 +477,7 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.decide.fitting.store": lambda t: fitting.store([t], lambda texts: np.stack([VECTOR] * len(texts))),
     "retrieval.decide.greetings.is_social": greetings.is_social,
     "retrieval.decide.nearness.near": _near,
+    "retrieval.decide.open_recall.asks_for_all": open_recall.asks_for_all,
     "retrieval.decide.pronouns.flags": pronouns.flags,
     "retrieval.decide.pronouns.speaks_of_user": pronouns.speaks_of_user,
     "retrieval.decide.request_words.places": request_words.places,

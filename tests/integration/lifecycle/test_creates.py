@@ -13,6 +13,8 @@ from semmem.memory import Scope
 from tests.core.lifecycle.erased_world import ErasedWorld, Store, erased_world
 
 CREATES = 60
+PATIENT_S = 100.0
+"""However busy the machine is, all of them have their turn."""
 
 
 async def versions_of(world: ErasedWorld, memory_id: str) -> list[str]:
@@ -24,6 +26,7 @@ async def test_sixty_creates_of_one_key_are_one_memory_in_sixty_versions(tmp_pat
     store = Store()
     store.pause_s = pause_s
     async with erased_world(tmp_path, store=store) as world:
+        world.memories._create_wait_s = PATIENT_S
         said = [f"User lives in house number {number}" for number in range(CREATES)]
         answers = await asyncio.gather(*(world.create(text, key="home") for text in said))
         assert {answer.status_code for answer in answers} == {201}
@@ -41,6 +44,7 @@ async def test_an_erasure_among_keyed_creates_leaves_nothing_of_before_and_all_o
     store = Store()
     store.pause_s = 0.002
     async with erased_world(tmp_path, store=store) as world:
+        world.memories._create_wait_s = PATIENT_S
         tasks = world.erasing.tasks
         first = (await world.create("User lives in the very first house", key="home")).json()
         early = [tasks.spawn("create", world.create(f"User lives in old house {n}", key="home")) for n in range(30)]
