@@ -19,7 +19,7 @@ _ASIDE = (
     r"|for the record|for your information|for (?:future )?reference|to be clear|one more thing|another thing|heads up"
     r"|quick note|side note|note|reminder|update|important|übrigens|por cierto|au fait)[,:][ ])"
 )
-_CORRECTING = r"(?:(?:actually|no|sorry|wait|oops|correction|nein|doch|eigentlich|perdón|pardon)[,:][ ])"
+_CORRECTING = r"(?:(?:actually|sorry|wait|oops|correction|eigentlich|perdón|pardon)[,:][ ])"
 _REMEMBER = (
     r"(?:(?:(?:please|pls|and|also|hey|ok|okay|can you|could you|will you|i want you to|i'd like you to|i need you to)"
     r",?[ ]){0,3}(?:always[ ])?(?:remember|keep in mind|bear in mind|don['’]?t forget|do not forget|make a note"
@@ -57,6 +57,6 @@ def lead_in(text: str, start: int, end: int, *, asked: bool) -> LeadIn:
     written = said if found["remember"] else start + found.end("aside")
     rest, told = text[said:end], found["remember"].lower()
     own = _OWN.match(rest) is not None and len(rest.split()) >= OWN_WORDS_MIN
-    if found["correcting"] and not told and not own:  # "No, 14 not 12." is nothing without it
+    if found["correcting"] and not told and not own:  # "Sorry, 14 not 12." is nothing without it
         return LeadIn(written, written, to_keep=False)
     return LeadIn(said, written, to_keep=bool(told) and own and (not asked or "that " in told))

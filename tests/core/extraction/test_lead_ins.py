@@ -67,7 +67,7 @@ def test_a_correction_keeps_the_word_that_tells_it_is_one() -> None:
 
 
 def test_and_what_is_nothing_without_that_word_keeps_it_too() -> None:
-    assert [clause.text for clause in clauses("No, 14 not 12.")] == ["No, 14 not 12."]
+    assert [clause.text for clause in clauses("Sorry, 14 not 12.")] == ["Sorry, 14 not 12."]
 
 
 def test_what_is_asked_in_the_same_breath_is_asked_all_the_same() -> None:
