@@ -14,14 +14,13 @@ from semmem.memory import Answer, Conversation, Message, Role, ToolCall, TurnEnd
 from semmem.ports.continuing import UNRESOLVED
 from semmem.ports.conversations import FIRST_ANSWER, USER_NUMBER, Said, SaidHalf, Step, Whole, step_name
 from semmem.ports.names import bounded, fits, usable
+from semmem.ports.recording import TURN_CHARS_MAX
 
 RESULTS_MAX = 100
 """Results of tools that one request adds: the newest."""
 NAME_BYTES_MAX = 200
 TOKENS_MAX = 10**9
 """More than an answer can have; a provider may say anything."""
-WHOLE_CHARS_MAX = 64 * 1024
-"""The journal keeps no more of what a user says (semmem.turns.recorder)."""
 KEPT = (TurnEnding.ANSWERED, TurnEnding.CONTINUES)
 """Endings of answers that were seen whole."""
 
@@ -114,7 +113,7 @@ class Tap:
 
     def _keeps_all(self, messages: Sequence[Message]) -> bool:
         """Whether texts are recorded to the letter: journal and database replace what they cannot hold."""
-        chars_max = min(self._chars_max, WHOLE_CHARS_MAX)
+        chars_max = min(self._chars_max, TURN_CHARS_MAX)
         said = [message.text for message in messages if message.role in (Role.USER, Role.TOOL)]
         return all(len(text) <= chars_max and _is_storable(text) for text in said)
 

@@ -8,6 +8,9 @@ from typing import Protocol
 
 from semmem.memory import Turn, TurnEnding
 
+TURN_CHARS_MAX = 64 * 1024
+"""What is kept of one message of a user's."""
+
 
 @dataclass(frozen=True, slots=True)
 class TurnClosed:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from semmem.memory import Answer, Conversation, Role, Scope, Turn, TurnEnding
 from semmem.ports import spans
 from semmem.ports.names import bounded, usable
-from semmem.ports.recording import TurnClosed
+from semmem.ports.recording import TURN_CHARS_MAX, TurnClosed
 from semmem.turns.ids import turn_id
 from semmem.turns.observation import Ticket
 from semmem.turns.recovery import Chosen, Recovery
@@ -67,7 +67,7 @@ class TurnRecorder:
         recovery: Recovery | None = None,
         *,
         capture: str = "observe",
-        turn_chars_max: int = 64 * 1024,
+        turn_chars_max: int = TURN_CHARS_MAX,
         answer_bytes_max: int = 64 * 1024,
         unread: UnreadHistories | None = None,
     ) -> None:

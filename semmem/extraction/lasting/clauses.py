@@ -82,8 +82,8 @@ def clauses(text: str, *, clauses_max: int = CLAUSES_MAX) -> list[Clause]:
         lead = lead_in(text, start, end, asked=asked)
         colon = text.find(":", lead.said, end)
         places = [place for place in _places(text, lead.said, end) if not _inside(place, quoted, starts)]
-        if lead.to_keep and asked and len(places) == 1:
-            asked, places = False, [(lead.said, start + len(text[start:end].rstrip(" ?？")))]
+        if lead.to_keep and asked and [first for first, _ in places] == [lead.said]:
+            asked, places = False, [(lead.said, lead.said + len(text[lead.said : places[0][1]].rstrip(" ?？")))]
         found += [
             Clause(
                 " ".join(text[first:last].split()),

@@ -11,6 +11,7 @@ import re
 READ_CHARS_MAX = 100
 """A longer request names something."""
 
+_KEEP = r"(?:remember(?:ed)?|recall(?:ed)?|saved?|stored?|kept?|noted?|memori[sz]ed?)"
 _KNOW = r"(?:remember(?:ed)?|recall(?:ed)?|know|known|learn(?:ed|t)?|saved?|stored?|kept?|noted?|memori[sz]ed?)"
 _ALL = r"(?:everything|anything|something|all(?: things)?|whatever|what)"
 _TAIL = (
@@ -21,7 +22,8 @@ _ENGLISH = (
     r"(?:(?:so|and|ok|okay|hey|hi|hello|please|well|now|tell me|can you tell me|could you tell me) )*(?:"
     rf"(?:what|which things|how much)(?: all| exactly| else)? (?:do|did|can|have|could) you"
     rf"(?: still| already| actually| even| really)? {_KNOW}"
-    rf"|(?:do|did|can|have|could) you(?: still| already| actually| even| really)? {_KNOW} (?:{_ALL}|me)"
+    rf"|(?:do|did|can|have|could) you(?: still| already| actually| even| really)?"
+    rf" (?:{_KEEP} {_ALL}|{_KNOW} (?:me|{_ALL} (?:about|of|on) (?:me|myself|us)))"
     rf"|(?:tell|show|give|list)(?: me| us)? {_ALL}(?: that)? you(?: have)?(?: still| already)? {_KNOW}"
     rf"|(?:tell|show|give|list|read)(?: me| us)?(?: all)?(?: of)? (?:your|the|my) (?:stored |saved )?memor(?:y|ies)"
     rf"|{_ALL}(?: that)? you {_KNOW}"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,14 +93,6 @@ class House:
         """Two answers, of which the second calls a tool."""
         await self.ask({"input": "Hello"}, spoken("Hi!"), name="r1")
         await self.ask({"input": "How warm is it?", "previous_response_id": "r1"}, CALL, name="r2")
-
-
-@pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    made = SqlJournal(tmp_path / "journal.db")
-    await made.open()
-    yield made
-    await made.close()
 
 
 @pytest.fixture

@@ -31,14 +31,12 @@ from tests.core.conversations.test_chains import (
     USER,
     House,
     Json,
-    journal,
     message,
     spoken,
 )
 from tests.core.exchange.world import BUDGET, QUESTION
 from tests.support.journal_samples import erase
 
-__all__ = ["journal"]
 TALK: Json = {"conversation": "talk"}
 ALICE = Scope("alice")
 

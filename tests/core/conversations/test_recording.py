@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -88,14 +87,6 @@ class Recorder:
         assert await writer.flush()
         kept = await self.journal.conversation_of(Scope("alice", session="s1"))
         return [] if kept is None else await self.journal.messages(Scope("alice"), kept.id)
-
-
-@pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    made = SqlJournal(tmp_path / "journal.db")
-    await made.open()
-    yield made
-    await made.close()
 
 
 @pytest.fixture
