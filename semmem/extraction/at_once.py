@@ -143,9 +143,24 @@ class AtOnce:
         state, now = await self.state(turn.id)  # again: whoever erases a turn marks it before he removes its memories
         if self.is_ready(state):
             return await self._unless_reworded(placed, new, now)
+        if now is not None and not await self._is_unknown(placed, new, state):
+            return placed
         if placed.action is not Action.UNCHANGED and state is not TurnState.REFUSED:  # which is taken back as a whole
             await self._storing.dedup.take_back(replace(new, id=placed.id or new.id))
         return Placed(Action.FORGOTTEN, placed.removals)
+
+    async def _is_unknown(self, placed: Placed, new: Candidate, state: TurnState) -> bool:
+        """Whether a batch that learnt from the turn while it was written here does not know of what was written.
+
+        It comes to that where an erasure elsewhere cuts a hold off. What it has confirmed is settled, and an older
+        memory that says this now was the user's before: neither is taken back.
+        """
+        if state is TurnState.REFUSED:
+            return True
+        if state is not TurnState.DONE or placed.id not in ("", new.id):
+            return False
+        stored = await self._storing.dedup.stored(new.turn.scope.user, new.id)
+        return stored is not None and stored.is_provisional
 
     async def _unless_reworded(self, placed: Placed, new: Candidate, now: Turn | None) -> Placed:
         """Something was taken out of the turn's words since they were read: its batch reads what is left."""

@@ -59,7 +59,7 @@ def test_an_erasure_that_a_kill_interrupts_is_hidden_and_finished_after_the_rest
             os.kill(semmem.child.pid, signal.SIGKILL)
         finally:
             os.kill(store, signal.SIGKILL)
-    with semmem_process(tmp_path, quick) as again:
+    with semmem_process(tmp_path, {"erasure": {"retry_s": 1}}) as again:
         assert again.memories(alice) == []
         eventually(
             lambda: again.metric("llm_memory_erasures_total", result="finished"),

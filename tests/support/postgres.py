@@ -7,7 +7,7 @@ import signal
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -71,7 +71,8 @@ class TestServer:
         postmaster = str(self._server.get_postmaster_info().pid)
         children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
         for process in (postmaster, *children):
-            os.kill(int(process), number)
+            with suppress(ProcessLookupError):  # a child may end at any time
+                os.kill(int(process), number)
 
     def start(self) -> None:
         self._server.ensure_postgres_running()

@@ -248,6 +248,34 @@ async def test_a_memory_that_was_erased_between_two_tries_is_not_written_by_the_
     assert await alice.known() == {BOSTON: "provisional"}
 
 
+@pytest.mark.parametrize("before", ["", HAWAII.format(10000)], ids=["new", "an update"])
+async def test_what_a_batch_has_confirmed_meanwhile_stays(before: str, journal: TracedJournal) -> None:
+    """An erasure in another project cuts the hold off, and a batch is through before the write is looked at again."""
+    local = {number: [HAWAII.format(number)] for number in ("10000", "15000")}
+    alice = await provisional_world(journal, local=local)
+    if before:
+        await alice.tell(before.replace("User's", "My"))
+        await alice.learn()
+    turn = await alice.say(HAWAII.replace("User's", "My").format(15000), ending=None)
+    await journal.record([], [TurnClosed(turn.id, TurnEnding.ANSWERED, alice.now)])
+
+    async def erase_elsewhere_and_learn() -> None:
+        what = Forgetting(Scope("alice", project="elsewhere"), alice.now)
+        hold_id, _ = await journal.begin_erasure(what, now=alice.now)
+        await journal.finish_erasure(what, hold_id)
+        await alice.learn()
+
+    slow = ProvisionalWorld(Interrupted(journal, "may_stay", erase_elsewhere_and_learn), alice.store, local=local)
+    async with alice.holds.held("alice") as hold_id:
+        await slow.at_once.learn(turn.id, hold_id)
+    assert slow.journal.interrupted
+    assert await alice.known() == {HAWAII.format(15000): "settled"}
+    [memory] = await alice.memories()
+    assert [old.content for old in await journal.versions(Scope("alice"), memory.id) if old.content == before] == (
+        [before] if before else []
+    )
+
+
 # --- crashes ---------------------------------------------------------------------------------------------------------
 
 GUARDED = ("search", "put", "get"), ("turn_state", "provisional", "note_provisional", "note_read", "keep_version")
