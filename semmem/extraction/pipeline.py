@@ -4,14 +4,18 @@ Every step may fail or be cut off by a crash, and the batch then comes back with
 facts are saved before the first one is stored, each is marked once it is stored, and storing one again changes
 nothing. What a model thought of the facts is not saved: another try asks again, and whatever it hears then, what is
 stored already is found there.
+
+A language model may take seconds. While one is asked the batch is set aside: its user's memories are free for others,
+for turns that are learnt from at once and for calls of the API. What was read of them before is read again, or
+compared again when it is written.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Protocol
 
@@ -40,6 +44,8 @@ from semmem.text.grounding import SourceText
 
 BACKOFF_FACTOR = 4
 """Each wait between two tries is this much longer: with the defaults five tries span 81 minutes of an outage."""
+TAKE_UP_S = 0.05
+"""Between two looks whether a hold that was had while a model was asked has ended."""
 
 
 class LearningRecords(BatchRecords, SettlingRecords, Protocol):
@@ -179,7 +185,10 @@ class Learning:
             return []
         tally.engine = self._extractor.name
         try:
-            return await extracted(self._extractor, shown)
+            if self._extractor.name == self._local_engine:
+                return await extracted(self._extractor, shown)
+            async with self._aside(shown):
+                return await extracted(self._extractor, shown)
         except (ModelRefused, ModelUnavailable) as error:
             last = shown.attempt >= self._attempts_max
             if self._fallback is None or (isinstance(error, ModelUnavailable) and not last):
@@ -194,13 +203,32 @@ class Learning:
         session = await self._journal.session_turns(shown.turns[-1], limit=self._summariser.turns_max)
         turns = await asyncio.to_thread(self._reader.turns, [turn for turn in session if turn.scope == shown.scope])
         try:
-            summary = await self._summariser.summarise(turns)
+            async with self._aside(shown):
+                summary = await self._summariser.summarise(turns)
         except ModelError:  # counted by the model's own metric; the facts are worth more than their summary
             return []
         if summary is None:
             return []
         ground = SourceText(summary.content)  # which the whole session's words are already
         return await self.storing.screened([summary], {turn.id for turn in shown.turns}, ground, tally)
+
+    @asynccontextmanager
+    async def _aside(self, batch: Batch) -> AsyncIterator[None]:
+        """While a model is asked. A try that failed is postponed by whoever has it in hand again; one that is cancelled
+        stays aside until its lease is over."""
+        await self._journal.set_aside(batch.id)
+        try:
+            yield
+        except Exception:
+            await self._in_hand(batch)
+            raise
+        await self._in_hand(batch)
+
+    async def _in_hand(self, batch: Batch) -> None:
+        while True:
+            if await self._journal.take_up(batch.id):
+                return
+            await asyncio.sleep(TAKE_UP_S)
 
     async def _candidate(
         self, batch: Batch, index: int, fact: Fact, verdict: Screened, told: Provisional, tally: Tally
@@ -228,8 +256,11 @@ class Learning:
         doubts = await self._dedup.comparing.doubts([new for new in facts if new.fact.key is None])
         pairs = await self._unsettled.pairs(batch.scope.user) if doubts and self._unsettled is not None else []
         doubts += [pair.doubt for pair in pairs]
+        if not doubts:
+            return NO_OPINIONS, ()
         try:
-            return await self._model_judge.opinions(doubts, [new.turn for new in facts]), pairs
+            async with self._aside(batch):
+                return await self._model_judge.opinions(doubts, [new.turn for new in facts]), pairs
         except ModelError:
             return NO_OPINIONS, ()
 

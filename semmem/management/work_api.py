@@ -30,7 +30,8 @@ class WaitingShown(TypedDict):
 
 
 class LiveShown(TypedDict):
-    """``state``: ``working``, or ``resting`` before another try. ``until``: when another one may take it."""
+    """``state``: ``working``, or ``resting`` before another try and while a model is asked. ``until``: when another one
+    may take it."""
 
     id: str
     trigger: str

@@ -87,6 +87,14 @@ class BatchRecords(Protocol):
     async def postpone(self, batch_id: str, *, until: float) -> None:
         """Give the lease back; the batch is not claimable before ``until``."""
 
+    async def set_aside(self, batch_id: str) -> None:
+        """Whoever has the batch writes nothing until he takes it up again: meanwhile holds of its user may be had. The
+        lease stays."""
+
+    async def take_up(self, batch_id: str) -> bool:
+        """Nobody else holds the user any more, nor can; False while a hold that was had meanwhile lasts. Of a batch
+        that has ended or is another's by now, True: whoever overstays breaks nothing."""
+
     async def session_turns(self, last: Turn, *, limit: int) -> list[Turn]:
         """At most ``limit`` turns of a session that were not refused, oldest first: those before ``last``, and it.
 

@@ -91,11 +91,24 @@ class SqlBatches(JournalPart):
     def postpone(self, conn: Connection, batch_id: str, *, until: float) -> None:
         """As in the port. Its user's other turns wait with it; holds do not."""
         locks.user_of_batch(conn, batch_id)
-        statement = upsert_into(conn.dialect.name, resting).values(batch_id=batch_id, until=until)
         this = update(batches).where(batches.c.id == batch_id, LIVE)
         if conn.execute(this.values(claimable_at=until)).rowcount:
-            again = {"until": until, "held_until": None}
-            conn.execute(statement.on_conflict_do_update(index_elements=["batch_id"], set_=again))
+            _rest(conn, batch_id, until)
+
+    @one_write
+    def set_aside(self, conn: Connection, batch_id: str) -> None:
+        """As in the port. As a batch that rests, but for its lease."""
+        locks.user_of_batch(conn, batch_id)
+        until = conn.execute(select(batches.c.claimable_at).where(batches.c.id == batch_id, LIVE)).scalar()
+        if until is not None:
+            _rest(conn, batch_id, until)
+
+    @one_write
+    def take_up(self, conn: Connection, batch_id: str) -> bool:
+        locks.user_of_batch(conn, batch_id)
+        mine = resting.c.batch_id == batch_id
+        conn.execute(delete(resting).where(mine, resting.c.held_until.is_(None)))
+        return conn.execute(select(resting.c.batch_id).where(mine)).first() is None
 
     @one_read
     def session_turns(self, conn: Connection, last: Turn, *, limit: int) -> list[Turn]:
@@ -104,6 +117,12 @@ class SqlBatches(JournalPart):
         forgotten_at = conn.execute(select(past.forgotten_at).where(mine)).scalar()
         every = [*_turns_before(conn, last, limit - 1), last]
         return [turn for turn in every if forgotten_at is None or turn.opened_at > forgotten_at]
+
+
+def _rest(conn: Connection, batch_id: str, until: float) -> None:
+    statement = upsert_into(conn.dialect.name, resting).values(batch_id=batch_id, until=until)
+    again = {"until": until, "held_until": None}
+    conn.execute(statement.on_conflict_do_update(index_elements=["batch_id"], set_=again))
 
 
 def _finish(conn: Connection, batch_id: str, status: str, now: float) -> None:

@@ -475,8 +475,17 @@ MODEL = {
     "budget": ["User's budget is 10000 dollars for hives"],
 }
 STORE = ("search", "put", "get")
-JOURNAL = ("provisional", "save_facts", "mark_applied", "keep_version", "settle_provisional", "finish")
-UNHARMED_CALLS = 26
+JOURNAL = (
+    "provisional",
+    "save_facts",
+    "mark_applied",
+    "keep_version",
+    "settle_provisional",
+    "finish",
+    "set_aside",
+    "take_up",
+)
+UNHARMED_CALLS = 28
 
 
 async def crash_and_recover(
