@@ -358,10 +358,11 @@ async def test_one_users_batches_never_overlap(journal: SqlJournal) -> None:
     await add(journal, 3)
     await add(journal, 3, Scope("ada", session="s2"), name="u")
     await add(journal, 3, Scope("eve", session="s1"), name="v")
-    first, second = await claim(journal, now=110.0), await claim(journal, now=110.0)
-    assert (first.scope.user, second.scope.user) == ("ada", "eve")
+    claimed = [await claim(journal, now=110.0), await claim(journal, now=110.0)]
+    by_user = {batch.scope.user: batch for batch in claimed}  # a server may pass over whom somebody is still at
+    assert by_user.keys() == {"ada", "eve"}
     assert await journal.claim(RULES, now=110.0) is None
-    await journal.finish(first.id, "done", now=111.0)
+    await journal.finish(by_user["ada"].id, "done", now=111.0)
     assert (await claim(journal, now=111.0)).scope.session == "s2"
 
 
