@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -125,3 +126,30 @@ def test_an_answer_without_json_ends_the_batch_and_stores_nothing(academy: House
         what="a batch that ended as extraction_failed",
     )
     assert academy.semmem.memories(alice) == []
+
+
+def test_while_the_model_thinks_its_users_memories_are_free(model: StandInModel, tmp_path: Path, alice: str) -> None:
+    with in_a_thread(ScriptedLLM(Reply(hang=True))) as llm:
+        thinking = {
+            "memory": {"extraction_batch_size": 2, "extraction": {"engine": "llm"}},
+            "external_models": [
+                {
+                    "model_role": "memory_extraction",
+                    "llm_endpoint": {"url": llm.base_url},
+                    "llm_model_name": "scripted",
+                    "llm_timeout_seconds": 25,
+                }
+            ],
+        }
+        with house(tmp_path, model, thinking) as running:
+            running.converse(alice, "s1", "My sister Emma lives in Oslo.", "My dog is called Rex.")
+            eventually(lambda: llm.requests, within_s=15, what="the model is asked")
+            running.chat(alice, "My brother Tom lives in Rome.", session="s2")
+            running.learnt(alice, 3)
+            running.semmem.remember(alice, "User keeps bees")
+            emma, *_ = [each for each in running.semmem.memories(alice) if "Emma" in each["content"]]
+            changed = {"content": "User's sister Emma lives in Bergen"}
+            running.semmem.api("PUT", f"/v1/memory/{emma['id']}", params={"user_id": alice}, json=changed)
+            assert len(llm.requests) == 1, "it still thinks"
+            told = " ".join(running.semmem.contents(alice))
+            assert [word for word in ("Bergen", "Oslo", "Rex", "Tom", "bees") if word not in told] == ["Oslo"]
