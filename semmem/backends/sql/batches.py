@@ -89,10 +89,12 @@ class SqlBatches(JournalPart):
 
     @one_write
     def postpone(self, conn: Connection, batch_id: str, *, until: float) -> None:
-        """As in the port. Its user's other turns wait with it; holds do not."""
+        """As in the port. Its user's other turns wait with it; holds do not. One that was had while the batch was
+        aside, and that it did not wait for, goes on."""
         locks.user_of_batch(conn, batch_id)
+        held_until = conn.execute(select(resting.c.held_until).where(resting.c.batch_id == batch_id)).scalar()
         this = update(batches).where(batches.c.id == batch_id, LIVE)
-        if conn.execute(this.values(claimable_at=until)).rowcount:
+        if conn.execute(this.values(claimable_at=until if held_until is None else held_until)).rowcount:
             _rest(conn, batch_id, until)
 
     @one_write
@@ -121,8 +123,7 @@ class SqlBatches(JournalPart):
 
 def _rest(conn: Connection, batch_id: str, until: float) -> None:
     statement = upsert_into(conn.dialect.name, resting).values(batch_id=batch_id, until=until)
-    again = {"until": until, "held_until": None}
-    conn.execute(statement.on_conflict_do_update(index_elements=["batch_id"], set_=again))
+    conn.execute(statement.on_conflict_do_update(index_elements=["batch_id"], set_={"until": until}))
 
 
 def _finish(conn: Connection, batch_id: str, status: str, now: float) -> None:

@@ -233,6 +233,25 @@ async def test_a_batch_that_is_set_aside_keeps_no_hold_away_and_is_taken_up_afte
     assert await other.hold("ada", now=1002.0, lease_s=60.0) is not None
 
 
+async def test_a_batch_that_is_postponed_while_it_is_aside_leaves_the_hold_in_its_place(
+    journal: SqlJournal, other: SqlJournal
+) -> None:
+    """Whoever has it could not take it up, since the journal failed."""
+    await journal.record([turn("t")], [answered("t")])
+    batch = await journal.claim(EAGER, now=1000.0)
+    assert batch is not None
+    await journal.set_aside(batch.id)
+    held = await other.hold("ada", now=1000.0, lease_s=60.0)
+    assert held is not None
+    await journal.postpone(batch.id, until=1010.0)
+    assert await journal.hold("ada", now=1001.0, lease_s=60.0) is None, "one hold at a time"
+    assert await journal.claim(EAGER, now=1059.0) is None
+    await other.release(held)
+    again = await journal.claim(EAGER, now=1010.0)
+    assert again is not None
+    assert again.id == batch.id
+
+
 async def test_a_batch_whose_worker_died_while_it_was_aside_comes_back_when_its_lease_is_over(
     journal: SqlJournal, other: SqlJournal
 ) -> None:
