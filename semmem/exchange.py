@@ -26,6 +26,7 @@ from semmem.dialects.parsing import ParseLimits, TooMany, parse
 from semmem.memory import Answer, Conversation, Scope, TurnEnding
 from semmem.ports import spans
 from semmem.ports.continuing import UNRESOLVED
+from semmem.ports.conversations import SHOWN_MAX, Step
 from semmem.ports.errors import StoreError, StoreTimeout
 from semmem.request.asker import Asker, AskerRules, read_asker
 from semmem.request.body_work import BodyWork
@@ -191,6 +192,8 @@ class Exchange:
             if compressed is not None:
                 asked = replace(asked, conversation=compressed.conversation)
             recalled = await self._recall_once(asked, turn, request.parsed, search, mark, chained)
+            if ticket is not None and ticket.step is not None and recalled.shown:
+                ticket = msgspec.structs.replace(ticket, step=_showing(ticket.step, recalled.shown))
             if ticket is not None and self._meter is not None:
                 said = request.said if compressed is None else compressed.conversation
                 ticket = _metered(self._meter, ticket, said, turn, recalled, said_at)
@@ -260,7 +263,7 @@ class Exchange:
         loop = partial(loop_of, turn.scope, turn.id, question.conversation)
         if goes_on(question.conversation) and (block := self._blocks.get(loop(), now=question.now)) is not None:
             has_it = turn.opened is None and chained is None and parsed.keeps(block.injection)
-            return Recalled(Outcome.ALREADY_INJECTED) if has_it else Recalled(Outcome.REPEATED, block)
+            return Recalled(Outcome.ALREADY_INJECTED, stands=block) if has_it else Recalled(Outcome.REPEATED, block)
         recalled = (await self._found(question, search)).placed(parsed.placed)
         if recalled.block is not None or self._blocks.has_any(turn.scope.user):
             self._blocks.put(loop(), recalled.block, mark=mark, now=question.now)
@@ -334,6 +337,11 @@ class Exchange:
             self._meter.answered(ticket.asked, ticket.dialect, ending, answer, now)
         if self._conversations is not None and ticket.step is not None:
             self._conversations.answered(ticket.turn_id, ticket.step, ending, answer, now, failed=failed)
+
+
+def _showing(step: Step, shown: Sequence[str]) -> Step:
+    """A conversation has several lines in a block."""
+    return msgspec.structs.replace(step, shown=tuple(dict.fromkeys(shown))[:SHOWN_MAX])
 
 
 def _metered(

@@ -31,6 +31,8 @@ from semmem.ports.store import Store
 
 DONE, PENDING, FINISHED = "done", "pending", "finished"
 """How an erasure ended: at once; not yet; after it was pending."""
+MARKED_MAX = 200
+"""Memories that are marked in one transaction."""
 ERASED = "erased"
 """The reason under which memories are counted that somebody asked to be erased."""
 
@@ -266,6 +268,8 @@ class Erasure:
                 progress.counts.update(await self._unsay(what))
                 progress.unsaid = True
             progress.counts["messages"] += await self._forget_past(found, what.at)
+        else:
+            await self._records.withhold_answers(scope.user, ids, now=max(what.at, self._clock()))
         self._here.forget_memories(scope.user, None if what.takes_user else ids)
         if not what.takes_user:  # the others' statistics were counted with their marks
             progress.counts["statistics"] += len((await self._records.uses(scope.user)).keys() & set(ids))
@@ -313,11 +317,14 @@ class Erasure:
         """What was said in their sessions until now is in no summary any more, no older copy brings them back, and the
         turns that they were learnt from leave the record of conversations; how many messages those had."""
         messages = 0
-        for memory in found:
-            told = [memory, *await self._records.versions(Scope(memory.user), memory.id)]
-            messages += await self._records.mark_memories(told, at=at)
-            sessions = (each.session or "" for each in told)
-            await self._records.forget_past(memory.user, sessions, now=self._clock())
+        for start in range(0, len(found), MARKED_MAX):
+            some = found[start : start + MARKED_MAX]
+            told: list[Memory] = []
+            for memory in some:
+                told += [memory, *await self._records.versions(Scope(memory.user), memory.id)]
+            messages += await self._records.mark_memories(told, at=at, now=max(at, self._clock()))
+            sessions = {each.session or "" for each in told}
+            await self._records.forget_past(some[0].user, sorted(sessions), now=self._clock())
         return messages
 
     async def _let_go(self, hold_id: str) -> None:

@@ -26,6 +26,8 @@ USER_NUMBER = 0
 """The number of the user's own words in their turn; what a tool said just before them has a smaller one."""
 FIRST_ANSWER = 999
 """The number of an answer before which no tool spoke. Each tool's result is followed by an odd one."""
+SHOWN_MAX = 256
+"""Ids that a step tells of what its request was shown: more than the settings let into a block."""
 _PREFIX, _NONCE_CHARS = "conv_", 16
 _MADE_CHARS = len(_PREFIX) + _NONCE_CHARS + 32
 
@@ -43,13 +45,15 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     """Where in its turn an answer stands; it travels in the ticket. ``name`` is empty where the request brings the
     whole history, so that ``number`` alone tells. ``asked_at`` in seconds since 1970. ``whole``: a word of Whole, as
     far as the request goes. ``claim``: of a request that names a conversation of its API, see
-    semmem.ports.continuing."""
+    semmem.ports.continuing. ``shown``: the ids of the memories and conversations in the request's block, at most
+    SHOWN_MAX."""
 
     name: str
     number: int
     asked_at: float
     whole: int = Whole.NO
     claim: str = ""
+    shown: tuple[str, ...] = ()
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -89,14 +93,15 @@ class SaidHalf(msgspec.Struct, frozen=True):
     @property
     def size(self) -> int:
         """What it takes in memory, roughly, in bytes."""
-        return 500 + sum(_size(said) for said in self.messages)
+        return 500 + sum(_size(said) for said in self.messages) + sum(100 + len(each) for each in self.step.shown)
 
 
 @dataclass(frozen=True, slots=True)
 class KeptConversation:
     """``titled_at``: when somebody gave it another title than its first words, or tags; None when nobody did. Times in
     seconds since 1970; tokens as far as providers counted them. ``progress``, ``last_answer``: see
-    semmem.ports.continuing."""
+    semmem.ports.continuing. ``withheld_from``, ``withheld_until``: its answers at this place or behind it, in turns
+    begun then or before, are put into no prompt any more; empty where that is so of none."""
 
     id: str
     scope: Scope
@@ -110,6 +115,8 @@ class KeptConversation:
     titled_at: float | None = None
     progress: str = ""
     last_answer: str = ""
+    withheld_from: str = ""
+    withheld_until: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +124,8 @@ class KeptMessage:
     """``place`` orders the messages of a conversation, and is where a page goes on. ``turn`` is the journal's, or one
     of an import. ``model_asked`` is what the request named, ``model`` what the answer did; ``backend``: who served it,
     where an import says so. ``after``: the answer that the request went on from, where its API keeps the history.
-    ``whole``: of an answer, a word of Whole."""
+    ``whole``: of an answer, a word of Whole. ``shown``: of an answer, the ids of the memories and conversations that
+    its request was shown. ``withheld``: it may say what is erased, and is put into no prompt any more."""
 
     place: str
     turn: str
@@ -139,6 +147,8 @@ class KeptMessage:
     after: str = ""
     turn_at: float = 0.0
     whole: int = Whole.NO
+    shown: tuple[str, ...] = ()
+    withheld: bool = False
 
     @property
     def id(self) -> str:

@@ -39,9 +39,15 @@ class ErasureRecords(VersionHistory, UseStatistics, Protocol):
         A turn that one of them was made of at once, and that waits for its batch, is learnt from no more.
         """
 
-    async def mark_memories(self, memories: Sequence[Memory], *, at: float) -> int:
+    async def mark_memories(self, memories: Sequence[Memory], *, at: float, now: float | None = None) -> int:
         """It stays known, as digests of ids, that these were erased then, so that no older copy brings them back. Of
-        the record of conversations the turns go that they were learnt from; how many messages those had."""
+        the record of conversations the turns go that they were learnt from; how many messages those had. Answers that
+        may repeat them are withheld. ``now``: when that is done, if later; no prompt is given them any more by then."""
+
+    async def withhold_answers(self, user: str, memory_ids: Sequence[str] | None, *, now: float) -> None:
+        """Recorded answers that were shown one of these memories, of an erased scope of the user's, are put into no
+        prompt any more, nor are those that may repeat them; also answers that were asked for until now and come later.
+        None: nobody can say which memories those were."""
 
     async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None:
         """Sessions of which a memory was forgotten: what was said in them before ``now`` is in no summary any more."""

@@ -75,11 +75,19 @@ class RecallRules:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """How a search ended; the block for the prompt, where there is one, and the hits that it shows, best first."""
+    """How a search ended; the block for the prompt, where there is one, and the hits that it shows, best first.
+    ``stands``: the block that is in the prompt already."""
 
     outcome: Outcome
     block: Block | None = None
     hits: tuple[Hit, ...] = ()
+    stands: Block | None = None
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The ids of what the prompt shows in the end."""
+        block = self.block or self.stands
+        return () if block is None else block.memories
 
     def placed(self, place: Callable[[Injection], Injection]) -> Recalled:
         """The same with the block where ``place`` says exactly."""

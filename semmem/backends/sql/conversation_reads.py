@@ -13,14 +13,14 @@ from semmem.backends.sql.conversation_erasure import mark_conversations
 from semmem.backends.sql.conversation_rows import (
     has_tag,
     in_scope,
+    lines_text,
+    lines_told,
     remove_empty,
     remove_messages,
     row_conversation,
     row_match,
     row_message,
     says,
-    tags_text,
-    tags_told,
 )
 from semmem.backends.sql.conversations import write_copy
 from semmem.backends.sql.kept_answers import forget_answers
@@ -28,6 +28,7 @@ from semmem.backends.sql.part import JournalPart, one_look, one_read
 from semmem.backends.sql.rows import within
 from semmem.backends.sql.states import forget_states
 from semmem.backends.sql.tables import conversation_messages, conversations
+from semmem.backends.sql.withholding import BEGINNING, Reach, withhold
 from semmem.memory import Role, Scope
 from semmem.ports.conversations import (
     ConversationCounts,
@@ -124,7 +125,7 @@ class SqlConversationReads(JournalPart):
         tags: Counter[str] = Counter()
         for row in conn.execute(newest.limit(read_max)):
             projects.update([row.project] if row.project else [])
-            tags.update(tags_told(row.tags))
+            tags.update(lines_told(row.tags))
         return ConversationFacets(_most(projects, limit), _most(tags, limit))
 
     @one_look
@@ -149,7 +150,7 @@ class SqlConversationReads(JournalPart):
         locks.user(conn, scope.user)
         told: dict[str, Any] = {"titled_at": now}
         told |= {} if title is None else {"title": title}
-        told |= {} if tags is None else {"tags": tags_text(tags)}
+        told |= {} if tags is None else {"tags": lines_text(tags)}
         conn.execute(update(conversations).where(in_scope(scope, conversation_id)).values(told))
         return _one(conn, in_scope(scope, conversation_id))
 
@@ -164,6 +165,7 @@ class SqlConversationReads(JournalPart):
         forget_states(conn, scope.user)
         gone = remove_messages(conn, conversation_messages.c.conversation_id == conversation_id)["messages"]
         remove_empty(conn, conversations.c.id == conversation_id)
+        withhold(conn, scope.user, now=now, begun={conversation_id: Reach(BEGINNING, now)})
         return gone
 
     @one_read

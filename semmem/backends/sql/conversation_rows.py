@@ -17,6 +17,7 @@ from semmem.ports.conversations import KeptConversation, KeptMessage, Match, mes
 IDS_MAX = 500
 """Ids in one statement: SQLite takes some thousands of parameters."""
 TEXTS = ("content", "answers", "model_asked", "model", "backend", "answer_id", "finish_reason", "after")
+_HOW_FAR = ("progress", "last_answer", "withheld_from", "withheld_until")
 _calls = msgspec.json.Decoder(tuple[ToolCall, ...])
 _LIKE = str.maketrans({each: f"!{each}" for each in "!%_"})
 _stored = AnyText()
@@ -33,6 +34,8 @@ def message_row(message: KeptMessage, conversation_id: str, user: str) -> dict[s
         "role": message.role.value,
         "cut": int(message.cut),
         "whole": int(message.whole),
+        "withheld": int(message.withheld),
+        "shown": lines_text(message.shown),
         "calls": msgspec.json.encode(message.calls).decode() if message.calls else "",
         "tokens_in": message.tokens_in,
         "tokens_out": message.tokens_out,
@@ -46,6 +49,8 @@ def row_message(row: Row[Any]) -> KeptMessage:
         role=Role(row.role),
         cut=bool(row.cut),
         whole=row.whole,
+        shown=lines_told(row.shown),
+        withheld=bool(row.withheld),
         calls=_read_calls(row.calls),
         tokens_in=row.tokens_in,
         tokens_out=row.tokens_out,
@@ -64,23 +69,23 @@ def _read_calls(told: str) -> tuple[ToolCall, ...]:
 
 
 def conversation_row(kept: KeptConversation) -> dict[str, Any]:
-    names = ("id", "title", "titled_at", "created_at", "updated_at", "progress", "last_answer")
-    return scope_row(kept.scope) | {name: getattr(kept, name) for name in names} | {"tags": tags_text(kept.tags)}
+    names = ("id", "title", "titled_at", "created_at", "updated_at", *_HOW_FAR)
+    return scope_row(kept.scope) | {name: getattr(kept, name) for name in names} | {"tags": lines_text(kept.tags)}
 
 
 def row_conversation(row: Row[Any]) -> KeptConversation:
     said = ("id", "title", "created_at", "updated_at", "messages", "tokens_in", "tokens_out", "titled_at")
-    told = {name: getattr(row, name) for name in (*said, "progress", "last_answer")}
-    return KeptConversation(scope=row_scope(row), tags=tags_told(row.tags), **told)
+    told = {name: getattr(row, name) for name in (*said, *_HOW_FAR)}
+    return KeptConversation(scope=row_scope(row), tags=lines_told(row.tags), **told)
 
 
-def tags_text(tags: Sequence[str]) -> str:
-    """Tags have no line ends in them."""
-    return "".join(f"\n{tag}" for tag in tags) + "\n" if tags else ""
+def lines_text(names: Sequence[str]) -> str:
+    """Tags, or ids, which have no line ends in them."""
+    return "".join(f"\n{name}" for name in names) + "\n" if names else ""
 
 
-def tags_told(text: str) -> tuple[str, ...]:
-    return tuple(tag for tag in text.split("\n") if tag)
+def lines_told(text: str) -> tuple[str, ...]:
+    return tuple(name for name in text.split("\n") if name)
 
 
 def says(column: ColumnElement[str], word: str) -> ColumnElement[bool]:
@@ -174,6 +179,12 @@ def _retitle(conn: Connection, these: ColumnElement[bool], titles: bool) -> None
         title = title_of(conn.execute(first).scalar() or "")
         if title != row.title:
             conn.execute(update(conversations).where(conversations.c.id == row.id).values(title=title))
+
+
+def among(conn: Connection, column: Any, values: Sequence[str], *also: ColumnElement[bool]) -> list[Any]:
+    """The rows of a table whose column is one of these."""
+    table = select(column.table)
+    return [row for some in _slices(values) for row in conn.execute(table.where(column.in_(some), *also))]
 
 
 def _slices(ids: Sequence[str]) -> Iterable[Sequence[str]]:

@@ -25,10 +25,12 @@ from semmem.backends.sql.conversation_rows import (
     remove_messages,
     told_anew,
 )
+from semmem.backends.sql.late_answers import flagged, late, withheld_before
 from semmem.backends.sql.part import JournalPart, one_look
 from semmem.backends.sql.prepared import Prepared
 from semmem.backends.sql.rows import row_scope, upsert_into
 from semmem.backends.sql.tables import ERASED, conversation_messages, conversations, turns
+from semmem.backends.sql.withholding import Reach, Reaches, hold, widen
 from semmem.memory import Role, Scope
 from semmem.ports.conversations import (
     USER_NUMBER,
@@ -45,6 +47,7 @@ from semmem.ports.conversations import (
 
 FULL, CROWDED = "messages_max", "per_user_max"
 """Reasons for which something had to make room."""
+_EMPTY: ColumnElement[str] = literal_column("''")
 
 
 class SqlConversations(JournalPart):
@@ -158,6 +161,7 @@ def _message(said: Said, half: SaidHalf, turn: Row[Any], chars_max: int) -> Kept
         after=half.after,
         turn_at=turn.opened_at,
         whole=said.whole,
+        shown=step.shown if said.role is Role.ASSISTANT else (),
     )
 
 
@@ -173,10 +177,23 @@ def _write(conn: Connection, messages: Sequence[tuple[Scope, KeptMessage]]) -> i
         return 0
     _CONVERSATIONS.run(conn, [conversation_row(begun[name]) for name in sorted(begun)])
     before = _number(conn, sorted(begun))
-    rows = [message_row(message, conversation_id(scope), scope.user) for scope, message in messages]
+    _write_messages(conn, [(conversation_id(scope), scope, message) for scope, message in messages])
+    return _number(conn, sorted(begun)) - before
+
+
+def _write_messages(
+    conn: Connection, told: Sequence[tuple[str, Scope, KeptMessage]], erased: Reaches | None = None, **origin: bool
+) -> None:
+    """Into conversations whose rows the caller has: so nobody else withholds anything of them meanwhile. ``erased``:
+    what is left out of them."""
+    reaches = withheld_before(conn, {talk for talk, _, _ in told})
+    news = late(conn, told, **origin)
+    for talk, reach in (erased or {}).items():
+        widen(news, talk, reach)
+    rows = [message_row(flagged(message, reaches.get(talk)), talk, scope.user) for talk, scope, message in told]
     rows.sort(key=lambda row: (row["turn_id"], row["step"], row["number"], row["at"]))
     _MESSAGES.run(conn, rows)
-    return _number(conn, sorted(begun)) - before
+    hold(conn, news)
 
 
 def _number(conn: Connection, ids: Sequence[str]) -> int:
@@ -194,9 +211,17 @@ def _conversations_upsert(dialect: str) -> Insert:
             "created_at": case((new.created_at < old.created_at, new.created_at), else_=old.created_at),
             "updated_at": case((new.updated_at > old.updated_at, new.updated_at), else_=old.updated_at),
             "progress": case((new.progress != "", new.progress), else_=old.progress),
+            "withheld_from": case((_from_earlier(old, new), new.withheld_from), else_=old.withheld_from),
+            "withheld_until": case(
+                (new.withheld_until > old.withheld_until, new.withheld_until), else_=old.withheld_until
+            ),
         },
     )
     return upsert
+
+
+def _from_earlier(old: Any, new: Any) -> ColumnElement[bool]:
+    return and_(new.withheld_from != _EMPTY, or_(old.withheld_from == _EMPTY, old.withheld_from > new.withheld_from))
 
 
 _REPLACED = (
@@ -214,12 +239,10 @@ _REPLACED = (
 )
 
 
-_EMPTY: ColumnElement[str] = literal_column("''")
-
-
 def _messages_upsert(dialect: str) -> Insert:
     """A later answer at the same place replaces an earlier one; what users and tools said stays as it was first. What
-    they go on from only the request's half says."""
+    they go on from only the request's half says. The same answer, told again, stays withheld, and of what was shown
+    nothing is unlearnt."""
     statement = upsert_into(dialect, conversation_messages)
     old, new = conversation_messages.c, statement.excluded
     is_later = and_(new.role == Role.ASSISTANT.value, old.at <= new.at)
@@ -229,6 +252,8 @@ def _messages_upsert(dialect: str) -> Insert:
         set_={
             **{name: case((is_later, new[name]), else_=old[name]) for name in _REPLACED},
             "after": case((says_after, new.after), else_=old.after),
+            "shown": case((and_(is_later, new.shown != _EMPTY), new.shown), else_=old.shown),
+            "withheld": case((or_(old.at < new.at, old.withheld < new.withheld), new.withheld), else_=old.withheld),
         },
         where=and_(old.conversation_id == new.conversation_id, or_(is_later, says_after)),
     )
@@ -265,15 +290,16 @@ def write_copy(
     doors = Doors(conn, [kept.scope], [message.turn for message in messages], [kept.id])
     if not messages:
         return _write_empty(conn, kept, doors, limits)
-    mine = [
-        message_row(message, kept.id, kept.scope.user)
-        for message in messages
-        if not doors.shut(kept.scope, message.turn, kept.id, message.turn_at)
-    ]
+    mine = [message for message in messages if not doors.shut(kept.scope, message.turn, kept.id, message.turn_at)]
     if not mine:
         return False
     _CONVERSATIONS.run(conn, [conversation_row(kept)])
-    _MESSAGES.run(conn, sorted(mine, key=lambda row: (row["turn_id"], row["step"], row["number"])))
+    erased: Reaches = {}
+    for message in messages:
+        if doors.shut(kept.scope, message.turn, kept.id, message.turn_at):
+            until = doors.until(kept.scope, message.turn, message.turn_at)
+            widen(erased, kept.id, Reach(message.place, until))
+    _write_messages(conn, [(kept.id, kept.scope, message) for message in mine], erased, copied=True)
     told_anew(conn, [kept.id])
     _make_room(conn, [kept.id], [kept.scope.user], limits)
     return True

@@ -40,6 +40,7 @@ from semmem.backends.sql.tables import (
     votes,
 )
 from semmem.backends.sql.usage import forget_usage
+from semmem.backends.sql.withholding import hid, withhold, withhold_all
 from semmem.memory import Forgetting, MemoryType, Scope
 from semmem.ports.errors import JournalError
 
@@ -64,11 +65,20 @@ class SqlErasure(JournalPart):
         if not what.takes_turns:
             _remember(conn, what)
             return "", Counter()
-        counts = _erase_turns(conn, what.scope, what.at)  # first: in a full file it makes room for what follows
+        counts = _erase_turns(conn, what.scope, what.at, now)  # first: in a full file it makes room for what follows
         _remember(conn, what)
         marks.mark(conn, what.scope, what.at)
         marks.shut(conn, [(turn_id, what.at) for turn_id in turned_away])
         return hold_user(conn, what.scope.user, now, hold_s) or "", counts
+
+    @one_write
+    def withhold_answers(self, conn: Connection, user: str, memory_ids: Sequence[str] | None, *, now: float) -> None:
+        locks.user(conn, user)
+        hid(conn, user, now)
+        if memory_ids is None:
+            withhold_all(conn, user, now)
+        else:
+            withhold(conn, user, now=now, memories=memory_ids)
 
     @one_write
     def finish_erasure(self, conn: Connection, what: Forgetting, hold_id: str) -> None:
@@ -119,7 +129,7 @@ def erasure_id(what: Forgetting) -> str:
 # --- turns and what hangs on them ------------------------------------------------------------------------------------
 
 
-def _erase_turns(conn: Connection, scope: Scope, at: float) -> Counter[str]:
+def _erase_turns(conn: Connection, scope: Scope, at: float, now: float) -> Counter[str]:
     """Everything of the scope until ``at``, and the batches and holds that have it in their hands; how many of each.
 
     Of a turn its bare id stays until it is pruned, so that an answer that comes later is turned away.
@@ -132,7 +142,7 @@ def _erase_turns(conn: Connection, scope: Scope, at: float) -> Counter[str]:
     conn.execute(update(turns).where(mine).values(bare_id(at)))
     counts["batches"] = _cut_batches(conn, scope, at, torn)
     counts["versions"] = _erase_versions(conn, scope, at)
-    counts.update(forget_said(conn, scope, at))
+    counts.update(forget_said(conn, scope, at, now=now))
     if scope.project is None and scope.agent is None:
         _erase_sessions(conn, scope, at)
     if scope == Scope(scope.user):

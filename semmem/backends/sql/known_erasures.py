@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row, Table, and_, delete, or_, select, update
 from semmem.backends.sql import locks, marks
 from semmem.backends.sql.conversation_erasure import (
     forget_marked_conversations,
+    forget_marked_turns_said,
     forget_turns_said,
     mark_conversations,
 )
@@ -40,6 +41,7 @@ from semmem.backends.sql.tables import (
     votes,
 )
 from semmem.backends.sql.usage import forget_usage
+from semmem.backends.sql.withholding import withhold, withhold_marked
 from semmem.memory import Forgetting, Memory, Scope
 from semmem.ports.erasure import Mark
 
@@ -55,15 +57,21 @@ class SqlKnownErasures(JournalPart):
     """KnownErasures, and what writes them for single memories."""
 
     @one_write
-    def mark_memories(self, conn: Connection, memories: Sequence[Memory], *, at: float) -> int:
+    def mark_memories(
+        self, conn: Connection, memories: Sequence[Memory], *, at: float, now: float | None = None
+    ) -> int:
+        now = at if now is None else now
         locks.users(conn, {memory.user for memory in memories})
         rows = [(memory.user, memory.id, memory.source.turn) for memory in memories]
         _raise(conn, forgotten_memories, _MEMORY, [(*map(_digest, row), at) for row in rows])
-        said: dict[str, dict[str, float]] = {}
-        for memory in memories:
-            if memory.source.turn:
-                said.setdefault(memory.user, {})[memory.source.turn] = at
-        return sum(forget_turns_said(conn, turns, user) for user, turns in said.items())
+        number = 0
+        for user in sorted({memory.user for memory in memories}):
+            mine = [memory for memory in memories if memory.user == user]
+            said = {memory.source.turn: at for memory in mine if memory.source.turn}
+            messages, begun = forget_turns_said(conn, said, user, now=now)
+            withhold(conn, user, now=now, memories={memory.id for memory in mine}, begun=begun)
+            number += messages
+        return number
 
     @one_read
     def marks(self, conn: Connection) -> list[Mark]:
@@ -113,8 +121,9 @@ class SqlKnownErasures(JournalPart):
         counts = Counter(turns=_erase_turns(conn, {row.turn_digest: row.forgotten_at for row in single}))
         counts.update(_erase_beside(conn, {(row.user_digest, row.memory_digest) for row in single}))
         said = {row.turn_digest: row.forgotten_at for row in single if row.turn_digest}
-        counts["messages"] += forget_turns_said(conn, said) if said else 0
+        counts["messages"] += forget_marked_turns_said(conn, said) if said else 0
         counts.update(forget_marked_conversations(conn))
+        withhold_marked(conn)
         return counts
 
 

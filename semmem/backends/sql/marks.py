@@ -63,6 +63,12 @@ def covered(marks: _Marks, scope: Scope, said_at: float) -> bool:
     return any(_covers(found, scope, said_at) for found in marks.get(digest(scope.user), ()))
 
 
+def covered_until(marks: _Marks, scope: Scope, said_at: float) -> float:
+    """When the memories of the scopes were hidden with which it was erased; ``said_at`` where it is not."""
+    over = (found for found in marks.get(digest(scope.user), ()) if _covers(found, scope, said_at))
+    return max((max(found.forgotten_at, found.hidden_at) for found in over), default=said_at)
+
+
 def users_forgotten_at(conn: Connection, users: Iterable[str]) -> dict[str, float]:
     """Of those users who were erased as a whole: until when."""
     named = {digest(user): user for user in users}

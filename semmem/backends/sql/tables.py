@@ -248,8 +248,10 @@ forgotten = Table(
     Column("agent_digest", Text, primary_key=True),
     Column("session_digest", Text, primary_key=True),
     Column("forgotten_at", Double, nullable=False),
+    Column("hidden_at", Double, nullable=False, server_default="0"),
 )
-"""Until when what was said in a scope is erased. Digests, and the empty text for a name that the scope leaves open."""
+"""Until when what was said in a scope is erased. Digests, and the empty text for a name that the scope leaves open.
+``hidden_at``: by then no prompt was given its memories any more."""
 
 forgotten_memories = Table(
     "forgotten_memories",
@@ -458,10 +460,13 @@ conversations = Table(
     Column("updated_at", Double, nullable=False),
     Column("progress", Text, nullable=False, server_default=""),
     _name("last_answer"),
+    _name("withheld_from"),
+    Column("withheld_until", Double, nullable=False, server_default="0"),
 )
 """What was said in one session, where that is kept. ``titled_at``: when somebody gave it a title or tags. ``tags``:
 each between two line ends. ``progress``: of one that is kept for a model's API, how far it is, up to ``last_answer``
-(semmem.ports.continuing)."""
+(semmem.ports.continuing). Answers at the place ``withheld_from`` or behind it, in turns begun at ``withheld_until`` or
+before, are put into no prompt."""
 
 conversation_messages = Table(
     "conversation_messages",
@@ -490,10 +495,13 @@ conversation_messages = Table(
     Column("whole", Integer, nullable=False, server_default="0"),
     Column("vector", LargeBinary),
     Column("vector_of", Text, nullable=False, server_default=""),
+    _name("shown"),
+    Column("withheld", Integer, nullable=False, server_default="0"),
 )
 """Messages of conversations. ``place`` orders them. ``calls``: as JSON, empty where there are none. ``vector``: of the
 user's words, as float16, by the model that ``vector_of`` names; empty until it is made. ``whole``: of an answer, a
-word of Whole (semmem.ports.conversations)."""
+word of Whole (semmem.ports.conversations). ``shown``: the ids of what its request was shown, each between two line
+ends. ``withheld``: it is put into no prompt."""
 
 forgotten_conversations = Table(
     "forgotten_conversations",
@@ -571,5 +579,6 @@ _index(
     conversation_messages.c.answer_id,
     where=conversation_messages.c.answer_id != "",
 )
+_index("conversation_messages_shown", conversation_messages.c.user_id, where=conversation_messages.c.shown != "")
 Index("session_states_expiry", session_states.c.expires_at)
 _index("batches_finished", batches.c.finished_at, where=batches.c.status.is_not(None))

@@ -15,6 +15,7 @@ from semmem.memory import Role, Scope
 from semmem.ports.talks import Placed, Talk, Unplaced, Utterance
 
 _SPOKEN = (Role.USER.value, Role.ASSISTANT.value)
+_MAY_BE_SHOWN = conversation_messages.c.withheld == 0
 
 
 class SqlTalks(JournalPart):
@@ -40,7 +41,7 @@ class SqlTalks(JournalPart):
         m = conversation_messages.c
         mine = select(conversations.c.id).where(within(conversations, scope))
         content = func.substr(m.content, 1, chars_max, type_=AnyText()).label("content")
-        newest = select(m.conversation_id, content).where(m.user_id == scope.user, m.role.in_(_SPOKEN))
+        newest = select(m.conversation_id, content).where(m.user_id == scope.user, m.role.in_(_SPOKEN), _MAY_BE_SHOWN)
         read = newest.order_by(m.turn_at.desc()).limit(messages_max).subquery()
         held = [says(read.c.content, word) for word in words]
         each = [func.max(case((one, 1), else_=0)) for one in held]
@@ -87,7 +88,7 @@ class SqlTalks(JournalPart):
 
 def _said(conn: Connection, talk: str, turn: str, messages_max: int, chars_max: int) -> tuple[Utterance, ...]:
     m = conversation_messages.c
-    mine = (m.conversation_id == talk, m.role.in_(_SPOKEN))
+    mine = (m.conversation_id == talk, m.role.in_(_SPOKEN), _MAY_BE_SHOWN)
     text = func.substr(m.content, 1, chars_max, type_=AnyText())
     said = select(m.turn_id, m.place, m.role, text.label("text")).where(*mine)
     rows = list(conn.execute(said.order_by(m.place).limit(messages_max)))

@@ -1,0 +1,144 @@
+"""Answers that may say what is erased, and are put into no prompt any more; inside the caller's transaction.
+
+An answer may repeat whatever its request was shown: the memories and conversations of its block, and what was said
+before it in its own conversation. So where something of a conversation is erased, or an answer was shown something that
+is, this answer and those behind it are withheld; then those that were shown this conversation, and so on. The record
+keeps them, as they are what was said. Only what reads for prompts leaves them out (talks.py).
+
+Nothing says that an answer does repeat it. One too many is withheld rather than one too few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, case, literal_column, or_, select, update
+
+from semmem.backends.sql import marks
+from semmem.backends.sql.conversation_rows import IDS_MAX, lines_told
+from semmem.backends.sql.tables import (
+    conversation_messages,
+    conversations,
+    forgotten,
+    forgotten_conversations,
+    forgotten_memories,
+)
+from semmem.memory import Role
+from semmem.ports.conversations import USER_NUMBER, Step, place_of
+
+
+class Reach(NamedTuple):
+    """Of one conversation: its answers at this place or behind it, in turns begun at ``until`` or before."""
+
+    place: str
+    until: float
+
+
+Reaches = dict[str, Reach]
+"""By conversation."""
+Shown = Mapping[str, Mapping[str, tuple[str, float]]]
+"""By the id of what was shown, and by the conversation in which an answer was shown it: the place of the first such
+answer, and when its turn began."""
+
+BEGINNING = "0"
+"""Before every place."""
+_EMPTY: ColumnElement[str] = literal_column("''")
+
+
+def widen(reaches: Reaches, talk: str, reach: Reach) -> None:
+    """From the earlier place on, until the later time."""
+    old = reaches.get(talk, reach)
+    reaches[talk] = Reach(min(old.place, reach.place), max(old.until, reach.until))
+
+
+def withhold(
+    conn: Connection,
+    user: str,
+    *,
+    now: float,
+    memories: Collection[str] = (),
+    begun: Mapping[str, Reach] | None = None,
+) -> None:
+    """What may say what these memories said, or what was erased of the conversations in ``begun``. ``now``: by then no
+    prompt was given them any more. Whoever calls is alone with the user."""
+    if memories or begun:
+        hold(conn, spread(shown_to(conn, user), memories, begun or {}, now))
+
+
+def spread(shown: Shown, memories: Iterable[str], begun: Mapping[str, Reach], now: float) -> Reaches:
+    """All conversations that are reached. What was shown a conversation is reached as far as that one was then."""
+    reaches = dict(begun)
+    waiting = [*memories, *begun]
+    while waiting:
+        name = waiting.pop()
+        for talk, (place, at) in shown.get(name, {}).items():
+            until = reaches[name].until if name in reaches else max(now, at)
+            if at > until:
+                continue
+            if talk not in reaches or until > reaches[talk].until:
+                waiting.append(talk)
+            widen(reaches, talk, Reach(place, until))
+    return reaches
+
+
+def shown_to(conn: Connection, user: str) -> Shown:
+    """What the answers were shown that are recorded of a user. Read row by row: there may be many."""
+    m = conversation_messages.c
+    told = select(m.conversation_id, m.place, m.turn_at, m.shown).where(m.user_id == user, m.shown != _EMPTY)
+    found: dict[str, dict[str, tuple[str, float]]] = {}
+    for row in conn.execute(told.execution_options(yield_per=IDS_MAX)):
+        here = (row.place, row.turn_at)
+        for name in lines_told(row.shown):
+            places = found.setdefault(name, {})
+            places[row.conversation_id] = min(places.get(row.conversation_id, here), here)
+    return found
+
+
+def hold(conn: Connection, reaches: Mapping[str, Reach]) -> None:
+    """Mark the answers that are here, and remember it for those that are still to come."""
+    m, c = conversation_messages.c, conversations.c
+    for talk, (place, until) in sorted(reaches.items()):
+        begins = case((or_(c.withheld_from == _EMPTY, c.withheld_from > place), place), else_=c.withheld_from)
+        ends = case((c.withheld_until < until, until), else_=c.withheld_until)
+        conn.execute(update(conversations).where(c.id == talk).values(withheld_from=begins, withheld_until=ends))
+        behind = (m.conversation_id == talk, m.place >= place, m.turn_at <= until)
+        answers = (m.role == Role.ASSISTANT.value, m.withheld == 0)
+        conn.execute(update(conversation_messages).where(*behind, *answers).values(withheld=1))
+
+
+def begin_of(turn_at: float, turn: str) -> str:
+    """A place before all answers of this turn, and of those behind it."""
+    return place_of(turn_at, turn, Step("", USER_NUMBER, 0.0))
+
+
+def withhold_marked(conn: Connection) -> None:
+    """What a copy of earlier still shows of memories and conversations that are marked as erased."""
+    single = {
+        (row.user_digest, row.memory_digest): row.forgotten_at for row in conn.execute(select(forgotten_memories))
+    }
+    talks = {row.id: row.forgotten_at for row in conn.execute(select(forgotten_conversations))}
+    m = conversation_messages.c
+    users = conn.execute(select(m.user_id).where(m.shown != _EMPTY).distinct()).scalars().all()
+    for user in users if single or talks else ():
+        shown, whose = shown_to(conn, user), marks.digest(user)
+        gone = [name for name in shown if (whose, marks.digest(name)) in single]
+        begun = {name: Reach(BEGINNING, talks[name]) for name in shown if name in talks}
+        latest = max((single[whose, marks.digest(name)] for name in gone), default=0.0)
+        hold(conn, spread(shown, gone, begun, latest))
+
+
+def withhold_all(conn: Connection, user: str, until: float) -> None:
+    """Where nobody can say which memories were erased: every answer that was shown any by then."""
+    reaches: Reaches = {}
+    for places in shown_to(conn, user).values():
+        for talk, (place, at) in places.items():
+            if at <= until:
+                widen(reaches, talk, Reach(place, until))
+    hold(conn, reaches)
+
+
+def hid(conn: Connection, user: str, now: float) -> None:
+    """From now on no prompt is given the memories of the user's erased scopes."""
+    mine = forgotten.c.user_digest == marks.digest(user)
+    conn.execute(update(forgotten).where(mine, forgotten.c.hidden_at < now).values(hidden_at=now))
