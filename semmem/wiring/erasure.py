@@ -70,6 +70,7 @@ class Here:
             pass
 
     def forget_memories(self, user: str, memory_ids: Sequence[str] | None) -> None:
+        self.blocks.changed(user, None)  # until now a conversation could be read that said the same
         self.notes.forget(user, memory_ids)
         self.votes.forget(user, memory_ids)
 
