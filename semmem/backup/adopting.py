@@ -76,7 +76,6 @@ class Adoption:
         for what in await self._going_on.erased_scopes() if new else ():
             if what.at in times:
                 hold_id, _ = await self._going_on.begin_erasure(what, now=self._clock())
-                await self._going_on.withhold_answers(what.scope.user, None, now=what.at)  # the other one knew which
                 await self._going_on.finish_erasure(what, hold_id)
         await self._going_on.erase_marked()
         for what in await self._left.pending_erasures(limit=PENDING_MAX):  # who serves finishes them

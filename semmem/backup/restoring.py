@@ -114,21 +114,13 @@ async def revoke_tokens(tokens: TokenRecords, *, now: float, restored: Restored)
 
 
 async def fill(
-    store: RestoredStore,
-    journal: RestoredRecords,
-    source: Path,
-    restored: Restored,
-    progress: Progress,
-    *,
-    now: float,
+    store: RestoredStore, journal: RestoredRecords, source: Path, restored: Restored, progress: Progress
 ) -> None:
     """Write the memories that are not erased, then read all of them again. Raises BackupError when they differ."""
     erased: set[tuple[str, str]] = set()
     for number, (user, memories) in enumerate(_by_user(source)):
         gone = await journal.erased_among(memories)
         erased |= {(user, memory_id) for memory_id in gone}
-        if gone:
-            await journal.withhold_answers(user, sorted(gone), now=now)
         kept = [memory for memory in memories if memory.id not in gone]
         if kept:
             await store.fill(kept)

@@ -44,10 +44,10 @@ class ErasureRecords(VersionHistory, UseStatistics, Protocol):
         the record of conversations the turns go that they were learnt from; how many messages those had. Answers that
         may repeat them are withheld. ``now``: when that is done, if later; no prompt is given them any more by then."""
 
-    async def withhold_answers(self, user: str, memory_ids: Sequence[str] | None, *, now: float) -> None:
+    async def withhold_answers(self, user: str, memory_ids: Sequence[str], *, now: float) -> None:
         """Recorded answers that were shown one of these memories, of an erased scope of the user's, are put into no
         prompt any more, nor are those that may repeat them; also answers that were asked for until now and come later.
-        None: nobody can say which memories those were."""
+        """
 
     async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None:
         """Sessions of which a memory was forgotten: what was said in them before ``now`` is in no summary any more."""

@@ -87,7 +87,7 @@ async def _put_together(
         await journal.forget_calls()
         await restoring.revoke_tokens(journal, now=time.time(), restored=restored)
         await store.open()
-        await restoring.fill(store, journal, source, restored, progress, now=time.time())
+        await restoring.fill(store, journal, source, restored, progress)
     finally:
         await store.close()
         await journal.close()

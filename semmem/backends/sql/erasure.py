@@ -40,7 +40,7 @@ from semmem.backends.sql.tables import (
     votes,
 )
 from semmem.backends.sql.usage import forget_usage
-from semmem.backends.sql.withholding import hid, withhold, withhold_all
+from semmem.backends.sql.withholding import hid, withhold
 from semmem.memory import Forgetting, MemoryType, Scope
 from semmem.ports.errors import JournalError
 
@@ -72,13 +72,10 @@ class SqlErasure(JournalPart):
         return hold_user(conn, what.scope.user, now, hold_s) or "", counts
 
     @one_write
-    def withhold_answers(self, conn: Connection, user: str, memory_ids: Sequence[str] | None, *, now: float) -> None:
+    def withhold_answers(self, conn: Connection, user: str, memory_ids: Sequence[str], *, now: float) -> None:
         locks.user(conn, user)
         hid(conn, user, now)
-        if memory_ids is None:
-            withhold_all(conn, user, now)
-        else:
-            withhold(conn, user, now=now, memories=memory_ids)
+        withhold(conn, user, now=now, memories=memory_ids)
 
     @one_write
     def finish_erasure(self, conn: Connection, what: Forgetting, hold_id: str) -> None:

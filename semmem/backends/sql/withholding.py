@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, case, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, Connection, case, func, literal_column, or_, select, update
 
 from semmem.backends.sql import marks
 from semmem.backends.sql.conversation_rows import IDS_MAX, lines_told
@@ -113,29 +113,37 @@ def begin_of(turn_at: float, turn: str) -> str:
 
 
 def withhold_marked(conn: Connection) -> None:
-    """What a copy of earlier still shows of memories and conversations that are marked as erased."""
+    """What a copy of earlier still shows of what is marked as erased. Of a scope that was erased elsewhere nobody here
+    can say which memories it had: then every answer is withheld that was shown anything by then."""
     single = {
         (row.user_digest, row.memory_digest): row.forgotten_at for row in conn.execute(select(forgotten_memories))
     }
     talks = {row.id: row.forgotten_at for row in conn.execute(select(forgotten_conversations))}
+    elsewhere = _erased_elsewhere(conn)
     m = conversation_messages.c
     users = conn.execute(select(m.user_id).where(m.shown != _EMPTY).distinct()).scalars().all()
-    for user in users if single or talks else ():
+    for user in users if single or talks or elsewhere else ():
         shown, whose = shown_to(conn, user), marks.digest(user)
         gone = [name for name in shown if (whose, marks.digest(name)) in single]
         begun = {name: Reach(BEGINNING, talks[name]) for name in shown if name in talks}
+        for talk, reach in _shown_anything(shown, elsewhere.get(whose, -1.0)):
+            widen(begun, talk, reach)
         latest = max((single[whose, marks.digest(name)] for name in gone), default=0.0)
         hold(conn, spread(shown, gone, begun, latest))
 
 
-def withhold_all(conn: Connection, user: str, until: float) -> None:
-    """Where nobody can say which memories were erased: every answer that was shown any by then."""
-    reaches: Reaches = {}
-    for places in shown_to(conn, user).values():
+def _erased_elsewhere(conn: Connection) -> dict[str, float]:
+    """By digest of the user, until when scopes are erased whose memories this journal did not see go."""
+    f = forgotten.c
+    unseen = select(f.user_digest, func.max(f.forgotten_at).label("at")).where(f.hidden_at < f.forgotten_at)
+    return {row.user_digest: row.at for row in conn.execute(unseen.group_by(f.user_digest))}
+
+
+def _shown_anything(shown: Shown, until: float) -> Iterable[tuple[str, Reach]]:
+    for places in shown.values():
         for talk, (place, at) in places.items():
             if at <= until:
-                widen(reaches, talk, Reach(place, until))
-    hold(conn, reaches)
+                yield talk, Reach(place, until)
 
 
 def hid(conn: Connection, user: str, now: float) -> None:

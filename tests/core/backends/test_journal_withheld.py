@@ -325,16 +325,6 @@ async def test_a_copy_from_before_is_told_by_the_marks_what_it_must_not_show(
         await other.close()
 
 
-async def test_where_nobody_knows_which_memories_were_erased_all_that_was_shown_any_is_withheld(
-    journal: SqlJournal,
-) -> None:
-    await say(journal, "t_1", ONE, 100.0)
-    await say(journal, "t_2", ONE, 110.0, "mem_1")
-    await say(journal, "t_3", TWO, 160.0, "mem_1")
-    await journal.withhold_answers("ada", None, now=150.0)
-    assert await shown(journal) == ["t_1", "t_3"]
-
-
 # --- how far it reaches ----------------------------------------------------------------------------------------------
 
 NAMES = st.sampled_from("abcdef")
