@@ -161,7 +161,7 @@ def _message(said: Said, half: SaidHalf, turn: Row[Any], chars_max: int) -> Kept
         after=half.after,
         turn_at=turn.opened_at,
         whole=said.whole,
-        shown=step.shown if said.role is Role.ASSISTANT else (),
+        shown=step.shown,
     )
 
 

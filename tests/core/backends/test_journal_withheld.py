@@ -101,6 +101,38 @@ async def test_answers_behind_an_erased_turn_are_withheld_and_those_before_it_or
     assert len(await recorded(journal, ONE)) == 8
 
 
+async def test_so_are_those_behind_an_erased_turn_that_is_in_no_record(journal: SqlJournal) -> None:
+    await journal.record([turn("t_1", ONE, opened_at=100.0, text="asks t_1")], [])
+    await say(journal, "t_2", ONE, 110.0)
+    await say(journal, "t_3", TWO, 120.0, conversation_id(ONE))
+    await journal.mark_memories([memory(turn_id="t_1")], at=150.0)
+    assert await shown(journal) == []
+
+
+async def test_so_are_those_behind_an_erased_turn_that_the_record_alone_knows(
+    journal: SqlJournal, tmp_path: Path
+) -> None:
+    await say(journal, "t_1", ONE, 100.0)
+    await say(journal, "t_2", ONE, 110.0)
+    other = SqlJournal(tmp_path / "other.db")
+    await other.open()
+    for kept, messages in await journal.kept_conversations(after="", limit=9):
+        await other.put_conversation(kept, messages, LIMITS)
+    assert await shown(other) == ["t_1", "t_2"]
+    assert await other.mark_memories([memory(turn_id="t_1")], at=150.0) == 2
+    assert await shown(other) == []
+    await other.close()
+
+
+async def test_an_erasure_that_took_its_time_reaches_what_was_answered_meanwhile(journal: SqlJournal) -> None:
+    await say(journal, "t_1", ONE, 100.0, "mem_1")
+    await say(journal, "t_2", TWO, 160.0, conversation_id(ONE))
+    await say(journal, "t_3", ONE, 170.0)
+    await say(journal, "t_4", ONE, 190.0)
+    await journal.mark_memories([memory()], at=150.0, now=180.0)
+    assert await shown(journal) == ["t_4"]
+
+
 async def test_answers_behind_one_that_is_withheld_are_too_and_those_before_it_are_not(journal: SqlJournal) -> None:
     await say(journal, "t_1", ONE, 100.0)
     await say(journal, "t_2", ONE, 110.0, "mem_1")
