@@ -102,6 +102,7 @@ class Adoption:
                 put = await self._going_on.put_conversation(kept, messages, self._limits)
                 self._done.conversations += put is not None
             after = page[-1][0].id
+        await self._going_on.erase_marked()  # what was shown one of them may have come before it
 
     async def _take_turns(self, after: str) -> str | None:
         opened, closed, last = await self._left.unlearnt_halves(after=after, limit=TURNS_IN_SLICE)

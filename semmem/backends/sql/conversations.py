@@ -25,12 +25,12 @@ from semmem.backends.sql.conversation_rows import (
     remove_messages,
     told_anew,
 )
-from semmem.backends.sql.late_answers import flagged, late, withheld_before
+from semmem.backends.sql.late_answers import flagged, late
 from semmem.backends.sql.part import JournalPart, one_look
 from semmem.backends.sql.prepared import Prepared
 from semmem.backends.sql.rows import row_scope, upsert_into
 from semmem.backends.sql.tables import ERASED, conversation_messages, conversations, turns
-from semmem.backends.sql.withholding import Reach, Reaches, hold, widen
+from semmem.backends.sql.withholding import Reach, Reaches, hold, widen, withheld_before
 from semmem.memory import Role, Scope
 from semmem.ports.conversations import (
     USER_NUMBER,
@@ -236,13 +236,13 @@ _REPLACED = (
     "answer_id",
     "finish_reason",
     "whole",
+    "withheld",
 )
 
 
 def _messages_upsert(dialect: str) -> Insert:
     """A later answer at the same place replaces an earlier one; what users and tools said stays as it was first. What
-    they go on from only the request's half says. The same answer, told again, stays withheld, and of what was shown
-    nothing is unlearnt."""
+    they go on from only the request's half says, and of what was shown nothing is unlearnt."""
     statement = upsert_into(dialect, conversation_messages)
     old, new = conversation_messages.c, statement.excluded
     is_later = and_(new.role == Role.ASSISTANT.value, old.at <= new.at)
@@ -253,7 +253,6 @@ def _messages_upsert(dialect: str) -> Insert:
             **{name: case((is_later, new[name]), else_=old[name]) for name in _REPLACED},
             "after": case((says_after, new.after), else_=old.after),
             "shown": case((and_(is_later, new.shown != _EMPTY), new.shown), else_=old.shown),
-            "withheld": case((or_(old.at < new.at, old.withheld < new.withheld), new.withheld), else_=old.withheld),
         },
         where=and_(old.conversation_id == new.conversation_id, or_(is_later, says_after)),
     )

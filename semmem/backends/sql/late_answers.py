@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +18,6 @@ from semmem.ports.talks import TALK_ID
 
 Told = Sequence[tuple[str, Scope, KeptMessage]]
 """Messages on their way into conversations."""
-
-
-def withheld_before(conn: Connection, talks: Collection[str]) -> Reaches:
-    """What is withheld of these conversations already."""
-    c = conversations.c
-    known = select(c.id, c.withheld_from, c.withheld_until).where(c.id.in_(talks), c.withheld_until > 0)
-    return {row.id: Reach(row.withheld_from, row.withheld_until) for row in conn.execute(known)}
 
 
 def flagged(message: KeptMessage, reach: Reach | None) -> KeptMessage:

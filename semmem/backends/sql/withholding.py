@@ -16,7 +16,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Connection, case, func, literal_column, or_, select, update
 
 from semmem.backends.sql import marks
-from semmem.backends.sql.conversation_rows import IDS_MAX, lines_told
+from semmem.backends.sql.conversation_rows import IDS_MAX, among, lines_told
 from semmem.backends.sql.tables import (
     conversation_messages,
     conversations,
@@ -95,6 +95,12 @@ def shown_to(conn: Connection, user: str) -> Shown:
     return found
 
 
+def withheld_before(conn: Connection, talks: Collection[str]) -> Reaches:
+    """What is withheld of these conversations already."""
+    rows = among(conn, conversations.c.id, sorted(talks), conversations.c.withheld_until > 0)
+    return {row.id: Reach(row.withheld_from, row.withheld_until) for row in rows}
+
+
 def hold(conn: Connection, reaches: Mapping[str, Reach]) -> None:
     """Mark the answers that are here, and remember it for those that are still to come."""
     m, c = conversation_messages.c, conversations.c
@@ -125,7 +131,9 @@ def withhold_marked(conn: Connection) -> None:
     for user in users if single or talks or elsewhere else ():
         shown, whose = shown_to(conn, user), marks.digest(user)
         gone = [name for name in shown if (whose, marks.digest(name)) in single]
-        begun = {name: Reach(BEGINNING, talks[name]) for name in shown if name in talks}
+        begun = withheld_before(conn, shown)
+        for name in shown.keys() & talks.keys():
+            widen(begun, name, Reach(BEGINNING, talks[name]))
         for talk, reach in _shown_anything(shown, elsewhere.get(whose, -1.0)):
             widen(begun, talk, reach)
         latest = max((single[whose, marks.digest(name)] for name in gone), default=0.0)

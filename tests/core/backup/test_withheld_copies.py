@@ -10,9 +10,10 @@ import pytest
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backup import restoring
 from semmem.backup.adopting import Adoption
-from semmem.memory import Scope
+from semmem.memory import Memory, MemoryType, Scope, Source
+from semmem.ports.conversations import conversation_id
 from tests.core.backends.test_journal_withheld import ONE, TWO, WORK, say, shown
-from tests.support.journal_samples import Place, erase
+from tests.support.journal_samples import Place, erase, learn_all
 
 
 @pytest.fixture
@@ -51,6 +52,22 @@ async def test_an_erasure_that_was_carried_out_here_is_not_carried_out_again_mor
     await journal.withhold_answers("ada", ["mem_work"], now=151.0)
     await journal.erase_marked()
     assert await shown(journal) == ["t_2"]
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_note_of_what_is_withheld_in_an_adopted_journal_is_too_whichever_comes_first(
+    journals: tuple[SqlJournal, SqlJournal], first: bool
+) -> None:
+    left, going_on = journals
+    by_id = sorted((ONE, TWO), key=conversation_id, reverse=not first)
+    for name in ("t_0", "t_1"):
+        await say(left, name, by_id[0], 90.0 if name == "t_0" else 100.0)
+    await say(left, "t_2", by_id[1], 110.0, conversation_id(by_id[0]))
+    learnt = Memory("mem_1", 1, MemoryType.SEMANTIC, "x", "ada", source=Source(turn="t_0"))
+    await going_on.mark_memories([learnt], at=150.0)
+    await learn_all(left)
+    await Adoption(left, going_on, clock=lambda: 2000.0, progress=lambda _line: None).run()
+    assert await shown(going_on) == []
 
 
 async def test_who_adopts_a_journal_in_which_a_project_was_erased_shows_no_answer_of_before_that_was_shown_any_memory(
