@@ -13,6 +13,7 @@ alongside   it began before the answer and semmem had it after the asking       
 from __future__ import annotations
 
 import math
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -21,6 +22,8 @@ from dataclasses import dataclass, field
 from tests.canary.words import Words
 
 NEVER = math.inf
+NOTE = re.compile(r'(?:- |"content": ?")Conversation (?:\\[^n]|[^"\\\n])*')
+"""A line about a former conversation, in a block or a preview, as it stands in JSON."""
 SETTLED_S = 1.0
 """A turn that was answered so long before a kill was not on its way to the journal any more."""
 
@@ -169,16 +172,20 @@ class Ledger:
 
         ``own``: the part of the text that is memory, where the rest are the client's own words (another user's
         canary is wrong anywhere). The result: numbers of the viewer's canaries in what is memory.
+
+        A note of a conversation may have what its client sent again after the erasure: the model may have answered with
+        that, and such an answer is a new one (docs/conversations.md).
         """
         for user, number in self.words.found(text):
             if user != viewer and self._issued(user, number):
                 self._leaked(viewer, user, number, where)
         numbers = {number for user, number in self.words.found(text if own is None else own) if user == viewer}
+        beside = {number for _, number in self.words.found(NOTE.sub("", text if own is None else own))}
         known = {number for number in numbers if number and self._issued(viewer, number)}
         for number in known:
             fact = self._facts[viewer][number - 1]
             fact.seen = True
-            if began > fact.erased_at:
+            if began > fact.erased_at and (number in beside or fact.repeated <= fact.erased_at):
                 self.returned(fact, where)
         return known
 

@@ -321,12 +321,16 @@ async def test_what_is_withheld_is_so_in_a_copy_and_an_older_copy_gives_nothing_
     other = SqlJournal(tmp_path / "other.db")
     await other.open()
     await ask(other, "t_0", ONE, 50.0)
+    for kept, messages in older:
+        await other.put_conversation(kept, messages, LIMITS)
+    assert await shown(other) == ["t_1", "t_2", "t_3"]
     for kept, messages in await journal.kept_conversations(after="", limit=9):
         await other.put_conversation(kept, messages, LIMITS)
     assert await shown(other) == ["t_3"]
     await ask(other, "t_4", ONE, 130.0)
     await other.record_said([answer("t_4", "answers t_4", 130.0)], LIMITS)  # it was behind what is withheld
-    assert await shown(other) == ["t_3"]
+    await other.record_said([answer("t_0", "answers t_0", 50.0)], LIMITS)
+    assert await shown(other) == ["t_0", "t_3"]
     await other.close()
 
 

@@ -141,6 +141,42 @@ def test_what_was_told_before_an_erasure_returns_when_something_after_it_shows_i
     assert ledger.findings.sightings == 2
 
 
+@pytest.mark.parametrize(("sent_again", "returns"), [(False, True), (True, False)])
+def test_a_note_of_a_conversation_may_have_only_what_its_client_sent_again(
+    ledger: Ledger, clock: Clock, sent_again: bool, returns: bool
+) -> None:
+    fact = told(ledger, clock)
+    ledger.repeats(ALICE, ledger.word(fact))  # before the erasure, which excuses nothing
+    clock.tick()
+    erased(ledger, clock)
+    if sent_again:
+        ledger.repeats(ALICE, ledger.word(fact))
+    clock.tick()
+    note = f'- Conversation "What is it?"; the answer was: "{ledger.word(fact)}". (noted 3 November 2026)\n- x'
+    for text in (json.dumps({"content": f"<>\n{note}"}), json.dumps([{"content": note[2:]}])):
+        ledger.saw(ALICE, text, began=clock(), where="a prompt")
+        assert bool(ledger.findings.returns) is returns
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '- "{}"',
+        "- User decided {}. Conversation ended",
+        '- Conversation "What is it?"\n- {}',
+        "Conversation {}",
+    ],
+)
+def test_a_memory_may_not_have_it_though_a_note_beside_it_may(ledger: Ledger, clock: Clock, line: str) -> None:
+    fact = told(ledger, clock)
+    erased(ledger, clock)
+    ledger.repeats(ALICE, ledger.word(fact))
+    clock.tick()
+    text = json.dumps({"system": f'<>\n- Conversation "{ledger.word(fact)}"\n{line.format(ledger.word(fact))}'})
+    ledger.saw(ALICE, text, began=clock(), where="a prompt")
+    assert ledger.findings.returns
+
+
 def test_what_was_told_after_an_erasure_may_be_seen_and_may_not_be_missing(ledger: Ledger, clock: Clock) -> None:
     erased(ledger, clock)
     fact = told(ledger, clock)
