@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, case, func, literal_column, or_, select, update
 
-from semmem.backends.sql import marks
+from semmem.backends.sql import locks, marks
 from semmem.backends.sql.conversation_rows import IDS_MAX, among, lines_told
 from semmem.backends.sql.tables import (
     conversation_messages,
@@ -26,6 +26,7 @@ from semmem.backends.sql.tables import (
 )
 from semmem.memory import Role
 from semmem.ports.conversations import USER_NUMBER, Step, place_of
+from semmem.ports.talks import TALK_ID
 
 
 class Reach(NamedTuple):
@@ -121,23 +122,39 @@ def begin_of(turn_at: float, turn: str) -> str:
 def withhold_marked(conn: Connection) -> None:
     """What a copy of earlier still shows of what is marked as erased. Of a scope that was erased elsewhere nobody here
     can say which memories it had: then every answer is withheld that was shown anything by then."""
-    single = {
-        (row.user_digest, row.memory_digest): row.forgotten_at for row in conn.execute(select(forgotten_memories))
-    }
-    talks = {row.id: row.forgotten_at for row in conn.execute(select(forgotten_conversations))}
-    elsewhere = _erased_elsewhere(conn)
+    marked = _Marked(conn)
     m = conversation_messages.c
-    users = conn.execute(select(m.user_id).where(m.shown != _EMPTY).distinct()).scalars().all()
-    for user in users if single or talks or elsewhere else ():
+    for user in sorted(conn.execute(select(m.user_id).where(m.shown != _EMPTY).distinct()).scalars()):
+        if marked.reaches(conn, user):
+            locks.user(conn, user)
+            hold(conn, marked.reaches(conn, user))  # once more: an answer may have come before the lock was had
+
+
+class _Marked:
+    """All that is marked."""
+
+    def __init__(self, conn: Connection) -> None:
+        f = forgotten_memories.c
+        single = conn.execute(
+            select(f.user_digest, f.memory_digest, func.max(f.forgotten_at).label("at")).group_by(
+                f.user_digest, f.memory_digest
+            )
+        )
+        self._single = {(row.user_digest, row.memory_digest): row.at for row in single}
+        self._talks = {row.id: row.forgotten_at for row in conn.execute(select(forgotten_conversations))}
+        self._elsewhere = _erased_elsewhere(conn)
+
+    def reaches(self, conn: Connection, user: str) -> Reaches:
+        """Of this user's conversations."""
         shown, whose = shown_to(conn, user), marks.digest(user)
-        gone = [name for name in shown if (whose, marks.digest(name)) in single]
-        begun = withheld_before(conn, shown)
-        for name in shown.keys() & talks.keys():
-            widen(begun, name, Reach(BEGINNING, talks[name]))
-        for talk, reach in _shown_anything(shown, elsewhere.get(whose, -1.0)):
+        single = {name: self._single.get((whose, marks.digest(name))) for name in shown}
+        gone = {name: at for name, at in single.items() if at is not None}
+        begun = withheld_before(conn, [name for name in shown if name.startswith(TALK_ID)])
+        for name in shown.keys() & self._talks.keys():
+            widen(begun, name, Reach(BEGINNING, self._talks[name]))
+        for talk, reach in _shown_anything(shown, self._elsewhere.get(whose, -1.0)):
             widen(begun, talk, reach)
-        latest = max((single[whose, marks.digest(name)] for name in gone), default=0.0)
-        hold(conn, spread(shown, gone, begun, latest))
+        return spread(shown, gone, begun, max(gone.values(), default=0.0))
 
 
 def _erased_elsewhere(conn: Connection) -> dict[str, float]:
