@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -302,6 +303,22 @@ async def test_an_answer_that_is_told_again_stays_withheld_and_keeps_what_it_was
     ):
         await journal.record_said([half], LIMITS)
         assert await shown(journal) == []
+
+
+async def test_answers_that_come_while_it_is_erased_are_withheld_whichever_is_first(journal: SqlJournal) -> None:
+    scopes = [Scope("ada", session=f"s{number}") for number in range(12)]
+    for number, scope in enumerate(scopes):
+        await ask(journal, f"t_{number}", scope, 140.0)
+        await ask(journal, f"u_{number}", scope, 145.0)
+    await journal.record_said([answer("t_0", "answers t_0", 140.0, "mem_1")], LIMITS)
+    halves = [
+        [answer(f"t_{number}", "x", 142.0, note), answer(f"u_{number}", "x", 145.0)]
+        for number, note in enumerate(["mem_1", conversation_id(scopes[0])] * 6)
+    ]
+    comes = [journal.record_said(each, LIMITS) for each in halves]
+    erases = [journal.mark_memories([memory()], at=150.0), journal.withhold_answers("ada", ["mem_1"], now=150.0)]
+    await asyncio.gather(*comes[:6], *erases, *comes[6:])
+    assert await shown(journal) == []
 
 
 # --- copies ----------------------------------------------------------------------------------------------------------
