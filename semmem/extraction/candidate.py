@@ -82,11 +82,12 @@ def created(new: Candidate) -> Memory:
 
 
 def updated(old: Memory, new: Candidate) -> Memory:
-    """The next version of a memory, which says what the fact says."""
+    """The next version of a memory, which says what the fact says, and goes with what was said where that was."""
     return replace(
         old,
         version=old.version + 1,
         content=new.fact.content,
+        agent=new.turn.scope.agent,
         session=new.turn.scope.session,
         source=_source(new.turn),
         metadata=_without(old, PROVISIONAL, UNSETTLED) | _own_metadata(new),

@@ -273,7 +273,9 @@ class Erasure:
         self._here.forget_memories(scope.user, None if what.takes_user else ids)
         if not what.takes_user:  # the others' statistics were counted with their marks
             progress.counts["statistics"] += len((await self._records.uses(scope.user)).keys() & set(ids))
-        progress.counts["versions"] += await self._records.forget_memories(Scope(scope.user), ids)
+        # What turns of other scopes said is not erased, though it be the same: their batches learn it from them.
+        shuts = not what.takes_turns
+        progress.counts["versions"] += await self._records.forget_memories(Scope(scope.user), ids, shuts_turns=shuts)
         if what.memory_id is None:
             removed = await self._store.forget_scope(scope, types=what.types, said_until=what.at)
         else:

@@ -33,10 +33,11 @@ class ErasureRecords(VersionHistory, UseStatistics, Protocol):
     async def release(self, hold_id: str) -> None:
         """End the hold of an erasure that could not be finished now."""
 
-    async def forget_memories(self, scope: Scope, memory_ids: Sequence[str]) -> int:
+    async def forget_memories(self, scope: Scope, memory_ids: Sequence[str], *, shuts_turns: bool = True) -> int:
         """All that is kept beside these memories, in one transaction; how many earlier versions that were.
 
-        A turn that one of them was made of at once, and that waits for its batch, is learnt from no more.
+        ``shuts_turns``: a turn that one of them was made of at once, or that said the same, and that waits for its
+        batch, is learnt from no more.
         """
 
     async def mark_memories(self, memories: Sequence[Memory], *, at: float, now: float | None = None) -> int:

@@ -20,10 +20,11 @@ class MaintenanceRecords(HoldRecords, WriteRecords, UseStatistics, Protocol):
         """The user's memories were gone through."""
 
     async def recorded_ids(self, user: str) -> set[str]:
-        """Ids of memories with versions or statistics, whether the store still has them or not."""
+        """Ids of memories with versions or statistics, whether the store still has them or not; without those that
+        the batch of their turn has removed (``ProvisionalRecords.note_withdrawn``)."""
 
-    async def forget_memories(self, scope: Scope, memory_ids: Sequence[str]) -> int:
-        """All that is kept beside these memories, in one transaction; how many earlier versions that were."""
+    async def forget_memories(self, scope: Scope, memory_ids: Sequence[str], *, shuts_turns: bool = True) -> int:
+        """As ``ErasureRecords.forget_memories``."""
 
     async def forget_user(self, user: str) -> None:
         """Erase versions, statistics and the name of a user who has no memories. Turns stay."""

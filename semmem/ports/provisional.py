@@ -59,7 +59,8 @@ class ProvisionalRecords(Protocol):
         whoever should have could not."""
 
     async def note_withdrawn(self, turn_id: str, memory_id: str) -> None:
-        """A memory is about to be removed by the batch of its turn: its versions go when the turn is pruned."""
+        """A memory was removed by the batch of its turn: its versions go when the turn is pruned. Not what somebody
+        had erased meanwhile, which stays known as that."""
 
     async def settle_provisional(self, turn_ids: Sequence[str]) -> None:
         """Forget what else the turns were made into: their batch has learnt from them."""

@@ -127,7 +127,7 @@ class Maintenance:
             return
         orphans = recorded_ids - {memory.id for memory in memories}
         if orphans:
-            await self._records.forget_memories(Scope(user), sorted(orphans))
+            await self._records.forget_memories(Scope(user), sorted(orphans), shuts_turns=False)
         removed = await self._remove_old(user, memories, now)
         left = [memory for memory in memories if memory.id not in removed]
         withdrawn = await withdraw(self._store, self._records, left, hold_id=hold_id, now=now)

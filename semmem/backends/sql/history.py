@@ -69,10 +69,12 @@ class SqlHistory(JournalPart):
         return _forget_memories(conn, scope, [memory_id])
 
     @one_write
-    def forget_memories(self, conn: Connection, scope: Scope, memory_ids: Sequence[str]) -> int:
-        """``forget_versions`` for many, in one transaction. A turn that one of them was made of is told."""
+    def forget_memories(
+        self, conn: Connection, scope: Scope, memory_ids: Sequence[str], *, shuts_turns: bool = True
+    ) -> int:
+        """``forget_versions`` for many, in one transaction."""
         locks.user(conn, scope.user)
-        for start in range(0, len(memory_ids), IDS_MAX):
+        for start in range(0, len(memory_ids) if shuts_turns else 0, IDS_MAX):
             mark_forgotten(conn, scope.user, memory_ids[start : start + IDS_MAX])
         return _forget_memories(conn, scope, memory_ids)
 

@@ -96,8 +96,9 @@ class SqlProvisional(JournalPart):
 
     @one_write
     def note_withdrawn(self, conn: Connection, turn_id: str, memory_id: str) -> None:
+        """As in the port. What somebody had erased meanwhile stays known as that."""
         this = and_(provisional.c.turn_id == turn_id, provisional.c.memory_id == memory_id)
-        conn.execute(update(provisional).where(this).values(state=WITHDRAWN))
+        conn.execute(update(provisional).where(this, provisional.c.state == NOTED).values(state=WITHDRAWN))
 
 
 def mark_forgotten(conn: Connection, user: str, memory_ids: Sequence[str]) -> None:

@@ -8,12 +8,14 @@ from sqlalchemy import Connection, delete, select, update
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
+from semmem.backends.sql.provisional import WITHDRAWN
 from semmem.backends.sql.rows import upsert_into
 from semmem.backends.sql.tables import (
     WAITING,
     accesses,
     conversations,
     dropped,
+    provisional,
     session_states,
     turns,
     users,
@@ -69,8 +71,13 @@ class SqlUsers(JournalPart):
 
     @one_read
     def recorded_ids(self, conn: Connection, user: str) -> set[str]:
+        """As in the port. What its batch removed is kept as a version on purpose, until its turn is pruned."""
+        withdrawn = select(provisional.c.memory_id).where(
+            provisional.c.user_id == user, provisional.c.state == WITHDRAWN
+        )
         found = (
-            select(table.c.memory_id).where(table.c.user_id == user) for table in (versions, accesses, dropped, votes)
+            select(table.c.memory_id).where(table.c.user_id == user, table.c.memory_id.not_in(withdrawn))
+            for table in (versions, accesses, dropped, votes)
         )
         return {memory_id for each in found for memory_id in conn.execute(each).scalars()}
 

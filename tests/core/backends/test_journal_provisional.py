@@ -113,6 +113,21 @@ async def test_a_memory_that_is_erased_tells_every_turn_that_was_made_into_it(jo
     assert found == {("t", "mem_1"): True, ("t", "mem_2"): False, ("u", "mem_1"): True, ("b", "mem_1"): False}
 
 
+async def test_what_is_erased_with_its_scope_shuts_no_turn_of_another_one(journal: SqlJournal) -> None:
+    await journal.record([turn()], [])
+    await journal.note_provisional("t", ["mem_1"])
+    await journal.forget_memories(Scope("alice"), ["mem_1"], shuts_turns=False)
+    assert await journal.provisional(["t"]) == [Noted("t", "mem_1")]
+
+
+async def test_what_somebody_had_erased_stays_known_as_that_though_its_batch_removes_it(journal: SqlJournal) -> None:
+    await journal.record([turn()], [])
+    await journal.note_provisional("t", ["mem_1"])
+    await journal.forget_memories(Scope("alice"), ["mem_1"])
+    await journal.note_withdrawn("t", "mem_1")
+    assert await journal.provisional(["t"]) == [Noted("t", "mem_1", forgotten=True)]
+
+
 async def test_what_goes_for_want_of_room_tells_no_turn(journal: SqlJournal) -> None:
     await journal.record([turn()], [])
     await journal.note_provisional("t", ["mem_1"])
@@ -161,6 +176,7 @@ async def test_what_a_batch_removed_is_kept_as_a_version_until_its_turn_is_prune
     await journal.finish(batch.id, "stored", now=21.0)
     assert await journal.overdue("alice", limit=10) == []
     assert len(await journal.versions(Scope("alice"), "mem_1")) == 1
+    assert await journal.recorded_ids("alice") == {"mem_2"}
     await journal.prune(done_before=100.0)
     assert await journal.versions(Scope("alice"), "mem_1") == []
     assert len(await journal.versions(Scope("alice"), "mem_2")) == 1

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
+from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Turn
 from semmem.ports.errors import StoreError
 from semmem.ports.history import Uses
+from semmem.ports.provisional import Noted
 from tests.core.upkeep.life_world import DAY, EMBEDDER, NOW, LifeWorld
 from tests.support.journal_samples import EAGER, answered, turn
 
@@ -149,6 +150,29 @@ async def test_rows_without_their_memory_go(world: LifeWorld) -> None:
     await world.store.forget(Scope("ada"), "x")
     await world.upkeep().run(NOW)
     assert await world.journal.recorded_ids("ada") == {"m"}
+
+
+async def test_what_is_left_of_a_memory_that_went_by_itself_shuts_no_turn_that_said_the_same(world: LifeWorld) -> None:
+    await world.add("m", "User likes tea")
+    said = Turn("t", Scope("ada", session="s"), 1, "I keep bees", NOW)
+    await world.journal.record([said], [])
+    await world.journal.note_provisional("t", ["gone"])
+    await world.journal.record_uses([("ada", "gone", Uses(1, 1.0))])
+    await world.upkeep().run(NOW)
+    assert await world.journal.uses("ada") == {}
+    assert await world.journal.provisional(["t"]) == [Noted("t", "gone")]
+
+
+async def test_what_a_batch_removed_stays_in_history_as_long_as_its_turn(world: LifeWorld) -> None:
+    await world.add("m", "User likes tea")
+    removed = await world.add("removed", "User keeps bees")
+    await world.journal.record([Turn("t", Scope("ada", session="s"), 1, "I keep bees", NOW)], [])
+    await world.journal.note_provisional("t", ["removed"])
+    await world.journal.keep_version(removed)
+    await world.store.forget(Scope("ada"), "removed")
+    await world.journal.note_withdrawn("t", "removed")
+    await world.upkeep().run(NOW)
+    assert [old.content for old in await world.journal.versions(Scope("ada"), "removed")] == ["User keeps bees"]
 
 
 class Behind(InProcessStore):
