@@ -82,13 +82,12 @@ def end_hold(conn: Connection, hold_id: str) -> None:
 
 
 def may_write(conn: Connection, batch_id: str, memory_id: str) -> bool:
-    there = select(batches.c.id).where(batches.c.id == batch_id, LIVE)
-    return conn.execute(there).first() is not None and not is_marked(conn, batch_id, memory_id)
+    return is_live(conn, batch_id) and not is_marked(conn, batch_id, memory_id)
 
 
-def is_there(conn: Connection, batch_id: str) -> bool:
-    """Whether a batch or hold is live, or has ended by itself and is not pruned."""
-    return conn.execute(select(batches.c.id).where(batches.c.id == batch_id)).first() is not None
+def is_live(conn: Connection, batch_id: str) -> bool:
+    """Whether a batch or hold has neither ended nor been cut off."""
+    return conn.execute(select(batches.c.id).where(batches.c.id == batch_id, LIVE)).first() is not None
 
 
 def is_marked(conn: Connection, batch_id: str, memory_id: str) -> bool:

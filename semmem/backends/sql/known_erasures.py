@@ -18,7 +18,7 @@ from semmem.backends.sql.conversation_erasure import (
     mark_conversations,
 )
 from semmem.backends.sql.erasure import bare_id, forgetting
-from semmem.backends.sql.holds import is_marked, is_there
+from semmem.backends.sql.holds import is_live, is_marked
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.rewording import end_batches
 from semmem.backends.sql.rows import NARROWING, row_scope, upsert_into
@@ -99,10 +99,11 @@ class SqlKnownErasures(JournalPart):
 
     @one_read
     def may_stay(self, conn: Connection, batch_id: str, memory: Memory) -> bool:
-        """As WriteRecords says. Of a batch that was cut off only marks and erasures under way tell what was meant."""
+        """As WriteRecords says. A batch that has ended, or was cut off, hears of nothing that is forgotten since: only
+        marks and erasures under way tell it."""
         if is_marked(conn, batch_id, memory.id):
             return False
-        return is_there(conn, batch_id) or not _is_meant(conn, memory)
+        return is_live(conn, batch_id) or not _is_meant(conn, memory)
 
     @one_read
     def erased_among(self, conn: Connection, memories: Sequence[Memory]) -> set[str]:

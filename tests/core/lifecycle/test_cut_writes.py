@@ -12,6 +12,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.lifecycle.writes import Writes
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source
+from semmem.ports.learning import BatchRules
 from tests.core.lifecycle.erased_world import ErasedWorld, Store
 from tests.support.memories import memory, put
 
@@ -46,6 +47,10 @@ class World:
     async def contents(self) -> list[str]:
         found = [*await self.store.list(USER), *await self.journal.versions(USER, OLD.id)]
         return [one.content for one in found]
+
+    async def lease_over(self) -> None:
+        """Whoever claims next ends a hold that has outlived its holder."""
+        assert await self.journal.claim(BatchRules(), now=350.0) is None
 
     def erasure(self, scope: Scope, at: float) -> Callable[[], Awaitable[object]]:
         """Begun and finished, with nothing of it in the store by then: who writes late has to see it himself."""
@@ -105,6 +110,23 @@ async def test_an_erasure_under_way_that_leaves_turns_is_seen_as_well(world: Wor
 async def test_a_hold_that_is_live_hears_of_what_is_forgotten(world: World) -> None:
     async def forget() -> None:
         await world.journal.forget_versions(USER, OLD.id)
+
+    assert not await world.written(forget)
+    assert await world.contents() == []
+
+
+async def test_a_hold_whose_lease_ran_out_leaves_what_it_wrote(world: World) -> None:
+    assert await world.written(world.lease_over)
+    assert await world.contents() == [NEW.content, OLD.content]
+
+
+async def test_what_is_forgotten_after_a_lease_ran_out_does_not_come_back(world: World) -> None:
+    """A process that stood still: its hold was ended for it, and hears of nothing that is forgotten since."""
+
+    async def forget() -> None:
+        await world.lease_over()
+        await world.journal.mark_memories([OLD], at=400.0)
+        await world.journal.forget_memories(USER, [OLD.id])
 
     assert not await world.written(forget)
     assert await world.contents() == []
