@@ -223,12 +223,12 @@ class Dedup:
         if found.same is not None:
             await self._writes(new).replace(held, superseded(held, new, found.same.id, REPEATED))
             return Action.UNCHANGED, found.same
-        contradicted = found.contradicted
-        await self.retiring.supersede(contradicted, new, by=held.id)
         released = as_released(held, now)
+        # First what stays: where the hold is cut off, or the process dies, there are doubles then, and no hole.
         if not await self._writes(new).replace(held, released):
             return Action.FORGOTTEN, held
-        return (Action.SUPERSEDED if contradicted else Action.CREATED), released
+        await self.retiring.supersede(found.contradicted, new, by=held.id)
+        return (Action.SUPERSEDED if found.contradicted else Action.CREATED), released
 
     async def holds(self, new: Candidate) -> bool:
         """Whether an earlier try created this very memory (it may have been changed since)."""

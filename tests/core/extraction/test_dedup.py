@@ -13,14 +13,19 @@ from semmem.extraction.dedup import Dedup
 from semmem.extraction.placed import Action
 from semmem.memory import STANDING, TOPIC, Fact, Memory, MemoryStatus, MemoryType, Scope, Standing
 from semmem.ports.errors import StoreUnavailable
+from tests.core.extraction.crashes import Crash, Fuse
 from tests.core.extraction.dedup_world import (
     ALICE,
+    BOSTON,
     BUDGET,
     NEW_BUDGET,
     NOW,
+    SEATTLE,
     candidate,
     contents,
+    found,
 )
+from tests.support.telling_judge import judge
 from tests.support.traced_journal import TracedJournal
 
 
@@ -209,3 +214,28 @@ def test_nonsense_thresholds_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match="thresholds"):
         Dedup(store, journal, update_threshold=thresholds[0], grey_threshold=thresholds[1])
+
+
+CALLS_OF_A_RELEASE = 4
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("blows_at", range(1, CALLS_OF_A_RELEASE + 1))
+async def test_a_release_that_breaks_off_never_leaves_a_hole(
+    blows_at: int, after: bool, store: InProcessStore, journal: TracedJournal
+) -> None:
+    """What it contradicts goes last: where it is not released, that is what is known."""
+    known, held = [created(await candidate(each, index=index)) for index, each in enumerate((BOSTON, SEATTLE))]
+    for each in (known, replace(held, status=MemoryStatus.QUARANTINED)):
+        await store.put(Scope("alice"), each)
+    fuse = Fuse(blows_at, after=after)
+    dying = Dedup(fuse.guard(store, "put"), fuse.guard(journal, "keep_version"), judge=judge)
+    with pytest.raises(Crash):
+        await dying.release(await _held(store, held.id), batch="", now=NOW)
+    assert await found(store, BOSTON)
+
+
+async def _held(store: InProcessStore, memory_id: str) -> Memory:
+    memory = await store.get(Scope("alice"), memory_id)
+    assert memory is not None
+    return memory
