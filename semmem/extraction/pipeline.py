@@ -167,7 +167,6 @@ class Learning:
         now = self.storing.clock()
         for placed, memory in await self.settling.settle(told, says, by_model=by_model, batch=batch.id, now=now):
             tally.settle(placed, memory)
-        await self.settling.done(batch.turns)
         for placed, memory in await self.settling.settle_overdue(batch.scope.user, batch=batch.id, now=now):
             tally.settle(placed, memory)
 
@@ -325,7 +324,11 @@ class Learning:
         return await self._finish(batch, given_up)
 
     async def _finish(self, batch: Batch, result: BatchResult) -> BatchResult:
+        """What the turns were made into is forgotten last: where the batch was cut off they wait for another one, which
+        has to know what of them was erased. After a crash here it is overdue."""
         await self._journal.finish(batch.id, result.status, now=self._clock())
+        with suppress(JournalError):
+            await self.settling.done(batch.turns)
         return result
 
 

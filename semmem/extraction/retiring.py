@@ -94,11 +94,11 @@ class Retiring:
         put = await self._writes(new).replace(held, restored)
         return Placed(Action.UNCHANGED, (Removal(why, held.id, held.id),) if put else (), held.id)
 
-    async def reinstate(self, replaced: str, new: Candidate) -> list[str]:
-        """Let those memories be retrieved again that were contradicted by memory ``replaced``; their ids."""
+    async def reinstate(self, replaced: str, new: Candidate, *, since: float = 0.0) -> list[str]:
+        """Let those memories be retrieved again that memory ``replaced`` has contradicted ``since`` then; their ids."""
         scope = Scope(new.turn.scope.user)
         memories = await self._store.list(scope, limit=max(1, await self._store.count(scope)))
-        back = [memory for memory in memories if _was_replaced(memory, replaced)]
+        back = [memory for memory in memories if _was_replaced(memory, replaced) and memory.updated_at >= since]
         return [old.id for old in back if await self._writes(new).replace(old, reinstated(old, new.now))]
 
     def _writes(self, new: Candidate) -> Writes:

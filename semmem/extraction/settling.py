@@ -174,16 +174,25 @@ class Settling:
     async def drop(self, held: Memory, why: str, *, batch: str, now: float) -> Placed:
         """Let a provisional memory go, and bring back what it had replaced."""
         new = reconsidered(held, batch, now)
-        if earlier := await self._earlier(held):
-            before = await self._storing.embedded(as_settled(earlier[-1]))
-            return await self._retiring.give_back(held, before, new, why)
-        if held.status is MemoryStatus.ACTIVE:
-            await self._retiring.reinstate(held.id, new)
-        return await self._withdraw(held, new, why)
+        earlier = await self._earlier(held)
+        if held.status is MemoryStatus.ACTIVE:  # by what it said before, others were replaced for good
+            await self._retiring.reinstate(held.id, new, since=await self._told_at(held) if earlier else 0.0)
+        if not earlier:
+            return await self._withdraw(held, new, why)
+        before = await self._storing.embedded(as_settled(earlier[-1]))
+        return await self._retiring.give_back(held, before, new, why)
+
+    async def _told_at(self, held: Memory) -> float:
+        """When it was first written that the memory says what its turn said."""
+        versions = await self._records.versions(Scope(held.user), held.id)
+        return min(each.updated_at for each in [*versions, held] if each.source.turn == held.source.turn)
 
     async def _withdraw(self, held: Memory, new: Candidate, why: str, by: str = "") -> Placed:
-        await self._records.note_withdrawn(held.source.turn, held.id)
-        return await self._retiring.withdraw(held, new, why, by=by)
+        """Noted afterwards: what is noted as withdrawn and yet is there, nobody would come back to."""
+        placed = await self._retiring.withdraw(held, new, why, by=by)
+        if placed.removals:
+            await self._records.note_withdrawn(held.source.turn, held.id)
+        return placed
 
     async def settle_overdue(self, user: str, *, batch: str, now: float) -> list[tuple[Placed, Memory]]:
         """What was left of earlier turns of the user, whose batch could not tell the store, or that were refused when
@@ -199,10 +208,12 @@ class Settling:
         return done
 
     async def take_back(self, turn: Turn, *, batch: str, now: float) -> list[tuple[Placed, Memory]]:
-        """The turn was refused after all: nothing is learnt from it."""
+        """The turn was refused after all: nothing is learnt from it. What could not go, since the hold was cut off, is
+        overdue."""
         told = await self.of(turn.scope.user, [turn])
         gone = [(await self.drop(held, REFUSED, batch=batch, now=now), held) for held in told.own()]
-        await self.done([turn])
+        if all(placed.removals for placed, _ in gone):
+            await self.done([turn])
         return gone
 
     async def done(self, turns: Sequence[Turn]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from semmem.extraction.at_once import provisional_id
-from semmem.memory import Fact, Forgetting, MemoryType, Scope, Standing, Turn, TurnEnding
+from semmem.memory import Fact, Forgetting, MemoryStatus, MemoryType, Scope, Standing, Turn, TurnEnding
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.provisional import TurnState
 from semmem.ports.recording import TurnClosed
@@ -24,6 +25,8 @@ from tests.core.extraction.provisional_world import (
     ProvisionalWorld,
     provisional_world,
 )
+from tests.support.fakes import HashEmbedder
+from tests.support.memories import memory
 from tests.support.traced_journal import TracedJournal
 
 HAWAII = "User's budget for the big summer family vacation in Hawaii next year is {} dollars"
@@ -198,6 +201,92 @@ async def test_a_turn_that_is_refused_while_it_is_learnt_from_costs_nothing_that
         assert await alice.learner.drained(10.0)
         assert await alice.known() == dict.fromkeys((BOSTON, HAWAII.format(10000)), "settled")
         assert await journal.overdue("alice", limit=9) == []
+
+
+async def refused(alice: ProvisionalWorld) -> Turn:
+    """A turn that was learnt from at once, and refused when nobody was there to hear of it."""
+    turn = await alice.say("Now I live in Seattle", ending=TurnEnding.ANSWER_LOST)
+    assert await alice.learner.drained(10.0)
+    await alice.journal.record([], [TurnClosed(turn.id, TurnEnding.REFUSED, alice.now)])
+    assert await alice.known() == {SEATTLE: "provisional"}
+    return turn
+
+
+async def taken_back_later(alice: ProvisionalWorld) -> None:
+    """With the user's next batch."""
+    await alice.say("I keep bees", scope=Scope("alice", session="s-2"))
+    await alice.learner.drained(0.0)
+    await alice.learn(session="s-2")
+    assert await alice.known() == {BOSTON: "settled", BEES: "settled"}
+    assert await alice.journal.overdue("alice", limit=9) == []
+
+
+@pytest.fixture
+async def bostonian(journal: TracedJournal) -> ProvisionalWorld:
+    answers = {"in Boston": [BOSTON], "in Seattle": [SEATTLE], "bees": [BEES]}
+    alice = await provisional_world(journal, local=answers)
+    await alice.tell(SAID[BOSTON])
+    await alice.learn()
+    return alice
+
+
+@pytest.mark.parametrize("call", ["provisional", "allows", "keep_version"])
+async def test_a_refused_turn_is_taken_back_later_where_the_hold_is_cut_off(
+    call: str, bostonian: ProvisionalWorld
+) -> None:
+    """By an erasure in another project."""
+    alice, journal = bostonian, bostonian.journal
+    turn = await refused(alice)
+
+    async def erase_elsewhere() -> None:
+        what = Forgetting(Scope("alice", project="elsewhere"), alice.now)
+        hold_id, _ = await journal.begin_erasure(what, now=alice.now)
+        await journal.finish_erasure(what, hold_id)
+
+    cut = ProvisionalWorld(Interrupted(journal, call, erase_elsewhere), alice.store)
+    async with alice.holds.held("alice") as hold_id:
+        await cut.batches.settling.take_back(turn, batch=hold_id, now=alice.now)
+    assert cut.journal.interrupted
+    await taken_back_later(alice)
+
+
+CALLS_OF_A_REFUSAL = 8
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("blows_at", range(1, CALLS_OF_A_REFUSAL + 1))
+async def test_a_refused_turn_is_taken_back_later_where_the_process_dies(
+    blows_at: int, after: bool, bostonian: ProvisionalWorld
+) -> None:
+    alice, journal = bostonian, bostonian.journal
+    turn = await refused(alice)
+    fuse = Fuse(blows_at, after=after)
+    writes = "keep_version", "note_withdrawn", "settle_provisional"
+    dying = ProvisionalWorld(fuse.guard(journal, *writes), fuse.guard(alice.store, "get", "list", "put", "forget"))
+    async with alice.holds.held("alice") as hold_id:
+        with pytest.raises(Crash):
+            await dying.batches.settling.take_back(turn, batch=hold_id, now=alice.now)
+    await taken_back_later(alice)
+
+
+async def test_all_that_a_refused_turn_replaced_comes_back_not_only_what_it_says_no_longer(
+    journal: TracedJournal,
+) -> None:
+    """Nor what had been replaced by what the memory says again."""
+    local = {"15000": [HAWAII.format(15000)]}
+    alice = await provisional_world(journal, local=local)
+    for number, by in ((10000, ""), (12000, ""), (9000, "mem_10000")):
+        why = {"superseded_by": by, "superseded_why": "contradicted"} if by else {}
+        status = MemoryStatus.SUPERSEDED if by else MemoryStatus.ACTIVE
+        said = memory("alice", f"mem_{number}", content=HAWAII.format(number), metadata=why, status=status)
+        vector = await HashEmbedder().embed(said.content)
+        await alice.store.put(Scope("alice"), replace(said, embedding=vector, created_at=900.0, updated_at=900.0))
+    turn = await alice.say(HAWAII.replace("User's", "My").format(15000), ending=TurnEnding.ANSWER_LOST)
+    assert await alice.learner.drained(10.0)
+    assert await alice.known() == {HAWAII.format(15000): "provisional"}
+    await alice.close(turn, TurnEnding.REFUSED)
+    assert await alice.learner.drained(10.0)
+    assert await alice.known() == dict.fromkeys((HAWAII.format(10000), HAWAII.format(12000)), "settled")
 
 
 # --- erasure ---------------------------------------------------------------------------------------------------------

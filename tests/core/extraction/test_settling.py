@@ -467,6 +467,23 @@ async def test_a_model_that_thinks_while_a_memory_is_erased_brings_nothing_of_it
     assert await alice.known() == {BOSTON: "settled"}
 
 
+async def test_what_was_erased_is_not_learnt_by_the_batch_after_one_that_was_cut_off_at_its_end(
+    alice: ProvisionalWorld,
+) -> None:
+    """Something else of the turn is erased when everything is settled and the batch is not yet over."""
+    [turn] = await alice.tell("I keep bees, and my budget is 10000 dollars")
+    await forget(alice, BEES)
+    batch = await alice.claim()
+    edits = {turn.id: (turn.user_text, "I keep bees")}
+    interrupted = Interrupted(alice.journal, "finish", lambda: alice.journal.reword("alice", edits, ["mem_else"]))
+    other = ProvisionalWorld(interrupted, alice.store)
+    other.now = alice.now
+    await other.learning(GivenFacts("llm", by_word({}))).learn(batch)
+    assert interrupted.interrupted
+    await alice.learn({"bees": [BEES]})
+    assert await alice.known() == {BUDGET: "settled"}
+
+
 # --- crashes ---------------------------------------------------------------------------------------------------------
 
 MODEL = {
@@ -503,6 +520,9 @@ async def crash_and_recover(
         again = await journal.claim(RULES, now=alice.now)
         if again is not None:
             await alice.learning(GivenFacts("llm", by_word(MODEL))).learn(again)
+        else:  # it was over: what is left to be forgotten is the next batch's
+            async with alice.holds.held("alice") as hold_id:
+                await alice.batches.settling.settle_overdue("alice", batch=hold_id, now=alice.now)
     return alice, fuse.calls
 
 
