@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from semmem.memory import Scope
+from semmem.memory import Memory, Scope
 from semmem.ports.history import UseStatistics
 from semmem.ports.writes import HoldRecords, WriteRecords
 
@@ -34,6 +34,9 @@ class MaintenanceRecords(HoldRecords, WriteRecords, UseStatistics, Protocol):
 
         A worker that died between its write and its second question may have left such a memory in the store.
         """
+
+    async def is_erased(self, memory: Memory) -> bool:
+        """Whether an erasure took the memory, as it is, or is about to."""
 
     async def settle(self, user: str, memory_id: str) -> None:
         """The store was cleared of a left-over memory."""

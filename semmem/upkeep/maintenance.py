@@ -91,8 +91,11 @@ class Maintenance:
             raise failures[0]
 
     async def _clear_left_over(self) -> None:
+        """What was said again since under the same id, or imported, was not forgotten with what it was before."""
         for user, memory_id in await self._records.orphans(limit=self._rules.expired_max):
-            await self._forget(user, memory_id)
+            left = await self._store.get(Scope(user), memory_id)
+            if left is None or await self._records.is_erased(left):
+                await self._forget(user, memory_id)
             await self._records.settle(user, memory_id)
 
     async def _remove_expired(self, now: float) -> None:

@@ -106,6 +106,10 @@ class SqlKnownErasures(JournalPart):
         return is_live(conn, batch_id) or not _is_meant(conn, memory)
 
     @one_read
+    def is_erased(self, conn: Connection, memory: Memory) -> bool:
+        return _is_meant(conn, memory)
+
+    @one_read
     def erased_among(self, conn: Connection, memories: Sequence[Memory]) -> set[str]:
         single = _marked_until(conn, {memory.user for memory in memories})
         return {memory.id for memory in memories if _is_erased(conn, memory, single)}

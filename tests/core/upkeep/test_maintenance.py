@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Turn
+from semmem.memory import Forgetting, Memory, MemoryStatus, MemoryType, Scope, Source, Turn
 from semmem.ports.errors import StoreError
 from semmem.ports.history import Uses
 from semmem.ports.provisional import Noted
@@ -208,8 +208,9 @@ async def test_a_note_that_came_after_a_user_was_forgotten_leaves_no_trace(world
 
 
 async def test_what_a_dead_worker_wrote_after_it_was_forgotten_goes(world: LifeWorld) -> None:
-    await world.add("m", "User likes tea")
+    forgotten = await world.add("m", "User likes tea")
     held = await world.hold()
+    await world.journal.mark_memories([forgotten], at=NOW)
     await world.journal.forget_versions(Scope("ada"), "m")
     upkeep = world.upkeep()
     await upkeep.run(NOW)
@@ -218,6 +219,32 @@ async def test_what_a_dead_worker_wrote_after_it_was_forgotten_goes(world: LifeW
     await upkeep.run(NOW)
     assert await world.every() == {}
     assert await world.journal.orphans(limit=9) == []
+
+
+async def test_what_is_said_again_under_its_id_while_its_batch_is_under_way_stays(world: LifeWorld) -> None:
+    """The session is erased while a batch of another one is under way; then the same is said in it once more."""
+    await world.journal.record([turn("t")], [answered("t")])
+    batch = await world.journal.claim(EAGER, now=NOW)
+    assert batch is not None
+    what = Forgetting(Scope("ada", session="erased"), NOW)
+    hold_id, _ = await world.journal.begin_erasure(what, now=NOW)
+    await world.journal.forget_memories(Scope("ada"), ["again", "left"], shuts_turns=False)
+    await world.journal.finish_erasure(what, hold_id)
+    for name, said_at in (("again", NOW + 1), ("left", NOW - 1)):
+        await world.add(name, "User likes tea", session="erased", source=Source(time=said_at))
+    await world.journal.finish(batch.id, "stored", now=NOW)
+    await world.upkeep().run(NOW + 2)
+    assert set(await world.every()) == {"again"}
+    assert await world.journal.orphans(limit=9) == []
+
+
+async def test_what_is_put_in_again_after_it_went_for_want_of_room_stays(world: LifeWorld) -> None:
+    held = await world.hold()
+    await world.journal.forget_versions(Scope("ada"), "m")
+    await world.journal.release(held)
+    await world.add("m", "User likes tea")
+    await world.upkeep().run(NOW)
+    assert set(await world.every()) == {"m"}
 
 
 # --- consolidation ---------------------------------------------------------------------------------------------------
