@@ -116,25 +116,35 @@ class Dedup:
         contradicted, later = _by_time(found.contradicted, new.turn.opened_at)
         if later and (newer := await self.comparing.outdated_by(new, later)) is not None:
             return await self._put_outdated(new, newer)
+        gone: tuple[Removal, ...] = ()
         if contradicted and self.comparing.is_update(new, contradicted[0]):
             if new.provisional:  # first: whoever erases what is written now is to be heard by its batch
                 await self._records.note_provisional(new.turn.id, [contradicted[0].memory.id])
-            if (updating := await self.retiring.update(new, contradicted)) is not None:
-                settled = await self.retiring.settle(found.hits, updating, new)
-                return Placed(Action.UPDATED, updating, contradicted[0].memory.id, _noted(new) + settled)
-            contradicted = []
+            gone, is_written = await self.retiring.update(new, contradicted)
+            if is_written:
+                settled = await self.retiring.settle(found.hits, gone, new)
+                return Placed(Action.UPDATED, gone, contradicted[0].memory.id, _noted(new) + settled)
+            contradicted = contradicted[1:]
         if rewriting is not None:
-            return await self._rewrite(rewriting, new, contradicted, found.hits)
-        gone = () if new.provisional else await self.retiring.supersede(contradicted, new, by=new.id)
+            return await self._rewrite(rewriting, new, contradicted, found.hits, gone)
+        if not new.provisional:
+            gone += await self.retiring.supersede(contradicted, new, by=new.id)
         if not await self._writes(new).put(created(new)):
             return Placed(Action.FORGOTTEN, gone)
         if new.provisional:  # afterwards: nobody comes back to it before its batch does, which compares it again
-            gone = await self.retiring.supersede(contradicted, new, by=new.id)
+            gone += await self.retiring.supersede(contradicted, new, by=new.id)
         settled = await self.retiring.settle(found.hits, gone, new)
         return Placed(Action.SUPERSEDED if contradicted else Action.CREATED, gone, new.id, _noted(new) + settled)
 
-    async def _rewrite(self, old: Memory, new: Candidate, contradicted: list[Hit], neighbours: Sequence[Hit]) -> Placed:
-        gone = await self.retiring.supersede(contradicted, new, by=old.id)
+    async def _rewrite(
+        self,
+        old: Memory,
+        new: Candidate,
+        contradicted: list[Hit],
+        neighbours: Sequence[Hit],
+        gone: tuple[Removal, ...],
+    ) -> Placed:
+        gone += await self.retiring.supersede(contradicted, new, by=old.id)
         if not await self._writes(new).replace(old, replace(updated(old, new), type=new.fact.type)):
             return Placed(Action.FORGOTTEN, gone)
         settled = await self.retiring.settle(neighbours, gone, new)

@@ -34,16 +34,20 @@ class Retiring:
         self._store = store
         self._records = records
 
-    async def update(self, new: Candidate, contradicted: list[Hit]) -> tuple[Removal, ...] | None:
-        """A new version of the nearest; the others go first, because a second try finds the new version and stops.
+    async def update(self, new: Candidate, contradicted: list[Hit]) -> tuple[tuple[Removal, ...], bool]:
+        """A new version of the nearest; what went, and whether it is written: else the nearest was forgotten meanwhile,
+        and what is said now is a memory of its own.
 
-        None when the nearest was forgotten meanwhile: what is said now is then a memory of its own.
+        The others go first, because a second try finds the new version and stops. Of what is provisional there is no
+        second try, and its batch compares it again: there they go afterwards.
         """
         nearest, *others = contradicted
-        gone = await self.supersede(others, new, by=nearest.memory.id)
+        gone = () if new.provisional else await self.supersede(others, new, by=nearest.memory.id)
         if not await self._writes(new).replace(nearest.memory, updated(nearest.memory, new)):
-            return None
-        return (*gone, Removal(UPDATED, nearest.memory.id, nearest.memory.id))
+            return gone, False
+        if new.provisional:
+            gone = await self.supersede(others, new, by=nearest.memory.id)
+        return (*gone, Removal(UPDATED, nearest.memory.id, nearest.memory.id)), True
 
     async def supersede(self, hits: list[Hit], new: Candidate, *, by: str) -> tuple[Removal, ...]:
         """Retire what the fact makes untrue. Before the fact is written: a second try, finding the fact already

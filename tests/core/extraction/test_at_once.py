@@ -269,18 +269,20 @@ async def test_a_refused_turn_is_taken_back_later_where_the_process_dies(
     await taken_back_later(alice)
 
 
-async def test_all_that_a_refused_turn_replaced_comes_back_not_only_what_it_says_no_longer(
-    journal: TracedJournal,
-) -> None:
-    """Nor what had been replaced by what the memory says again."""
-    local = {"15000": [HAWAII.format(15000)]}
-    alice = await provisional_world(journal, local=local)
+async def undecided(journal: TracedJournal) -> ProvisionalWorld:
+    """Two budgets, which the next one replaces both, and one that was replaced long ago."""
+    alice = await provisional_world(journal, local={"15000": [HAWAII.format(15000)]})
     for number, by in ((10000, ""), (12000, ""), (9000, "mem_10000")):
         why = {"superseded_by": by, "superseded_why": "contradicted"} if by else {}
         status = MemoryStatus.SUPERSEDED if by else MemoryStatus.ACTIVE
         said = memory("alice", f"mem_{number}", content=HAWAII.format(number), metadata=why, status=status)
         vector = await HashEmbedder().embed(said.content)
         await alice.store.put(Scope("alice"), replace(said, embedding=vector, created_at=900.0, updated_at=900.0))
+    return alice
+
+
+async def test_all_that_a_refused_turn_replaced_comes_back_and_nothing_else(journal: TracedJournal) -> None:
+    alice = await undecided(journal)
     turn = await alice.say(HAWAII.replace("User's", "My").format(15000), ending=TurnEnding.ANSWER_LOST)
     assert await alice.learner.drained(10.0)
     assert await alice.known() == {HAWAII.format(15000): "provisional"}
@@ -405,6 +407,31 @@ async def test_after_a_crash_at_any_port_call_the_batch_ends_in_the_same_memorie
     state, _ = await journal.turn_state("t-2")
     assert state is TurnState.DONE
     assert await journal.provisional(["t-1", "t-2"]) == []
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("blows_at", range(1, 13))
+async def test_after_a_crash_in_an_update_of_several_nothing_is_lost_that_nobody_contradicts(
+    blows_at: int, after: bool, journal: TracedJournal
+) -> None:
+    """Its batch is learnt from by a model that finds nothing."""
+    alice = await undecided(journal)
+    fuse = Fuse(blows_at, after=after)
+    dying = ProvisionalWorld(
+        fuse.guard(journal, *GUARDED[1]),
+        fuse.guard(alice.store, *GUARDED[0]),
+        local={"15000": [HAWAII.format(15000)]},
+    )
+    turn = await alice.say(HAWAII.replace("User's", "My").format(15000), ending=None)
+    await journal.record([], [TurnClosed(turn.id, TurnEnding.ANSWERED, alice.now)])
+    async with alice.holds.held("alice") as hold_id:
+        with suppress(Crash):
+            await dying.at_once.learn(turn.id, hold_id)
+    await alice.learn({})
+    assert await alice.known() in (
+        {HAWAII.format(15000): "settled"},
+        dict.fromkeys((HAWAII.format(10000), HAWAII.format(12000)), "settled"),
+    )
 
 
 CALLS_OF_AN_UPDATE = 9
