@@ -150,7 +150,9 @@ class Learning:
         verdicts = await self.storing.verdicts(facts, said)
         left = range(batch.applied, len(facts))
         news = [await self._candidate(batch, index, facts[index], verdicts[index], told, tally) for index in left]
-        opinions, pairs = await self._opinions(batch, news)
+        opinions, pairs, was_aside = await self._opinions(batch, news)
+        if was_aside:
+            told, news = await self._as_it_is_now(batch, news, tally)
         kept = [index for index in range(batch.applied) if verdicts[index].outcome in (Ruling.KEEP, Ruling.REDACT)]
         says = {memory_id(batch.id, index): verdicts[index].content for index in kept}
         for index, new in zip(left, news, strict=True):
@@ -246,22 +248,38 @@ class Learning:
 
     async def _opinions(
         self, batch: Batch, news: Sequence[tuple[Candidate, Screened] | None]
-    ) -> tuple[Opinions, Sequence[Pair]]:
+    ) -> tuple[Opinions, Sequence[Pair], bool]:
         """What the model thinks of the facts that compete with others, and, as it is asked anyway, of the pairs that
-        nobody has settled. Without it the rules' judgement stands."""
+        nobody has settled; and whether it was asked. Without it the rules' judgement stands."""
         facts = [entry[0] for entry in news if entry is not None and entry[1].outcome is not Ruling.QUARANTINE]
         if self._model_judge is None or not facts:
-            return NO_OPINIONS, ()
+            return NO_OPINIONS, (), False
         doubts = await self._dedup.comparing.doubts([new for new in facts if new.fact.key is None])
         pairs = await self._unsettled.pairs(batch.scope.user) if doubts and self._unsettled is not None else []
         doubts += [pair.doubt for pair in pairs]
         if not doubts:
-            return NO_OPINIONS, ()
+            return NO_OPINIONS, (), False
         try:
             async with self._aside(batch):
-                return await self._model_judge.opinions(doubts, [new.turn for new in facts]), pairs
+                return await self._model_judge.opinions(doubts, [new.turn for new in facts]), pairs, True
         except ModelError:
-            return NO_OPINIONS, ()
+            return NO_OPINIONS, (), True
+
+    async def _as_it_is_now(
+        self, batch: Batch, news: Sequence[tuple[Candidate, Screened] | None], tally: Tally
+    ) -> tuple[Provisional, list[tuple[Candidate, Screened] | None]]:
+        """What the turns were made into, and the facts without those of turns that are shut, since others have learnt
+        and erased while a model was asked."""
+        told = await self.settling.of(batch.scope.user, batch.turns)
+        now = self.storing.clock()
+        left: list[tuple[Candidate, Screened] | None] = []
+        for entry in news:
+            if entry is not None and entry[0].turn.id in told.shut:
+                tally.actions[Action.FORGOTTEN.value] += 1
+                left.append(None)
+            else:
+                left.append(None if entry is None else (replace(entry[0], now=now), entry[1]))
+        return told, left
 
     async def _store(
         self, batch: Batch, new: Candidate, verdict: Screened, opinions: Opinions, told: Provisional, tally: Tally

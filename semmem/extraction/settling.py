@@ -136,9 +136,12 @@ class Settling:
         return placed
 
     async def _current(self, told_before: Memory | None) -> Memory | None:
-        """The memory as it is now, if it still is provisional: other facts of the batch may have replaced it."""
+        """The memory as it is now, if it still is provisional and says what it said: other facts of the batch may have
+        replaced it."""
         held = None if told_before is None else await self._dedup.stored(told_before.user, told_before.id)
-        return held if held is not None and held.is_provisional else None
+        if held is None or told_before is None or not held.is_provisional:
+            return None
+        return held if held.content == told_before.content else None
 
     async def _is_shut(self, turn: Turn) -> bool:
         """Looked at again after the write: whoever erases a memory tells its turn first."""

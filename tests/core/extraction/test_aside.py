@@ -9,11 +9,12 @@ import pytest
 
 from semmem.extraction.model_judge import ModelJudge
 from semmem.extraction.result import BatchResult
-from semmem.memory import Fact, Message, TurnEnding
+from semmem.memory import Fact, Forgetting, Message, Scope, TurnEnding
 from semmem.ports.errors import ModelRefused, ModelUnavailable
 from semmem.ports.learning import Batch
 from semmem.ports.recording import TurnClosed
 from tests.core.extraction.crashes import Interrupted
+from tests.core.extraction.fakes import GivenFacts
 from tests.core.extraction.provisional_world import (
     BEES,
     BOSTON,
@@ -26,6 +27,8 @@ from tests.core.extraction.provisional_world import (
     provisional_world,
 )
 from tests.support.traced_journal import TracedJournal
+
+HAWAII = "User's budget for the big summer family vacation in Hawaii next year is {} dollars"
 
 Meanwhile = Callable[[], Awaitable[object]]
 
@@ -163,6 +166,79 @@ async def test_nobody_waits_while_a_model_compares(alice: ProvisionalWorld) -> N
     assert (judge.asked, len(held)) == (1, 1)
     assert result.status == "stored"
     assert await alice.journal.allows(held[0], "m") is False, "the batch has ended"
+
+
+@pytest.fixture
+async def budgets(journal: TracedJournal) -> ProvisionalWorld:
+    return await provisional_world(journal, local={"15000": [HAWAII.format(15000)], "10000": [HAWAII.format(10000)]})
+
+
+async def test_what_another_turn_had_replaced_is_learnt_where_that_is_erased_while_a_model_compares(
+    budgets: ProvisionalWorld,
+) -> None:
+    alice, elsewhere = budgets, Scope("alice", session="s-2")
+    await alice.tell(HAWAII.replace("User's", "My").format(10000))
+    await alice.tell(HAWAII.replace("User's", "My").format(15000), scope=elsewhere)
+    assert await alice.known() == {HAWAII.format(15000): "provisional"}
+
+    async def erase() -> None:
+        what = Forgetting(elsewhere, alice.now)
+        hold_id, _ = await alice.journal.begin_erasure(what, now=alice.now)
+        ids = [memory.id for memory in await alice.store.list(elsewhere)]
+        await alice.journal.forget_memories(Scope("alice"), ids, shuts_turns=False)
+        await alice.store.forget_scope(elsewhere, said_until=what.at)
+        await alice.journal.finish_erasure(what, hold_id)
+
+    judge = ThinkingJudge(erase)
+    found = {"10000": [HAWAII.format(10000), HAWAII.format(10000) + " or less"]}
+    await alice.learn(found, model_judge=ModelJudge(judge))
+    assert judge.asked == 1
+    assert HAWAII.format(10000) in await alice.known()
+
+
+async def test_what_a_turn_was_made_into_while_a_model_compares_and_somebody_erased_then_is_not_learnt(
+    alice: ProvisionalWorld,
+) -> None:
+    await alice.tell("I keep bees", scope=Scope("alice", session="s-2"))
+    await alice.learn(session="s-2")
+    turn = await alice.say("I keep many bees, and my budget is 10000 dollars", ending=None)
+    await alice.journal.record([], [TurnClosed(turn.id, TurnEnding.ANSWERED, alice.now)])
+    batch = await alice.claim()
+
+    async def learn_at_once_and_forget() -> None:
+        async with alice.holds.held("alice") as hold_id:
+            await alice.at_once.learn(turn.id, hold_id)
+        [memory] = [memory for memory in await alice.memories() if memory.content == BUDGET]
+        await alice.journal.forget_memories(Scope("alice"), [memory.id])
+        await alice.store.forget(Scope("alice"), memory.id)
+
+    judge = ThinkingJudge(learn_at_once_and_forget)
+    found = by_word({"many": [f"{BEES} in many hives", "User's budget comes to 10000 dollars"]})
+    model = GivenFacts("llm", found)
+    result = await alice.learning(model, model_judge=ModelJudge(judge)).learn(batch)
+    assert (judge.asked, result.actions) == (1, {"forgotten": 2})
+    assert await alice.known() == {BEES: "settled"}
+
+
+async def test_what_a_turn_was_made_into_while_a_model_compares_is_settled_with_its_batch(
+    alice: ProvisionalWorld,
+) -> None:
+    await alice.tell("I keep bees", scope=Scope("alice", session="s-2"))
+    await alice.learn(session="s-2")
+    turn = await alice.say("I keep many bees, and my budget is 10000 dollars", ending=None)
+    await alice.journal.record([], [TurnClosed(turn.id, TurnEnding.ANSWERED, alice.now)])
+    batch = await alice.claim()
+
+    async def learn_at_once() -> None:
+        async with alice.holds.held("alice") as hold_id:
+            await alice.at_once.learn(turn.id, hold_id)
+
+    judge = ThinkingJudge(learn_at_once)
+    model = GivenFacts("llm", by_word({"many": [f"{BEES} in many hives"]}))
+    await alice.learning(model, model_judge=ModelJudge(judge)).learn(batch)
+    assert judge.asked == 1
+    assert (await alice.known())[BUDGET] == "settled"
+    assert await alice.journal.provisional([turn.id]) == []
 
 
 async def test_rules_hold_their_user_all_the_time(journal: TracedJournal) -> None:
