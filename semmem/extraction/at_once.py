@@ -146,7 +146,7 @@ class AtOnce:
         if now is not None and not await self._is_unknown(placed, new, state):
             return placed
         if placed.action is not Action.UNCHANGED and state is not TurnState.REFUSED:  # which is taken back as a whole
-            await self._storing.dedup.take_back(replace(new, id=placed.id or new.id))
+            await self._storing.dedup.take_back(replace(new, id=_written(placed, new)))
         return Placed(Action.FORGOTTEN, placed.removals)
 
     async def _is_unknown(self, placed: Placed, new: Candidate, state: TurnState) -> bool:
@@ -157,7 +157,7 @@ class AtOnce:
         """
         if state is TurnState.REFUSED:
             return True
-        if state is not TurnState.DONE or placed.id not in ("", new.id):
+        if state is not TurnState.DONE or _written(placed, new) != new.id:
             return False
         stored = await self._storing.dedup.stored(new.turn.scope.user, new.id)
         return stored is not None and stored.is_provisional
@@ -166,9 +166,14 @@ class AtOnce:
         """Something was taken out of the turn's words since they were read: its batch reads what is left."""
         if now is None or now.user_text == new.turn.user_text:
             return placed
-        if placed.id == new.id:  # made of these words alone
+        if placed.id == new.id or placed.action is Action.OUTDATED:  # made of these words alone
             await self._storing.dedup.take_back(new)
         return Placed(Action.FORGOTTEN, placed.removals)
+
+
+def _written(placed: Placed, new: Candidate) -> str:
+    """The memory that was written, if one was: what is outdated names the one that says otherwise."""
+    return placed.id if placed.action is Action.UPDATED else new.id
 
 
 def provisional_id(turn: Turn, content: str) -> str:

@@ -130,7 +130,8 @@ class Settling:
         placed = await self._dedup.place(new, opinions, rewriting=rewriting)
         if placed.action is Action.REWRITTEN and rewriting is not None:
             del told.waiting[rewriting.id]
-        if placed.id == new.id and new.turn.id in told.noted and await self._is_shut(new.turn):
+        is_its_own = placed.id == new.id or placed.action is Action.OUTDATED
+        if is_its_own and new.turn.id in told.noted and await self._is_shut(new.turn):
             await self._dedup.take_back(new)
             return Placed(Action.FORGOTTEN)
         return placed

@@ -367,6 +367,49 @@ async def test_what_a_batch_has_confirmed_meanwhile_stays(before: str, journal: 
     )
 
 
+@pytest.fixture
+async def outdated(journal: TracedJournal) -> tuple[ProvisionalWorld, Turn]:
+    """A turn that nobody has learnt from yet, and what another session said since instead of it."""
+    alice = await provisional_world(journal)
+    turn = await alice.say("I live in Boston", ending=None)
+    await journal.record([], [TurnClosed(turn.id, TurnEnding.ANSWERED, alice.now)])
+    await alice.tell("Now I live in Seattle", scope=Scope("alice", session="s-2"))
+    return alice, turn
+
+
+@pytest.mark.parametrize("call", ["note_provisional", "allows", "may_stay", "note_read"])
+async def test_what_is_erased_while_it_is_found_to_be_outdated_takes_nothing_with_it(
+    call: str, outdated: tuple[ProvisionalWorld, Turn]
+) -> None:
+    alice, turn = outdated
+
+    async def erase() -> None:
+        what = Forgetting(turn.scope, alice.now)
+        hold_id, _ = await alice.journal.begin_erasure(what, now=alice.now)
+        await alice.store.forget_scope(turn.scope, said_until=what.at)
+        await alice.journal.finish_erasure(what, hold_id)
+
+    slow = ProvisionalWorld(Interrupted(alice.journal, call, erase), alice.store)
+    async with alice.holds.held("alice") as hold_id:
+        await slow.at_once.learn(turn.id, hold_id)
+    assert slow.journal.interrupted
+    assert [memory.content for memory in await alice.memories()] == [SEATTLE]
+
+
+async def test_what_is_taken_out_of_a_turn_while_it_is_found_to_be_outdated_is_no_history(
+    outdated: tuple[ProvisionalWorld, Turn],
+) -> None:
+    alice, turn = outdated
+    edits = {turn.id: (turn.user_text, "")}
+    slow = ProvisionalWorld(
+        Interrupted(alice.journal, "may_stay", lambda: alice.journal.reword("alice", edits, ["mem_else"])), alice.store
+    )
+    async with alice.holds.held("alice") as hold_id:
+        await slow.at_once.learn(turn.id, hold_id)
+    assert slow.journal.interrupted
+    assert [memory.content for memory in await alice.memories()] == [SEATTLE]
+
+
 # --- crashes ---------------------------------------------------------------------------------------------------------
 
 GUARDED = ("search", "put", "get"), ("turn_state", "provisional", "note_provisional", "note_read", "keep_version")

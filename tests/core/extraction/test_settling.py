@@ -454,6 +454,19 @@ async def test_what_is_erased_while_another_fact_of_its_turn_is_written_takes_th
     assert await alice.known() == {BOSTON: "settled"}
 
 
+async def test_what_is_erased_while_it_is_found_to_be_outdated_is_no_history(journal: TracedJournal) -> None:
+    alice = await provisional_world(journal, local={"bees": [BEES], "in Seattle": [SEATTLE]})
+    await alice.tell("I keep bees in Boston")
+    await alice.tell("Now I live in Seattle", scope=OTHER)
+    batch = await alice.claim()
+    interrupted = Interrupted(alice.store, "search", lambda: forget(alice, BEES))
+    other = ProvisionalWorld(alice.journal, interrupted)
+    other.now = alice.now
+    await other.learning(GivenFacts("llm", by_word({"bees": [BOSTON]}))).learn(batch)
+    assert interrupted.interrupted
+    assert [memory.content for memory in await alice.memories()] == [SEATTLE]
+
+
 async def test_a_model_that_thinks_while_a_memory_is_erased_brings_nothing_of_it(alice: ProvisionalWorld) -> None:
     await alice.tell("I keep bees", "I live in Boston")
 
