@@ -11,18 +11,19 @@ import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from semmem.extraction.candidate import Candidate, created, memory_id
+from semmem.extraction.candidate import Candidate, as_settled, created, memory_id
 from semmem.extraction.placed import Action, Placed
 from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened, same_text
+from semmem.extraction.settling import SettlingRecords
 from semmem.extraction.storing import UNSTORABLE, Storing
 from semmem.extraction.tracing import extracted, tell
-from semmem.memory import Fact, Turn
+from semmem.memory import Fact, Scope, Turn
 from semmem.ports import spans
 from semmem.ports.errors import SemmemError, StoreRefused
 from semmem.ports.learning import Batch, Extractor
-from semmem.ports.provisional import ProvisionalRecords, TurnState
+from semmem.ports.provisional import TurnState
 from semmem.ports.storable import check_storable
 from semmem.text.grounding import SourceText
 
@@ -45,7 +46,7 @@ class AtOnce:
 
     def __init__(
         self,
-        records: ProvisionalRecords,
+        records: SettlingRecords,
         extractor: Extractor,
         storing: Storing,
         *,
@@ -168,7 +169,19 @@ class AtOnce:
             return placed
         if placed.id == new.id or placed.action is Action.OUTDATED:  # made of these words alone
             await self._storing.dedup.take_back(new)
+        elif placed.action is Action.UPDATED:
+            await self._unsay(placed.id, new)
         return Placed(Action.FORGOTTEN, placed.removals)
+
+    async def _unsay(self, memory_id: str, new: Candidate) -> None:
+        """A memory that says these words now says again what it said before."""
+        user = new.turn.scope.user
+        held = await self._storing.dedup.stored(user, memory_id)
+        versions = await self._records.versions(Scope(user), memory_id)
+        earlier = [old for old in versions if old.source.turn != new.turn.id]
+        if held is not None and held.source.turn == new.turn.id and earlier:
+            before = await self._storing.embedded(as_settled(earlier[-1]))
+            await self._storing.dedup.retiring.unsay(held, before, new)
 
 
 def _written(placed: Placed, new: Candidate) -> str:

@@ -98,6 +98,12 @@ class Retiring:
         put = await self._writes(new).replace(held, restored)
         return Placed(Action.UNCHANGED, (Removal(why, held.id, held.id),) if put else (), held.id)
 
+    async def unsay(self, held: Memory, before: Memory, new: Candidate) -> None:
+        """Undo an update by ``new``: nothing is kept of what the memory says, which somebody had erased. ``before`` has
+        its vector."""
+        await self.reinstate(held.id, new, since=new.now)
+        await self._writes(new).put(replace(before, version=held.version + 1, updated_at=new.now))
+
     async def reinstate(self, replaced: str, new: Candidate, *, since: float = 0.0) -> list[str]:
         """Let those memories be retrieved again that memory ``replaced`` has contradicted ``since`` then; their ids."""
         scope = Scope(new.turn.scope.user)

@@ -410,6 +410,27 @@ async def test_what_is_taken_out_of_a_turn_while_it_is_found_to_be_outdated_is_n
     assert [memory.content for memory in await alice.memories()] == [SEATTLE]
 
 
+async def test_what_is_taken_out_of_a_turn_while_it_replaces_something_is_said_no_more(
+    journal: TracedJournal,
+) -> None:
+    alice = await undecided(journal)
+    turn = await alice.say(HAWAII.replace("User's", "My").format(15000), ending=None)
+    await journal.record([], [TurnClosed(turn.id, TurnEnding.ANSWERED, alice.now)])
+    edits = {turn.id: (turn.user_text, "")}
+    slow = ProvisionalWorld(
+        Interrupted(journal, "may_stay", lambda: journal.reword("alice", edits, ["mem_else"])),
+        alice.store,
+        local={"15000": [HAWAII.format(15000)]},
+    )
+    async with alice.holds.held("alice") as hold_id:
+        await slow.at_once.learn(turn.id, hold_id)
+    assert slow.journal.interrupted
+    assert await alice.known() == dict.fromkeys((HAWAII.format(10000), HAWAII.format(12000)), "settled")
+    memories = await alice.memories()
+    versions = [old for memory in memories for old in await journal.versions(Scope("alice"), memory.id)]
+    assert all("15000" not in each.content for each in [*memories, *versions])
+
+
 # --- crashes ---------------------------------------------------------------------------------------------------------
 
 GUARDED = ("search", "put", "get"), ("turn_state", "provisional", "note_provisional", "note_read", "keep_version")
