@@ -23,6 +23,9 @@ class MaintenanceRecords(HoldRecords, WriteRecords, UseStatistics, Protocol):
         """Ids of memories with versions or statistics, whether the store still has them or not; without those that
         the batch of their turn has removed (``ProvisionalRecords.note_withdrawn``)."""
 
+    async def said_again(self, user: str) -> dict[str, float]:
+        """When what a memory says was last said again and not stored (seconds), by memory id."""
+
     async def forget_memories(self, scope: Scope, memory_ids: Sequence[str], *, shuts_turns: bool = True) -> int:
         """As ``ErasureRecords.forget_memories``."""
 

@@ -141,8 +141,11 @@ class Maintenance:
         return await self._store.list(Scope(user), limit=max(1, await self._store.count(Scope(user))))
 
     async def _remove_old(self, user: str, memories: list[Memory], now: float) -> set[str]:
-        uses = await self._records.uses(user)
-        doomed = [(memory, self._reason(memory, uses.get(memory.id, Uses()), now)) for memory in memories]
+        uses, again = await self._records.uses(user), await self._records.said_again(user)
+        said_at = {memory.id: max(memory.updated_at, again.get(memory.id, 0.0)) for memory in memories}
+        doomed = [
+            (memory, self._reason(memory, uses.get(memory.id, Uses()), said_at[memory.id], now)) for memory in memories
+        ]
         going = [(memory.id, reason) for memory, reason in doomed if reason][: self._rules.removed_max]
         for memory_id, _ in going:
             await self._forget(user, memory_id)
@@ -150,9 +153,9 @@ class Maintenance:
             self._announce(MemoriesRemoved(reason, number))
         return {memory_id for memory_id, _ in going}
 
-    def _reason(self, memory: Memory, uses: Uses, now: float) -> str:
+    def _reason(self, memory: Memory, uses: Uses, said_at: float, now: float) -> str:
         rules = self._rules
-        age_s = now - memory.updated_at
+        age_s = now - said_at
         if _is_expired(memory, now):
             return EXPIRED
         if rules.retention_s is not None and age_s > rules.retention_s:

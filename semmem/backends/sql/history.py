@@ -13,7 +13,7 @@ from semmem.backends.sql.provisional import mark_forgotten
 from semmem.backends.sql.rows import json_memory, memory_json, scope_row, upsert_into, within
 from semmem.backends.sql.tables import LIVE, accesses, batches, dropped, erasures, versions, votes
 from semmem.backends.sql.users import know_users
-from semmem.memory import Memory, Scope
+from semmem.memory import REPEATED, Memory, Scope
 from semmem.ports.history import Dropped, Uses
 
 IDS_MAX = 500
@@ -61,6 +61,11 @@ class SqlHistory(JournalPart):
         mine = and_(dropped.c.user_id == scope.user, dropped.c.memory_id == memory_id)
         rows = conn.execute(select(dropped).where(mine).order_by(dropped.c.reason))
         return [Dropped(row.reason, row.times, row.last_at) for row in rows]
+
+    @one_read
+    def said_again(self, conn: Connection, user: str) -> dict[str, float]:
+        mine = and_(dropped.c.user_id == user, dropped.c.reason == REPEATED)
+        return {row.memory_id: row.last_at for row in conn.execute(select(dropped).where(mine))}
 
     @one_write
     def forget_versions(self, conn: Connection, scope: Scope, memory_id: str) -> int:

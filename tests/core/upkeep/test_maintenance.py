@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.memory import Forgetting, Memory, MemoryStatus, MemoryType, Scope, Source, Turn
+from semmem.memory import REPEATED, Forgetting, Memory, MemoryStatus, MemoryType, Scope, Source, Turn
 from semmem.ports.errors import StoreError
 from semmem.ports.history import Uses
 from semmem.ports.provisional import Noted
@@ -82,6 +82,18 @@ async def test_what_matters_little_and_was_never_used_goes_when_it_is_old(world:
     await upkeep.run(NOW)
     assert set(await world.every()) == {"used", "vital", "young"}
     assert world.removed["never_used"] == 1
+
+
+@pytest.mark.parametrize("rules", [{"retention_s": 30 * DAY}, {"never_used_s": 30 * DAY}], ids=str)
+async def test_what_was_said_again_stays_though_nothing_was_stored_for_it(
+    world: LifeWorld, rules: dict[str, float]
+) -> None:
+    for name, days in (("again", 5), ("long ago", 31), ("never", 0)):
+        await world.add(name, f"User likes tea {name}", age_days=40, importance=0.1)
+        if days:
+            await world.journal.note_dropped(Scope("ada"), name, REPEATED, now=NOW - days * DAY)
+    await world.upkeep(**rules).run(NOW)
+    assert set(await world.every()) == {"again"}
 
 
 async def test_by_default_nothing_goes_for_its_age(world: LifeWorld) -> None:
