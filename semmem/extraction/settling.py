@@ -36,6 +36,10 @@ OVERDUE_MAX = 50
 """Turns that are settled with a batch of others."""
 
 
+_ELSEWHERE = (Action.UPDATED, Action.REWRITTEN)
+"""What placing a fact did where another memory says it now."""
+
+
 @dataclass(slots=True)
 class Provisional:
     """What the turns of a batch were made into at once.
@@ -130,11 +134,23 @@ class Settling:
         placed = await self._dedup.place(new, opinions, rewriting=rewriting)
         if placed.action is Action.REWRITTEN and rewriting is not None:
             del told.waiting[rewriting.id]
-        is_its_own = placed.id == new.id or placed.action is Action.OUTDATED
-        if is_its_own and new.turn.id in told.noted and await self._is_shut(new.turn):
-            await self._dedup.take_back(new)
+        is_said = placed.id == new.id or placed.action in (Action.OUTDATED, *_ELSEWHERE)
+        if is_said and new.turn.id in told.noted and await self._is_shut(new.turn):
+            await self._undo(placed, new)
             return Placed(Action.FORGOTTEN)
         return placed
+
+    async def _undo(self, placed: Placed, new: Candidate) -> None:
+        """A memory of its own goes, and another one says again what it said before."""
+        if placed.action not in _ELSEWHERE:
+            return await self._dedup.take_back(new)
+        user = new.turn.scope.user
+        held = await self._dedup.stored(user, placed.id)
+        versions = await self._records.versions(Scope(user), placed.id)
+        if held is not None and held.content == new.fact.content and versions:
+            before = await self._storing.embedded(as_settled(versions[-1]))
+            await self._retiring.unsay(held, before, new)
+        return None
 
     async def _current(self, told_before: Memory | None) -> Memory | None:
         """The memory as it is now, if it still is provisional and says what it said: other facts of the batch may have

@@ -454,6 +454,31 @@ async def test_what_is_erased_while_another_fact_of_its_turn_is_written_takes_th
     assert await alice.known() == {BOSTON: "settled"}
 
 
+BIG = "User's budget for the big summer family vacation in Hawaii next year is {} dollars"
+
+
+@pytest.mark.parametrize(
+    "said", [BIG.format(15000), "User keeps bees and lives in Boston"], ids=["an update", "other words"]
+)
+async def test_what_is_erased_while_its_turn_becomes_what_another_memory_says_leaves_that_as_it_was(
+    said: str, journal: TracedJournal
+) -> None:
+    alice = await provisional_world(journal, local={"bees": [BEES], "Boston": [BOSTON], "10000": [BIG.format(10000)]})
+    await alice.tell(BIG.format(10000).replace("User's", "My"), scope=OTHER)
+    await alice.learn(session="s-2")
+    my_budget = BIG.format(15000).replace("User's", "My")
+    await alice.tell(f"I keep bees and live in Boston. {my_budget}")
+    batch = await alice.claim()
+    interrupted = Interrupted(alice.store, "search", lambda: forget(alice, BEES))
+    other = ProvisionalWorld(alice.journal, interrupted)
+    other.now = alice.now
+    await other.learning(GivenFacts("llm", by_word({"bees": [said]}))).learn(batch)
+    assert interrupted.interrupted
+    assert await alice.known() == dict.fromkeys((BIG.format(10000), BOSTON), "settled")
+    versions = [old for each in await alice.memories() for old in await journal.versions(Scope("alice"), each.id)]
+    assert said not in {old.content for old in versions}
+
+
 async def test_what_is_erased_while_it_is_found_to_be_outdated_is_no_history(journal: TracedJournal) -> None:
     alice = await provisional_world(journal, local={"bees": [BEES], "in Seattle": [SEATTLE]})
     await alice.tell("I keep bees in Boston")
@@ -515,7 +540,7 @@ JOURNAL = (
     "set_aside",
     "take_up",
 )
-UNHARMED_CALLS = 28
+UNHARMED_CALLS = 30
 
 
 async def crash_and_recover(
