@@ -647,6 +647,7 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.retiring.Retiring.retire": _WAITS,
     "extraction.retiring.Retiring.settle": _WAITS,
     "extraction.retiring.Retiring.supersede": _WAITS,
+    "extraction.retiring.Retiring.unsay": _WAITS,
     "extraction.retiring.Retiring.update": _WAITS,
     "extraction.retiring.Retiring.withdraw": _WAITS,
     "extraction.llm.LlmExtractor.extract": _WAITS,
