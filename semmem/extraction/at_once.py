@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from semmem.extraction.candidate import Candidate, as_settled, created, memory_id
+from semmem.extraction.candidate import Candidate, created, memory_id
 from semmem.extraction.placed import Action, Placed
 from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchResult, Tally
@@ -19,6 +19,7 @@ from semmem.extraction.screen import Ruling, Screened, same_text
 from semmem.extraction.settling import SettlingRecords
 from semmem.extraction.storing import UNSTORABLE, Storing
 from semmem.extraction.tracing import extracted, tell
+from semmem.lifecycle.spared import as_settled
 from semmem.memory import Fact, Scope, Turn
 from semmem.ports import spans
 from semmem.ports.errors import SemmemError, StoreRefused

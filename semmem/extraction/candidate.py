@@ -123,17 +123,6 @@ def confirmed(held: Memory, new: Candidate) -> Memory:
     )
 
 
-def as_settled(memory: Memory) -> Memory:
-    """The same memory, no longer provisional."""
-    return replace(memory, metadata=_without(memory, PROVISIONAL))
-
-
-def reinstated(old: Memory, now: float) -> Memory:
-    """The version of a superseded memory that is retrieved again, since what took its place went."""
-    metadata = _without(old, SUPERSEDED_BY, SUPERSEDED_WHY)
-    return replace(old, version=old.version + 1, status=MemoryStatus.ACTIVE, updated_at=now, metadata=metadata)
-
-
 def settled(memory: Memory, gone: Collection[str], now: float) -> Memory:
     """The version of a memory that no longer stands against those that went."""
     left = [other for other in memory.metadata[UNSETTLED] if other not in gone]

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from semmem.extraction.candidate import Candidate, reinstated, settled, superseded, updated
+from semmem.extraction.candidate import Candidate, settled, superseded, updated
 from semmem.extraction.comparing import with_vector
 from semmem.extraction.placed import PAIR_REPLACED, Action, Placed, Removal
+from semmem.lifecycle.spared import reinstated
 from semmem.lifecycle.writes import Writes
 from semmem.memory import (
     CONTRADICTED,

@@ -17,11 +17,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from semmem.extraction.candidate import Candidate, as_settled, reconsidered
+from semmem.extraction.candidate import Candidate, reconsidered
 from semmem.extraction.model_judge import Opinions
 from semmem.extraction.placed import Action, Placed
 from semmem.extraction.screen import same_text
 from semmem.extraction.storing import Storing
+from semmem.lifecycle.spared import as_settled
 from semmem.memory import NOT_CONFIRMED, REFUSED, REWRITTEN, Memory, MemoryStatus, Scope, Turn
 from semmem.ports.history import VersionHistory
 from semmem.ports.learning import Batch

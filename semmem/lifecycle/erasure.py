@@ -1,10 +1,11 @@
-"""The one owner of forgetting, and its one order: hide, mark, cut short, wait, remove, look again, receipt.
+"""The one owner of forgetting, and its one order: hide, mark, cut short, wait, spare, remove, look again, receipt.
 
     unsay   where turns stay: what of the memories was said again, and not yet learnt from, is taken out of them
     hide    from this moment no read of this process shows it and no write takes it; what waits in memory is dropped
     mark    in the journal's database: turns and versions go, running batches end, later halves are turned away
     wait    (bounded) for writes that are under way to the store and to the statistics, and for other replicas to
             hide it too
+    spare   what would go with it, and was said elsewhere (semmem.lifecycle.sparing)
     remove  what the store holds of it, until a read that sees every write finds nothing
     finish  nobody needs to know any more whose it was
 
@@ -23,6 +24,8 @@ from dataclasses import asdict, dataclass, replace
 from semmem.lifecycle.elsewhere import Elsewhere
 from semmem.lifecycle.marks import Marks
 from semmem.lifecycle.reached import InProcess, WaitingWords
+from semmem.lifecycle.spared import means
+from semmem.lifecycle.sparing import Sparing, VectorsMissing
 from semmem.memory import Forgetting, Memory, MemoryType, Scope
 from semmem.ports.erasure import ErasureRecords
 from semmem.ports.errors import JournalError, SemmemError
@@ -109,6 +112,7 @@ class Erasure:
         marks: Marks,
         here: InProcess,
         waiting: WaitingWords,
+        sparing: Sparing,
         *,
         clock: Callable[[], float],
         wait_s: float = 2.0,
@@ -125,6 +129,7 @@ class Erasure:
         self._marks = marks
         self._here = here
         self._waiting = waiting
+        self._sparing = sparing
         self._clock = clock
         self._wait_s = wait_s
         self._answer_s = answer_s
@@ -252,7 +257,10 @@ class Erasure:
             await self._here.settled(user, timeout_s=self._wait_s)
             if self._elsewhere is not None:
                 await self._elsewhere.hide(what)
+            have_vectors = await self._sparing.spare(what, hold_id)
             await self._remove(what, progress)
+            if not have_vectors:  # erasing comes first; another try makes them
+                raise VectorsMissing
         except BaseException:
             await self._let_go(hold_id)
             raise
@@ -267,7 +275,7 @@ class Erasure:
             if not progress.unsaid:
                 progress.counts.update(await self._unsay(what))
                 progress.unsaid = True
-            progress.counts["messages"] += await self._forget_past(found, what.at)
+            progress.counts["messages"] += await self._forget_past(what, found)
         else:
             await self._records.withhold_answers(scope.user, ids, now=max(what.at, self._clock()))
         self._here.forget_memories(scope.user, None if what.takes_user else ids)
@@ -302,7 +310,7 @@ class Erasure:
         await self._here.written(timeout_s=self._wait_s)
         user, told = what.scope.user, await self._found(what)
         for memory in list(told):
-            told += await self._records.versions(Scope(user), memory.id) if memory.version > 1 else []
+            told += await self._meant(what, memory) if memory.version > 1 else []
         sentences, batches = await self._waiting.take_out(user, told, until=what.at)
         return Counter(sentences=sentences, batches=batches)
 
@@ -315,19 +323,24 @@ class Erasure:
         memories = await everything.list(scope, types=what.types, limit=number) if number else []
         return [memory for memory in memories if what.covers(memory)]
 
-    async def _forget_past(self, found: Sequence[Memory], at: float) -> int:
+    async def _forget_past(self, what: Forgetting, found: Sequence[Memory]) -> int:
         """What was said in their sessions until now is in no summary any more, no older copy brings them back, and the
         turns that they were learnt from leave the record of conversations; how many messages those had."""
-        messages = 0
+        messages, at = 0, what.at
         for start in range(0, len(found), MARKED_MAX):
             some = found[start : start + MARKED_MAX]
             told: list[Memory] = []
             for memory in some:
-                told += [memory, *await self._records.versions(Scope(memory.user), memory.id)]
+                told += [memory, *await self._meant(what, memory)]
             messages += await self._records.mark_memories(told, at=at, now=max(at, self._clock()))
             sessions = {each.session or "" for each in told}
             await self._records.forget_past(some[0].user, sorted(sessions), now=self._clock())
         return messages
+
+    async def _meant(self, what: Forgetting, memory: Memory) -> list[Memory]:
+        """Of a memory's earlier versions those that go as well. With one that is erased by its id all of them go."""
+        versions = await self._records.versions(Scope(memory.user), memory.id)
+        return [version for version in versions if what.memory_id is not None or means(what, version)]
 
     async def _let_go(self, hold_id: str) -> None:
         with suppress(JournalError):  # it ends by itself

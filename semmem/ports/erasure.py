@@ -9,6 +9,8 @@ from typing import Protocol
 
 from semmem.memory import Forgetting, Memory, Scope, Turn
 from semmem.ports.history import UseStatistics, VersionHistory
+from semmem.ports.provisional import TurnState
+from semmem.ports.writes import HoldRecords, WriteRecords
 
 
 class ErasureRecords(VersionHistory, UseStatistics, Protocol):
@@ -55,6 +57,16 @@ class ErasureRecords(VersionHistory, UseStatistics, Protocol):
 
     async def register_user(self, user: str) -> None:
         """The user has memories again: they are gone through like anybody's."""
+
+
+class SparingRecords(VersionHistory, HoldRecords, WriteRecords, Protocol):
+    """What is asked when memories go of which something is not meant. Raises JournalError."""
+
+    async def is_erased(self, memory: Memory) -> bool:
+        """Whether an erasure took the memory, as it is, or is about to."""
+
+    async def turn_state(self, turn_id: str) -> tuple[TurnState, Turn | None]:
+        """As ``ProvisionalRecords.turn_state``."""
 
 
 class KnownUsers(Protocol):

@@ -15,7 +15,9 @@ from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.reached import WaitingWords
+from semmem.lifecycle.sparing import Sparing
 from semmem.memory import Forgetting
+from semmem.ports.embedder import Embedder
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce
 from semmem.retrieval.feedback import Votes
@@ -81,10 +83,20 @@ def erasure(
     hidden: Hidden,
     here: Here,
     waiting: WaitingWords,
+    embedder: Embedder,
     announce: Announce,
     elsewhere: Elsewhere | None = None,
 ) -> Erasure:
     rules = settings.erasure
+    sparing = Sparing(
+        backends.store,
+        hidden.everything,
+        backends.journal,
+        embedder,
+        hides=hidden.marks.cover,
+        clock=time.time,
+        wait_s=rules.wait_s,
+    )
     return Erasure(
         backends.store,
         hidden.everything,
@@ -92,6 +104,7 @@ def erasure(
         hidden.marks,
         here,
         waiting,
+        sparing,
         clock=time.time,
         wait_s=rules.wait_s,
         answer_s=rules.answer_s,

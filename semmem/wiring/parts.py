@@ -109,7 +109,7 @@ def parts(
         forget_states=compressing.maker.forget,
     )
     elsewhere = erasing.elsewhere(settings, backends, opened.hidden, here)
-    erasure = erasing.erasure(settings, backends, opened.hidden, here, waiting, announce, elsewhere)
+    erasure = erasing.erasure(settings, backends, opened.hidden, here, waiting, patient.embedder, announce, elsewhere)
     learner = learning.learner(settings, backends, announce, first.batches, tracer)
     switches = Switches()
     watch = guards.switch_watch(settings, backends, switches)

@@ -13,6 +13,8 @@ from semmem.extraction.work import InThread
 from semmem.lifecycle.elsewhere import Elsewhere
 from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.holds import Holds
+from semmem.lifecycle.sparing import Sparing
+from semmem.ports.embedder import Embedder
 from semmem.ports.events import Event
 from semmem.ports.store import Store
 from semmem.retrieval.index.hot_memories import HotMemories
@@ -37,6 +39,7 @@ class Erasing:
         *,
         clock: Callable[[], float],
         judge: PairJudge | None = None,
+        embedder: Embedder | None = None,
         obey_s: float = 5.0,
         lost_s: float = 10.0,
         **limits: Any,
@@ -51,6 +54,15 @@ class Erasing:
         self.announced: list[Event] = []
         here = Here(self.writer, self.store, self.hidden.shown, self.blocks, self.sessions, self.notes)
         elsewhere = Elsewhere(journal, self.hidden.marks, here, obey_s=obey_s, poll_s=0.02)
+        sparing = Sparing(
+            self.store,
+            self.hidden.everything,
+            journal,
+            embedder or HashEmbedder(),
+            hides=self.hidden.marks.cover,
+            clock=clock,
+            wait_s=limits.get("wait_s", 2.0),
+        )
         self.erasure = Erasure(
             self.store,
             self.hidden.everything,
@@ -58,6 +70,7 @@ class Erasing:
             self.hidden.marks,
             here,
             WaitingWords(journal, HashEmbedder(), judge or PairJudge(HashEmbedder(), InThread()), InThread()),
+            sparing,
             clock=clock,
             announce=self.announced.append,
             elsewhere=elsewhere,

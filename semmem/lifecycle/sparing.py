@@ -1,0 +1,237 @@
+"""What an erasure does not mean is written before it takes anything: a crash then leaves doubles, and no hole.
+
+All of it is done under a hold of the user, and is safe to repeat: what was written by an earlier try is there, and what
+was erased since is not written again. See semmem.lifecycle.spared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from semmem.lifecycle.spared import (
+    Heirs,
+    Said,
+    Spared,
+    Successor,
+    as_own,
+    is_spared,
+    reinstated,
+    replaced_before,
+    replaced_by,
+    said_elsewhere,
+    successor_of,
+)
+from semmem.lifecycle.writes import Writes
+from semmem.memory import CONTRADICTED, Forgetting, Memory, MemoryStatus, Scope
+from semmem.ports.embedder import Embedder
+from semmem.ports.erasure import SparingRecords
+from semmem.ports.errors import EmbedderError, SemmemError
+from semmem.ports.provisional import TurnState
+from semmem.ports.store import Store
+from semmem.text.quoting import unquoted
+
+
+class NotSpared(SemmemError):
+    """What is not meant could not be written: somebody else is at work on the user's memories, or erases more."""
+
+
+class VectorsMissing(SemmemError):
+    """What was spared is written, and is found by its words alone: no vectors could be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is to be written: ``spared``; memories that were replaced, each with what replaces it when others are gone;
+    and those that an earlier try wrote without a vector."""
+
+    spared: tuple[Spared, ...] = ()
+    replaced: tuple[tuple[Memory, Successor | None], ...] = ()
+    bare: tuple[Memory, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.spared or self.replaced or self.bare)
+
+
+class Sparing:
+    """``store`` is what everybody reads and writes through, ``everything`` the same without hiding; ``hides``: whether
+    an erasure that has begun takes a memory. ``wait_s``: longest wait for a hold, and for one vector."""
+
+    def __init__(
+        self,
+        store: Store,
+        everything: Store,
+        records: SparingRecords,
+        embedder: Embedder,
+        *,
+        hides: Callable[[Memory], bool],
+        clock: Callable[[], float],
+        wait_s: float = 2.0,
+        poll_s: float = 0.05,
+        lease_s: float = 60.0,
+    ) -> None:
+        self._store = store
+        self._everything = everything
+        self._records = records
+        self._embedder = embedder
+        self._hides = hides
+        self._clock = clock
+        self._wait_s = wait_s
+        self._poll_s = poll_s
+        self._lease_s = lease_s
+
+    async def spare(self, what: Forgetting, hold_id: str) -> bool:
+        """Write what would go with what is erased, and is not meant. ``hold_id``: of the user, empty where the erasure
+        has none. Whether all of it has vectors. Raises NotSpared, StoreError and JournalError.
+
+        What is erased by its id takes all that it said with it, and what it had replaced stays history.
+        """
+        if what.memory_id is not None or not (plan := await self._plan(what)):
+            return True
+        async with self._held(what.scope.user, hold_id) as held:
+            if held != hold_id:  # somebody else may have been at work until now
+                plan = await self._plan(what)
+            return await self._write(plan, held)
+
+    @asynccontextmanager
+    async def _held(self, user: str, hold_id: str) -> AsyncIterator[str]:
+        if hold_id:
+            yield hold_id
+            return
+        own = await self._hold(user)
+        try:
+            yield own
+        finally:
+            await self._records.release(own)
+
+    async def _hold(self, user: str) -> str:
+        deadline = asyncio.get_running_loop().time() + self._wait_s
+        while True:
+            hold_id = await self._records.hold(user, now=self._clock(), lease_s=self._lease_s)
+            if hold_id is not None:
+                return hold_id
+            if asyncio.get_running_loop().time() >= deadline:
+                raise NotSpared
+            await asyncio.sleep(self._poll_s)
+
+    # --- what is to be written ---------------------------------------------------------------------------------------
+
+    async def _plan(self, what: Forgetting) -> _Plan:
+        user = Scope(what.scope.user)
+        number = await self._everything.count(user)
+        memories = await self._everything.list(user, limit=number, vectors=False) if number else []
+        going = {memory.id: memory for memory in memories if what.covers(memory)}
+        staying = [memory for memory in memories if memory.id not in going]
+        left = await self._left(what, going.values())
+        heirs, said = Heirs(going, left), Said(staying)
+        known = {memory.id for memory in staying}
+        spared = [_shaded(each, heirs, said, going[id]) for id, each in left.items() if each.memory.id not in known]
+        replaced = _replaced(what, staying, going, heirs, said)
+        return _Plan(
+            tuple(spared),
+            tuple([(memory, by) for memory, by in replaced if not await self._goes_too(memory)]),
+            tuple([memory for memory in staying if _may_be_bare(memory) and await self._is_bare(memory)]),
+        )
+
+    async def _goes_too(self, memory: Memory) -> bool:
+        """Whether another erasure has begun that takes it."""
+        return self._hides(memory) or await self._records.is_erased(memory)
+
+    async def _is_bare(self, listed: Memory) -> bool:
+        memory = await self._everything.get(Scope(listed.user), listed.id)
+        return memory is not None and memory.embedding is None
+
+    async def _left(self, what: Forgetting, going: Iterable[Memory]) -> dict[str, Spared]:
+        """By the id of the memory that goes. All that a memory ever said was said in one project, and what it said
+        before was said earlier."""
+        if what.scope.agent is None and what.scope.session is None:
+            return {}
+        older = [memory for memory in going if memory.version > 1]
+        found = {memory.id: await self._left_of(what, memory) for memory in older}
+        return {memory_id: spared for memory_id, spared in found.items() if spared is not None}
+
+    async def _left_of(self, what: Forgetting, memory: Memory) -> Spared | None:
+        versions = await self._records.versions(Scope(memory.user), memory.id)
+        told = said_elsewhere(what, memory, versions)
+        for place, version in enumerate(told):
+            own = as_own(version)
+            if self._hides(own) or await self._was_refused(version):
+                continue
+            if await self._records.is_erased(own):  # an earlier try spared it, and somebody erased it since
+                return None
+            return Spared(own, tuple(told[place + 1 :]), replaced_before(version, [*versions, memory]))
+        return None
+
+    async def _was_refused(self, version: Memory) -> bool:
+        if not version.source.turn:
+            return False
+        state, _ = await self._records.turn_state(version.source.turn)
+        return state is TurnState.REFUSED
+
+    # --- writing it --------------------------------------------------------------------------------------------------
+
+    async def _write(self, plan: _Plan, hold_id: str) -> bool:
+        writes, embeds = Writes(self._store, self._records, hold_id), True
+        for spared in plan.spared:
+            for version in spared.history:
+                await self._records.keep_version(replace(version, id=spared.memory.id))
+            own = await self._embedded(spared.memory) if embeds else spared.memory
+            embeds = own.embedding is not None
+            await self._put(writes, own)
+        for memory, successor in plan.replaced:
+            await self._replace(writes, memory, successor)
+        for memory in plan.bare:
+            own = await self._embedded(memory) if embeds else memory
+            embeds = own.embedding is not None
+            if embeds:
+                await self._put(writes, replace(own, version=memory.version + 1))
+        return embeds
+
+    async def _replace(self, writes: Writes, listed: Memory, successor: Successor | None) -> None:
+        memory = await self._everything.get(Scope(listed.user), listed.id)  # with its vector
+        if memory is None or memory.version != listed.version:
+            return
+        if successor is None:
+            await self._records.keep_version(memory)
+            await self._put(writes, reinstated(memory, self._clock()))
+        else:
+            await self._put(writes, replace(replaced_by(memory, successor), version=memory.version + 1))
+
+    async def _put(self, writes: Writes, memory: Memory) -> None:
+        """Where another erasure takes it meanwhile, the next try looks what is to be spared then."""
+        if not await writes.put(memory):
+            raise NotSpared
+
+    async def _embedded(self, memory: Memory) -> Memory:
+        """With its vector, unless none can be made now."""
+        try:
+            async with asyncio.timeout(self._wait_s):
+                return replace(memory, embedding=await self._embedder.embed(unquoted(memory.content)))
+        except (EmbedderError, TimeoutError):
+            return memory
+
+
+def _shaded(spared: Spared, heirs: Heirs, said: Said, gone: Memory) -> Spared:
+    own = spared.memory
+    if own.status is MemoryStatus.QUARANTINED:
+        return spared
+    successor = heirs.of_left(spared, gone) or said.again(own)
+    return replace(spared, memory=replaced_by(own, successor))
+
+
+def _replaced(
+    what: Forgetting, staying: Iterable[Memory], going: dict[str, Memory], heirs: Heirs, said: Said
+) -> Iterable[tuple[Memory, Successor | None]]:
+    """What memories that go had replaced, said last first. An erasure of a type means the words wherever they are: what
+    said the same stays history."""
+    for memory in sorted(staying, key=lambda memory: -memory.said_at):
+        told = successor_of(memory)
+        if told is None or told[0] not in going or not (what.takes_turns or told[1] == CONTRADICTED):
+            continue
+        yield memory, heirs.of(told, memory.updated_at) or said.again(memory)
+
+
+def _may_be_bare(memory: Memory) -> bool:
+    return memory.status is MemoryStatus.ACTIVE and memory.embedding is None and is_spared(memory)
