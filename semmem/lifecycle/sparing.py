@@ -191,7 +191,7 @@ class Sparing:
 
     async def _replace(self, writes: Writes, listed: Memory, successor: Successor | None) -> None:
         memory = await self._everything.get(Scope(listed.user), listed.id)  # with its vector
-        if memory is None or memory.version != listed.version:
+        if memory is None:
             return
         if successor is None:
             await self._records.keep_version(memory)

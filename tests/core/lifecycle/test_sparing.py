@@ -68,9 +68,15 @@ class Store(InProcessStore):
 
 
 class Journal(SqlJournal):
-    """May be locked for those who begin to erase, or go on to it."""
+    """May be locked for those who begin to erase, or go on to it; ``then`` happens before somebody has a hold."""
 
     is_locked_from: str = ""
+    then: Callable[[], Awaitable[None]] | None = None
+
+    async def hold(self, *args: Any, **named: Any) -> str | None:
+        if self.then is not None:
+            await self.then()
+        return await super().hold(*args, **named)
 
     async def begin_erasure(self, *args: Any, **named: Any) -> Any:
         if self.is_locked_from == "begin":
@@ -532,6 +538,19 @@ async def test_whoever_is_at_work_is_waited_for_and_nothing_is_taken_before(worl
     assert await world.erasure.finish_pending() == 0
     assert await world.known() == {BOSTON}
     assert await world.journal.hold("ada", now=world.now, lease_s=60.0) is not None  # its own is over
+
+
+async def test_what_others_did_until_then_is_seen(world: World) -> None:
+    await world.say(S1, BOSTON)
+    await world.say(S2, SEATTLE)
+
+    async def update() -> None:
+        world.journal.then = None
+        await world.say(S3, GHENT)
+
+    world.journal.then = update
+    await world.forget(S2, MemoryType.SEMANTIC)
+    assert (await world.known(), await world.past()) == ({GHENT}, {BOSTON, SEATTLE})
 
 
 async def test_what_goes_whole_waits_for_nobody(world: World) -> None:
