@@ -7,7 +7,7 @@ was erased since is not written again. See semmem.lifecycle.spared.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
@@ -125,13 +125,14 @@ class Sparing:
         going = {memory.id: memory for memory in memories if what.covers(memory)}
         staying = [memory for memory in memories if memory.id not in going]
         left = await self._left(what, going.values())
-        heirs, said = Heirs(going, left), Said(staying)
+        heirs, replaced = Heirs(going, left), _replaced(what, staying, going)
+        said = await asyncio.to_thread(Said, staying if left or replaced else ())
         known = {memory.id for memory in staying}
         spared = [_shaded(each, heirs, said, going[id]) for id, each in left.items() if each.memory.id not in known]
-        replaced = _replaced(what, staying, going, heirs, said)
+        back = [memory for memory in replaced if not await self._goes_too(memory)]
         return _Plan(
             tuple(spared),
-            tuple([(memory, by) for memory, by in replaced if not await self._goes_too(memory)]),
+            tuple([(memory, heirs.of(by, memory.updated_at) or said.again(memory)) for memory, by in _told(back)]),
             tuple([memory for memory in staying if _may_be_bare(memory) and await self._is_bare(memory)]),
         )
 
@@ -221,16 +222,18 @@ def _shaded(spared: Spared, heirs: Heirs, said: Said, gone: Memory) -> Spared:
     return replace(spared, memory=replaced_by(own, successor))
 
 
-def _replaced(
-    what: Forgetting, staying: Iterable[Memory], going: dict[str, Memory], heirs: Heirs, said: Said
-) -> Iterable[tuple[Memory, Successor | None]]:
+def _replaced(what: Forgetting, staying: Iterable[Memory], going: Container[str]) -> list[Memory]:
     """What memories that go had replaced, said last first. An erasure of a type means the words wherever they are: what
     said the same stays history."""
-    for memory in sorted(staying, key=lambda memory: -memory.said_at):
-        told = successor_of(memory)
-        if told is None or told[0] not in going or not (what.takes_turns or told[1] == CONTRADICTED):
-            continue
-        yield memory, heirs.of(told, memory.updated_at) or said.again(memory)
+    told = _told(sorted(staying, key=lambda memory: -memory.said_at))
+    return [memory for memory, (by, why) in told if by in going and (what.takes_turns or why == CONTRADICTED)]
+
+
+def _told(memories: Iterable[Memory]) -> Iterator[tuple[Memory, Successor]]:
+    """Those that were replaced, each with what replaced it."""
+    for memory in memories:
+        if (successor := successor_of(memory)) is not None:
+            yield memory, successor
 
 
 def _may_be_bare(memory: Memory) -> bool:

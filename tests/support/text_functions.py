@@ -49,6 +49,7 @@ from semmem.extraction.phrasing import Claim, ShownTexts, TurnText
 from semmem.extraction.rules import facts_in, phrasing, read_clauses
 from semmem.extraction.rules.event_time import DatedText, event_time
 from semmem.lifecycle.change_news import ChangeNews
+from semmem.lifecycle.spared import Said
 from semmem.memory import Conversation, Fact, Hit, Injection, Memory, MemoryType, Message, Role, Scope, Turn
 from semmem.ports.errors import ModelRefused
 from semmem.ports.learning import Batch
@@ -463,6 +464,7 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.context.strip_block": context.strip_block,
     "retrieval.context.without_blocks": lambda t: context.without_blocks(_said(t)),
     "retrieval.context.without_tags": context.without_tags,
+    "lifecycle.spared.Said.again": lambda t: Said([_memory(t)]).again(_memory(t)),
     "lifecycle.change_news.ChangeNews.heard": lambda t: NEWS.heard(f"changed {t}"),
     "retrieval.fence.Fence.derived": lambda t: Fence(b"key").derived(t.encode("utf-8", "surrogatepass")),
     "retrieval.fence.Fence.mark": lambda t: Fence(b"key").mark("ada", t),
@@ -543,6 +545,19 @@ _WAITS = "awaits stores and models; what it reads of a text is done by functions
 NEEDLESS: Mapping[str, str] = {
     "extraction.at_once.AtOnce.read": "the extractor and the screen above, on a thread",
     "extraction.tracing.extracted": "the extractor above",
+    "lifecycle.spared.Heirs.of": _VALUES,
+    "lifecycle.spared.Heirs.of_left": _VALUES,
+    "lifecycle.spared.as_own": _VALUES,
+    "lifecycle.spared.as_settled": _VALUES,
+    "lifecycle.spared.is_spared": _NAMES,
+    "lifecycle.spared.means": _VALUES,
+    "lifecycle.spared.reinstated": _VALUES,
+    "lifecycle.spared.replaced_before": _VALUES,
+    "lifecycle.spared.replaced_by": _VALUES,
+    "lifecycle.spared.said_elsewhere": _VALUES,
+    "lifecycle.spared.spared_id": _NAMES,
+    "lifecycle.spared.successor_of": _VALUES,
+    "lifecycle.sparing.Sparing.spare": _WAITS,
     "lifecycle.reflected.bases": _VALUES,
     "lifecycle.reflected.rests_on": "one digest of each content",
     "lifecycle.reflected.stands": "one digest of each content",
@@ -613,8 +628,6 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.candidate.keyed_id": _NAMES,
     "extraction.candidate.memory_id": _NAMES,
     "extraction.candidate.reconsidered": _VALUES,
-    "extraction.candidate.as_settled": _VALUES,
-    "extraction.candidate.reinstated": _VALUES,
     "extraction.candidate.superseded": _VALUES,
     "extraction.asked_model.asked": _NAMES,
     "extraction.candidate.expiry": _VALUES,
