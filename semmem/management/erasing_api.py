@@ -4,7 +4,7 @@ Annotations are evaluated here (no __future__ import), because FastAPI reads tho
 """
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import FastAPI, Query, Request
 
@@ -12,7 +12,7 @@ from semmem.lifecycle.erasure import Receipt
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.management.access import Act, Denied
 from semmem.management.door import CALLER
-from semmem.management.fields import MemoryId, ProjectId, Types, UserId, missing
+from semmem.management.fields import MemoryId, ProjectId, SessionId, Types, UserId, missing
 from semmem.management.memories import Memories
 from semmem.management.problems import OF_ERASURE, refuses
 from semmem.management.purging import Purged, Purging
@@ -26,6 +26,11 @@ Purge = Annotated[bool, Query(description="rewrite the embedded store's files to
 Everybody = Annotated[
     bool, Query(alias="all", description="everybody's: an administrator's word, in the place of a user")
 ]
+
+OF_ONE: Final = frozenset({"user_id", "project_id", "purge"})
+OF_SCOPE: Final = OF_ONE | {"session_id", "type", "older_than_days", "all"}
+"""What the query of each of the two calls may say."""
+NAME_CHARS_MAX = 60
 
 
 def add_erasing_routes(
@@ -42,6 +47,7 @@ def add_erasing_routes(
         request: Request,
         user_id: UserId = None,
         project_id: ProjectId = None,
+        session_id: SessionId = None,
         types: Types = None,
         older_than_days: OlderThan = None,
         everybody: Everybody = False,
@@ -51,11 +57,15 @@ def add_erasing_routes(
         older_than_s = None if older_than_days is None else older_than_days * DAY_S
         if everybody:
             request.scope[CALLER].must(Act.ADMINISTER)
+            _narrows_as_meant(request, OF_SCOPE)
+            if session_id is not None:
+                raise Denied(400, "INVALID_REQUEST", "query.session_id: is of one user, and not beside all")
             if user_id or of_all is None:
                 raise Denied(400, "INVALID_REQUEST", "query.all: is for everybody, and not beside a user")
             gone = await of_all.forget(project=project_id, types=types or [], older_than_s=older_than_s)
             return {**await _deleted(gone.receipt, purge, purging), "users": gone.users}
-        scope = Scope(may(request, user_id, Act.WRITE), project=project_id)
+        scope = Scope(may(request, user_id, Act.WRITE), project=project_id, session=session_id)
+        _narrows_as_meant(request, OF_SCOPE)
         receipt = await memories.forget_scope(scope, types or [], older_than_s=older_than_s)
         return await _deleted(receipt, purge, purging)
 
@@ -68,10 +78,21 @@ def add_erasing_routes(
         purge: Purge = False,
     ) -> DeletedShown:
         """With its versions and statistics."""
-        receipt = await memories.forget(Scope(may(request, user_id, Act.WRITE), project=project_id), memory_id)
+        scope = Scope(may(request, user_id, Act.WRITE), project=project_id)
+        _narrows_as_meant(request, OF_ONE)
+        receipt = await memories.forget(scope, memory_id)
         if receipt is None and not purge:  # with it: perhaps only the purge is left of an earlier call
             raise missing(memory_id)
         return await _deleted(receipt or Receipt(), purge, purging)
+
+
+def _narrows_as_meant(request: Request, known: frozenset[str]) -> None:
+    """What is not understood may have been meant to narrow the call: it must not forget more instead. Raises Denied."""
+    for name in request.query_params:
+        if name not in known:
+            raise Denied(400, "INVALID_REQUEST", f"query.{name[:NAME_CHARS_MAX]}: is nothing that this call knows")
+    if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
+        raise Denied(400, "INVALID_REQUEST", "body: this call takes none; what narrows it stands in the query")
 
 
 async def _deleted(receipt: Receipt, purge: bool, purging: Purging | None) -> DeletedShown:

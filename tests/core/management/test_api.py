@@ -364,6 +364,56 @@ async def test_forgetting_a_type_leaves_the_others_and_the_turns(api: Api) -> No
     assert await api.journal.end_session("alice", "s", now=NOW) == 1
 
 
+async def test_a_session_can_be_forgotten_and_takes_nothing_along_that_was_said_elsewhere(api: Api) -> None:
+    home = await api.add("User lives in Porto", key="home", session_id="s-1")
+    await api.add("User lives in Lisbon", key="home", session_id="s-2")
+    await api.add("User likes tea", session_id="s-1")
+    turns = [Turn(f"t{n}", Scope("alice", session=f"s-{n}"), 1, "I like juice", NOW) for n in (1, 2)]
+    await api.journal.record(turns, [])
+    query = {"user_id": "alice", "session_id": "s-2"}
+    gone = await api.client.delete("/v1/memory", params=query, headers=ADMIN)
+    assert (gone.status_code, gone.json()["deleted"]) == (200, 1)
+    left = await api.store.list(Scope("alice"), limit=9)
+    assert {memory.content for memory in left} == {"User lives in Porto", "User likes tea"}
+    assert await api.journal.versions(Scope("alice"), home["id"]) == []
+    assert [await api.journal.end_session("alice", name, now=NOW) for name in ("s-1", "s-2")] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ({"session": "s-1"}, "query.session: "),
+        ({"projectid": "p"}, "query.projectid: "),
+        ({"x" * 5000: "p"}, f"query.{'x' * 60}: "),
+        ({"all": "true", "session_id": "s-1"}, "query.session_id: "),
+    ],
+)
+async def test_what_may_have_been_meant_to_narrow_a_deletion_is_refused(
+    query: dict[str, str], place: str, api: Api
+) -> None:
+    memory = await api.add("User likes tea")
+    user = {} if "all" in query else {"user_id": "alice"}
+    for path in ["/v1/memory"] if "all" in query else ["/v1/memory", f"/v1/memory/{memory['id']}"]:
+        answer = await api.client.delete(path, params={**user, **query}, headers=ADMIN)
+        assert (answer.status_code, answer.json()["code"]) == (400, "INVALID_REQUEST")
+        assert answer.json()["detail"].startswith(place)
+    assert await api.store.count(Scope("alice")) == 1
+
+
+async def one_piece(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+async def test_a_deletion_takes_no_body(api: Api) -> None:
+    memory = await api.add("User likes tea")
+    for path in ("/v1/memory", f"/v1/memory/{memory['id']}"):
+        for content in (b'{"project_id": "p"}', one_piece(b"{}")):
+            user = {"user_id": "alice"}
+            answer = await api.client.request("DELETE", path, params=user, headers=ADMIN, content=content)
+            assert (answer.status_code, answer.json()["detail"][:6]) == (400, "body: ")
+    assert await api.store.count(Scope("alice")) == 1
+
+
 async def test_ending_a_session_makes_its_turns_due(api: Api) -> None:
     await api.journal.record([Turn("t", Scope("alice", session="s/1"), 1, "I like juice", NOW)], [])
     assert await api.journal.claim(BatchRules(), now=NOW) is None
