@@ -27,6 +27,7 @@ INSTRUCTIONS = (
 )
 
 PENDING = "ERASURE_PENDING"
+NAME_CHARS_MAX = 60
 
 Call = Callable[[Context, str, str, Mapping[str, Any]], Awaitable[httpx.Response]]
 """One call of the API for whoever asks: context of the tool, method, path, and what httpx is given."""
@@ -35,9 +36,20 @@ Kind = Literal["semantic", "procedural", "episodic"]
 User = Annotated[str | None, Field(description="whose memories; only where the token is bound to no user")]
 
 
+class Strict(MCPServer):
+    """Refuses arguments that a tool does not know: a model that makes one up means to narrow what the tool does, and
+    must not forget more instead."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Context | None = None) -> Any:
+        for tool in await self.list_tools():
+            if tool.name == name and (unknown := arguments.keys() - tool.input_schema["properties"].keys()):
+                raise ToolError(f"INVALID_REQUEST: {name} knows no argument {min(unknown)[:NAME_CHARS_MAX]}")
+        return await super().call_tool(name, arguments, context)
+
+
 def memory_server(call: Call, *, user: str | None = None) -> MCPServer:
     """The server with its tools. ``user``: whose memories, where a tool's caller names nobody."""
-    server = MCPServer("semmem", title="semmem memory", instructions=INSTRUCTIONS, version=__version__)
+    server = Strict("semmem", title="semmem memory", instructions=INSTRUCTIONS, version=__version__)
 
     async def ask(context: Context, method: str, path: str, **asked: Any) -> dict[str, Any]:
         return _read(await call(context, method, path, asked))

@@ -106,6 +106,17 @@ async def test_a_clear_takes_one_type_or_one_age(served: Served) -> None:
             assert (await told(client, "memory_clear", user_id="alice", **narrowed))["deleted_count"] == number
 
 
+@pytest.mark.parametrize("made_up", [{"session_id": "s-1"}, {"types": ["episodic"]}, {"x" * 5000: 1}])
+async def test_what_a_model_makes_up_to_narrow_a_tool_is_refused(made_up: dict[str, Any], served: Served) -> None:
+    await served.api.add("User likes green tea")
+    async with served.connected("secret-token") as client:
+        [name] = made_up
+        for tool, asked in (("memory_clear", {}), ("memory_list", {}), ("memory_search", {"query": "tea"})):
+            said = await refusal(client, tool, user_id="alice", **asked, **made_up)
+            assert said.endswith(f"INVALID_REQUEST: {tool} knows no argument {name[:60]}")
+        assert (await told(client, "memory_list", user_id="alice"))["total"] == 1
+
+
 async def test_a_whole_user_is_cleared_for_its_caller_alone_with_the_receipt_of_the_api(served: Served) -> None:
     await served.api.add("User likes green tea", key="tea")
     await served.api.add("User likes black tea", key="tea")
