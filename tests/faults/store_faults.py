@@ -121,8 +121,9 @@ def embedder_breaks(house: House, form: Form) -> Trial:
 
 
 def embedder_and_store_down(house: House, form: Form) -> Trial:
+    """Without a vector the user's memories are found by their words; in process, where they are by then."""
     plain = house.ask(form, plain=True)
-    fired = house.outcome(*STORE_WORDS, "timeout")
+    fired = house.outcome(*STORE_WORDS, "timeout", "degraded")
     with stopped(house.sidecar.store_pid()), switched(house.sidecar, "raises"):
         trial = Trial(plain, house.ask(form), fired())
     house.recovered()
