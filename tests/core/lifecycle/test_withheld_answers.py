@@ -106,7 +106,7 @@ async def test_after_a_memory_is_deleted_the_rest_of_the_conversation_it_was_tol
 
 
 @pytest.mark.parametrize(
-    "narrow", [{"project_id": "work"}, {"types": "semantic"}, {}], ids=["project", "types", "user"]
+    "narrow", [{"project_id": "work"}, {"type": "semantic"}, {}], ids=["project", "type", "user"]
 )
 async def test_after_a_project_is_deleted_answers_elsewhere_do_not_say_it_again(
     tmp_path: Path, narrow: dict[str, str]
