@@ -167,9 +167,22 @@ class Erasure:
         return receipt
 
     async def forget_memory(self, scope: Scope, memory_id: str) -> Receipt | None:
-        """Erase one memory with its versions and statistics; None when the scope has none with this id."""
+        """Erase one memory with its versions and statistics; None when the scope has none with this id.
+
+        Whoever is writing it just then sees the mark, and may have taken it out before this does: it is erased as well.
+        """
+        was_there = await self._is_there(scope, memory_id)
         receipt = await self._forget(Forgetting(scope, self._now(scope.user), memory_id=memory_id))
-        return receipt if receipt.memories else None
+        if receipt.memories:
+            return receipt
+        is_gone = was_there and await self._everything.get(scope, memory_id) is None
+        return replace(receipt, memories=1) if is_gone else None
+
+    async def _is_there(self, scope: Scope, memory_id: str) -> bool:
+        try:
+            return await self._store.get(scope, memory_id) is not None
+        except SemmemError:
+            return False
 
     async def load(self) -> None:
         """Hide and remember what other processes, or this one before it was started again, did not finish.

@@ -409,3 +409,18 @@ async def test_what_another_process_could_not_finish_is_hidden_and_finished_here
         await finished(there)
         assert len(store) == 0
         await finished(here)
+
+
+async def test_what_its_own_writer_takes_out_first_is_deleted_all_the_same(tmp_path: Path) -> None:
+    """Whoever writes a memory while it is erased sees the mark, and removes it before the erasure comes to it."""
+
+    class Outrun(Store):
+        async def forget(self, scope: Scope, memory_id: str) -> bool:
+            await super().forget(scope, memory_id)
+            return await super().forget(scope, memory_id)
+
+    async with erased_world(tmp_path, store=Outrun()) as world:
+        memory = (await world.create("User likes tea")).json()
+        gone = await world.delete(f"/{memory['id']}")
+        assert (gone.status_code, gone.json()["deleted"], gone.json()["receipt"]["memories"]) == (200, 1, 1)
+        assert (await world.delete(f"/{memory['id']}")).status_code == 404

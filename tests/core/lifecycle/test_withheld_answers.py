@@ -105,9 +105,7 @@ async def test_after_a_memory_is_deleted_the_rest_of_the_conversation_it_was_tol
         assert "Shall I paint the fence?" in await talker.notes("Where did we leave off?")
 
 
-@pytest.mark.parametrize(
-    "narrow", [{"project_id": "work"}, {"type": "semantic"}, {}], ids=["project", "type", "user"]
-)
+@pytest.mark.parametrize("narrow", [{"project_id": "work"}, {"type": "semantic"}, {}], ids=["project", "type", "user"])
 async def test_after_a_project_is_deleted_answers_elsewhere_do_not_say_it_again(
     tmp_path: Path, narrow: dict[str, str]
 ) -> None:
