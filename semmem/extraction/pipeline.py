@@ -227,7 +227,7 @@ class Learning:
 
     async def _in_hand(self, batch: Batch) -> None:
         while True:
-            if await self._journal.take_up(batch.id):
+            if await self._journal.take_up(batch.id, now=self._clock()):
                 return
             await asyncio.sleep(TAKE_UP_S)
 

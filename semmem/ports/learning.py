@@ -91,9 +91,9 @@ class BatchRecords(Protocol):
         """Whoever has the batch writes nothing until he takes it up again: meanwhile holds of its user may be had. The
         lease stays."""
 
-    async def take_up(self, batch_id: str) -> bool:
-        """Nobody else holds the user any more, nor can; False while a hold that was had meanwhile lasts. Of a batch
-        that has ended or is another's by now, True: whoever overstays breaks nothing."""
+    async def take_up(self, batch_id: str, *, now: float) -> bool:
+        """Nobody else holds the user any more, nor can; False while a hold that was had meanwhile lasts, at most until
+        its lease is over. Of a batch that has ended or is another's by now, True: whoever overstays breaks nothing."""
 
     async def session_turns(self, last: Turn, *, limit: int) -> list[Turn]:
         """At most ``limit`` turns of a session that were not refused, oldest first: those before ``last``, and it.

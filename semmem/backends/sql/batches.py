@@ -106,11 +106,18 @@ class SqlBatches(JournalPart):
             _rest(conn, batch_id, until)
 
     @one_write
-    def take_up(self, conn: Connection, batch_id: str) -> bool:
+    def take_up(self, conn: Connection, batch_id: str, *, now: float) -> bool:
+        """As in the port. After a hold whose holder died the batch has its own lease again."""
         locks.user_of_batch(conn, batch_id)
-        mine = resting.c.batch_id == batch_id
-        conn.execute(delete(resting).where(mine, resting.c.held_until.is_(None)))
-        return conn.execute(select(resting.c.batch_id).where(mine)).first() is None
+        row = conn.execute(select(resting).where(resting.c.batch_id == batch_id)).first()
+        if row is None:
+            return True
+        if row.held_until is not None and row.held_until > now:
+            return False
+        held = and_(batches.c.id == batch_id, batches.c.claimable_at == row.held_until)
+        conn.execute(update(batches).where(held).values(claimable_at=row.until))
+        conn.execute(delete(resting).where(resting.c.batch_id == batch_id))
+        return True
 
     @one_read
     def session_turns(self, conn: Connection, last: Turn, *, limit: int) -> list[Turn]:

@@ -223,10 +223,10 @@ async def test_a_batch_that_is_set_aside_keeps_no_hold_away_and_is_taken_up_afte
     held = await other.hold("ada", now=1000.0, lease_s=60.0)
     assert held is not None
     assert await journal.claim(EAGER, now=1001.0) is None, "its lease stays"
-    assert not await journal.take_up(batch.id)
+    assert not await journal.take_up(batch.id, now=1001.0)
     assert await journal.hold("ada", now=1000.0, lease_s=60.0) is None, "one hold at a time"
     await other.release(held)
-    assert await journal.take_up(batch.id)
+    assert await journal.take_up(batch.id, now=1001.0)
     assert await other.hold("ada", now=1000.0, lease_s=60.0) is None, "the batch is in hand again"
     assert await journal.allows(batch.id, "m")
     await journal.finish(batch.id, "done", now=1002.0)
@@ -269,6 +269,19 @@ async def test_a_batch_whose_worker_died_while_it_was_aside_comes_back_when_its_
     assert await other.hold("ada", now=2000.0, lease_s=1.0) is None, "nobody knows of the one before"
 
 
+async def test_a_batch_waits_for_a_holder_that_died_until_its_lease_is_over(
+    journal: SqlJournal, other: SqlJournal
+) -> None:
+    await journal.record([turn("t")], [answered("t")])
+    batch = await journal.claim(EAGER, now=1000.0)
+    assert batch is not None
+    await journal.set_aside(batch.id)
+    assert await other.hold("ada", now=1000.0, lease_s=5.0) is not None
+    assert not await journal.take_up(batch.id, now=1000.0 + EAGER.lease_s - 0.5)
+    assert await journal.take_up(batch.id, now=1000.0 + EAGER.lease_s)
+    assert await other.hold("ada", now=1000.0, lease_s=5.0) is None, "the batch is in hand again"
+
+
 @pytest.mark.parametrize("ended", ["done", "erased", "never there"])
 async def test_a_batch_that_is_no_more_is_neither_set_aside_nor_waited_for(journal: SqlJournal, ended: str) -> None:
     await journal.record([turn("t")], [answered("t")])
@@ -280,7 +293,7 @@ async def test_a_batch_that_is_no_more_is_neither_set_aside_nor_waited_for(journ
     elif ended == "erased":
         await erase(journal, Scope("ada"))
     await journal.set_aside(batch_id)
-    assert await journal.take_up(batch_id)
+    assert await journal.take_up(batch_id, now=1001.0)
 
 
 # --- what was forgotten meanwhile ------------------------------------------------------------------------------------
