@@ -43,7 +43,7 @@ def test_forty_erasures_at_once_after_the_answer_are_forty(home: House) -> None:
 def test_an_erasure_that_a_kill_interrupts_is_hidden_and_finished_after_the_restart(
     model: StandInModel, tmp_path: Path, alice: str
 ) -> None:
-    quick = {"memory": {"milvus": {"call_timeout_s": 1}}, "erasure": {"answer_s": 3, "retry_s": 1}}
+    quick = {"erasure": {"answer_s": 3, "retry_s": 1}}
     with house(tmp_path, model, quick) as running:
         semmem = running.semmem
         semmem.remember(alice, "User's budget for the Hawaii trip is $10,000")
