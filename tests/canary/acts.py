@@ -37,7 +37,8 @@ async def say(
 async def tell(doors: Doors, ledger: Ledger, person: Person, talk: Talk, dice: random.Random) -> Fact:
     """Tell a new fact; it is expected to be learnt when semmem had the turn."""
     sentence, question = MOVES if dice.random() < MOVES_SHARE else dice.choice(FACTS)
-    fact = ledger.tell(person.user, project=talk.project, way=CONVERSATION, question=question)
+    where = {"project": talk.project, "session": talk.session}
+    fact = ledger.tell(person.user, **where, way=CONVERSATION, question=question)
     await say(doors, person, talk, sentence.format(ledger.word(fact)), dice, fact)
     ledger.answered(fact, expected=not talk.over)
     return fact

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from semmem.memory import MemoryStatus
-from tests.canary.ledger import NOBODY, ONE_MEMORY, ONE_PROJECT, Fact, Ledger
+from tests.canary.ledger import NOBODY, ONE_MEMORY, ONE_PROJECT, ONE_SESSION, Fact, Ledger
 from tests.canary.stack import Stack
 from tests.support.harness import SemmemProcess
 
@@ -21,11 +21,12 @@ AT_REST_S = 330.0
 PAGE = 1000
 SOURCES = ("turns", "batches", "conversations", "conversation_messages")
 """Tables of what was said. They keep what a memory came from when only that memory was deleted (docs/memories.md); what
-a client sends again in a history; and a project's memory in the answers of other conversations, where the model used
-it."""
+a client sends again in a history; and a project's or session's memory in the answers of other conversations, where the
+model used it."""
 
 
 MESSAGES = "conversation_messages"
+NOWHERE = {"project": None, "session": None}
 
 
 def at_rest(data_dir: Path) -> int:
@@ -86,11 +87,11 @@ def look_at_journal(data_dir: Path, ledger: Ledger) -> int:
     rows = 0
     with closing(_journal(data_dir)) as journal:
         journal.row_factory = sqlite3.Row
-        projects = {row["id"]: row["project"] for row in journal.execute("select id, project from conversations")}
+        talks = {row["id"]: dict(row) for row in journal.execute("select id, project, session from conversations")}
         for table in [name for (name,) in journal.execute("select name from sqlite_master where type = 'table'")]:
             for row in journal.execute(f'select * from "{table}"'):
                 rows += 1
-                told = dict(row) | ({"project": projects.get(row["conversation_id"])} if table == MESSAGES else {})
+                told = dict(row) | (talks.get(row["conversation_id"], NOWHERE) if table == MESSAGES else {})
                 for canary in ledger.words.found("\n".join(map(str, row))):
                     if canary in gone and not (table in SOURCES and _may_stay(gone[canary], told)):
                         ledger.returned(gone[canary], f"the journal's table {table}")
@@ -99,7 +100,9 @@ def look_at_journal(data_dir: Path, ledger: Ledger) -> int:
 
 def _may_stay(fact: Fact, row: Json) -> bool:
     """Whether something that was said may hold an erased fact."""
-    elsewhere = fact.gone == ONE_PROJECT and row["project"] != fact.project
+    elsewhere = (fact.gone == ONE_PROJECT and row["project"] != fact.project) or (
+        fact.gone == ONE_SESSION and row["session"] != fact.session
+    )
     return elsewhere or fact.gone == ONE_MEMORY or fact.repeated > fact.erased_at
 
 

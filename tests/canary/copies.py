@@ -11,7 +11,7 @@ from typing import Any
 
 from semmem.backup.folder import MANIFEST, MEMORIES
 from tests.canary.after import look_at_journal, memories
-from tests.canary.ledger import NOBODY, ONE_MEMORY, ONE_PROJECT, Fact, Ledger
+from tests.canary.ledger import NOBODY, ONE_MEMORY, ONE_PROJECT, ONE_SESSION, Fact, Ledger
 from tests.canary.sentences import QUESTIONS
 from tests.canary.stack import Stack
 from tests.support import forked
@@ -22,6 +22,9 @@ from tests.support.harness import SemmemProcess
 PEOPLE = 1
 """Users whose memories are asked for by commands: each of these takes a process."""
 COMMAND_S = 120.0
+
+IN_PART = (ONE_MEMORY, ONE_PROJECT, ONE_SESSION)
+"""Deletions that leave what was said elsewhere, and for one memory what it came from."""
 
 
 class Failed(Exception):
@@ -117,8 +120,8 @@ def purge(semmem: SemmemProcess) -> None:
 
 
 def look_at_disk(folder: Path, ledger: Ledger) -> int:
-    """Search every file for what users had erased whole; how many files there are. Of one memory or project alone, what
-    it came from may stay (``after.SOURCES``)."""
+    """Search every file for what users had erased whole; how many files there are. What was erased ``IN_PART`` may stay
+    where it came from (``after.SOURCES``)."""
     gone = {(fact.user, fact.number): fact for fact in ledger.all_facts() if _is_gone_from_disk(fact)}
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     for path in files:
@@ -134,4 +137,4 @@ def _found(path: Path, ledger: Ledger) -> Iterator[tuple[int, int]]:
 
 
 def _is_gone_from_disk(fact: Fact) -> bool:
-    return bool(fact.gone) and fact.gone not in (ONE_MEMORY, ONE_PROJECT) and fact.repeated <= fact.erased_at
+    return bool(fact.gone) and fact.gone not in IN_PART and fact.repeated <= fact.erased_at

@@ -44,7 +44,8 @@ WRONG_MAX = 200
 
 DOORS = (
     *DIALECTS, "create", "list", "get", "search", "preview", "history", "end of session", "delete by id",
-    "delete by project", "delete by user", "consolidate", "summarize", "health", "metrics", "tools", "export", "engine",
+    "delete by project", "delete by session", "delete by user", "consolidate", "summarize", "health", "metrics",
+    "tools", "export", "engine",
 )  # fmt: skip
 
 

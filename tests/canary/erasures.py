@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 from tests.canary.acts import create, end_session, own_token, tell
 from tests.canary.doors import Doors
-from tests.canary.ledger import NEVER, ONE_PROJECT, Fact, Ledger
+from tests.canary.ledger import NEVER, ONE_PROJECT, ONE_SESSION, Fact, Ledger
 from tests.canary.people import Person
 
 EVERYTHING = 1000
@@ -48,6 +48,13 @@ async def delete_project(doors: Doors, ledger: Ledger, person: Person, project: 
     answer = await doors.delete("delete by project", "/v1/memory", person.user, query=query)
     if answer is not None:
         ledger.erased(person.user, answer.sent, ONE_PROJECT, project=project)
+
+
+async def delete_session(doors: Doors, ledger: Ledger, person: Person, session: str) -> None:
+    query = {"user_id": person.name, "session_id": session}
+    answer = await doors.delete("delete by session", "/v1/memory", person.user, query=query)
+    if answer is not None:
+        ledger.erased(person.user, answer.sent, ONE_SESSION, session=session)
 
 
 async def delete_one(doors: Doors, ledger: Ledger, person: Person, dice: random.Random) -> None:
@@ -154,6 +161,17 @@ async def of_a_project(doors: Doors, ledger: Ledger, person: Person, dice: rando
     await delete_project(doors, ledger, person, project)
     if dice.random() < 0.5:
         await create(doors, ledger, person, dice, key=None, project=project)
+
+
+async def of_a_session(doors: Doors, ledger: Ledger, person: Person, dice: random.Random) -> None:
+    """A session's facts go, those of the others stay, whatever these have replaced."""
+    await listed(doors, ledger, person)
+    talk = person.talk(dice)
+    await tell(doors, ledger, person, talk, dice)
+    if talk.session:
+        await delete_session(doors, ledger, person, talk.session)
+    if dice.random() < 0.5:
+        await tell(doors, ledger, person, talk, dice)
 
 
 OF_EVERYTHING: tuple[Erasure, ...] = (

@@ -41,6 +41,7 @@ class Fact:
     user: int
     number: int
     project: str
+    session: str
     way: str
     question: str
     began: float
@@ -73,6 +74,7 @@ class Findings:
 CONVERSATION = "conversation"
 ONE_MEMORY = "DELETE of one memory"
 ONE_PROJECT = "DELETE of the project"
+ONE_SESSION = "DELETE of the session"
 NOBODY = -1
 """The viewer of a log or a metric, where no user's words belong."""
 
@@ -89,11 +91,11 @@ class Ledger:
 
     # --- what is told and erased -------------------------------------------------------------------------------------
 
-    def tell(self, user: int, *, project: str, way: str, question: str) -> Fact:
+    def tell(self, user: int, *, project: str, way: str, question: str, session: str = "") -> Fact:
         """A new fact, which begins now."""
         with self._lock:
             facts = self._facts[user]
-            facts.append(Fact(user, len(facts) + 1, project, way, question, began=self._clock()))
+            facts.append(Fact(user, len(facts) + 1, project, session, way, question, began=self._clock()))
             return facts[-1]
 
     def answered(self, fact: Fact, *, expected: bool) -> None:
@@ -136,12 +138,13 @@ class Ledger:
     def all_facts(self) -> Iterable[Fact]:
         return (fact for facts in self._facts for fact in facts)
 
-    def erased(self, user: int, sent: float, kind: str, *, project: str = "") -> None:
-        """A DELETE of the user's memories (of one project, if given), asked for at ``sent``, was answered now."""
+    def erased(self, user: int, sent: float, kind: str, *, project: str = "", session: str = "") -> None:
+        """A DELETE of the user's memories (of one project or session, if given), asked for at ``sent``, was answered
+        now."""
         now = self._clock()
         with self._lock:
             for fact in self._facts[user]:
-                if not project or fact.project == project:
+                if project in ("", fact.project) and session in ("", fact.session):
                     _erase(fact, sent, now, kind)
 
     def erased_memory(self, user: int, sent: float, numbers: set[int], listed: set[int]) -> None:

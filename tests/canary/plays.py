@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from tests.canary.acts import add_by_tool, create, end_session, own_token, say, tell
 from tests.canary.doors import Doors
-from tests.canary.erasures import OF_EVERYTHING, Erasure, delete_one, of_a_project
+from tests.canary.erasures import OF_EVERYTHING, Erasure, delete_one, of_a_project, of_a_session
 from tests.canary.ledger import Ledger
 from tests.canary.people import Person
 from tests.canary.sentences import GREETINGS, QUESTIONS, WHO
@@ -163,7 +163,8 @@ DECK: tuple[Card, ...] = (
     *[Plays.preview] * 12, *[Plays.preview_by_name] * 2, *[Plays.create] * 4, *[Plays.repeat] * 3, Plays.storm,
     *[Plays.consolidate] * 5, *[Plays.summarize] * 5, *[Plays.health] * 5, *[Plays.metrics] * 5,
     *[Plays.tool] * 8, *[Plays.add_by_tool] * 2, *[Plays.export] * 5, *[Plays.engine] * 5,
-    *[_by_anyone(delete_one)] * 10, *[_by_anyone(of_a_project)] * 6, *map(_by_the_forgetful, OF_EVERYTHING),
+    *[_by_anyone(delete_one)] * 10, *[_by_anyone(of_a_project)] * 6, *[_by_anyone(of_a_session)] * 8,
+    *map(_by_the_forgetful, OF_EVERYTHING),
 )  # fmt: skip
 """Most are one operation, an erasure up to twenty. Whoever has nothing yet deletes nothing by id: so there are more of
 these than a hundredth."""

@@ -15,7 +15,7 @@ from demo.model import Received
 from semmem.extraction.rules import facts_in
 from tests.canary.after import look_at_journal, look_at_logs
 from tests.canary.extractor import Extractor
-from tests.canary.ledger import CONVERSATION, NOBODY, ONE_MEMORY, ONE_PROJECT, Fact, Ledger
+from tests.canary.ledger import CONVERSATION, NOBODY, ONE_MEMORY, ONE_PROJECT, ONE_SESSION, Fact, Ledger
 from tests.canary.model import Asked, Prompts, memory_in
 from tests.canary.sentences import FACTS, MOVES
 from tests.canary.words import NUMBERS_MAX, USERS_MAX, Words
@@ -44,9 +44,9 @@ def ledger(clock: Clock) -> Ledger:
     return Ledger(Words(7), users=3, clock=clock)
 
 
-def told(ledger: Ledger, clock: Clock, user: int = ALICE, *, project: str = "") -> Fact:
+def told(ledger: Ledger, clock: Clock, user: int = ALICE, *, project: str = "", session: str = "") -> Fact:
     """A fact that was told and answered."""
-    fact = ledger.tell(user, project=project, way=CONVERSATION, question="")
+    fact = ledger.tell(user, project=project, session=session, way=CONVERSATION, question="")
     ledger.created(fact, expected=True)
     clock.tick()
     return fact
@@ -220,6 +220,12 @@ def test_erasing_a_project_or_another_user_leaves_the_others(ledger: Ledger, clo
     assert [bool(fact.gone) for fact in (garden, harbour, theirs)] == [True, False, False]
 
 
+def test_erasing_a_session_leaves_what_was_said_in_others_and_in_none(ledger: Ledger, clock: Clock) -> None:
+    first, second, nowhere = (told(ledger, clock, project="garden", session=name) for name in ("s1", "s2", ""))
+    ledger.erased(ALICE, clock.tick(), ONE_SESSION, session="s1")
+    assert [fact.gone for fact in (first, second, nowhere)] == [ONE_SESSION, "", ""]
+
+
 def test_erasing_a_memory_takes_what_it_held_and_leaves_open_what_was_not_listed(ledger: Ledger, clock: Clock) -> None:
     held, listed, unlisted = (told(ledger, clock) for _ in range(3))
     ledger.erased_memory(ALICE, clock.tick(), {held.number}, {held.number, listed.number})
@@ -295,21 +301,21 @@ def test_several_blocks_are_memory_and_what_is_between_them_is_not() -> None:
 
 
 def journal(folder: Path, rows: list[tuple[str, str]]) -> Path:
-    """Rows of project and text in ``turns``, and the texts in ``versions``."""
+    """Rows of project and text in ``turns``, all of session s1, and the texts in ``versions``."""
     with closing(sqlite3.connect(folder / "journal.db")) as database, database:
-        database.execute("create table turns (id integer, project text, user_text text)")
+        database.execute("create table turns (id integer, project text, session text, user_text text)")
         database.execute("create table versions (body text)")
-        database.execute("create table conversations (id text, project text)")
-        database.executemany("insert into turns values (1, ?, ?)", rows)
+        database.execute("create table conversations (id text, project text, session text)")
+        database.executemany("insert into turns values (1, ?, 's1', ?)", rows)
         database.executemany("insert into versions values (?)", [(text,) for _, text in rows[1:]])
     return folder
 
 
-@pytest.mark.parametrize(("kind", "project"), [("DELETE", ""), (ONE_PROJECT, "garden")])
+@pytest.mark.parametrize(("kind", "project"), [("DELETE", ""), (ONE_PROJECT, "garden"), (ONE_SESSION, "")])
 def test_an_erased_fact_in_any_table_returns(
     ledger: Ledger, clock: Clock, tmp_path: Path, kind: str, project: str
 ) -> None:
-    in_turns, in_versions, kept = (told(ledger, clock, project=project) for _ in range(3))
+    in_turns, in_versions, kept = (told(ledger, clock, project=project, session="s1") for _ in range(3))
     for fact in in_turns, in_versions:
         fact.gone, fact.erased_at = kind, clock()
     rows = [(project, ledger.word(in_turns)), ("", ledger.word(in_versions)), (project, ledger.word(kept))]
@@ -329,3 +335,17 @@ def test_what_was_said_may_hold_what_its_client_sent_again_or_whose_memory_alone
         database.execute("delete from versions")
     look_at_journal(tmp_path, ledger)
     assert set(ledger.findings.returns) == {(ALICE, first.number)}
+
+
+def test_another_sessions_words_may_hold_what_was_deleted_with_a_session(
+    ledger: Ledger, clock: Clock, tmp_path: Path
+) -> None:
+    there, elsewhere = (told(ledger, clock, session=session) for session in ("s1", "s2"))
+    for fact in there, elsewhere:
+        fact.gone, fact.erased_at = ONE_SESSION, clock()
+    look_at_journal(journal(tmp_path, [("", ledger.word(elsewhere))]), ledger)
+    assert not ledger.findings.returns
+    with closing(sqlite3.connect(tmp_path / "journal.db")) as database, database:
+        database.execute("insert into turns values (2, '', 's1', ?)", [ledger.word(there)])
+    look_at_journal(tmp_path, ledger)
+    assert set(ledger.findings.returns) == {(ALICE, there.number)}
