@@ -89,7 +89,7 @@ def overheard_model(heard: Heard, *, token_delay_s: float = 0.001) -> Iterator[s
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
-        eventually(lambda: server.started, within_s=10, what="the stand-in model listens")
+        eventually(lambda: server.started, within_s=60, what="the stand-in model listens")
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True

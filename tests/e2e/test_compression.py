@@ -51,7 +51,7 @@ class Talk:
     def talk(self, first: int, turns: int) -> tuple[Json, list[Json]]:
         for number in range(first, first + turns):
             sent = self.say(f"My locker number {number} has the code {4000 + number}. {FILLER * 3}")
-            eventually(lambda: self.home.semmem.metric("semmem_session_states_waiting") == 0, within_s=20, what="made")
+            eventually(lambda: self.home.semmem.metric("semmem_session_states_waiting") == 0, within_s=60, what="made")
         return sent
 
     def state(self) -> Json:

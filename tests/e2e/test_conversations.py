@@ -34,7 +34,7 @@ def read(running: House, user: str, number: int) -> Json:
             return None
         return running.semmem.api("GET", f"/v1/conversations/{found[0]['id']}", params={"user_id": user})
 
-    told: Json = eventually(whole, within_s=20, what=f"{number} messages are recorded")
+    told: Json = eventually(whole, within_s=60, what=f"{number} messages are recorded")
     return told
 
 

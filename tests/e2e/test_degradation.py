@@ -88,7 +88,7 @@ def test_a_store_that_hangs_costs_the_deadline_and_no_more(frail: House, alice: 
     assert gave_up(frail) == counted + 4
     assert known.outcome == "injected"  # bob's memories are in process
     assert b"$10,000" in known.prompt
-    eventually(lambda: frail.send(BODY, user=alice).outcome == "injected", within_s=15, what="memory is back")
+    eventually(lambda: frail.send(BODY, user=alice).outcome == "injected", within_s=60, what="memory is back")
 
 
 def test_a_store_that_is_gone_costs_no_answer(frail: House, alice: str, bob: str) -> None:
@@ -103,7 +103,7 @@ def test_a_store_that_is_gone_costs_no_answer(frail: House, alice: str, bob: str
     slow = frail.semmem.metric("semmem_requests_total", outcome="store_timeout")
     assert down + slow >= 5
     frail.chat(bob, "I live in Lisbon.")
-    eventually(lambda: frail.semmem.turns(bob), within_s=5, what="what is said meanwhile is journalled")
+    eventually(lambda: frail.semmem.turns(bob), within_s=60, what="what is said meanwhile is journalled")
 
 
 def test_a_semmem_that_hangs_costs_envoys_deadline_and_then_nothing(light: House, alice: str) -> None:
@@ -114,7 +114,7 @@ def test_a_semmem_that_hangs_costs_envoys_deadline_and_then_nothing(light: House
     try:
         first = light.send(BODY, user=alice)
         healthy = "cluster.semmem.membership_healthy"
-        eventually(lambda: light.envoy.stat(healthy) == 0, within_s=10, what="Envoy has given semmem up")
+        eventually(lambda: light.envoy.stat(healthy) == 0, within_s=60, what="Envoy has given semmem up")
         later = light.send(BODY, user=alice)
     finally:
         os.kill(light.semmem.child.pid, signal.SIGCONT)
@@ -122,7 +122,7 @@ def test_a_semmem_that_hangs_costs_envoys_deadline_and_then_nothing(light: House
     answers_without_memory(first, within_s=2 * MESSAGE_TIMEOUT_S + MARGIN_S)
     answers_without_memory(later, within_s=MARGIN_S)
     assert (first.outcome, later.outcome) == (None, None)
-    eventually(lambda: light.send(BODY, user=alice).outcome == "injected", within_s=15, what="memory is back")
+    eventually(lambda: light.send(BODY, user=alice).outcome == "injected", within_s=60, what="memory is back")
 
 
 def test_a_semmem_that_dies_in_mid_answer_costs_no_token(light: House, alice: str) -> None:
@@ -133,7 +133,7 @@ def test_a_semmem_that_dies_in_mid_answer_costs_no_token(light: House, alice: st
     asking.start()
     eventually(
         lambda: len(light.model.received) > received and len(light.model.received[-1].answer) > 2000,
-        within_s=10,
+        within_s=60,
         what="the answer has begun",
     )
 

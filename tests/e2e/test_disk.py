@@ -99,7 +99,7 @@ def test_a_full_disk_refuses_writes_serves_memories_and_is_whole_again_without_a
             assert said.status == 200
             time.sleep(2)
             assert semmem.turns("carol") == []
-        eventually(lambda: len(semmem.turns("carol")) == 1, within_s=20, what="the waiting turn is journalled")
+        eventually(lambda: len(semmem.turns("carol")) == 1, within_s=60, what="the waiting turn is journalled")
         assert semmem.contents("alice") == facts
         assert semmem.contents("bob") == set()
         assert add(semmem, "alice", "User likes space").status_code == 201
@@ -120,7 +120,7 @@ def parquet(home: House) -> Path:
     def first() -> Path | None:
         return next(iter(sorted(folder.rglob("data/*.parquet"))), None)
 
-    found: Path = eventually(first, within_s=20, what="memories are flushed")
+    found: Path = eventually(first, within_s=60, what="memories are flushed")
     return found
 
 
@@ -137,7 +137,7 @@ def test_with_a_damaged_file_semmem_starts_without_memory_and_has_it_again_when_
         reply = home.chat("alice", QUESTION, session="s")
         assert (reply.status, reply.outcome) == (200, "store_down")
         assert add(home.semmem, "alice", "User likes tea").status_code == 503
-        eventually(lambda: len(home.semmem.turns("alice", "s")) == 1, within_s=20, what="the turn is journalled")
+        eventually(lambda: len(home.semmem.turns("alice", "s")) == 1, within_s=60, what="the turn is journalled")
         log = home.semmem.child.printed()
         assert str(path) in log
         assert "backup" in log

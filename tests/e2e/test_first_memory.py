@@ -48,7 +48,7 @@ def test_the_first_memory_comes_by_the_readmes_recipe(
     assert told.outcome == "no_hits"
     assert told.received is not None
     assert told.received.header("authorization") == "Bearer sk-your-key"
-    shown = eventually(lambda: out if LEARNT in (out := listed()) else None, within_s=15, what="the first memory")
+    shown = eventually(lambda: out if LEARNT in (out := listed()) else None, within_s=60, what="the first memory")
     assert shown.startswith("user: key_")
     assert shown.endswith("1 of 1 memories\n")
     assert SECRET not in shown

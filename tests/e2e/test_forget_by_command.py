@@ -62,7 +62,7 @@ def test_what_was_told_through_envoy_is_in_no_answer_and_no_file_once_it_is_forg
     with house(tmp_path, model) as home:
         for user, canary in zip(users, canaries, strict=True):
             tell(home, user, canary)
-        eventually(lambda: home.semmem.metric("semmem_journal_queue") == 0, within_s=20, what="all is written")
+        eventually(lambda: home.semmem.metric("semmem_journal_queue") == 0, within_s=60, what="all is written")
         data, (gone, stays) = home.semmem.data_dir, (canaries[:2], canaries[2])
         assert {canary for _, canary in files_holding(data, canaries)} == set(canaries)
         for receipt in (by_command(home, users[0]), by_tool(home, users[1])):

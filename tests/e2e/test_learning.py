@@ -25,7 +25,7 @@ def answered(house: House, user: str, count: int) -> None:
     """Wait until so many of the user's turns are in the journal with their answers."""
     eventually(
         lambda: len([answer for _, answer in house.semmem.turns(user) if answer]) >= count,
-        within_s=5,
+        within_s=60,
         what=f"{count} answered turns in the journal",
     )
 
@@ -33,7 +33,7 @@ def answered(house: House, user: str, count: int) -> None:
 def journalled(house: House, user: str, session: str, count: int) -> None:
     """Wait until so many turns of the session are in the journal."""
     eventually(
-        lambda: len(house.semmem.turns(user, session)) == count, within_s=5, what=f"{count} turns in the journal"
+        lambda: len(house.semmem.turns(user, session)) == count, within_s=60, what=f"{count} turns in the journal"
     )
 
 
@@ -45,8 +45,8 @@ def end_and_learn(house: House, user: str, session: str) -> None:
         """A session may be ended before its turn is in the journal, and be learnt from before it is ended again."""
         return house.semmem.end_session(user, session) > 0 or house.semmem.metric(ENDED) > before
 
-    eventually(is_ended, within_s=5, what="turns wait for the session's end")
-    eventually(lambda: house.semmem.metric(ENDED) > before, within_s=10, what="the session's batch has ended")
+    eventually(is_ended, within_s=60, what="turns wait for the session's end")
+    eventually(lambda: house.semmem.metric(ENDED) > before, within_s=60, what="the session's batch has ended")
 
 
 def test_after_n_turns_the_facts_are_there_typed_and_with_their_context(school: House, alice: str) -> None:
@@ -128,7 +128,7 @@ def test_an_injected_memory_is_never_learnt_again(school: House, alice: str) -> 
         school.chat(alice, "Thank you.", session=session, messages=[block, *asked.messages, answer])
         school.chat(alice, f"{block['content']}\n\nIs that right?", session=session, messages=[answer])
         journalled(school, alice, session, 3)
-    eventually(lambda: school.semmem.waiting(alice) == 0, within_s=20, what="every turn is learnt from")
+    eventually(lambda: school.semmem.waiting(alice) == 0, within_s=60, what="every turn is learnt from")
 
     assert {(memory["id"], memory["version"]) for memory in school.semmem.memories(alice)} == kept
 
@@ -143,7 +143,7 @@ def test_a_forgotten_memory_does_not_come_back_through_a_quoted_prompt(school: H
     school.chat(alice, f"{block}\n\nI live in Lisbon.", session="quoting")
     school.chat(alice, "Thank you.", session="quoting", messages=asked.messages)
     answered(school, alice, 3)
-    eventually(lambda: school.semmem.waiting(alice) == 0, within_s=10, what="every turn is learnt from")
+    eventually(lambda: school.semmem.waiting(alice) == 0, within_s=60, what="every turn is learnt from")
 
     (learnt,) = school.learnt(alice)
     assert "Lisbon" in learnt["content"]

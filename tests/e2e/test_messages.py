@@ -74,7 +74,7 @@ def send(house: House, user: str, **members: Any) -> Reply:
 def answers(house: House, user: str) -> list[str]:
     found = eventually(
         lambda: [answer for _, answer in house.semmem.turns(user) if answer],
-        within_s=5,
+        within_s=60,
         what="the answer is journalled",
     )
     return cast(list[str], found)

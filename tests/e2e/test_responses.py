@@ -76,7 +76,7 @@ def caller(house: House, user: str) -> Iterator[Caller]:
 def answers(house: House, user: str, count: int = 1, session: str = "%") -> list[str]:
     found = eventually(
         lambda: a if len(a := [answer for _, answer in house.semmem.turns(user, session) if answer]) >= count else None,
-        within_s=5,
+        within_s=60,
         what=f"{count} answers are journalled",
     )
     return cast(list[str], found)
@@ -209,7 +209,7 @@ def test_a_tools_round_trip_is_one_turn_and_teaches_only_what_the_user_said(
         if chained:
             eventually(
                 lambda: home.semmem.metric("llm_memory_turns_total", status="continues") > seen,
-                within_s=5,
+                within_s=60,
                 what="the call of the tool was observed",
             )
             answered = client.ask([output], stream=stream, tools=[WEATHER], previous_response_id=called.id)

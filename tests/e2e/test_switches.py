@@ -29,7 +29,7 @@ def test_off_means_no_memory_in_the_prompt_and_nothing_learnt_and_on_again_is_as
     told = f"{SAID} {QUESTION}"
     off = home.chat(alice, told, session="s")
     home.chat(bob, "I live in Porto.")
-    eventually(lambda: texts(home, bob), within_s=5, what="a later turn is journalled")
+    eventually(lambda: texts(home, bob), within_s=60, what="a later turn is journalled")
     assert (off.outcome, [message["role"] for message in off.messages]) == ("switched_off", ["user"])
     assert texts(home, alice) == []
     assert home.semmem.metric("semmem_requests_switched_total", what="both") == counted + 1
@@ -40,7 +40,7 @@ def test_off_means_no_memory_in_the_prompt_and_nothing_learnt_and_on_again_is_as
     on = home.chat(alice, session="s", messages=[*history, {"role": "user", "content": QUESTION}])
     assert on.outcome == "injected"
     assert any(FACT in str(message["content"]) for message in on.messages)
-    eventually(lambda: texts(home, alice), within_s=5, what="the turn is journalled")
+    eventually(lambda: texts(home, alice), within_s=60, what="the turn is journalled")
     assert texts(home, alice) == [QUESTION]
 
 
@@ -48,11 +48,11 @@ def test_reading_and_storing_are_switched_apart(home: House, alice: str) -> None
     home.semmem.remember(alice, FACT)
     switch(home, alice, reading="off")
     written = home.chat(alice, SAID)
-    eventually(lambda: texts(home, alice), within_s=5, what="the turn is journalled")
+    eventually(lambda: texts(home, alice), within_s=60, what="the turn is journalled")
     switch(home, alice, storing="off")
     read = home.chat(alice, QUESTION)
     switch(home, alice, reading="off")
     home.chat(alice, "I like tea.")
-    eventually(lambda: len(texts(home, alice)) == 2, within_s=5, what="what comes later is journalled")
+    eventually(lambda: len(texts(home, alice)) == 2, within_s=60, what="what comes later is journalled")
     assert (written.outcome, read.outcome) == ("reading_off", "injected")
     assert texts(home, alice) == [SAID, "I like tea."]

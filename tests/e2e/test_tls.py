@@ -73,7 +73,7 @@ def test_memory_works_over_mutual_tls_and_survives_a_renewal(model: StandInModel
             def recalled() -> bool:
                 return house.chat(alice, "What's my budget for the Hawaii trip?").outcome == "injected"
 
-            eventually(recalled, within_s=10, what="a memory over mutual TLS")
+            eventually(recalled, within_s=60, what="a memory over mutual TLS")
             assert house.envoy.stat("cluster.semmem.ssl.handshake") >= 1
             assert house.envoy.stat("cluster.semmem.ssl.connection_error") == 0
             pki.issue()  # the connection that exists stays as it is

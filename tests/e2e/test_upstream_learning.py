@@ -68,7 +68,7 @@ def test_a_turn_is_learnt_through_envoy_by_the_model_it_went_to_and_that_call_is
     upstream.semmem.remember(OPERATOR, "User keeps bees on the roof in Graz as well, says the operator")
     assert upstream.chat("alice", said, session="s", model="clever-9b").status == 200
     eventually(
-        lambda: upstream.semmem.turns("alice") and not upstream.semmem.waiting("alice"), within_s=20, what="learnt"
+        lambda: upstream.semmem.turns("alice") and not upstream.semmem.waiting("alice"), within_s=60, what="learnt"
     )
     assert upstream.semmem.contents("alice") == {KEEPS_BEES}
 

@@ -102,7 +102,7 @@ def test_a_verdict_stops_reading_and_storing(
     assert (reply.status, reply.outcome) == (200, word)
     assert json.loads(reply.prompt) == without_own(sent)
     assert judged.send(body(), user=alice).outcome == "injected"
-    turns = eventually(lambda: judged.semmem.turns(alice), within_s=5, what="the request nobody objects to is kept")
+    turns = eventually(lambda: judged.semmem.turns(alice), within_s=60, what="the request nobody objects to is kept")
     assert [said for said, _ in turns] == [QUESTION]
     assert judged.semmem.metric("semmem_requests_total", outcome=word) >= 1
 

@@ -37,7 +37,7 @@ def test_what_is_told_is_found_by_its_words_once_and_after_erasure_no_more(plain
     plain.chat("ada", TOLD, session="s2")
     plain.chat("ada", "My brother Max lives in Rome.", session="s2")
     plain.learnt("ada", 2)
-    eventually(lambda: plain.semmem.waiting("ada") == 0, within_s=15, what="all is learnt from")
+    eventually(lambda: plain.semmem.waiting("ada") == 0, within_s=60, what="all is learnt from")
     assert plain.semmem.contents("ada") == {LEARNT, "User's brother Max lives in Rome"}
     assert len(plain.semmem.memories("ada")) == 2
 

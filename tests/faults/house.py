@@ -130,7 +130,7 @@ class House:
         """The model's side of a trial, as soon as the model has the whole request."""
         found: Exchange = eventually(
             lambda: e if (e := self.upstream.of(trial)) is not None and e.whole else None,
-            within_s=15,
+            within_s=60,
             what="the model has the request",
         )
         return found
@@ -138,7 +138,7 @@ class House:
     def half_answered(self, trial: str) -> Exchange:
         """The same, as soon as some of the answer is under way."""
         exchange = self.exchange(trial)
-        eventually(lambda: len(exchange.sent) > 3, within_s=15, what="the answer has begun")
+        eventually(lambda: len(exchange.sent) > 3, within_s=60, what="the answer has begun")
         return exchange
 
     # --- proving -----------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ class House:
         self.front.wait_healthy(False)
         self.sidecar.start()
         self.front.wait_healthy()
-        eventually(lambda: self.ask(JSON).outcome is not None, within_s=10, what="semmem is asked again")
+        eventually(lambda: self.ask(JSON).outcome is not None, within_s=60, what="semmem is asked again")
 
     def recovered(self) -> None:
         """Wait until the usual question finds its memory again: without anybody's help, in bounded time."""

@@ -87,7 +87,7 @@ class Sidecar:
         os.kill(running.child.pid, signum)
         code = running.child.wait(grace_s)
         if store is not None:
-            eventually(lambda: not _lives(store), within_s=15, what="the store's process ends with semmem")
+            eventually(lambda: not _lives(store), within_s=60, what="the store's process ends with semmem")
         return code
 
     def kill(self) -> None:

@@ -150,7 +150,7 @@ def _in_mid_request(house: House, form: Form, signum: signal.Signals, *counters:
 
 def _hit_in_mid_request(house: House, signum: signal.Signals) -> None:
     asked = "semmem_extproc_streams"
-    eventually(lambda: house.sidecar.semmem.metric(asked, role="mutate") >= 1, within_s=5, what="semmem is asked")
+    eventually(lambda: house.sidecar.semmem.metric(asked, role="mutate") >= 1, within_s=60, what="semmem is asked")
     os.kill(house.sidecar.pid, signum)
 
 

@@ -148,14 +148,14 @@ def journal_locked(house: House, form: Form) -> Trial:
     user = f"{house.user}-{os.urandom(3).hex()}"
     queue = "semmem_journal_queue"
     with closing(sqlite3.connect(house.sidecar.data_dir / "journal.db", isolation_level=None)) as other:
-        eventually(lambda: other.execute("BEGIN EXCLUSIVE") is not None, within_s=10, what="the lock is ours")
+        eventually(lambda: other.execute("BEGIN EXCLUSIVE") is not None, within_s=60, what="the lock is ours")
         faulted = house.ask(form, user=user)
         proof = proven(lambda: house.sidecar.semmem.metric(queue) >= 1, f"{queue} > 0")
         waited = len(house.sidecar.semmem.turns(user))
         other.execute("ROLLBACK")
     if waited:
         raise NotProven("the turn was committed although the journal was locked")
-    eventually(lambda: house.sidecar.semmem.turns(user), within_s=15, what="the turn is committed after all")
+    eventually(lambda: house.sidecar.semmem.turns(user), within_s=60, what="the turn is committed after all")
     return Trial(plain, faulted, f"{proof}, committed later")
 
 

@@ -117,7 +117,7 @@ class World:
         taken = [answer.json()["id"] for answer in told if answer.is_success]
         eventually(
             lambda: set(taken) <= {memory["id"] for memory in self.memories(user)},
-            within_s=10,
+            within_s=60,
             what="what was given is stored",
         )
         return taken

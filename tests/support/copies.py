@@ -159,7 +159,7 @@ def writing(semmem: SemmemProcess) -> Iterator[list[str]]:
     thread = threading.Thread(target=write)
     thread.start()
     try:
-        eventually(lambda: len(ids) > 5, within_s=20, what="memories are being written")
+        eventually(lambda: len(ids) > 5, within_s=60, what="memories are being written")
         yield ids
     finally:
         stop.set()

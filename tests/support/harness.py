@@ -67,7 +67,7 @@ def stand_in_model(kind: type[StandInModel] = StandInModel) -> Iterator[StandInM
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
-        eventually(lambda: server.started, within_s=10, what="the stand-in model listens")
+        eventually(lambda: server.started, within_s=60, what="the stand-in model listens")
         yield model
     finally:
         server.should_exit = True
@@ -104,7 +104,7 @@ class SemmemProcess:
     def remember(self, user: str, content: str) -> Json:
         """Store a memory through the API, which does not take the memories of the user into the process."""
         memory = self.api("POST", "/v1/memory", json={"user_id": user, "content": content})
-        eventually(lambda: memory["id"] in [m["id"] for m in self.memories(user)], within_s=10, what="it is stored")
+        eventually(lambda: memory["id"] in [m["id"] for m in self.memories(user)], within_s=60, what="it is stored")
         return memory
 
     def end_session(self, user: str, session: str) -> int:
@@ -354,7 +354,7 @@ class House:
             history.append(json.loads(reply.body)["choices"][0]["message"])
         return history
 
-    def learnt(self, user: str, count: int = 1, within_s: float = 15.0) -> list[Json]:
+    def learnt(self, user: str, count: int = 1, within_s: float = 60.0) -> list[Json]:
         """The user's memories, as soon as there are ``count``."""
         found: list[Json] = eventually(
             lambda: m if len(m := self.semmem.memories(user)) >= count else None,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import numpy as np
 
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
+from semmem.ports.errors import StoreError
 from semmem.ports.store import Store
 
 DIMENSION = 16
@@ -47,3 +50,13 @@ async def found(store: Store, scope: Scope, vector: Vector | None = None, **opti
 
 async def found_ids(store: Store, scope: Scope, vector: Vector | None = None, **options: Any) -> list[str]:
     return [hit.memory.id for hit in await found(store, scope, vector, **options)]
+
+
+async def answering(ask: Callable[[], Awaitable[Any]]) -> Any:
+    """What the store says as soon as it answers again, by itself."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                return await ask()
+            except StoreError:
+                await asyncio.sleep(0.05)

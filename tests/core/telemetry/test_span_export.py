@@ -132,7 +132,7 @@ async def test_the_real_exporter_gives_up_in_its_time_and_is_quiet(caplog: pytes
     exporting.end(1)
     started = time.perf_counter()
     await exporting.export.flush()
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 20
     assert exporting.counted("failed") == 1
     assert [record.name for record in caplog.records] == ["semmem.telemetry.span_export"]
 

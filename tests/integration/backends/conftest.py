@@ -32,7 +32,7 @@ from tests.support.qdrant_server import QdrantStandIn
 SERVER_URI = os.environ.get("MILVUS_TEST_URI", "")
 collect_ignore = [] if SERVER_URI else ["test_milvus_server.py"]
 QDRANT = Collection("memories", DIMENSION, "test/16")
-QDRANT_LIMITS: dict[str, Any] = {"search_timeout_s": 5.0, "read_timeout_s": 5.0}
+QDRANT_LIMITS: dict[str, Any] = {"search_timeout_s": 30.0, "read_timeout_s": 30.0}
 STORES = ["in_process", "milvus_lite", "qdrant_local", "qdrant_rest"] + (["milvus_server"] if SERVER_URI else [])
 
 
@@ -73,8 +73,8 @@ def shared_collection() -> Iterator[str]:
 def milvus_store(uri: str, collection: str, **options: Any) -> MilvusStore:
     generous: dict[str, Any] = {
         "open_timeout_s": 60.0,
-        "search_timeout_s": 5.0,
-        "read_timeout_s": 5.0,
+        "search_timeout_s": 30.0,
+        "read_timeout_s": 30.0,
         "num_partitions": 4,
     }
     named: dict[str, Any] = {"dimension": DIMENSION, "signature": "test/16"}

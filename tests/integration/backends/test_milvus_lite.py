@@ -120,7 +120,7 @@ async def test_a_child_that_does_not_react_is_killed_and_stopping_is_final(proce
     began = time.monotonic()
     await process.stop()
     await process.stop()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20.0
     assert not is_running(pid)
     assert process.pid is None
     await process.start()

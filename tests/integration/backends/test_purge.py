@@ -29,9 +29,9 @@ OPTIONS: dict[str, Any] = {
     "collection": "memories",
     "dimension": DIMENSION,
     "signature": "test/16",
-    "search_timeout_s": 10.0,
-    "read_timeout_s": 10.0,
-    "write_timeout_s": 20.0,
+    "search_timeout_s": 30.0,
+    "read_timeout_s": 30.0,
+    "write_timeout_s": 60.0,
 }
 
 

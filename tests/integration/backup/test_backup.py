@@ -41,7 +41,7 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Taken:
         expected = answers(semmem, questions(QUESTIONS, PEOPLE))
         with writing(semmem) as ids:
             done, before = ask(semmem, "backup", place / "backup"), len(ids)
-            eventually(lambda: len(ids) > before, within_s=20, what="writing goes on")
+            eventually(lambda: len(ids) > before, within_s=60, what="writing goes on")
         assert done.code == 0, done.err
         assert done.told["memories"] >= PEOPLE * 8
         exported = ask(semmem, "export", place / "old.jsonl")
@@ -127,7 +127,7 @@ def test_a_backup_that_is_killed_leaves_nothing_with_its_name(tmp_path: Path) ->
         refused = run("restore", tmp_path / "backup.part", "--config", configured(tmp_path / "new"))
         assert refused.code == 1
         assert "has no manifest.json" in refused.err
-        eventually(lambda: not (semmem.data_dir / "backup.tmp").exists(), within_s=20, what="the copies of it are gone")
+        eventually(lambda: not (semmem.data_dir / "backup.tmp").exists(), within_s=60, what="the copies of it are gone")
         again = ask(semmem, "backup", destination)
         assert again.code == 0, again.err
     assert not (tmp_path / "backup.part").exists()

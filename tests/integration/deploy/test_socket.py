@@ -75,4 +75,4 @@ def test_a_question_is_asked_by_the_socket_also_after_a_restart(tmp_path: Path) 
             assert outcome(envoy) == "no_hits"
         assert outcome(envoy) is None, "nobody is there, and the request passes"
         with semmem_at(socket, tmp_path):
-            eventually(lambda: outcome(envoy) == "no_hits", within_s=20, what="semmem is asked again")
+            eventually(lambda: outcome(envoy) == "no_hits", within_s=60, what="semmem is asked again")
