@@ -16,7 +16,7 @@ ROOT = Path(semmem.__file__).parents[1]
 
 def printed(program: str) -> str:
     """What a process of its own says."""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, timeout=240)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

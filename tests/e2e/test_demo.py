@@ -136,7 +136,7 @@ def printed_commands(printed: str) -> list[list[str]]:
 
 
 def outcome_of(command: list[str]) -> str:
-    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=True).stdout
 
 
 @pytest.mark.long(25)

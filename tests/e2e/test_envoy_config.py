@@ -25,7 +25,7 @@ UPSTREAMS = [
 
 def validate(config: Path) -> None:
     argv = [str(ENVOY), "--mode", "validate", "--disable-hot-restart", "-l", "error", "-c", str(config)]
-    result = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    result = subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
 
 

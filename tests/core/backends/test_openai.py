@@ -306,10 +306,9 @@ async def test_retry_after_is_honoured(model: Model) -> None:
         assert time.monotonic() - started >= 0.3
 
 
-@pytest.mark.parametrize(
-    "when", ["60", email.utils.formatdate(time.time() + 600, usegmt=True)], ids=["seconds", "date"]
-)
-async def test_a_retry_after_beyond_the_deadline_is_given_up_at_once(model: Model, when: str) -> None:
+@pytest.mark.parametrize("says", ["seconds", "date"])
+async def test_a_retry_after_beyond_the_deadline_is_given_up_at_once(model: Model, says: str) -> None:
+    when = "60" if says == "seconds" else email.utils.formatdate(time.time() + 600, usegmt=True)
     async with ScriptedLLM(Reply(status=429, headers={"retry-after": when})) as llm:
         started = time.monotonic()
         with pytest.raises(ModelUnavailable, match="status 429"):

@@ -97,7 +97,7 @@ def test_the_manual_page_is_whole_and_what_groff_takes(capsys: pytest.CaptureFix
     requests = set(re.findall(r"^(\.\w+)", page, re.MULTILINE))
     assert requests == {".TH", ".SH", ".SS", ".PP", ".TP"}
     if groff := shutil.which("groff"):
-        done = subprocess.run([groff, "-man", "-Tutf8", "-ww"], input=page, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([groff, "-man", "-Tutf8", "-ww"], input=page, capture_output=True, text=True, timeout=240)
         assert (done.returncode, done.stderr) == (0, "")
         assert "--older-than-days DAYS" in re.sub(r"\x1b\[[0-9;]*m|.\x08", "", done.stdout)
 
@@ -126,7 +126,7 @@ def completed(words: list[str], folder: Path) -> set[str]:
     bash = shutil.which("bash")
     assert bash is not None
     argv = [bash, "--norc", "-c", script, "bash", *words]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, cwd=folder)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=240, cwd=folder)
     assert done.stderr == ""
     return set(done.stdout.split())
 

@@ -92,7 +92,7 @@ def running(folder: Path, trained: Trained | None = None, store: InProcessStore 
     thread = Thread(target=lambda: loop.run_until_complete(serving))
     thread.start()
     try:
-        yield f"http://{ready.result(timeout=20)}"
+        yield f"http://{ready.result(timeout=60)}"
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join(20)

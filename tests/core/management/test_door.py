@@ -368,7 +368,7 @@ async def listening(app: Any, **limits: Any) -> AsyncIterator[tuple[str, int]]:
         yield host, int(port)
     finally:
         listener.stop()
-        await asyncio.wait({serving}, timeout=10.0)
+        await asyncio.wait({serving}, timeout=60.0)
         listener.close()
 
 
@@ -560,5 +560,5 @@ async def test_an_ipv6_address_is_its_own_host(api: Api) -> None:
     asked = LIST.replace(b"localhost", f"[::1]:{port}".encode())[:-2] + b"connection: close\r\n\r\n"
     assert (await said_to(("::1", port), asked)).startswith(b"HTTP/1.1 200 ")
     listener.stop()
-    await asyncio.wait({serving}, timeout=10.0)
+    await asyncio.wait({serving}, timeout=60.0)
     listener.close()
