@@ -40,8 +40,10 @@ TOGETHER = {
     """.split(),
     "model": ["embedder", "embedder_contract", "onnx"],
     "milvus": ["milvus", "store_contract"],
+    "deploy": ["deploy", "gateways", "chart", "monitoring", "compose"],
 }
-"""Files that share something dear: the house of the e2e tests, a process that imports torch, a Milvus Lite."""
+"""Files that share something dear: the house of the e2e tests, a process that imports torch, a Milvus Lite, one with
+the schemas of Kubernetes and of gateways."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

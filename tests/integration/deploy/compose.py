@@ -1,17 +1,14 @@
-"""A compose file as its readers see it: ``python compose.py FILE NAME=VALUE ...``; status 1 and the reason, if wrong.
+"""A compose file as its readers see it.
 
-Run by the tests in .venv-deploy, which has two readers of the Compose Specification: a parser, and models for which a
-key that they do not know is an error. Prints the file with its variables replaced, as JSON.
+For .venv-deploy, which has two readers of the Compose Specification: a parser, and models for which a key that they do
+not know is an error.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
 import re
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -42,17 +39,3 @@ def read(text: str) -> Any:
     plain = {key: value for key, value in whole.items() if not key.startswith("x-")}
     spec.ComposeSpecification.model_validate(plain, extra="forbid")
     return plain
-
-
-def main(file: str, *settings: str) -> int:
-    try:
-        text = replaced(Path(file).read_text(), dict(each.split("=", 1) for each in settings))
-        print(json.dumps(read(text)))
-    except (KeyError, ValueError) as refused:
-        print(refused, file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import json
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,9 +29,9 @@ SECRET = "made-up-for-a-test-0123456789"
 Json = dict[str, Any]
 
 
-def run(*argv: str | Path, env: dict[str, str] | None = None) -> str:
+def run(*argv: str | Path) -> str:
     """Standard output of a command that must succeed; AssertionError with everything it said when it does not."""
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, env=env)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, f"{argv[0]} ended with {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout
 
@@ -123,12 +125,30 @@ def named(shipped: Layout, kind: str) -> set[str]:
     return {each["metadata"]["name"] for each in shipped.all(kind)}
 
 
-def validate_objects(file: Path, version: str) -> None:
-    run(TOOLS / "kubernetes-validate", "--strict", "--quiet", "-k", version, file)
+def validate_objects(objects: list[Json], version: str) -> None:
+    """Objects of Kubernetes against the schemas of a version; AssertionError with every problem."""
+    read_by("objects_of_kubernetes", version, objects)
 
 
-def validate_others(objects: list[Json], scratch: Path) -> None:
+def validate_others(objects: list[Json]) -> None:
     """Objects of gateways and operators against their schemas; AssertionError with every problem."""
-    file = scratch / "others.yaml"
-    file.write_text(yaml.safe_dump_all(objects))
-    run(TOOLS / "python", Path(__file__).with_name("strict.py"), file)
+    read_by("objects_of_others", objects)
+
+
+def read_by(reader: str, *given: object) -> Any:
+    """What a function of readers.py finds; AssertionError with the reason when it refuses what it is given."""
+    readers = _readers()
+    assert readers.stdin is not None
+    assert readers.stdout is not None
+    print(json.dumps([reader, *given]), file=readers.stdin, flush=True)
+    answer: Json = json.loads(readers.stdout.readline())
+    assert "refused" not in answer, f"{reader} refused: {answer['refused']}"
+    return answer["found"]
+
+
+@cache
+def _readers() -> subprocess.Popen[str]:
+    argv: list[str | Path] = [TOOLS / "python", "-m", f"{__package__}.readers"]
+    process = subprocess.Popen(argv, cwd=HOME, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(process.communicate)
+    return process

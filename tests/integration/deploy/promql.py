@@ -1,14 +1,12 @@
-"""What PromQL expressions ask for: a JSON list of them on stdin, and for each its selectors on stdout.
+"""What PromQL expressions ask for.
 
-Run by the tests in .venv-deploy, which has a parser of PromQL. A selector is ``[metric, [labels]]``; labels that an
-expression groups by are a selector without a metric. Status 1 and the reason when one cannot be parsed.
+For .venv-deploy, which has a parser of PromQL. A selector is a metric and its labels; labels that an expression groups
+by are a selector without a metric.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,19 +35,3 @@ def selectors(node: Any) -> Iterator[tuple[str, list[str]]]:
             return
         case other:
             raise ValueError(f"a {other} was not thought of")
-
-
-def main() -> int:
-    found = []
-    for text in json.load(sys.stdin):
-        try:
-            found.append(list(selectors(parser.parse(text))))
-        except ValueError as error:
-            print(f"{text}: {error}", file=sys.stderr)
-            return 1
-    print(json.dumps(found))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,13 +1,13 @@
-"""Objects that are no part of Kubernetes, strictly: ``python strict.py FILE`` prints problems; status 1 if any.
+"""Objects that are no part of Kubernetes, strictly.
 
-Run by the tests in .venv-deploy, which has the schemas. Istio's and the Prometheus operator's are models of packages,
-for which a field that they do not know is an error here; the others are ours (gateway_schemas.yaml).
+For .venv-deploy, which has the schemas. Istio's and the Prometheus operator's are models of packages, for which a field
+that they do not know is an error here; the others are ours (gateway_schemas.yaml).
 """
 
 from __future__ import annotations
 
 import importlib
-import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,13 @@ def problems(thing: dict[str, Any]) -> list[str]:
     version, kind = thing["apiVersion"], thing["kind"]
     if version in MODELS:
         return _of_model(getattr(importlib.import_module(MODELS[version]), kind, None), thing)
-    schema = yaml.safe_load(OURS.read_text())["kinds"].get(f"{version}/{kind}")
+    schema = _ours().get(f"{version}/{kind}")
     return [f"no schema for {version} {kind}"] if schema is None else _of_schema(schema, thing)
+
+
+@cache
+def _ours() -> Any:
+    return yaml.safe_load(OURS.read_text())["kinds"]
 
 
 def _of_model(model: Any, thing: dict[str, Any]) -> list[str]:
@@ -60,17 +65,3 @@ def closed(schema: Any) -> Any:
         return schema
     inner = {key: value if key in ("if", "then") else closed(value) for key, value in schema.items()}
     return inner | {"additionalProperties": False} if isinstance(schema.get("properties"), dict) else inner
-
-
-def main(file: str) -> int:
-    found = [
-        f"{thing['kind']} {thing['metadata'].get('name')}: {problem}"
-        for thing in yaml.safe_load_all(Path(file).read_text())
-        for problem in problems(thing)
-    ]
-    print("\n".join(found))
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

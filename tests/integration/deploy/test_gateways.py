@@ -32,8 +32,8 @@ BODY_BYTES_MAX = 16 * 1024**2
 
 
 @pytest.mark.parametrize("name", GATEWAYS)
-def test_a_gateways_objects_have_the_fields_of_their_schemas(name: str, tmp_path: Path) -> None:
-    validate_others(layout(name).of_others, tmp_path)
+def test_a_gateways_objects_have_the_fields_of_their_schemas(name: str) -> None:
+    validate_others(layout(name).of_others)
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_a_gateways_objects_have_the_fields_of_their_schemas(name: str, tmp_path
         ("overlays/istio", "forwardOriginalToken:", "forwardToken:"),
     ],
 )
-def test_a_broken_object_of_a_gateway_is_found(name: str, right: str, wrong: str, tmp_path: Path) -> None:
+def test_a_broken_object_of_a_gateway_is_found(name: str, right: str, wrong: str) -> None:
     text = layout(name).text
     assert right in text
     broken = Layout(name, "", tuple(yaml.safe_load_all(text.replace(right, wrong))))
-    with pytest.raises(AssertionError, match=r"ended with 1"):
-        validate_others(broken.of_others, tmp_path)
+    with pytest.raises(AssertionError, match="refused"):
+        validate_others(broken.of_others)
 
 
 # --- Envoy Gateway ---------------------------------------------------------------------------------------------------
