@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from quality.__main__ import main, report
 from quality.folder import Folder, read_folder
 from quality.learning import WRAPPERS
 from quality.report import TARGETS, met, table
-from quality.run import measure, texts
+from quality.run import Measured, measure, texts
 from quality.vague import memories, talks, vague
 from quality.wiring import Semmem, semmem
 from semmem.config import Settings
@@ -22,20 +23,27 @@ from tests.support.fakes import HashEmbedder
 NEW_PARTS = ["preferences", "told", "talks", "leakage", "stories", "personal"]
 
 
-async def test_a_whole_folder_gives_every_figure(tmp_path: Path) -> None:
-    measured, _ = await measured_folder(folder_of(tmp_path, FILES))
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Measured, Folder]:
+    """A folder that has every set, measured."""
+    return asyncio.run(measured_folder(folder_of(tmp_path_factory.mktemp("whole"), FILES)))
 
-    assert list(measured.figures) == list(TARGETS)
-    assert measured.figures.pop("vague_r5") == measured.sets["vague"]["prepend_r5"]
+
+def test_a_whole_folder_gives_every_figure(whole: tuple[Measured, Folder]) -> None:
+    measured, _ = whole
+    figures = dict(measured.figures)
+
+    assert list(figures) == list(TARGETS)
+    assert figures.pop("vague_r5") == measured.sets["vague"]["prepend_r5"]
     for key in ("past_found", "past_answered", "past_false"):
-        assert measured.figures.pop(key) == measured.sets["past"]["all"][key]
+        assert figures.pop(key) == measured.sets["past"]["all"][key]
     assert measured.sets["past"]["all"]["past_found"] > 20  # by their form and their words, without a model
-    sessions = {key: measured.figures.pop(key) for key in TARGETS if key.startswith("session_")}
+    sessions = {key: figures.pop(key) for key in TARGETS if key.startswith("session_")}
     assert sessions["session_kept"] is not None
     assert measured.sets["sessions"]["by_chance"]["percent"] < 20 < 80 < sessions["session_kept"]
-    assert measured.figures.pop("update_new") == measured.sets["updates"]["new"]["percent"]
-    assert measured.figures.pop("update_old") == measured.sets["updates"]["old"]["percent"]
-    assert measured.figures == {
+    assert figures.pop("update_new") == measured.sets["updates"]["new"]["percent"]
+    assert figures.pop("update_old") == measured.sets["updates"]["old"]["percent"]
+    assert figures == {
         "preference_injected": 100 / 3,  # who asks for paint is not shown the colour
         "preference_told": 100 / 3,
         "talk_injected": 50.0,
@@ -90,8 +98,8 @@ async def test_a_broken_search_and_a_broken_learning_change_the_figures(tmp_path
     assert of_deaf.figures.items() >= told.items()
 
 
-async def test_each_set_is_reported_apart(tmp_path: Path) -> None:
-    measured, folder = await measured_folder(folder_of(tmp_path, FILES))
+def test_each_set_is_reported_apart(whole: tuple[Measured, Folder]) -> None:
+    measured, folder = whole
 
     noise = measured.sets["recall"]["noise"]
     assert noise["timer"] == {"percent": 100.0, "count": 1, "total": 1}
