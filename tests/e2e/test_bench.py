@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,8 @@ import pytest
 
 from bench.cases import KNOWN_QUESTIONS, REQUEST_CASES, STREAM_CASES
 from bench.keys import KEYS
-from demo.stack import HOME
+from tests.support import forked
+from tests.support.forked import STARTS_FORKS
 
 pytestmark = pytest.mark.timeout(420)  # roads are started one after the other: half a minute on a quiet machine
 
@@ -45,8 +44,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """One run of every part that goes through Envoy, as ``make bench`` runs it."""
     out = tmp_path_factory.mktemp("bench") / "out.json"
     settings = [word for name, value in PLAN.items() for word in ("--set", f"{name}={value}")]
-    argv = [sys.executable, "-m", "bench", "--only", ",".join(PARTS), "--out", str(out), *settings]
-    done = subprocess.run(argv, cwd=HOME, capture_output=True, text=True, timeout=400, check=False)
+    words = ["bench", "--only", ",".join(PARTS), "--out", out, *settings]
+    done = forked.finished(STARTS_FORKS, words, timeout_s=400)
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, Any] = json.loads(out.read_text())
     found["stdout"] = done.stdout
@@ -166,8 +165,7 @@ def test_the_report_says_where_it_was_seen(report: dict[str, Any]) -> None:
 
 def test_a_part_or_a_setting_that_does_not_exist_is_named(tmp_path: Path) -> None:
     for words, named in ((["--only", "weather"], "weather"), (["--set", "tempo=3"], "tempo")):
-        argv = [sys.executable, "-m", "bench", *words, "--out", str(tmp_path / "out.json")]
-        done = subprocess.run(argv, cwd=HOME, capture_output=True, text=True, timeout=120, check=False)
+        done = forked.finished("bench.__main__", [*words, "--out", tmp_path / "out.json"], timeout_s=120)
         assert done.returncode == 2
         assert named in done.stderr
         assert not (tmp_path / "out.json").exists()

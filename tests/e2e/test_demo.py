@@ -9,10 +9,10 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -20,20 +20,36 @@ from demo.folder import Folder
 from demo.ports import HOST, Ports
 from demo.processes import Failed
 from demo.stack import HOME
+from tests.support import forked
 from tests.support.harness import ENVOY, StandInModel, eventually
 
+Process = subprocess.Popen[bytes] | forked.Forked
+Begin = Callable[[list[str], dict[str, str], IO[bytes]], Process]
 LAST_LINE = r"semmem demo: ok: start [\d.]+ s, first conversation [\d.]+ s, learnt [\d.]+ s, recalled [\d.]+ s,"
 
 
+def as_a_stranger(words: list[str], environ: dict[str, str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+    """``python -m demo``, which starts others like that."""
+    argv = [sys.executable, "-m", "demo", *words]
+    return subprocess.Popen(
+        argv, cwd=HOME, env=environ, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+    )
+
+
+def in_forks(words: list[str], environ: dict[str, str], output: IO[bytes]) -> forked.Forked:
+    """The same, where neither it nor those that it starts import anything anew."""
+    return forked.Forked(forked.STARTS_FORKS, ["demo", *words], environ=environ, stdout=output, stderr=output)
+
+
 @contextmanager
-def demo(folder: Path, *options: str, envoy: Path = ENVOY, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
-    """``python -m demo`` in a process group of its own; what it prints is in ``folder``/printed."""
-    argv = [sys.executable, "-m", "demo", "--data-dir", str(folder / "data"), "--envoy", str(envoy), *options]
+def demo(
+    folder: Path, *options: str, envoy: Path = ENVOY, begin: Begin = in_forks, **variables: str
+) -> Iterator[Process]:
+    """A demo in a process group of its own; what it prints is in ``folder``/printed."""
+    words = ["--data-dir", str(folder / "data"), "--envoy", str(envoy), *options]
     environ = {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1", **variables}
     with (folder / "printed").open("wb") as output:
-        process = subprocess.Popen(
-            argv, cwd=HOME, env=environ, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
+        process = begin(words, environ, output)
     try:
         yield process
     finally:
@@ -42,27 +58,30 @@ def demo(folder: Path, *options: str, envoy: Path = ENVOY, **variables: str) -> 
             process.wait(30)
 
 
-def run(folder: Path, *options: str, envoy: Path = ENVOY, **variables: str) -> tuple[int, str]:
+def run(folder: Path, *options: str, envoy: Path = ENVOY, begin: Begin = in_forks, **variables: str) -> tuple[int, str]:
     """Its exit status and everything it printed."""
-    with demo(folder, *options, envoy=envoy, **variables) as process:
+    with demo(folder, *options, envoy=envoy, begin=begin, **variables) as process:
         code = process.wait(115)
     return code, (folder / "printed").read_text()
 
 
 def left_behind(folder: Path) -> Sequence[str]:
-    """The command lines of processes that name the folder."""
+    """The command lines of processes that name the folder, or print into it."""
     commands = []
-    for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            commands.append(cmdline.read_bytes().replace(b"\0", b" ").decode())
+            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            printing = str((process / "fd" / "1").readlink())
         except OSError:  # it ended meanwhile
             continue
-    return [command for command in commands if str(folder) in command]
+        if str(folder) in command or printing.startswith(str(folder)):
+            commands.append(command)
+    return commands
 
 
 @pytest.mark.long(12)
 def test_the_demo_shows_what_it_promises(tmp_path: Path) -> None:
-    code, printed = run(tmp_path)
+    code, printed = run(tmp_path, begin=as_a_stranger)
 
     assert code == 0, printed
     assert re.search(LAST_LINE, printed.splitlines()[-1])
@@ -102,7 +121,7 @@ def test_the_demo_runs_before_a_model_that_shows_nothing(tmp_path: Path, model: 
 
 
 @contextmanager
-def staying(folder: Path, port: int) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+def staying(folder: Path, port: int) -> Iterator[tuple[Process, str]]:
     """A demo that stays up, and what it printed until then."""
     printed = folder / "printed"
     with demo(folder, "--stay", "--port", str(port)) as process:
@@ -113,7 +132,7 @@ def staying(folder: Path, port: int) -> Iterator[tuple[subprocess.Popen[bytes], 
         yield process, printed.read_text()
 
 
-def ctrl_c(process: subprocess.Popen[bytes]) -> int:
+def ctrl_c(process: Process) -> int:
     os.killpg(process.pid, signal.SIGINT)
     return process.wait(30)
 

@@ -4,9 +4,9 @@ Importing semmem takes two seconds of processor time, and a run of the tests sta
 a process of its own like any other (a session, files, signals, an exit status), and only its beginning is spared. What
 is about that beginning starts ``python -m`` itself, as the programs do that search for long.
 
-``python -m tests.support.forked PROGRAM`` is the process that waits, with PROGRAM imported, a module that has a
-``main``. Its standard input is the socket it is told by; it ends when that closes. It has one thread, as whoever forks
-should.
+``python -m tests.support.forked [FIRST]`` is the process that waits, with FIRST and semmem imported. Its forks run a
+program that they are told, a module that has a ``main``. Its standard input is the socket it is told by; it ends when
+that closes. It has one thread, as whoever forks should.
 """
 
 from __future__ import annotations
@@ -26,15 +26,21 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from demo.processes import Child
 from demo.stack import HOME
 
 ASKED_BYTES_MAX = 1 << 20
 STATUS_BYTES = 4
+IMPORTED = ("semmem.cli", "semmem.wiring.app", "tests.support.serve")
+"""What all of the programs need, and the two that are asked for most."""
+STARTS_FORKS = "tests.support.starts_forks"
+"""The program that runs another, whose children are forks as well."""
+BEFORE_SEMMEM = ("tests.faults.broken_semmem",)
+"""Programs that change what semmem finds when it is imported: they have a process that waits of their own."""
 IMPORTED_S = 60.0
-"""How long it may take to import semmem, on a busy machine."""
+"""How long that may take, on a busy machine."""
 
 _in_use = False
 
@@ -84,8 +90,9 @@ class Forked:
         self.returncode: int | None = None
         self._ended, told = os.pipe()
         try:
-            asked = {"words": list(words), "environ": dict(environ)}
-            self.pid = _waiting(program).fork(asked, [stdout.fileno(), stderr.fileno(), told])
+            asked = {"program": program, "words": list(words), "environ": dict(environ)}
+            waiting = _waiting(program if program in BEFORE_SEMMEM else "")
+            self.pid = waiting.fork(asked, [stdout.fileno(), stderr.fileno(), told])
         finally:
             os.close(told)
 
@@ -129,14 +136,14 @@ class ForkedChild(Child):
 
 
 class _Waiting:
-    """The process that waits, with ``program`` imported."""
+    """The process that waits, with ``first`` imported before semmem."""
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, first: str) -> None:
         self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.settimeout(IMPORTED_S)
         self._one_at_a_time = threading.Lock()
         with other:
-            argv = [sys.executable, "-m", "tests.support.forked", program]
+            argv = [sys.executable, "-m", "tests.support.forked", *filter(None, [first])]
             self._process = subprocess.Popen(argv, cwd=HOME, stdin=other.fileno(), start_new_session=True)
         atexit.register(self._end)
 
@@ -152,14 +159,14 @@ class _Waiting:
 
 
 @cache
-def _waiting(program: str) -> _Waiting:
-    return _Waiting(program)
+def _waiting(first: str) -> _Waiting:
+    return _Waiting(first)
 
 
 # --- in the process that waits, and in its forks ---------------------------------------------------------------------
 
 
-def _serve() -> dict[str, list[str]] | None:
+def _serve() -> dict[str, Any] | None:
     """Forks whenever it is asked to, until nobody can ask any more. In a fork: what is to be run there."""
     asking = socket.socket(fileno=os.dup(0))
     woken, wake = os.pipe()
@@ -190,11 +197,11 @@ def _serve() -> dict[str, list[str]] | None:
                 asking.send(pid.to_bytes(STATUS_BYTES))
 
 
-def _begun(data: bytes, files: Sequence[int], last: int) -> dict[str, list[str]]:
+def _begun(data: bytes, files: Sequence[int], last: int) -> dict[str, Any]:
     """In a fork: nothing of the process that waits is left open."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    asked: dict[str, list[str]] = json.loads(data)
+    asked: dict[str, Any] = json.loads(data)
     _take_place(asked, files[:2])
     os.closerange(3, last + 1)
     return asked
@@ -237,18 +244,20 @@ def _take_place(asked: Mapping[str, object], outputs: Sequence[int]) -> None:
     os.close(nothing)
 
 
-def _wait(program: str) -> int:
-    """Import it, wait, and in a fork run it: the exit status."""
-    main: Callable[[], int] = importlib.import_module("semmem.cli" if program == "semmem" else program).main
-    importlib.import_module("semmem.wiring.app")
+def _wait(first: Sequence[str]) -> int:
+    """Import semmem, wait, and in a fork run what is asked for: the exit status."""
+    for name in (*first, *IMPORTED):
+        importlib.import_module(name)
     gc.collect()
     gc.freeze()
     asked = _serve()
     if asked is None:
         return 0
+    program = str(asked["program"])
+    main: Callable[[], int] = importlib.import_module("semmem.cli" if program == "semmem" else program).main
     sys.argv = [program, *asked["words"]]
     return main()
 
 
 if __name__ == "__main__":
-    sys.exit(_wait(sys.argv[1]))
+    sys.exit(_wait(sys.argv[1:]))
