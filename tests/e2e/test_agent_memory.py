@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from demo.stack import HOME
+from tests.support import forked
 from tests.support.harness import ENVOY
 from tests.support.scripted_llm import Body, ScriptedLLM
 
@@ -32,11 +31,9 @@ async def test_both_shapes_are_told_asked_and_reported_and_judged_where_models_a
     both.write_text(json.dumps(rows))
     async with ScriptedLLM(scripted) as llm:
         named = [part for name in ("--answers", "--judge") for part in (name, llm.base_url, "any")]
-        argv = ["-m", "quality.agent_memory", str(both), "--out", str(out), "--envoy", str(ENVOY), *named]
-        done = await asyncio.create_subprocess_exec(
-            sys.executable, *argv, cwd=HOME, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-        )
-        printed = (await done.communicate())[0].decode()
+        words = ["quality.agent_memory", both, "--out", out, "--envoy", ENVOY, *named]
+        done = await asyncio.to_thread(forked.finished, forked.STARTS_FORKS, words, timeout_s=110)
+    printed = done.stdout + done.stderr
     assert done.returncode == 0, printed
 
     figures = json.loads(out.read_text())

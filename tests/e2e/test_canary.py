@@ -47,7 +47,7 @@ def test_nobody_meets_anothers_words_and_what_was_erased_stays_away(tmp_path: Pa
 @pytest.mark.timeout(600)
 def test_a_planted_leak_and_a_planted_return_are_found(tmp_path: Path) -> None:
     plan = Plan(
-        400, users=24, seed=secrets.randbelow(10**6), restarts=0, plants=("leak", "return"), program=BAG_OF_WORDS
+        200, users=16, seed=secrets.randbelow(10**6), restarts=0, plants=("leak", "return"), program=BAG_OF_WORDS
     )
 
     report = play(tmp_path, plan, lambda _line: None)

@@ -19,8 +19,10 @@ import yaml
 from demo.processes import Child
 from demo.stack import HOME
 from tests.faults.sidecar import READY
+from tests.support import forked
 from tests.support.harness import (
     ADMIN_TOKEN,
+    BAG_OF_WORDS,
     START_S,
     Json,
     Reply,
@@ -33,6 +35,8 @@ from tests.support.harness import (
 )
 
 CLIENTS, RELOADS = 4, 20
+PAUSE_S = 0.03
+"""Between two requests of a client: there are some in each reload, and the machine has other things to do."""
 IN_PROCESS: Json = {"memory": {"backend": "in_process", "default_similarity_threshold": 0.05}}
 SHELLFISH = "User is allergic to shellfish and likes long walks"
 QUESTION = "Am I allergic to shellfish, and do I like long walks?"
@@ -78,6 +82,7 @@ def load(ask: Callable[[str], Reply]) -> Iterator[tuple[list[Reply], list[Except
             except Exception as error:  # seen by the test
                 failures.append(error)
             number += 1
+            enough.wait(PAUSE_S)
 
     clients = [threading.Thread(target=keep_asking, args=(client,)) for client in range(CLIENTS)]
     for client in clients:
@@ -168,7 +173,7 @@ def running_semmem(folder: Path, override: Json, file: Path | None = None) -> It
     path = folder / "config.yaml" if file is None else file
     if file is None:
         path.write_text(yaml.safe_dump(config))
-    child = started(path, folder)
+    child = forked.child(BAG_OF_WORDS, ["serve", "--config", path], log=folder / "semmem.log")
     try:
         ready = child.wait_for(READY, timeout_s=START_S)
         semmem = SemmemProcess(
@@ -182,7 +187,8 @@ def running_semmem(folder: Path, override: Json, file: Path | None = None) -> It
 
 
 def started(config: Path, folder: Path) -> Child:
-    argv = [sys.executable, "-m", "tests.support.serve", "serve", "--config", str(config)]
+    """From the first line of Python on."""
+    argv = [sys.executable, "-m", BAG_OF_WORDS, "serve", "--config", str(config)]
     return Child("semmem", argv, log=folder / "semmem.log", cwd=HOME, environ=os.environ | {"HF_HUB_OFFLINE": "1"})
 
 

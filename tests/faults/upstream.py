@@ -81,7 +81,7 @@ class Exchange:
     body: bytes = b""
     whole: bool = False
     planned: bytes = b""
-    answer: bytes = b""
+    answer: bytes | bytearray = field(default_factory=bytearray)
     sent: list[tuple[float, int]] = field(default_factory=list)
     cut: bool = False
     ended: bool = False
@@ -195,7 +195,7 @@ async def _echo(exchange: Exchange, reader: asyncio.StreamReader, writer: asynci
     writer.write(f"{upgraded}\r\nx-nonce: {exchange.nonce}\r\n\r\n".encode())
     while piece := await reader.read(1 << 16):
         exchange.answer += piece
-        exchange.planned = exchange.answer
+        exchange.planned = bytes(exchange.answer)
         writer.write(piece)
         await writer.drain()
     return False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,8 +10,8 @@ import httpx
 import yaml
 
 from demo.processes import Child
-from demo.stack import HOME
 from tests.integration.deploy.manifests import SIDECAR, Json, layout
+from tests.support import forked
 from tests.support.harness import (
     BAG_OF_WORDS,
     START_S,
@@ -33,8 +31,7 @@ def semmem_at(socket: Path, folder: Path) -> Iterator[Child]:
     settings = merged(semmem_config(folder / "data", {}), {"listeners": {"grpc": {"unix_socket": str(socket)}}})
     settings["listeners"]["grpc"].pop("address")
     config.write_text(yaml.safe_dump(settings))
-    argv = [sys.executable, "-m", BAG_OF_WORDS, "serve", "--config", str(config)]
-    child = Child("semmem", argv, log=folder / "semmem.log", cwd=HOME, environ=os.environ | {"HF_HUB_OFFLINE": "1"})
+    child = forked.child(BAG_OF_WORDS, ["serve", "--config", config], log=folder / "semmem.log")
     try:
         child.wait_for(r"^semmem ready grpc=unix:", timeout_s=START_S)
         yield child
