@@ -16,6 +16,7 @@ import gc
 import importlib
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -26,15 +27,20 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from demo.processes import Child
 from demo.stack import HOME
 
 ASKED_BYTES_MAX = 1 << 20
+FILES_MAX = 4
 STATUS_BYTES = 4
+FILE_SIZE = resource.RLIMIT_FSIZE
 IMPORTED_S = 60.0
 """How long it may take to import semmem, on a busy machine."""
+
+MILVUS_LITE = "tests.support.lite_server"
+"""The one program that is not semmem, and imports what it needs itself."""
 
 _in_use = False
 
@@ -79,13 +85,22 @@ class Forked:
     """What of ``subprocess.Popen`` the tests ask for."""
 
     def __init__(
-        self, program: str, words: Sequence[str], *, environ: Mapping[str, str], stdout: IO[bytes], stderr: IO[bytes]
+        self,
+        program: str,
+        words: Sequence[str],
+        *,
+        environ: Mapping[str, str],
+        stdout: IO[bytes],
+        stderr: IO[bytes],
+        stdin: int | None = None,
     ) -> None:
+        """Without an open file ``stdin`` it reads nothing."""
         self.returncode: int | None = None
         self._ended, told = os.pipe()
         try:
-            asked = {"words": list(words), "environ": dict(environ)}
-            self.pid = _waiting(program).fork(asked, [stdout.fileno(), stderr.fileno(), told])
+            asked = {"words": list(words), "environ": dict(environ), "file_size": resource.getrlimit(FILE_SIZE)}
+            files = [stdout.fileno(), stderr.fileno(), told]
+            self.pid = _waiting(program).fork(asked, files if stdin is None else [*files, stdin])
         finally:
             os.close(told)
 
@@ -107,6 +122,10 @@ class Forked:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+    def fileno(self) -> int:
+        """What can be read from when the process has ended; closed by whoever asks for its status then."""
+        return self._ended
 
     def _told_within(self, timeout_s: float | None) -> int | None:
         if self.returncode is None and select.select([self._ended], [], [], timeout_s)[0]:
@@ -141,7 +160,8 @@ class _Waiting:
         atexit.register(self._end)
 
     def fork(self, asked: Mapping[str, object], files: Sequence[int]) -> int:
-        """The id of a new process. Its outputs are the first two of the open files; its end is told to the third."""
+        """The id of a new process. Its outputs are the first two of the open files; its end is told to the third; a
+        fourth is its input."""
         with self._one_at_a_time:
             socket.send_fds(self._socket, [json.dumps(dict(asked)).encode()], list(files))
             return int.from_bytes(self._socket.recv(STATUS_BYTES))
@@ -179,13 +199,13 @@ def _serve() -> dict[str, list[str]] | None:
             elif ready != asking.fileno():
                 _bury(ended.pop(ready), ready, events)
             else:
-                data, files, _, _ = socket.recv_fds(asking, ASKED_BYTES_MAX, 3)
+                data, files, _, _ = socket.recv_fds(asking, ASKED_BYTES_MAX, FILES_MAX)
                 if not data:
                     return None
                 if (pid := os.fork()) == 0:
                     return _begun(data, files, max(asking.detach(), woken, wake, *running.values(), *ended, *files))
                 running[pid] = files[2]
-                for file in files[:2]:
+                for file in (*files[:2], *files[3:]):
                     os.close(file)
                 asking.send(pid.to_bytes(STATUS_BYTES))
 
@@ -195,7 +215,7 @@ def _begun(data: bytes, files: Sequence[int], last: int) -> dict[str, list[str]]
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     asked: dict[str, list[str]] = json.loads(data)
-    _take_place(asked, files[:2])
+    _take_place(asked, files[:2], *files[3:])
     os.closerange(3, last + 1)
     return asked
 
@@ -224,23 +244,24 @@ def _bury(pid: int, told: int, events: select.poll) -> None:
     os.waitpid(pid, 0)
 
 
-def _take_place(asked: Mapping[str, object], outputs: Sequence[int]) -> None:
-    """Be what ``subprocess.Popen`` makes of a program: files, environment, a session of its own."""
+def _take_place(asked: Mapping[str, Any], outputs: Sequence[int], stdin: int | None = None) -> None:
+    """Be what ``subprocess.Popen`` makes of a program: files, their limit, environment, a session of its own."""
     os.setsid()
-    environ = asked["environ"]
-    assert isinstance(environ, dict)
+    resource.setrlimit(FILE_SIZE, tuple(asked["file_size"]))
     os.environ.clear()
-    os.environ.update(environ)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for file, place in zip((nothing, *outputs), range(3), strict=True):
+    os.environ.update(asked["environ"])
+    read = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
+    for file, place in zip((read, *outputs), range(3), strict=True):
         os.dup2(file, place)
-    os.close(nothing)
+    if stdin is None:
+        os.close(read)
 
 
 def _wait(program: str) -> int:
     """Import it, wait, and in a fork run it: the exit status."""
     main: Callable[[], int] = importlib.import_module("semmem.cli" if program == "semmem" else program).main
-    importlib.import_module("semmem.wiring.app")
+    if program != MILVUS_LITE:
+        importlib.import_module("semmem.wiring.app")
     gc.collect()
     gc.freeze()
     asked = _serve()
