@@ -113,18 +113,20 @@ def qdrant_by_rest(server: QdrantStandIn, collection: Collection = QDRANT, **opt
 async def store(
     request: pytest.FixtureRequest,
     lite: MilvusLiteProcess,
-    qdrant_stand_in: QdrantStandIn,
     shared_collection: str,
     tmp_path: Path,
 ) -> AsyncIterator[Store]:
     opened: Store
+    stand_in: QdrantStandIn | None = None
     match request.param:
         case "in_process":
             opened = InProcessStore(dimension=DIMENSION)
         case "qdrant_local":
             opened = local_qdrant(tmp_path / "qdrant")
         case "qdrant_rest":
-            opened = qdrant_by_rest(qdrant_stand_in)
+            stand_in = QdrantStandIn()
+            await stand_in.start()
+            opened = qdrant_by_rest(stand_in)
         case "milvus_server":
             opened = milvus_store(SERVER_URI, shared_collection)
         case _:
@@ -132,6 +134,8 @@ async def store(
     await opened.open()
     yield opened
     await opened.close()
+    if stand_in is not None:
+        await stand_in.stop()
 
 
 @pytest.fixture
