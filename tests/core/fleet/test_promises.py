@@ -16,7 +16,7 @@ from tests.fleet.report import Report
 from tests.fleet.stalled import SHARE_MIN, Stalled
 from tests.fleet.verdict import Verdict
 
-FACT = Fact(0, 1, "", CONVERSATION, "", began=1.0, settled=1.0, ended=1.0)
+FACT = Fact(0, 1, "", CONVERSATION, "", "", began=1.0, settled=1.0, ended=1.0)
 
 
 def kept() -> Report:

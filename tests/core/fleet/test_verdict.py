@@ -47,7 +47,7 @@ def judged(talk: Spoken, journal: list[Turn], kills: tuple[float, ...] = (KILL,)
 
 
 def told(number: int = 1) -> Fact:
-    return Fact(0, number, "", CONVERSATION, "", began=BEFORE, settled=BEFORE, ended=BEFORE)
+    return Fact(0, number, "", CONVERSATION, "", "", began=BEFORE, settled=BEFORE, ended=BEFORE)
 
 
 def judged_fact(fact: Fact, held: Held) -> Verdict:
