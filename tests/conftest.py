@@ -17,10 +17,12 @@ from tests.support.examples import use_profile
 from tests.support.forked import use_forks
 from tests.support.journal_samples import Place
 from tests.support.postgres import TestServer, running_server, worker_name
+from tests.support.statements import share_statements
 
 use_profile()
 use_forks()
 share_adapters()
+share_statements()
 
 APART = (
     "core/test_linear_text.py",

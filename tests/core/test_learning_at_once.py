@@ -15,6 +15,7 @@ from semmem.extraction.result import TurnLearnt
 from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.recording import TurnClosed
 from tests.core.extraction.provisional_world import ALICE, BEES, BOSTON, SEATTLE, ProvisionalWorld
+from tests.support.empty_journal import empty_journal
 from tests.support.fakes import HashEmbedder
 from tests.support.traced_journal import TracedJournal
 
@@ -23,7 +24,7 @@ BOB = Scope("bob", session="b-1")
 
 @pytest.fixture
 async def journal(tmp_path: Path) -> Any:
-    opened = TracedJournal(tmp_path / "journal.db")
+    opened = TracedJournal(empty_journal(tmp_path / "journal.db"))
     await opened.open()
     yield opened
     await opened.close()

@@ -16,6 +16,7 @@ import gc
 import importlib
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -32,13 +33,17 @@ from demo.processes import Child
 from demo.stack import HOME
 
 ASKED_BYTES_MAX = 1 << 20
+FILES_MAX = 4
 STATUS_BYTES = 4
 IMPORTED = ("semmem.cli", "semmem.wiring.app", "tests.support.serve")
-"""What all of the programs need, and the two that are asked for most."""
+"""What all programs of semmem need, and the two that are asked for most."""
 STARTS_FORKS = "tests.support.starts_forks"
 """The program that runs another, whose children are forks as well."""
-BEFORE_SEMMEM = ("tests.faults.broken_semmem",)
-"""Programs that change what semmem finds when it is imported: they have a process that waits of their own."""
+MILVUS_LITE = "tests.support.lite_server"
+"""The one program that is not semmem, and imports what it needs itself."""
+APART = ("tests.faults.broken_semmem", MILVUS_LITE)
+"""Programs with a process that waits of their own: what semmem finds when it is imported is changed, or not needed."""
+FILE_SIZE = resource.RLIMIT_FSIZE
 IMPORTED_S = 60.0
 """How long that may take, on a busy machine."""
 
@@ -85,14 +90,28 @@ class Forked:
     """What of ``subprocess.Popen`` the tests ask for."""
 
     def __init__(
-        self, program: str, words: Sequence[str], *, environ: Mapping[str, str], stdout: IO[bytes], stderr: IO[bytes]
+        self,
+        program: str,
+        words: Sequence[str],
+        *,
+        environ: Mapping[str, str],
+        stdout: IO[bytes],
+        stderr: IO[bytes],
+        stdin: int | None = None,
     ) -> None:
+        """Without an open file ``stdin`` it reads nothing."""
         self.returncode: int | None = None
         self._ended, told = os.pipe()
         try:
-            asked = {"program": program, "words": list(words), "environ": dict(environ)}
-            waiting = _waiting(program if program in BEFORE_SEMMEM else "")
-            self.pid = waiting.fork(asked, [stdout.fileno(), stderr.fileno(), told])
+            asked = {
+                "program": program,
+                "words": list(words),
+                "environ": dict(environ),
+                "file_size": resource.getrlimit(FILE_SIZE),
+            }
+            files = [stdout.fileno(), stderr.fileno(), told]
+            waiting = _waiting(program if program in APART else "")
+            self.pid = waiting.fork(asked, files if stdin is None else [*files, stdin])
         finally:
             os.close(told)
 
@@ -115,6 +134,10 @@ class Forked:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
+    def fileno(self) -> int:
+        """What can be read from when the process has ended; closed by whoever asks for its status then."""
+        return self._ended
+
     def _told_within(self, timeout_s: float | None) -> int | None:
         if self.returncode is None and select.select([self._ended], [], [], timeout_s)[0]:
             status = os.read(self._ended, STATUS_BYTES)
@@ -136,7 +159,7 @@ class ForkedChild(Child):
 
 
 class _Waiting:
-    """The process that waits, with ``first`` imported before semmem."""
+    """The process that waits, with ``first`` imported before semmem, or in its place."""
 
     def __init__(self, first: str) -> None:
         self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -148,7 +171,8 @@ class _Waiting:
         atexit.register(self._end)
 
     def fork(self, asked: Mapping[str, object], files: Sequence[int]) -> int:
-        """The id of a new process. Its outputs are the first two of the open files; its end is told to the third."""
+        """The id of a new process. Its outputs are the first two of the open files; its end is told to the third; a
+        fourth is its input."""
         with self._one_at_a_time:
             socket.send_fds(self._socket, [json.dumps(dict(asked)).encode()], list(files))
             return int.from_bytes(self._socket.recv(STATUS_BYTES))
@@ -186,13 +210,13 @@ def _serve() -> dict[str, Any] | None:
             elif ready != asking.fileno():
                 _bury(ended.pop(ready), ready, events)
             else:
-                data, files, _, _ = socket.recv_fds(asking, ASKED_BYTES_MAX, 3)
+                data, files, _, _ = socket.recv_fds(asking, ASKED_BYTES_MAX, FILES_MAX)
                 if not data:
                     return None
                 if (pid := os.fork()) == 0:
                     return _begun(data, files, max(asking.detach(), woken, wake, *running.values(), *ended, *files))
                 running[pid] = files[2]
-                for file in files[:2]:
+                for file in (*files[:2], *files[3:]):
                     os.close(file)
                 asking.send(pid.to_bytes(STATUS_BYTES))
 
@@ -202,7 +226,7 @@ def _begun(data: bytes, files: Sequence[int], last: int) -> dict[str, Any]:
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     asked: dict[str, Any] = json.loads(data)
-    _take_place(asked, files[:2])
+    _take_place(asked, files[:2], *files[3:])
     os.closerange(3, last + 1)
     return asked
 
@@ -231,22 +255,22 @@ def _bury(pid: int, told: int, events: select.poll) -> None:
     os.waitpid(pid, 0)
 
 
-def _take_place(asked: Mapping[str, object], outputs: Sequence[int]) -> None:
-    """Be what ``subprocess.Popen`` makes of a program: files, environment, a session of its own."""
+def _take_place(asked: Mapping[str, Any], outputs: Sequence[int], stdin: int | None = None) -> None:
+    """Be what ``subprocess.Popen`` makes of a program: files, their limit, environment, a session of its own."""
     os.setsid()
-    environ = asked["environ"]
-    assert isinstance(environ, dict)
+    resource.setrlimit(FILE_SIZE, tuple(asked["file_size"]))
     os.environ.clear()
-    os.environ.update(environ)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for file, place in zip((nothing, *outputs), range(3), strict=True):
+    os.environ.update(asked["environ"])
+    read = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
+    for file, place in zip((read, *outputs), range(3), strict=True):
         os.dup2(file, place)
-    os.close(nothing)
+    if stdin is None:
+        os.close(read)
 
 
 def _wait(first: Sequence[str]) -> int:
     """Import semmem, wait, and in a fork run what is asked for: the exit status."""
-    for name in (*first, *IMPORTED):
+    for name in (*first, *(() if MILVUS_LITE in first else IMPORTED)):
         importlib.import_module(name)
     gc.collect()
     gc.freeze()

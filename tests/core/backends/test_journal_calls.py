@@ -12,6 +12,7 @@ from semmem.backends.sql.calls import COUNT_EVERY
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, MemoryType, Scope
 from semmem.ports.calls import CallAnswer, KnownCall
+from tests.support.empty_journal import empty_journal
 from tests.support.journal_samples import Place
 
 TOLD = CallAnswer(201, b'{"content":"User likes tea"}', '{"success":true}')
@@ -119,7 +120,7 @@ async def test_answers_of_a_user_go_with_any_erasure_and_the_call_stays_done(
 
 
 async def test_nothing_of_an_erased_answer_is_in_the_file(tmp_path: Path) -> None:
-    journal = SqlJournal(tmp_path / "journal.db")
+    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await journal.open()
     await begun(journal)
     await journal.end_call("k", TOLD, ["ada-of-the-calls"])

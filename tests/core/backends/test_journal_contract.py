@@ -22,6 +22,7 @@ from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.errors import JournalError
 from semmem.ports.learning import BatchRules
 from semmem.ports.recording import TurnClosed
+from tests.support.empty_journal import empty_journal
 from tests.support.examples import examples
 from tests.support.journal_samples import (
     EAGER,
@@ -175,7 +176,7 @@ def test_any_order_repetition_and_grouping_of_halves_ends_in_the_same_rows(data:
 
 def rows_after(halves: list[Turn | TurnClosed], group: int) -> list[tuple[Any, ...]]:
     async def run(path: Path) -> None:
-        journal = SqlJournal(path)
+        journal = SqlJournal(empty_journal(path))
         await journal.open()
         for start in range(0, len(halves), group):
             part = halves[start : start + group]

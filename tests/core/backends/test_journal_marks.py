@@ -14,6 +14,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source, Turn, TurnEnding
 from semmem.ports.history import Uses
 from semmem.ports.recording import TurnClosed
+from tests.support.empty_journal import empty_journal
 from tests.support.examples import examples
 from tests.support.journal_samples import EAGER, HOSTILE, Place, answered, change, learnt, rows_of, turn
 from tests.support.memories import memory
@@ -273,7 +274,7 @@ async def test_a_turn_is_turned_away_exactly_when_an_erasure_covers_it(
     marks: list[tuple[int, str | None, str | None]],
     said: tuple[int, str | None, str | None],
 ) -> None:
-    journal = await opened(tmp_path_factory.mktemp("marks") / "journal.db")
+    journal = await opened(empty_journal(tmp_path_factory.mktemp("marks") / "journal.db"))
     at, project, session = said
     half = Turn("t", Scope("ada", project, None, session), 0, "I like tea", opened_at=float(at))
     for when, of_project, of_session in marks:

@@ -14,6 +14,7 @@ from semmem.backends.sql.withholding import BEGINNING, Reach, spread
 from semmem.memory import Forgetting, Memory, MemoryType, Role, Scope, Source
 from semmem.ports.conversations import FIRST_ANSWER, Said, SaidHalf, Step, Wanted, conversation_id
 from tests.core.backends.test_journal_conversations import LIMITS, asked, journal
+from tests.support.empty_journal import empty_journal
 from tests.support.journal_samples import HOSTILE, erase, turn
 
 __all__ = ["journal"]
@@ -115,7 +116,7 @@ async def test_so_are_those_behind_an_erased_turn_that_the_record_alone_knows(
 ) -> None:
     await say(journal, "t_1", ONE, 100.0)
     await say(journal, "t_2", ONE, 110.0)
-    other = SqlJournal(tmp_path / "other.db")
+    other = SqlJournal(empty_journal(tmp_path / "other.db"))
     await other.open()
     for kept, messages in await journal.kept_conversations(after="", limit=9):
         await other.put_conversation(kept, messages, LIMITS)
@@ -335,7 +336,7 @@ async def test_what_is_withheld_is_so_in_a_copy_and_an_older_copy_gives_nothing_
     for kept, messages in older:
         await journal.put_conversation(kept, messages, LIMITS)
     assert await shown(journal) == ["t_3"]
-    other = SqlJournal(tmp_path / "other.db")
+    other = SqlJournal(empty_journal(tmp_path / "other.db"))
     await other.open()
     await ask(other, "t_0", ONE, 50.0)
     for kept, messages in older:
@@ -364,7 +365,7 @@ async def test_a_copy_from_before_is_told_by_the_marks_what_it_must_not_show(
     older = await journal.kept_conversations(after="", limit=9)
     await journal.mark_memories([memory(), memory("mem_3", "t_3")], at=150.0)
     await journal.forget_conversation(ADA, conversation_id(WORK), now=150.0)
-    marks_first, marks_last = SqlJournal(tmp_path / "first.db"), SqlJournal(tmp_path / "last.db")
+    marks_first, marks_last = (SqlJournal(empty_journal(tmp_path / name)) for name in ("first.db", "last.db"))
     for other in (marks_first, marks_last):
         await other.open()
         if other is marks_first:

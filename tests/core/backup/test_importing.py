@@ -18,6 +18,7 @@ from semmem.lifecycle.quota import Quota
 from semmem.memory import PROVISIONAL, Forgetting, Memory, Scope
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.history import Uses
+from tests.support.empty_journal import empty_journal
 from tests.support.fakes import HashEmbedder, bag_of_words
 from tests.support.memories import DIMENSION, NOW, memory
 
@@ -55,7 +56,7 @@ class World:
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    journal = SqlJournal(tmp_path / "journal.db")
+    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await journal.open()
     made = World(journal)
     await made.store.open()

@@ -17,6 +17,7 @@ from semmem.lifecycle.write_gate import WriteGate
 from semmem.memory import Memory, Scope
 from semmem.ports.errors import StoreUnavailable
 from tests.core.lifecycle.erased_world import Store
+from tests.support.empty_journal import empty_journal
 from tests.support.memories import memory
 
 
@@ -66,7 +67,7 @@ class World:
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    journal = SqlJournal(tmp_path / "journal.db")
+    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await journal.open()
     made = World(journal, tmp_path)
     await made.store.open()

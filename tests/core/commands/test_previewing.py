@@ -35,6 +35,7 @@ from semmem.retrieval.decide.trained import SHIPPED, Trained
 from semmem.retrieval.recall import Recall, RecallRules
 from tests.core.management.test_api import life
 from tests.core.management.test_roles import an_engine
+from tests.support.empty_journal import empty_journal
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
 
@@ -44,7 +45,7 @@ TOKEN = "a-token-of-16-characters-or-more"
 async def _serve(
     folder: Path, decision: Decision, store: InProcessStore, ready: Future[str], stop: asyncio.Event
 ) -> None:
-    journal = SqlJournal(folder / "journal.db")
+    journal = SqlJournal(empty_journal(folder / "journal.db"))
     await store.open()
     await journal.open()
     quota = Quota(store, journal, memories_max=5)

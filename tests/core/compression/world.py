@@ -34,6 +34,7 @@ from semmem.turns.sessions import Sessions
 from tests.core.compression.histories import APIS, Spoken
 from tests.core.exchange.world import NOW, PATIENT, Failing
 from tests.support.decisions import Decided
+from tests.support.empty_journal import empty_journal
 from tests.support.fakes import HashEmbedder, hot
 
 RULES = CompressionRules(
@@ -161,7 +162,7 @@ class Client:
 
 @asynccontextmanager
 async def replicas(folder: Path, number: int = 1, **how: Any) -> AsyncIterator[Sequence[Replica]]:
-    journal, tasks = SqlJournal(folder / "journal.db"), Tasks()
+    journal, tasks = SqlJournal(empty_journal(folder / "journal.db")), Tasks()
     await journal.open()
     made = [Replica(journal, **how) for _ in range(number)]
     for replica in made:

@@ -17,6 +17,7 @@ from semmem.request.head import RequestHead
 from semmem.request.outcome import Outcome
 from semmem.turns.observation import Ticket
 from tests.core.exchange.world import NOW, QUESTION, World, reply
+from tests.support.empty_journal import empty_journal
 
 
 async def test_the_turn_is_journalled_before_the_search_and_joined_by_its_ticket() -> None:
@@ -148,7 +149,7 @@ async def test_from_history_the_next_request_closes_the_turn_before_it() -> None
 
 
 async def test_a_turn_captured_in_two_ways_is_one_turn(tmp_path: Path) -> None:
-    journal = SqlJournal(tmp_path / "journal.db")
+    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await journal.open()
     for capture in ("history", "observe"):
         world = World(capture=capture)

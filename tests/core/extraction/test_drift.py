@@ -15,6 +15,7 @@ from semmem.memory import Scope, Turn, TurnEnding, Vector
 from semmem.ports.errors import EmbedderError
 from semmem.ports.learning import BatchRules, WaitingSession
 from semmem.ports.recording import TurnClosed
+from tests.support.empty_journal import empty_journal
 from tests.support.fakes import HashEmbedder
 
 ADA = Scope("ada", session="s1")
@@ -46,7 +47,7 @@ class Counting(HashEmbedder):
 
 @pytest.fixture
 async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    made = SqlJournal(tmp_path / "journal.db")
+    made = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await made.open()
     yield made
     await made.close()

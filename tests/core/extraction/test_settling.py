@@ -25,7 +25,7 @@ from semmem.ports.errors import ModelRefused, ModelUnavailable, SemmemError
 from semmem.ports.learning import Batch
 from semmem.ports.recording import TurnClosed
 from semmem.text.quoting import quoted
-from tests.core.extraction.crashes import Crash, Fuse, Interrupted
+from tests.core.extraction.crashes import Crash, Fuse, Interrupted, moments
 from tests.core.extraction.fakes import GivenFacts
 from tests.core.extraction.provisional_world import (
     BEES,
@@ -529,7 +529,7 @@ MODEL = {
     "bees": [BEES],
     "budget": ["User's budget is 10000 dollars for hives"],
 }
-STORE = ("search", "put", "get")
+STORE = ("search", "put", "get", "forget", "forget_scope")
 JOURNAL = (
     "provisional",
     "save_facts",
@@ -540,19 +540,22 @@ JOURNAL = (
     "set_aside",
     "take_up",
 )
-UNHARMED_CALLS = 30
+UNHARMED = """
+    provisional get get get set_aside extract take_up save_facts provisional get get get get search keep_version put
+    provisional mark_applied get search put mark_applied get search keep_version put provisional mark_applied finish
+    settle_provisional
+""".split()
 
 
-async def crash_and_recover(
-    journal: TracedJournal, blows_at: int, *, after: bool
-) -> tuple[ProvisionalWorld, list[str]]:
+async def crash_and_recover(journal: TracedJournal, blows_at: int, *, after: bool) -> tuple[ProvisionalWorld, Fuse]:
     alice = await provisional_world(journal)
     await alice.tell("I live in Boston", "I keep bees", "My budget is 10000 dollars for hives")
     batch = await alice.claim()
     fuse = Fuse(blows_at, after=after)
     dying = ProvisionalWorld(fuse.guard(journal, *JOURNAL), fuse.guard(alice.store, *STORE))
     try:
-        await dying.learning(fuse.guard(GivenFacts("llm", by_word(MODEL)), "extract")).learn(batch)
+        with fuse.watching(journal):
+            await dying.learning(fuse.guard(GivenFacts("llm", by_word(MODEL)), "extract")).learn(batch)
     except Crash:
         alice.now += 61.0
         again = await journal.claim(RULES, now=alice.now)
@@ -561,7 +564,7 @@ async def crash_and_recover(
         else:  # it was over: what is left to be forgotten is the next batch's
             async with alice.holds.held("alice") as hold_id:
                 await alice.batches.settling.settle_overdue("alice", batch=hold_id, now=alice.now)
-    return alice, fuse.calls
+    return alice, fuse
 
 
 ENDS_IN = {
@@ -571,16 +574,14 @@ ENDS_IN = {
 }
 
 
-async def test_the_crash_story_covers_every_port_call(journal: TracedJournal) -> None:
-    alice, calls = await crash_and_recover(journal, 0, after=False)
-    assert len(calls) == UNHARMED_CALLS
-    assert set(calls) == {*STORE, *JOURNAL, "extract"}
+async def test_the_crash_story_covers_every_write(journal: TracedJournal) -> None:
+    alice, fuse = await crash_and_recover(journal, 0, after=False)
+    assert (fuse.calls, fuse.unguarded) == (UNHARMED, 0)
     assert await alice.known() == ENDS_IN
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("blows_at", range(1, UNHARMED_CALLS + 1))
-async def test_a_crash_at_any_port_call_of_a_batch_ends_in_the_same_memories(
+@pytest.mark.parametrize(("blows_at", "after"), moments(UNHARMED))
+async def test_a_crash_between_any_two_writes_of_a_batch_ends_in_the_same_memories(
     blows_at: int, after: bool, journal: TracedJournal
 ) -> None:
     alice, _ = await crash_and_recover(journal, blows_at, after=after)

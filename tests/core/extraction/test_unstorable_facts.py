@@ -14,6 +14,7 @@ from semmem.ports.errors import StoreRefused
 from semmem.ports.learning import Batch, BatchRules
 from tests.core.extraction.fakes import GivenFacts
 from tests.core.extraction.test_pipeline import BEES, BUDGET, ROWS, World, by_turn
+from tests.support.empty_journal import empty_journal
 from tests.support.traced_journal import Journals
 
 LONG = "User likes " + "漢字" * 2000
@@ -67,7 +68,7 @@ async def test_a_store_with_limits_of_its_own_may_refuse_as_well(journals: Journ
 
 
 async def test_the_users_other_sessions_are_learnt_from_at_once(tmp_path: Path, journals: Journals) -> None:
-    journal = SqlJournal(tmp_path / "journal.db")
+    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await journal.open()
     world = await World(journals).open()
     rules = BatchRules(size=1, idle_s=10.0, answer_wait_s=0.0, lease_s=60.0)

@@ -14,6 +14,7 @@ from semmem.lifecycle.writes import Writes
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source
 from semmem.ports.learning import BatchRules
 from tests.core.lifecycle.erased_world import ErasedWorld, Store
+from tests.support.empty_journal import empty_journal
 from tests.support.memories import memory, put
 
 OLD = memory("ada", "home", content="User lives in Oslo", source=Source(time=100.0), project="private")
@@ -65,7 +66,7 @@ class World:
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    journal, store = SqlJournal(tmp_path / "journal.db"), Interrupted()
+    journal, store = SqlJournal(empty_journal(tmp_path / "journal.db")), Interrupted()
     await journal.open()
     await store.open()
     yield World(journal, store)
@@ -148,7 +149,7 @@ async def test_a_create_that_an_erasure_met_is_tried_again_under_another_id(tmp_
                 hold, _ = await journal.begin_erasure(what, now=memory.said_at)
                 await journal.finish_erasure(what, hold)
 
-    journal, store = SqlJournal(tmp_path / "journal.db"), Met()
+    journal, store = SqlJournal(empty_journal(tmp_path / "journal.db")), Met()
     await journal.open()
     try:
         await store.open()

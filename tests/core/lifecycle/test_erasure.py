@@ -19,6 +19,7 @@ from semmem.ports.events import ErasureEnded
 from semmem.ports.history import Uses
 from semmem.ports.learning import Batch
 from tests.core.lifecycle.erased_world import ADMIN, ALICE, ErasedWorld, Store, erased_world
+from tests.support.empty_journal import empty_journal
 from tests.support.fakes import HashEmbedder
 from tests.support.journal_samples import erase
 
@@ -384,7 +385,7 @@ async def test_sessions_of_an_erased_user_are_not_gone_on_from(world: ErasedWorl
 
 async def test_what_waits_in_another_process_is_turned_away(tmp_path: Path) -> None:
     async with erased_world(tmp_path) as here:
-        there = SqlJournal(tmp_path / "journal.db")
+        there = SqlJournal(empty_journal(tmp_path / "journal.db"))
         await there.open()
         late = [Turn(f"late-{n}", ALICE, n, TEXT.format(n), time.time()) for n in range(ROUNDS)]
         assert (await here.delete()).status_code == 200

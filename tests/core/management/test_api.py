@@ -37,6 +37,7 @@ from tests.core.retrieval.talk import hit
 from tests.support.counted import counting
 from tests.support.decisions import Decided
 from tests.support.described import described_client
+from tests.support.empty_journal import empty_journal
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
 from tests.support.telling_judge import judge
@@ -121,7 +122,7 @@ class Api:
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    journal = SqlJournal(tmp_path / "journal.db")
+    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await journal.open()
     api = Api(journal)
     await api.store.open()

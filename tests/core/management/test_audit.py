@@ -28,6 +28,7 @@ from semmem.telemetry.metrics import Metrics
 from semmem.wiring.guards import audit_name
 from tests.core.management.test_api import ADMIN, ALICE, NOW, Api
 from tests.support.counted import counting
+from tests.support.empty_journal import empty_journal
 
 KEY = b"k" * 32
 NAMES = {user: audit_name(KEY, user) for user in ("alice", "bob")}
@@ -77,7 +78,7 @@ class Audited:
 
 @pytest.fixture
 async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    made = SqlJournal(tmp_path / "journal.db")
+    made = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await made.open()
     yield made
     await made.close()

@@ -21,11 +21,12 @@ from semmem.ports.history import Uses
 from tests.core.management.test_api import ADMIN, ALICE, Api
 from tests.core.management.test_roles import Guarded
 from tests.support.described import described_client
+from tests.support.empty_journal import empty_journal
 
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    journal = SqlJournal(tmp_path / "journal.db")
+    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await journal.open()
     api = Api(journal)
     await api.store.open()

@@ -32,6 +32,7 @@ from semmem.upkeep.reflections import ReflectionRules, Reflector
 from semmem.upkeep.summaries import Summariser, SummaryRules
 from tests.core.upkeep.test_summaries import GOOD, TEXTS, Model, said
 from tests.support.described import described_client
+from tests.support.empty_journal import empty_journal
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
 from tests.support.journal_samples import erase, turn
@@ -99,7 +100,7 @@ class LifeApi:
 
 @pytest.fixture
 async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    made = SqlJournal(tmp_path / "journal.db")
+    made = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await made.open()
     yield made
     await made.close()

@@ -22,6 +22,7 @@ from semmem.management.door import DoorRules, host_name
 from semmem.management.health import create_health
 from semmem.management.server import HttpListener
 from tests.core.management.test_api import ADMIN, Api
+from tests.support.empty_journal import empty_journal
 
 TOKEN = (b"authorization", b"Bearer secret-token")
 LOCAL = (b"host", b"localhost:8080")
@@ -31,7 +32,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    journal = SqlJournal(tmp_path / "journal.db")
+    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await journal.open()
     api = Api(journal)
     await api.store.open()

@@ -21,6 +21,7 @@ from semmem.management.everybodys_api import everybodys_routes
 from semmem.memory import Memory, Scope
 from tests.core.management.test_api import ADMIN, Api
 from tests.support.described import described_client
+from tests.support.empty_journal import empty_journal
 from tests.support.memories import memory, put
 
 NAMES = ["ada", "bob", "阿達", "dora", "eve " * 60]
@@ -48,7 +49,7 @@ class World:
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    journal = SqlJournal(tmp_path / "journal.db")
+    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await journal.open()
     made = World(journal)
     await made.store.open()

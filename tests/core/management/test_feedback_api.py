@@ -20,6 +20,7 @@ from semmem.retrieval.feedback import Votes
 from tests.core.management.test_api import ADMIN, ALICE, NOW, Api
 from tests.support.counted import counting
 from tests.support.described import described_client
+from tests.support.empty_journal import empty_journal
 
 
 class Saying:
@@ -54,7 +55,7 @@ class Saying:
 
 @pytest.fixture
 async def saying(tmp_path: Path) -> AsyncIterator[Saying]:
-    journal = SqlJournal(tmp_path / "journal.db")
+    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await journal.open()
     api = Api(journal)
     await api.store.open()

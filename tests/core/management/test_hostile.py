@@ -29,6 +29,7 @@ from tests.core.management.test_api import ADMIN, Api
 from tests.core.management.test_mcp import Served, refusal, served, told
 from tests.core.management.test_roles import Guarded
 from tests.core.management.test_web_tokens import CLAIMS, RSA, Keys, jwk, signed
+from tests.support.empty_journal import empty_journal
 
 __all__ = ["served"]  # a fixture
 
@@ -37,7 +38,7 @@ ODD_IDS = (".", "..", "./", "../memory", "%2e", "..%2f", "?purge=true", "#", "me
 
 @pytest.fixture
 async def guarded(tmp_path: Path) -> AsyncIterator[Guarded]:
-    journal = SqlJournal(tmp_path / "journal.db")
+    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await journal.open()
     api = Api(journal)
     await api.store.open()

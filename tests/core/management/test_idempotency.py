@@ -23,6 +23,7 @@ from semmem.ports.calls import CallAnswer
 from semmem.ports.errors import JournalError
 from tests.core.management.test_api import ADMIN, ALICE, Api
 from tests.core.management.test_roles import Clock, _all_bytes
+from tests.support.empty_journal import empty_journal
 
 TEA = {"content": "User likes tea"}
 
@@ -85,7 +86,7 @@ def code(answer: httpx.Response) -> tuple[int, str]:
 async def test_a_call_that_is_sent_again_is_done_once_and_answered_the_same(once: Once, tmp_path: Path) -> None:
     first = await once.post("/v1/memory", "k1", TEA)
     again = await once.post("/v1/memory", "k1", TEA)
-    other_journal = SqlJournal(tmp_path / "journal.db")
+    other_journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await other_journal.open()
     async with once.replica(other_journal) as other:
         elsewhere = await other.post("/v1/memory", json=TEA, headers={**ALICE, "idempotency-key": "k1"})

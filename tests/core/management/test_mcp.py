@@ -23,6 +23,7 @@ from semmem.ports.errors import StoreUnavailable
 from tests.core.commands.test_previewing import TOKEN, running
 from tests.core.management.test_api import Api
 from tests.core.management.test_roles import Guarded
+from tests.support.empty_journal import empty_journal
 
 TOOLS = {"memory_search", "memory_add", "memory_list", "memory_update", "memory_delete", "memory_clear"}
 
@@ -39,7 +40,7 @@ class Served(Guarded):
 
 @pytest.fixture
 async def served(tmp_path: Path) -> AsyncIterator[Served]:
-    journal = SqlJournal(tmp_path / "journal.db")
+    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await journal.open()
     api = Api(journal)
     await api.store.open()

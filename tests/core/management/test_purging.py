@@ -24,6 +24,7 @@ from semmem.memory import Memory, Scope
 from semmem.ports.errors import JournalError, StoreFull
 from semmem.retrieval.recall import Recall, RecallRules
 from tests.core.commands.test_previewing import TOKEN, running
+from tests.support.empty_journal import empty_journal
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
 
@@ -100,7 +101,7 @@ async def api(
     folder: Path, *, files: Files | None = None, store: InProcessStore | None = None
 ) -> AsyncIterator[httpx.AsyncClient]:
     """The application over ASGI on a store and a journal that are open."""
-    journal, kept = SqlJournal(folder / "journal.db"), InProcessStore() if store is None else store
+    journal, kept = SqlJournal(empty_journal(folder / "journal.db")), InProcessStore() if store is None else store
     recall = Recall(hot(kept), HashEmbedder(), RecallRules())
     erasing = Erasing(kept, journal, clock=lambda: 1e9)
     memories = Memories(

@@ -17,6 +17,7 @@ from semmem.ports.tokens import TokenRow
 from semmem.telemetry.metrics import Metrics
 from tests.core.management.test_api import ADMIN, ALICE, Api
 from tests.support.counted import counting
+from tests.support.empty_journal import empty_journal
 
 BOB = {"x-user-id": "bob"}
 MADE_UP = {"authorization": "Bearer semmem_1_2"}
@@ -56,7 +57,7 @@ class Limited:
 
 @pytest.fixture
 async def limited(tmp_path: Path) -> AsyncIterator[Limited]:
-    journal = SqlJournal(tmp_path / "journal.db")
+    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await journal.open()
     api = Api(journal)
     await api.store.open()

@@ -45,6 +45,7 @@ from semmem.reindex.reindexing import Reindexing
 from semmem.usage.ledger import Ledger
 from tests.core.management.test_api import ADMIN, Api, api
 from tests.support.described import described_client
+from tests.support.empty_journal import empty_journal
 from tests.support.usage import PRICES
 
 __all__ = ["api"]  # a fixture
@@ -245,7 +246,7 @@ def an_engine() -> Engine:
 
 @pytest.fixture
 async def guarded(tmp_path: Path) -> AsyncIterator[Guarded]:
-    journal = SqlJournal(tmp_path / "journal.db")
+    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await journal.open()
     api = Api(journal)
     await api.store.open()

@@ -19,6 +19,7 @@ from semmem.retrieval.context import OPENING, strip_block
 from semmem.retrieval.fence import Fence
 from tests.core.management.test_api import ADMIN, ALICE, NOW, Api
 from tests.support.described import described_client
+from tests.support.empty_journal import empty_journal
 
 SESSION = "a session/with a slash"
 STATE = CurrentState(
@@ -29,7 +30,7 @@ BOB = {"x-user-id": "bob"}
 
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
-    journal = SqlJournal(tmp_path / "journal.db")
+    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await journal.open()
     for turns, topic in ((8, "Wasps"), (18, "Bees")):
         state = CurrentState(topic, *(getattr(STATE, name) for name in ("decisions", "facts", "answers", "open")))

@@ -17,11 +17,12 @@ from semmem.management.door import is_open
 from semmem.management.studio_site import MEDIA_TYPES, STUDIO_PATH, create_site, files
 from semmem.ports.events import RequestEnded, StreamOpened
 from tests.core.management.test_api import Api
+from tests.support.empty_journal import empty_journal
 
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    journal = SqlJournal(tmp_path / "journal.db")
+    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await journal.open()
     made = Api(journal)
     await made.store.open()

@@ -23,6 +23,7 @@ from semmem.request.permission import EVERYTHING, READING
 from semmem.request.switches import Switches
 from tests.core.management.test_api import ADMIN, ALICE, Api
 from tests.core.management.test_roles import an_engine
+from tests.support.empty_journal import empty_journal
 
 OFF = {"reading": "off", "storing": "off"}
 UNSAID = {"reading": None, "storing": None}
@@ -55,7 +56,7 @@ class Switching:
 
 @pytest.fixture
 async def switching(tmp_path: Path) -> AsyncIterator[Switching]:
-    journal = SqlJournal(tmp_path / "journal.db")
+    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await journal.open()
     api = Api(journal)
     await api.store.open()

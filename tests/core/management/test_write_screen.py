@@ -30,6 +30,7 @@ from semmem.ports.names import bounded
 from semmem.text.screening import readable
 from tests.core.management.test_api import ADMIN, ALICE, JSON, NOW, Api
 from tests.support.described import described_client
+from tests.support.empty_journal import empty_journal
 from tests.support.examples import examples
 
 SECRETS = [
@@ -47,7 +48,7 @@ ORDERS = [
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    journal = SqlJournal(tmp_path / "journal.db")
+    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
     await journal.open()
     api = Api(journal)
     await api.store.open()

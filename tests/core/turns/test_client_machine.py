@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.core.turns.talk import ReticentJournal, Talk
+from tests.support.empty_journal import empty_journal
 from tests.support.examples import examples
 
 T = TypeVar("T")
@@ -44,7 +45,7 @@ class Client(RuleBasedStateMachine):
         super().__init__()
         self.runner = asyncio.Runner()
         self.folder = tempfile.TemporaryDirectory()
-        self.journal = ReticentJournal(Path(self.folder.name) / "journal.db")
+        self.journal = ReticentJournal(empty_journal(Path(self.folder.name) / "journal.db"))
         self.run(self.journal.open())
         self.replicas = [Talk(self.journal), Talk(self.journal)]
         self.talk = self.replicas[0]

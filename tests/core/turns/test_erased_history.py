@@ -10,13 +10,14 @@ import pytest
 from semmem.background import JournalWriter
 from semmem.memory import Forgetting, Scope
 from tests.core.turns.talk import ReticentJournal, Talk
+from tests.support.empty_journal import empty_journal
 
 TEA, MILK, SUGAR, CAKE = "I like tea", "I drink milk", "I take sugar", "I eat cake"
 
 
 @pytest.fixture
 async def journal(tmp_path: Path) -> AsyncIterator[ReticentJournal]:
-    opened = ReticentJournal(tmp_path / "journal.db")
+    opened = ReticentJournal(empty_journal(tmp_path / "journal.db"))
     await opened.open()
     yield opened
     await opened.close()

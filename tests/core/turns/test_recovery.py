@@ -18,6 +18,7 @@ from semmem.turns.observation import Ticket
 from semmem.turns.recovery import RecoveryRules
 from semmem.turns.unread import CHARS_MAX
 from tests.core.turns.talk import DAY_S, NOW, ReticentJournal, Talk, message
+from tests.support.empty_journal import empty_journal
 from tests.support.fakes import HashEmbedder
 
 TEA, MILK, SUGAR, CAKE = "I like tea", "And milk", "I never take sugar", "My cake is carrot cake"
@@ -26,7 +27,7 @@ APIS = ["chat", "messages", "responses"]
 
 @pytest.fixture
 async def journal(tmp_path: Path) -> AsyncIterator[ReticentJournal]:
-    made = ReticentJournal(tmp_path / "journal.db")
+    made = ReticentJournal(empty_journal(tmp_path / "journal.db"))
     await made.open()
     yield made
     await made.close()

@@ -12,6 +12,7 @@ from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports.events import Event, MemoriesRemoved
 from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.maintenance import Maintenance, MaintenanceRules
+from tests.support.empty_journal import empty_journal
 from tests.support.fakes import HashEmbedder
 
 NOW = 1_800_000_000.0
@@ -24,7 +25,7 @@ class LifeWorld:
 
     def __init__(self, folder: Path) -> None:
         self.store: Any = InProcessStore()
-        self.journal = SqlJournal(folder / "journal.db")
+        self.journal = SqlJournal(empty_journal(folder / "journal.db"))
         self.removed: Counter[str] = Counter()
 
     async def open(self) -> LifeWorld:

@@ -25,6 +25,7 @@ from semmem.wiring.backends import Backends, hot_memories
 from semmem.wiring.learning import learning
 from semmem.wiring.models import models
 from tests.support.configuration import loaded
+from tests.support.empty_journal import empty_journal
 from tests.support.fakes import HashEmbedder
 from tests.support.scripted_llm import Body, Reply, ScriptedLLM
 
@@ -65,7 +66,7 @@ class World:
 async def world(folder: Path, llm: ScriptedLLM, **extraction: Any) -> AsyncIterator[World]:
     model = {"model_role": "memory_extraction", "llm_endpoint": {"url": llm.base_url}, "llm_model_name": "tiny"}
     config = {"memory": {"extraction": {"engine": "llm", **extraction}}, "external_models": [model]}
-    journal, store = SqlJournal(folder / "journal.db"), InProcessStore()
+    journal, store = SqlJournal(empty_journal(folder / "journal.db")), InProcessStore()
     await journal.open()
     await store.open()
     tasks = Tasks()

@@ -26,6 +26,7 @@ from semmem.backends.qdrant.server import QdrantServer
 from semmem.backends.qdrant.store import LocalQdrantStore, QdrantStore
 from semmem.config.embedding_section import EmbeddingSection
 from semmem.ports.store import Store
+from tests.support.forked_lite import use_lite_forks
 from tests.support.memories import DIMENSION
 from tests.support.qdrant_server import QdrantStandIn
 
@@ -34,6 +35,16 @@ collect_ignore = [] if SERVER_URI else ["test_milvus_server.py"]
 QDRANT = Collection("memories", DIMENSION, "test/16")
 QDRANT_LIMITS: dict[str, Any] = {"search_timeout_s": 30.0, "read_timeout_s": 30.0}
 STORES = ["in_process", "milvus_lite", "qdrant_local", "qdrant_rest"] + (["milvus_server"] if SERVER_URI else [])
+LITE_ITSELF = "tests.integration.backends.test_milvus_lite"
+"""Where it is started as semmem starts it."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lite_forks(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if request.module.__name__ != LITE_ITSELF:
+            use_lite_forks(patch)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -102,18 +113,20 @@ def qdrant_by_rest(server: QdrantStandIn, collection: Collection = QDRANT, **opt
 async def store(
     request: pytest.FixtureRequest,
     lite: MilvusLiteProcess,
-    qdrant_stand_in: QdrantStandIn,
     shared_collection: str,
     tmp_path: Path,
 ) -> AsyncIterator[Store]:
     opened: Store
+    stand_in: QdrantStandIn | None = None
     match request.param:
         case "in_process":
             opened = InProcessStore(dimension=DIMENSION)
         case "qdrant_local":
             opened = local_qdrant(tmp_path / "qdrant")
         case "qdrant_rest":
-            opened = qdrant_by_rest(qdrant_stand_in)
+            stand_in = QdrantStandIn()
+            await stand_in.start()
+            opened = qdrant_by_rest(stand_in)
         case "milvus_server":
             opened = milvus_store(SERVER_URI, shared_collection)
         case _:
@@ -121,6 +134,8 @@ async def store(
     await opened.open()
     yield opened
     await opened.close()
+    if stand_in is not None:
+        await stand_in.stop()
 
 
 @pytest.fixture

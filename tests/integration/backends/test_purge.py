@@ -49,6 +49,10 @@ PARTS = 5
 """Of the time that a purge takes: one is let be and measured, the others are killed after one part of it, two, ..."""
 
 
+ROWS = 32
+"""Of each user, while others read: in several files."""
+
+
 def told(user: str, number: int, canary: str) -> Memory:
     """A memory with the canary wherever a client can put text."""
     return memory(
@@ -134,30 +138,32 @@ async def test_what_is_removed_after_a_purge_stays_removed_over_a_restart(data_d
 
 @pytest.mark.long(8)
 async def test_reads_during_purges_miss_nothing_and_show_nothing_removed(data_dir: Path) -> None:
-    async with embedded(data_dir, flush_rows=50, flush_interval_s=0.2) as store:
-        for number in range(100):
-            await put(store, memory("reader", f"r{number}", content=f"reader {number}"), memory("w", f"w{number}"))
+    """What stays and what goes are one user's, and so in the same files, which are written anew meanwhile."""
+    stays, goes = Scope("u", session="stays"), Scope("u", session="goes")
+    async with embedded(data_dir, flush_rows=15, flush_interval_s=0.2) as store:
+        for number in range(ROWS):
+            await put(store, memory("u", f"s{number}", session="stays"), memory("u", f"g{number}", session="goes"))
         reads = 0
 
         async def read() -> None:
             nonlocal reads
             while not done.is_set():
-                assert len(await contents(store, "reader")) == 100
-                hits = await store.search(Scope("reader"), towards(0), limit=100, now=0)
-                assert len(hits) == 100
+                assert len(await store.list(stays, limit=ROWS)) == ROWS
+                hits = await store.search(stays, towards(0), limit=ROWS, now=0)
+                assert len(hits) == ROWS
                 reads += 1
 
         done = asyncio.Event()
         tasks = Tasks()
         readers = [tasks.spawn("read", read()) for _ in range(2)]
         for part in range(4):
-            for number in range(part * 25, part * 25 + 25):
-                await store.forget(Scope("w"), f"w{number}")
+            for number in range(part, ROWS, 4):
+                await store.forget(goes, f"g{number}")
             await store.purge()
+            assert await store.count(goes) == ROWS * (3 - part) // 4
         done.set()
         await asyncio.gather(*readers)
         assert reads > 4
-        assert await store.count(Scope("w")) == 0
 
 
 async def test_writes_and_purges_at_once_lose_nothing(data_dir: Path) -> None:
@@ -188,7 +194,7 @@ async def test_a_child_killed_during_a_purge_loses_no_survivor_and_brings_nothin
     took_s, killed = 1.0, 0
     try:
         for part in range(PARTS):
-            users = [f"user{number}" for number in range(12)]
+            users = [f"user{number}" for number in range(6)]
             await put(store, *(memory(user, f"keep{part}", content=f"{user} {part}") for user in users))
             await put(store, *(told(user, part, gone) for user in users))
             survivors |= {f"{user} {part}" for user in users}

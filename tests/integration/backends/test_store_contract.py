@@ -442,7 +442,7 @@ async def test_every_user_keeps_all_memories_through_updates(store: Store, user:
 
 @pytest.mark.long(30)
 async def test_searches_during_updates_see_exactly_one_version(store: Store, user: str) -> None:
-    scope, updates = Scope(user), 200
+    scope, updates = Scope(user), 80
     await put(store, memory(user))
     await found(store, scope)
     done = False
