@@ -1,10 +1,11 @@
-"""Trains what tells lasting clauses from others and writes semmem/extraction/lasting/weights.json.
+"""Trains what tells lasting clauses from others, in English and elsewhere, and writes english.json and elsewhere.json
+in semmem/extraction/lasting.
 
-    DATA=folder [VECTORS=cache.npz] python -m training.train_lasting
+    DATA=folder [VECTORS=cache.npz] python -m training.train_lasting [english] [elsewhere]
 
-Beside this file lie messages of our own in which what is to be kept is marked (messages.jsonl, statements.jsonl and
-frames.jsonl). Nothing lasting is in the questions that retrieval is trained on, nor in ``folder``'s
-signals/clinc150.jsonl and signals/general_facts_*.jsonl. Figures come from folds that did not see the message.
+Beside this file lie messages of our own in which what is to be kept is marked (OWN: a file each). Nothing lasting is in
+the questions that retrieval is trained on, nor in ``folder``'s signals/clinc150.jsonl and
+signals/general_facts_*.jsonl. Figures come from folds that did not see the message.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,6 @@ from training.train_decision import Vectors
 
 HERE = Path(__file__).parent
 QUESTIONS_FILE = Path(scenes.__file__).with_name("sentences.jsonl")
-WEIGHTS_FILE = Path(classifier.__file__).with_name("weights.json")
 TYPES = tuple(kind.value for kind in (MemoryType.SEMANTIC, MemoryType.EPISODIC, MemoryType.PROCEDURAL))
 STANDINGS = ("", *(standing.value for standing in Standing))
 
@@ -44,8 +44,9 @@ EVERY = 25
 """Of CLINC150 and of the quizzes every so-manieth row: more than enough to know them by."""
 NEGATIVE_INTENTS_LEFT_OUT = ("change_user_name", "change_language", "user_name", "yes", "no", "maybe")
 """Intents whose messages may well say something about the user."""
+ELSEWHERE = ("european", "eastern")
+OWN = ("messages", "statements", "frames", *ELSEWHERE)
 NEGATIVE_WEIGHT = 0.5
-OWN = ("messages", "statements", "frames")
 FRAMED_EACH = 4
 """How many statements are put behind each opening."""
 FRAMES = ("fiction", "roleplay", "translation", "textwork", "hypothetical", "paste", "lyrics", "poem", "opener")
@@ -222,7 +223,7 @@ def report(found: Sequence[Row], probabilities: Matrix) -> str:
         for name in OWN:
             right = (taken & lasting & (group == name)).sum()
             precision = right / max(1, (taken & (group == name)).sum())
-            line += f"{100 * precision:>14.1f}{100 * right / (lasting & (group == name)).sum():>6.1f}"
+            line += f"{100 * precision:>14.1f}{100 * right / max(1, (lasting & (group == name)).sum()):>6.1f}"
         others = ~np.isin(group, (*OWN, "renamed"))
         lines.append(f"{line}{100 * (taken & others).sum() / others.sum():>14.2f}")
     return "\n".join(lines) + "\n"
@@ -267,16 +268,25 @@ def _plain(model: LogisticRegression) -> dict[str, Any]:
     return {"weights": np.round(model.coef_, 3).tolist(), "bias": np.round(model.intercept_, 3).tolist()}
 
 
-def main() -> None:
+def main(languages: Sequence[str]) -> None:
     vectors = Vectors(Path(os.environ["VECTORS"]) if os.environ.get("VECTORS") else None)
-    found = rows(Path(os.environ["DATA"]))
-    made = np.asarray(vectors([row.clause.text for row in found]), dtype=np.float64)
-    weights: dict[str, Any] = {"signature": vectors.signature, "types": TYPES, "standings": STANDINGS}
-    for name, given in (("without_vector", None), ("with_vector", made)):
-        sys.stdout.write(f"{name}\n{report(found, held_out(found, given))}")
-        weights[name] = trained(found, given)
-    WEIGHTS_FILE.write_text(json.dumps(weights).replace("], [", "],\n[") + "\n", encoding="utf-8")
+    everything = rows(Path(os.environ["DATA"]))
+    for language in languages:
+        found = everything if language == "elsewhere" else _for_english(everything)
+        made = np.asarray(vectors([row.clause.text for row in found]), dtype=np.float64)
+        weights: dict[str, Any] = {"signature": vectors.signature, "types": TYPES, "standings": STANDINGS}
+        for name, given in (("without_vector", None), ("with_vector", made)):
+            sys.stdout.write(f"{language}, {name}\n{report(found, held_out(found, given))}")
+            weights[name] = trained(found, given)
+        file = Path(classifier.__file__).with_name(f"{language}.json")
+        file.write_text(json.dumps(weights).replace("], [", "],\n[") + "\n", encoding="utf-8")
+
+
+def _for_english(found: Sequence[Row]) -> list[Row]:
+    """What the heads for English learn from; the few messages in other languages that it has do them good."""
+    own = [row for row in found if row.group not in ELSEWHERE]
+    return [replace(row, seen=classifier.without_elsewhere(np.array([row.seen]))[0].tolist()) for row in own]
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:] or classifier.LANGUAGES)

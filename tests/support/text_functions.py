@@ -43,7 +43,7 @@ from semmem.extraction import (
 )
 from semmem.extraction.contradiction import containment, pair_model, quantities, verdict, wording
 from semmem.extraction.contradiction import reading as reading_
-from semmem.extraction.lasting import choose, classifier, clauses, features, forms, lead_ins, voice
+from semmem.extraction.lasting import choose, classifier, clauses, elsewhere, features, forms, lead_ins, voice
 from semmem.extraction.model_facts import Facts, line_of
 from semmem.extraction.phrasing import Claim, ShownTexts, TurnText
 from semmem.extraction.rules import facts_in, phrasing, read_clauses
@@ -403,6 +403,7 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.lasting.choose.passages": lambda t: _chosen(t),
     "extraction.lasting.clauses.clauses": lambda t: clauses.clauses(clauses.squeezed(t), clauses_max=WHOLE),
     "extraction.lasting.clauses.squeezed": clauses.squeezed,
+    "extraction.lasting.elsewhere.classes": elsewhere.classes,
     "extraction.lasting.features.features": lambda t: features.features(
         clauses.clauses(clauses.squeezed(t), clauses_max=WHOLE)
     ),

@@ -15,10 +15,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from semmem.extraction.lasting.features import ELSEWHERE
 from semmem.memory import MemoryType, Standing, Vector
 
-_TRAINED = json.loads(Path(__file__).with_name("weights.json").read_text(encoding="utf-8"))
-SIGNATURE: str = _TRAINED["signature"]
+LANGUAGES = ("english", "elsewhere")
+"""English has heads of its own: what is learnt of languages of whose texts the vectors say little costs it nothing."""
+_TRAINED = {name: json.loads(Path(__file__).with_name(f"{name}.json").read_text("utf-8")) for name in LANGUAGES}
+SIGNATURE: str = _TRAINED["english"]["signature"]
 """Of the embedder whose vectors the weights were trained on; those of any other mean nothing here."""
 VECTOR_SCALE = 3.0
 PAIR_SCALE = 0.4
@@ -54,11 +57,14 @@ class _Softmax:
 
 
 _MODELS = {
-    name: {head: _Softmax(trained) for head, trained in _TRAINED[name].items()}
-    for name in ("with_vector", "without_vector")
+    (given, language): {head: _Softmax(trained) for head, trained in _TRAINED[language][given].items()}
+    for given in ("with_vector", "without_vector")
+    for language in LANGUAGES
 }
-TYPES = tuple(MemoryType(name) for name in _TRAINED["types"])
-STANDINGS: tuple[Standing | None, ...] = tuple(Standing(name) if name else None for name in _TRAINED["standings"])
+TYPES = tuple(MemoryType(name) for name in _TRAINED["english"]["types"])
+STANDINGS: tuple[Standing | None, ...] = tuple(
+    Standing(name) if name else None for name in _TRAINED["english"]["standings"]
+)
 
 
 def judge(rows: Sequence[Sequence[float]], vectors: Sequence[Vector] | None) -> list[Judgement]:
@@ -70,7 +76,9 @@ def judge(rows: Sequence[Sequence[float]], vectors: Sequence[Vector] | None) -> 
         return []
     seen = np.array(rows, dtype=np.float32)
     given = None if vectors is None else np.stack(list(vectors)).astype(np.float32)
-    heads = _MODELS["without_vector" if given is None else "with_vector"]
+    language = "elsewhere" if seen[:, ELSEWHERE.stop - 1].any() else "english"
+    seen = seen if language == "elsewhere" else without_elsewhere(seen)
+    heads = _MODELS["without_vector" if given is None else "with_vector", language]
     few = plain_points(seen, given)
     lasting = heads["lasting"](points(seen, given, heads["frame"](few)[:, 1]))[:, 1]
     kinds = heads["type"](few).argmax(axis=1)
@@ -79,6 +87,11 @@ def judge(rows: Sequence[Sequence[float]], vectors: Sequence[Vector] | None) -> 
         Judgement(float(p), TYPES[kind], STANDINGS[standing])
         for p, kind, standing in zip(lasting, kinds, standings, strict=True)
     ]
+
+
+def without_elsewhere(seen: Matrix) -> Matrix:
+    """The features that the heads for English know."""
+    return np.delete(seen, ELSEWHERE, axis=1)
 
 
 def points(seen: Matrix, vectors: Matrix | None, frames: Matrix) -> Matrix:

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from semmem.extraction.lasting.elsewhere import BEFORE_OWN
 from semmem.extraction.lasting.lead_ins import lead_in
 from semmem.extraction.lasting.voice import Stretch, quotations, stretches
 
@@ -17,7 +18,9 @@ WIDE_MIN = 5
 """A shorter clause, in words, or in characters where a script has no spaces, belongs to the one before it."""
 
 _END = re.compile(
-    r"""(?<=[.!?…])["'”’)\]]{0,3}[ ](?=\S) | (?<=[。！？])["”’」』）)]{0,3} | (?<=[^\W\d]);[ ]""", re.VERBOSE
+    r"""(?<=[.!?…])["'”’)\]]{0,3}[ ](?=\S) | (?<=[。！？])["”’」』）)]{0,3}
+      | (?<=[?!])(?=[\u3040-\u30ff\u3400-\u9fff]) | (?<=[^\W\d]);[ ]""",
+    re.VERBOSE,
 )
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:mr|mrs|ms|dr|st|prof|vs|approx|nr|bzw|ca|etc|e\.g|i\.e|z\.b|a\.m|p\.m|[a-z]|\d{1,3})\.$", re.I
@@ -32,11 +35,13 @@ _ASKING = (
 _JOINT = r"(?:and|but|so|because|since|cause|cuz|although|though|while|whereas|which|who|if|as|or|then|plus)"
 _BREAK = re.compile(
     rf"""
-      [,;:](?:[ ]|$) | [，；：] | (?<=[\u3040-\u30ff\u3400-\u9fff])[,;:]
+      [,;:](?:[ ]|$) | [，；：、]
+    | (?<=[\u3040-\u30ff\u3400-\u9fff])[ ～~](?=[\u3040-\u30ff\u3400-\u9fff]) | (?<=[\u3040-\u30ff\u3400-\u9fff])[,;:]
     | [ ][-–—]{{1,3}}[ ] | (?<=\w)[–—](?=\w) | [ ]?[()（）][ ]?
     | [ ](?={_JOINT}[ ]{_PRONOUN}[ ])
     | [ ](?=(?:and|but|so)[ ]{_ASKING}[ ])
     | [ ](?=(?:that|because|since|so[ ]that)[ ]{_PRONOUN}[ ])
+    | [ ](?={BEFORE_OWN})
     """,
     re.VERBOSE | re.IGNORECASE,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from semmem.extraction.lasting import elsewhere
 from semmem.extraction.lasting.clauses import Clause
 from semmem.text.times.names import MONTHS, WEEKDAYS
 
@@ -59,10 +60,14 @@ _TIME = re.compile(
 )
 _DIGIT = re.compile(r"\d")
 _NAME = re.compile(r"(?<=[\w,] )[A-Z][a-zà-ÿ]+")
+OPENINGS = 4
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _PATTERNS = (
     _I, _WE, _MY, _ME, _YOU, _THEY, _SAYS, _PLEASE, _NEGATED, _BE, _HAVE, _CHANGE, _ALWAYS, _TIME, _DIGIT, _NAME, _WIDE,
 )  # fmt: skip
+_BEFORE = len(_PATTERNS) + OPENINGS + 2
+ELSEWHERE = slice(_BEFORE, _BEFORE + len(elsewhere.NAMES))
+"""The columns of other languages; the last of them says that a clause is in one."""
 CHARS_READ = 400
 """Of a clause; nobody writes longer ones."""
 
@@ -89,6 +94,7 @@ def _of_clause(clause: Clause) -> list[float]:
         *(float(bool(match)) for match in opening),
         float(asks),
         size,
+        *elsewhere.classes(text),
     ]
 
 

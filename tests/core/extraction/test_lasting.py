@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from semmem.extraction.lasting import elsewhere
 from semmem.extraction.lasting.choose import PASSAGE_CHARS_MAX, passages
 from semmem.extraction.lasting.classifier import STANDINGS, TYPES, Judgement, judge, points
 from semmem.extraction.lasting.clauses import clauses, squeezed
@@ -41,6 +42,13 @@ def texts(message: str) -> list[str]:
         ("Dr. Ito says it's e.g. 4.5 km", ["Dr. Ito says it's e.g. 4.5 km"]),
         ("我住在上海，我对花生过敏。推荐一家餐厅？", ["我住在上海", "我对花生过敏。", "推荐一家餐厅？"]),
         ("Ich wohne in Bern, weil meine Tochter dort lebt.", ["Ich wohne in Bern", "weil meine Tochter dort lebt."]),
+        ("Vivo en Lugo y tengo tres gatos", ["Vivo en Lugo", "y tengo tres gatos"]),
+        ("Ich wohne in Ulm und ich habe zwei Hunde", ["Ich wohne in Ulm", "und ich habe zwei Hunde"]),
+        (
+            "椅子は?腰が痛いです。犬を飼っていて、名前はモモです",
+            ["椅子は?", "腰が痛いです。", "犬を飼っていて", "名前はモモです"],
+        ),
+        ("我对海鲜过敏 有什么菜推荐", ["我对海鲜过敏", "有什么菜推荐"]),
         ("- we are five\n- two are vegan", ["we are five", "two are vegan"]),
         ("budget  is\t900\n\n\nno  flights please", ["budget is 900", "no flights please"]),
     ],
@@ -68,6 +76,12 @@ def test_what_the_user_does_not_say_is_no_clause(message: str) -> None:
 def test_a_mail_begins_with_its_salutation_unless_the_message_does() -> None:
     assert texts("Is this fine?\n\nDear Mrs Moss,\nI am ill.") == ["Is this fine?"]
     assert "I am ill." in texts("Hello there,\nI am ill.")
+
+
+def test_marks_that_only_quote_do_so_behind_a_letter_too_and_characters_count_as_words() -> None:
+    assert quotations("他说「我不喝酒」") == [(2, 8)]
+    assert quotations("题目是「如何在三个月之内学会游泳和跳水的基本动作」吗") == [(3, 25)]
+    assert quotations("我喜欢「红楼梦」") == []
 
 
 def test_titles_and_apostrophes_are_no_quotations() -> None:
@@ -104,6 +118,44 @@ def test_clauses_stand_in_the_text_in_order_and_do_not_overlap(message: str) -> 
     assert all(" ".join(text[clause.start : clause.end].split()) == clause.text != "" for clause in found)
     assert all(one.end <= other.start for one, other in pairwise(found))
     assert all(0 <= value <= 1 for row in features(found) for value in row)
+
+
+# --- other languages -------------------------------------------------------------------------------------------------
+
+
+def met(text: str) -> set[str]:
+    """The classes of which a text has a word."""
+    return {name for name, value in zip(elsewhere.NAMES, elsewhere.classes(text), strict=True) if value}
+
+
+@pytest.mark.parametrize(
+    ("text", "classes"),
+    [
+        ("Ich heiße Jonas und esse kein Fleisch", {"SELF", "NEGATED"}),
+        ("heiße Jonas, wohne in Graz", {"OPENS"}),
+        ("on a déménagé à Nantes en avril", {"ON"}),
+        ("je ne mange pas de porc", {"SELF", "NEGATED"}),
+        ("mi hija nació en mayo y vivimos en Lugo", {"WE", "ENDING"}),
+        ("ho cambiato lavoro, adesso faccio il panettiere", {"SELF", "OPENS", "CHANGE"}),
+        ("não como carne e moro em Braga", {"SELF", "NEGATED"}),
+        ("ik heb altijd een hond gehad", {"SELF", "HAVE", "ALWAYS"}),
+        ("Kupiłam rower, mój syn też", {"ENDING", "MY"}),
+        ("у меня двое детей", {"ME", "ON"}),
+        ("İzmir'de oturuyorum, kızım beş", {"ENDING", "MY"}),
+        ("我老婆对花生过敏", {"SELF", "MY"}),
+        ("対象外ですが、母は蕎麦が食べられない", {"MY", "NEGATED", "BE"}),
+        ("우리는 매일 걸어요", {"WE", "ALWAYS"}),
+    ],
+)
+def test_whose_words_they_are_is_seen_in_other_languages(text: str, classes: set[str]) -> None:
+    assert met(text) >= classes | {"ELSEWHERE"}
+
+
+@pytest.mark.parametrize(
+    "text", ["I have no car and my son is ill", "We changed the plan; it was hers", "What is 5 + 3?", ""]
+)
+def test_english_is_in_no_class_of_other_languages(text: str) -> None:
+    assert met(text) == set()
 
 
 # --- the classifier --------------------------------------------------------------------------------------------------
