@@ -33,8 +33,8 @@ _CODE = re.compile(
 _CODE_END = re.compile(r"(?:[{};]|=>)\s*$")
 _CODE_INSIDE = re.compile(r"\w\(\w{0,40}[\"',)]|\w ?= ?[\"'\d\[{]|=>|==|::|&&| --\w|</?\w{1,20}>")
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "「": "」", "『": "』", "‘": "’", "`": "`", "'": "'"}
-_PLAIN = "\"'`‘"
-"""Those that also stand within words."""
+_UNSPACED = "「『“"
+"""Those that open a quotation behind a letter too, where a script has no spaces; others may end one there: »Emma«."""
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _FIRST_PERSON = re.compile(
     r"\b(?:I|i'm|me|my|mine|we|us|our|ich|mein\w{0,2}|je|mon|ma|yo|mi|eu|meu|minha)\b|[我私僕俺]"
@@ -101,7 +101,7 @@ def quotations(text: str) -> list[tuple[int, int]]:
     start, closing = -1, ""
     for index, char in enumerate(text):
         if not closing:
-            if char in _QUOTES and not (char in _PLAIN and index and text[index - 1].isalnum()):
+            if char in _QUOTES and (char in _UNSPACED or not (index and text[index - 1].isalnum())):
                 start, closing = index, _QUOTES[char]
         elif char == closing and not (char in "'’" and text[index + 1 : index + 2].isalnum()):
             inside = text[start + 1 : index]

@@ -82,6 +82,7 @@ def test_marks_that_only_quote_do_so_behind_a_letter_too_and_characters_count_as
     assert quotations("他说「我不喝酒」") == [(2, 8)]
     assert quotations("题目是「如何在三个月之内学会游泳和跳水的基本动作」吗") == [(3, 25)]
     assert quotations("我喜欢「红楼梦」") == []
+    assert quotations("»Dune« ist mein Lieblingsbuch, ich mag auch »Emma« sehr") == []
 
 
 def test_titles_and_apostrophes_are_no_quotations() -> None:
