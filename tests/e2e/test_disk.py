@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.disk import files_holding
+from tests.support.disk import files_holding, lone_word
 from tests.support.harness import ADMIN_TOKEN, House, SemmemProcess, StandInModel, eventually, house, semmem_process
 
 NAMES_KEPT_IN: set[str] = set()
@@ -30,7 +29,7 @@ def add(semmem: SemmemProcess, user: str, content: str, **members: Any) -> httpx
 
 @pytest.mark.long(12)
 def test_what_is_forgotten_with_a_purge_is_in_no_file_running_or_stopped(tmp_path: Path, model: StandInModel) -> None:
-    gone, stays = (f"canary{secrets.token_hex(6)}" for _ in range(2))
+    gone, stays = (lone_word() for _ in range(2))
     said = (f"My dog is called {gone}said", f"I live in {gone}town", f"I work at {gone}works")
     with house(tmp_path, model) as home:
         data = home.semmem.data_dir
@@ -39,8 +38,11 @@ def test_what_is_forgotten_with_a_purge_is_in_no_file_running_or_stopped(tmp_pat
         home.learnt(f"{gone}-user")
         for number in range(30):
             names = {"project_id": f"{gone}-project", "session_id": f"{gone}-session", "key": f"{gone}-{number}"}
-            add(home.semmem, f"{gone}-user", f"{gone}-content {number}", metadata={"m": f"{gone}-meta"}, **names)
-            add(home.semmem, f"{stays}-user", f"{stays}-content {number}")
+            made = (
+                add(home.semmem, f"{gone}-user", f"{gone}-content {number}", metadata={"m": f"{gone}-meta"}, **names),
+                add(home.semmem, f"{stays}-user", f"{stays}-content {number}"),
+            )
+            assert [answer.status_code for answer in made] == [201, 201], [answer.text for answer in made]
         eventually(lambda: home.semmem.waiting(f"{gone}-user") == 0, within_s=30, what="the batch has ended")
         time.sleep(3)  # flushed
         assert files_holding(data, [gone])

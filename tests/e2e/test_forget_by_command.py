@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from tests.support.copies import ask
-from tests.support.disk import files_holding
+from tests.support.disk import files_holding, lone_word
 from tests.support.harness import House, StandInModel, eventually, house
 
 QUESTION = "What is my dog called?"
@@ -57,7 +56,7 @@ def by_tool(home: House, user: str) -> dict[str, Any]:
 def test_what_was_told_through_envoy_is_in_no_answer_and_no_file_once_it_is_forgotten(
     tmp_path: Path, model: StandInModel
 ) -> None:
-    canaries = [f"canary{secrets.token_hex(6)}" for _ in range(3)]
+    canaries = [lone_word() for _ in range(3)]
     users = [f"{canary}-user" for canary in canaries]
     with house(tmp_path, model) as home:
         for user, canary in zip(users, canaries, strict=True):

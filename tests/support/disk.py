@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import secrets
+import string
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -55,3 +57,9 @@ def views(path: Path) -> Iterator[bytes]:
 
 def _arrow(raw: bytes) -> pa.Table:
     return pa.ipc.open_stream(io.BytesIO(raw)).read_all()
+
+
+def lone_word() -> str:
+    """A word that is nowhere else. Of letters alone: of one text in two hundred with other digits each time the write
+    screen thinks that it tells a model what to do."""
+    return "canary" + "".join(secrets.choice(string.ascii_lowercase) for _ in range(12))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -43,15 +44,24 @@ def test_a_reader_that_goes_away_ends_a_command_quietly(url: str, words: list[st
     assert (done.returncode, done.stderr) == (PIPE_CLOSED, "")
 
 
+@contextmanager
+def heeded(number: signal.Signals) -> Iterator[None]:
+    """What starts the tests in the background may have them ignore a signal, and so what they start. Not told between
+    fork and exec: gRPC's own threads are begun anew there, and complain in the program's name."""
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
 def test_ctrl_c_ends_a_command_with_a_line_and_its_status(url: str) -> None:
     words = argv("add", "-", "--user", "alice", "--api", url)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 
-    def heeding() -> None:
-        """What starts the tests in the background may have them ignore it."""
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-    with subprocess.Popen(words, text=True, bufsize=1, preexec_fn=heeding, **pipes) as adding:  # type: ignore[call-overload]
+    with heeded(signal.SIGINT):
+        adding = subprocess.Popen(words, text=True, bufsize=1, **pipes)  # type: ignore[call-overload]
+    with adding:
         adding.stdin.write("User likes black tea\n")
         adding.stdin.flush()
         assert adding.stdout.readline().startswith("mem_")
