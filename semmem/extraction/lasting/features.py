@@ -60,12 +60,12 @@ _TIME = re.compile(
 )
 _DIGIT = re.compile(r"\d")
 _NAME = re.compile(r"(?<=[\w,] )[A-Z][a-zà-ÿ]+")
-OPENINGS = 4
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _PATTERNS = (
     _I, _WE, _MY, _ME, _YOU, _THEY, _SAYS, _PLEASE, _NEGATED, _BE, _HAVE, _CHANGE, _ALWAYS, _TIME, _DIGIT, _NAME, _WIDE,
 )  # fmt: skip
-_BEFORE = len(_PATTERNS) + OPENINGS + 2
+_BEFORE = len(_PATTERNS) + 6
+"""Columns of a clause before them: its words, the four ways to open, whether it asks, its size."""
 ELSEWHERE = slice(_BEFORE, _BEFORE + len(elsewhere.NAMES))
 """The columns of other languages; the last of them says that a clause is in one."""
 CHARS_READ = 400

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from semmem.extraction.lasting import elsewhere
 from semmem.extraction.lasting.choose import PASSAGE_CHARS_MAX, passages
-from semmem.extraction.lasting.classifier import STANDINGS, TYPES, Judgement, judge, points
+from semmem.extraction.lasting.classifier import STANDINGS, TYPES, Judgement, judge, points, without_elsewhere
 from semmem.extraction.lasting.clauses import clauses, squeezed
-from semmem.extraction.lasting.features import features
+from semmem.extraction.lasting.features import ELSEWHERE, features
 from semmem.extraction.lasting.forms import asks_for_own, is_decision
 from semmem.extraction.lasting.voice import quotations
 from semmem.memory import MemoryType, Standing
@@ -124,6 +124,13 @@ def test_clauses_stand_in_the_text_in_order_and_do_not_overlap(message: str) -> 
 # --- other languages -------------------------------------------------------------------------------------------------
 
 
+SAID_ELSEWHERE = [
+    "on a déménagé à Nantes en avril",
+    "ho due figli e faccio il panettiere",
+    "живу в Омске, работаю сварщиком",
+]
+
+
 def met(text: str) -> set[str]:
     """The classes of which a text has a word."""
     return {name for name, value in zip(elsewhere.NAMES, elsewhere.classes(text), strict=True) if value}
@@ -157,6 +164,22 @@ def test_whose_words_they_are_is_seen_in_other_languages(text: str, classes: set
 )
 def test_english_is_in_no_class_of_other_languages(text: str) -> None:
     assert met(text) == set()
+
+
+def test_the_columns_of_other_languages_are_known_and_left_out_for_english() -> None:
+    found = clauses("Ich heiße Jonas und esse kein Fleisch")
+    [row] = features(found)
+    assert row[ELSEWHERE] == elsewhere.classes(found[0].text)
+    assert without_elsewhere(np.array([row], dtype=np.float32))[0].tolist() == pytest.approx(
+        [*row[: ELSEWHERE.start], *row[ELSEWHERE.stop :]]
+    )
+
+
+@pytest.mark.parametrize("said", SAID_ELSEWHERE)
+def test_other_languages_have_heads_of_their_own(said: str) -> None:
+    rows = features(clauses(said))
+    deaf = [[*row[: ELSEWHERE.start], *[0.0] * len(elsewhere.NAMES), *row[ELSEWHERE.stop :]] for row in rows]
+    assert judge(rows, None)[0].lasting > 0.4 > judge(deaf, None)[0].lasting
 
 
 # --- the classifier --------------------------------------------------------------------------------------------------
