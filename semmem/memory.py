@@ -61,6 +61,8 @@ STANDING = "standing"
 PROVISIONAL = "provisional"
 UNSETTLED = "unsettled"
 TOPIC = "topic"
+BESIDE = "beside"
+CHANGES_STANDING = "changes_standing"
 OWN_METADATA = frozenset(
     {
         QUARANTINED,
@@ -74,13 +76,16 @@ OWN_METADATA = frozenset(
         PROVISIONAL,
         UNSETTLED,
         TOPIC,
+        BESIDE,
+        CHANGES_STANDING,
     }
 )
 """Names in a memory's metadata that semmem itself writes: why it was quarantined (a word), that somebody released it
 (true), the id of what took its place and a reason word, the ids of what it took the place of, what it rests on (by id
 with a digest of what each says); a word of Standing; that no batch has learnt from its turn yet (true); the ids of
 memories that it may contradict, which nobody has settled; the area of life it belongs to, a word or two that a model
-chose."""
+chose; that it was said in a message in which others speak too, so that it stands beside what it contradicts (true); that
+a standing memory ended or changed with it (true)."""
 
 CONTRADICTED, UPDATED, REPEATED, SUMMARISED = "contradicted", "updated", "repeated", "summarised"
 """Why a statement is no longer retrieved, beside MERGED: another memory says otherwise, or a new version of this one;
@@ -297,7 +302,8 @@ class Fact:
 
     ``turn_id`` names the turn whose user text grounds it; ``occurred_at`` is when the thing happened, if that was said.
     With a ``key`` it replaces what the user has under that key, and is compared with nothing else. ``expires_at`` is
-    when it ceases to be true, if the user said so. ``topic`` is a word or two, empty where nobody named it.
+    when it ceases to be true, if the user said so. ``topic`` is a word or two, empty where nobody named it. ``beside``: others
+    speak in the turn's message as well, so that it ends and changes nothing that is known; never saved, but seen again.
     """
 
     type: MemoryType
@@ -309,6 +315,7 @@ class Fact:
     standing: Standing | None = None
     expires_at: float | None = None
     topic: str = ""
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,10 +47,9 @@ NEGATIVE_INTENTS_LEFT_OUT = ("change_user_name", "change_language", "user_name",
 ELSEWHERE = ("european", "eastern")
 OWN = ("messages", "statements", "frames", *ELSEWHERE)
 NEGATIVE_WEIGHT = 0.5
-FRAMED_EACH = 4
-"""How many statements are put behind each opening."""
-FRAMES = ("fiction", "roleplay", "translation", "textwork", "hypothetical", "paste", "lyrics", "poem", "opener")
-"""Kinds of messages that begin with what makes the words behind it somebody else's."""
+FRAMES = ("fiction", "roleplay", "translation", "textwork", "paste", "lyrics", "poem", "opener", "quote")
+"""Kinds of messages whose words are somebody else's: nothing is to be learnt from them, which is seen before these
+models are asked (training/train_voice.py)."""
 NAMED = re.compile(r"\b(?:[Mm]y|[Oo]ur)(?: [a-z-]+){1,2},? ([A-Z]\w+)")
 RENAMED_EACH = 4
 """With so many other names a message that names somebody of the user's is learnt as well."""
@@ -65,7 +64,6 @@ Matrix = npt.NDArray[np.float64]
 class Row:
     """A clause of one message: what is seen of it, and what it is (``lasting``, type, standing).
 
-    ``frame``: it makes what follows somebody else's; None for what follows, which does not say.
     """
 
     message: int
@@ -75,7 +73,6 @@ class Row:
     lasting: bool
     kind: str = TYPES[0]
     standing: str = ""
-    frame: bool | None = False
     weight: float = 1.0
 
 
@@ -97,7 +94,7 @@ def _rows(number: int, group: str, line: dict[str, Any], weight: float) -> Itera
     for clause, seen in zip(pieces, features(pieces), strict=True):
         index = next((i for i, place in enumerate(marked) if _overlaps(clause, place)), None)
         if index is None:
-            yield Row(number, group, clause, seen, False, frame=_is_frame(line, clause), weight=weight)
+            yield Row(number, group, clause, seen, False, weight=weight)
         else:
             standing = line.get("standing", {}).get(str(index), "")
             yield Row(number, group, clause, seen, True, line["types"][index], standing, weight=weight)
@@ -115,11 +112,8 @@ def _renamed(line: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**line, "text": text, "keep": keep}
 
 
-def _is_frame(line: dict[str, Any], clause: Clause) -> bool | None:
-    """Of messages that do not say which clause it is, the first one."""
-    if line["keep"] or line.get("kind", "").split("-")[-1] not in FRAMES:
-        return False
-    return True if clause.first and clause.sentence == 0 else None
+def _is_anothers(line: dict[str, Any]) -> bool:
+    return not line["keep"] and line.get("kind", "").split("-")[-1] in FRAMES
 
 
 def _weight(group: str) -> float:
@@ -128,24 +122,13 @@ def _weight(group: str) -> float:
 
 def _messages(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in OWN:
-        yield from ((name, line) for line in _lines(HERE / f"{name}.jsonl"))
-    yield from (("framed", line) for line in _framed())
+        yield from ((name, line) for line in _lines(HERE / f"{name}.jsonl") if not _is_anothers(line))
     yield from (("own", {**line, "keep": []}) for line in _lines(QUESTIONS_FILE))
     clinc = (line for line in _lines(folder / "signals" / "clinc150.jsonl"))
     allowed = [line for line in clinc if line["intent"] not in NEGATIVE_INTENTS_LEFT_OUT]
     yield from (("clinc", {**line, "keep": []}) for line in allowed[::EVERY])
     for file in sorted(folder.glob("signals/general_facts_*.jsonl")):
         yield from (("quiz", {**line, "keep": []}) for line in list(_lines(file))[::EVERY])
-
-
-def _framed() -> Iterator[dict[str, Any]]:
-    """Statements behind words that make them somebody else's: a translation's, a story's."""
-    statements = [line["text"] for line in _lines(HERE / "statements.jsonl") if line["keep"]]
-    openers = [line for line in _lines(HERE / "frames.jsonl") if line["kind"] == "opener"]
-    chosen = np.random.default_rng(SEED).choice(len(statements), (len(openers), FRAMED_EACH))
-    for opener, numbers in zip(openers, chosen, strict=True):
-        for place, number in enumerate(numbers):
-            yield {**opener, "text": f"{opener['text']}{' ' if place % 2 else chr(10)}{statements[number]}"}
 
 
 def _place(text: str, part: str) -> tuple[int, int]:
@@ -177,25 +160,9 @@ def held_out(found: Sequence[Row], vectors: Matrix | None) -> Matrix:
     probabilities = np.zeros(len(found))
     for number in range(FOLDS):
         rest = fold != number
-        points, _ = inputs(found, vectors, frames(found, vectors, rest))
+        points, _ = inputs(found, vectors)
         model = fit(points[rest], lasting[rest], weights[rest])
         probabilities[~rest] = model.predict_proba(points[~rest])[:, 1]
-    return probabilities
-
-
-def frames(found: Sequence[Row], vectors: Matrix | None, given: npt.NDArray[np.bool_]) -> Matrix:
-    """Each clause's probability of being a frame, by a model of the ``given`` ones that has not seen its message."""
-    few = plain(found, vectors)
-    fold, weights = _folds(found, SEED + 1), _weights(found)
-    known = given & np.array([row.frame is not None for row in found])
-    labels = np.array([int(row.frame or 0) for row in found])
-    probabilities = np.zeros(len(found))
-    for number in range(FOLDS + 1):
-        here = given & (fold == number) if number < FOLDS else ~given
-        rest = known & ~here
-        if here.any():
-            model = fit(few[rest], labels[rest], weights[rest])
-            probabilities[here] = model.predict_proba(few[here])[:, 1]
     return probabilities
 
 
@@ -229,12 +196,12 @@ def report(found: Sequence[Row], probabilities: Matrix) -> str:
     return "\n".join(lines) + "\n"
 
 
-def inputs(found: Sequence[Row], vectors: Matrix | None, framed: Matrix) -> tuple[Matrix, Matrix]:
+def inputs(found: Sequence[Row], vectors: Matrix | None) -> tuple[Matrix, Matrix]:
     """``points`` and ``plain_points`` of every clause, message by message."""
     seen = _seen(found)
     messages = [list(group) for _, group in groupby(range(len(found)), key=lambda index: found[index].message)]
     points = [
-        classifier.points(seen[group], None if vectors is None else vectors[group], framed[group]) for group in messages
+        classifier.points(seen[group], None if vectors is None else vectors[group]) for group in messages
     ]
     return np.vstack(points), plain(found, vectors)
 
@@ -248,16 +215,12 @@ def _seen(found: Sequence[Row]) -> Matrix:
 
 
 def trained(found: Sequence[Row], vectors: Matrix | None) -> dict[str, Any]:
-    """The four heads; type and standing learn from the lasting clauses alone."""
-    everything = np.ones(len(found), dtype=bool)
-    points, few = inputs(found, vectors, frames(found, vectors, everything))
+    """The three heads; type and standing learn from the lasting clauses alone."""
+    points, few = inputs(found, vectors)
     lasting = np.array([row.lasting for row in found])
-    known = np.array([row.frame is not None for row in found])
     chosen = [row for row in found if row.lasting]
     ones = np.ones(len(chosen))
-    framed = [int(row.frame) for row in found if row.frame is not None]
     return {
-        "frame": _plain(fit(few[known], framed, _weights(found)[known])),
         "lasting": _plain(fit(points, _lasting(found), _weights(found))),
         "type": _plain(fit(few[lasting], [TYPES.index(row.kind) for row in chosen], ones)),
         "standing": _plain(fit(few[lasting], [STANDINGS.index(row.standing) for row in chosen], ones)),

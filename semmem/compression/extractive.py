@@ -21,6 +21,7 @@ from semmem.extraction.lasting.classifier import judge
 from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
 from semmem.extraction.lasting.features import features
 from semmem.extraction.lasting.forms import is_decision
+from semmem.extraction.voice.hearing import heard
 from semmem.memory import Role
 from semmem.ports.session_states import CurrentState
 from semmem.text.grounding import SourceText, content_words, names, numbers
@@ -169,7 +170,7 @@ def _sentence(text: str, kind: str, worth: float, at: int) -> _Sentence | None:
 
 def _of_user(text: str, *, unanswered: bool) -> Iterator[tuple[str, str, float]]:
     """What the user states, decides and asks, with what each is worth by itself."""
-    written = squeezed(_ends(text))
+    written = squeezed(heard(_ends(text)).text)
     found = clauses(written, clauses_max=CLAUSES_MAX)
     judged = judge(features(found), None)
     pairs = zip(found, judged, strict=True)

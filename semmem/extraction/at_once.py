@@ -77,10 +77,11 @@ class AtOnce:
         """What the turn says; nobody need hold its user. Raises SemmemError."""
         tally = Tally()
         alone = Batch(turn.id, turn.scope, (turn,), (), AT_ONCE, attempt=1)
-        shown, said = await asyncio.to_thread(self._reader.read, alone)
+        read = await asyncio.to_thread(self._reader.read, alone)
         tally.engine = self._extractor.name
-        found = await extracted(self._extractor, shown) if shown.turns else []
-        return Found(turn, await self._storing.screened(found, {turn.id}, said, tally), said, tally)
+        found = await extracted(self._extractor, read.shown) if read.shown.turns else []
+        facts = await self._storing.screened(read.weighed(found), {turn.id}, read.said, tally)
+        return Found(turn, facts, read.said, tally)
 
     async def pass_over(self, found: Found) -> BatchResult:
         """There is nothing to be stored of a turn, so that nobody need hold its user: it is not read again. Raises

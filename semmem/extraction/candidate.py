@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from semmem.memory import (
+    BESIDE,
+    CHANGES_STANDING,
     CONTRADICTED,
     PROVISIONAL,
     QUARANTINED,
@@ -32,7 +34,8 @@ from semmem.memory import (
 class Candidate:
     """A screened fact on its way into the store. ``id`` is the memory id it gets if it is created, ``batch`` the batch
     or hold under which it is written. ``provisional``: no batch has learnt from its turn yet. ``apart`` are memories
-    that it is not compared with, ``unsettled`` those that it may contradict."""
+    that it is not compared with, ``unsettled`` those that it may contradict. ``changes_standing``: a standing memory
+    ends or changes with it."""
 
     id: str
     fact: Fact
@@ -44,6 +47,7 @@ class Candidate:
     provisional: bool = False
     apart: frozenset[str] = frozenset()
     unsettled: tuple[str, ...] = ()
+    changes_standing: bool = False
 
 
 def memory_id(batch_id: str, index: int | str) -> str:
@@ -90,7 +94,7 @@ def updated(old: Memory, new: Candidate) -> Memory:
         agent=new.turn.scope.agent,
         session=new.turn.scope.session,
         source=_source(new.turn),
-        metadata=_without(old, PROVISIONAL, UNSETTLED) | _own_metadata(new),
+        metadata=_without(old, PROVISIONAL, UNSETTLED, CHANGES_STANDING) | _own_metadata(new),
         importance=max(old.importance, new.fact.importance),
         updated_at=new.now,
         occurred_at=new.fact.occurred_at,
@@ -150,6 +154,7 @@ def reconsidered(held: Memory, batch: str, now: float) -> Candidate:
         occurred_at=held.occurred_at,
         standing=held.standing,
         topic=str(held.metadata.get(TOPIC, "")),
+        beside=held.metadata.get(BESIDE) is True,
     )
     return Candidate(held.id, fact, turn, held.embedding, now, held.expires_at, batch)
 
@@ -165,7 +170,8 @@ def _own_metadata(new: Candidate) -> dict[str, Any]:
     standing = {} if new.fact.standing is None else {STANDING: new.fact.standing.value}
     topic = {TOPIC: new.fact.topic} if new.fact.topic else {}
     unsettled = {UNSETTLED: list(new.unsettled)} if new.unsettled else {}
-    return standing | topic | unsettled | ({PROVISIONAL: True} if new.provisional else {})
+    flags = {BESIDE: new.fact.beside, CHANGES_STANDING: new.changes_standing, PROVISIONAL: new.provisional}
+    return standing | topic | unsettled | {name: True for name, is_so in flags.items() if is_so}
 
 
 def _without(memory: Memory, *names: str) -> dict[str, Any]:

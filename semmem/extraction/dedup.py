@@ -26,7 +26,7 @@ from semmem.extraction.candidate import (
     superseded,
     updated,
 )
-from semmem.extraction.comparing import NO_OPINIONS, Comparing, with_vector
+from semmem.extraction.comparing import NO_OPINIONS, Compared, Comparing, with_vector
 from semmem.extraction.model_judge import Opinions
 from semmem.extraction.pair_judge import PairJudge
 from semmem.extraction.placed import PAIR_FOUND, Action, Placed, Removal
@@ -112,8 +112,8 @@ class Dedup:
         found = await self.comparing.compared(new, opinions)
         if found.same is not None:
             return await self._drop(new, found.same)
-        new = replace(new, unsettled=found.unsettled)
-        contradicted, later = _by_time(found.contradicted, new.turn.opened_at)
+        contradicted, later = _by_time(found.contradicted, new.turn.opened_at, new)
+        new = replace(new, unsettled=_unsettled(found, new), changes_standing=_is_standing(contradicted))
         if later and (newer := await self.comparing.outdated_by(new, later)) is not None:
             return await self._put_outdated(new, newer)
         gone: tuple[Removal, ...] = ()
@@ -164,8 +164,8 @@ class Dedup:
             found = await self.comparing.compared(new, opinions)
             if found.same is not None:
                 return await self.retiring.retire(held, new, REPEATED, by=found.same.id)
-            new = replace(new, unsettled=found.unsettled)
-            contradicted, later = _by_time(found.contradicted, held.said_at)
+            contradicted, later = _by_time(found.contradicted, held.said_at, new)
+            new = replace(new, unsettled=_unsettled(found, new), changes_standing=_is_standing(contradicted))
             if later and (newer := await self.comparing.outdated_by(new, later)) is not None:
                 return await self.retiring.retire(held, new, CONTRADICTED, by=newer.id)
             others = [hit for hit in contradicted if hit.memory.source.turn != held.source.turn]
@@ -237,8 +237,9 @@ class Dedup:
         # First what stays: where the hold is cut off, or the process dies, there are doubles then, and no hole.
         if not await self._writes(new).replace(held, released):
             return Action.FORGOTTEN, held
-        await self.retiring.supersede(found.contradicted, new, by=held.id)
-        return (Action.SUPERSEDED if found.contradicted else Action.CREATED), released
+        contradicted = [] if new.fact.beside else found.contradicted
+        await self.retiring.supersede(contradicted, new, by=held.id)
+        return (Action.SUPERSEDED if contradicted else Action.CREATED), released
 
     async def holds(self, new: Candidate) -> bool:
         """Whether an earlier try created this very memory (it may have been changed since)."""
@@ -252,10 +253,20 @@ class Dedup:
         return Writes(self._store, self._records, new.batch)
 
 
-def _by_time(hits: Sequence[Hit], said_at: float) -> tuple[list[Hit], list[Hit]]:
-    """What was said until then, and what was said later."""
-    until = [hit for hit in hits if hit.memory.said_at <= said_at]
+def _by_time(hits: Sequence[Hit], said_at: float, new: Candidate) -> tuple[list[Hit], list[Hit]]:
+    """What was said until then and ends with the new fact, which is nothing where others speak in its message as well;
+    and what was said later."""
+    until = [] if new.fact.beside else [hit for hit in hits if hit.memory.said_at <= said_at]
     return until, [hit for hit in hits if hit.memory.said_at > said_at]
+
+
+def _is_standing(hits: Sequence[Hit]) -> bool:
+    return any(hit.memory.standing is not None for hit in hits)
+
+
+def _unsettled(found: Compared, new: Candidate) -> tuple[str, ...]:
+    """With what the new fact may disagree. A message in which others speak leaves no doubt at what was known."""
+    return () if new.fact.beside else found.unsettled
 
 
 def _noted(new: Candidate, before: Memory | None = None) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from semmem.extraction.comparing import NO_OPINIONS
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.model_judge import ModelJudge, Opinions
 from semmem.extraction.placed import Action, Placed
-from semmem.extraction.reading import Reader
+from semmem.extraction.reading import Read, Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened, screen
 from semmem.extraction.session_summary import ENDS, SessionSummariser
@@ -128,16 +128,16 @@ class Learning:
             return await self._give_up(batch, BatchResult("gave_up", cause="attempts"))
         tally = Tally()
         told = await self.settling.of(batch.scope.user, batch.turns)
-        shown, said = await asyncio.to_thread(self._reader.read, told.readable(batch))
+        read = await asyncio.to_thread(self._reader.read, told.readable(batch))
         try:
-            facts = batch.facts if batch.facts is not None else await self._new_facts(shown, said, tally)
+            facts = batch.facts if batch.facts is not None else await self._new_facts(read, tally)
         except ModelRefused as error:
             failed = BatchResult("extraction_failed", engine=tally.engine, cause=type(error).__name__)
             return await self._give_up(batch, failed)
         told = await self.settling.of(batch.scope.user, batch.turns)  # a model takes its time
-        if not told.allows(shown):
-            _, said = await asyncio.to_thread(self._reader.read, told.readable(batch))
-        await self._apply(batch, facts, said, told, tally)
+        if not told.allows(read.shown):
+            read = await asyncio.to_thread(self._reader.read, told.readable(batch))
+        await self._apply(batch, read.weighed(facts), read.said, told, tally)
         return await self._finish(batch, tally.result(earlier=batch.applied))
 
     async def _apply(
@@ -172,10 +172,11 @@ class Learning:
         for placed, memory in await self.settling.settle_overdue(batch.scope.user, batch=batch.id, now=now):
             tally.settle(placed, memory)
 
-    async def _new_facts(self, shown: Batch, said: SourceText, tally: Tally) -> Sequence[Fact]:
+    async def _new_facts(self, read: Read, tally: Tally) -> Sequence[Fact]:
+        shown = read.shown
         turn_ids = {turn.id for turn in shown.turns}
         found = await self._extract(shown, tally)
-        facts = await self.storing.screened(found, turn_ids, said, tally)
+        facts = await self.storing.screened(found, turn_ids, read.said, tally)
         facts += await self._summary(shown, tally)
         await self._journal.save_facts(shown.id, facts)
         return facts

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from semmem.memory import Conversation, Hit, Memory, Message, Standing
+from semmem.memory import CHANGES_STANDING, Conversation, Hit, Memory, Message, Standing
 from semmem.retrieval.arrangement import arranged, doubtful
 from semmem.retrieval.days import UNDATED, happened, said
 from semmem.retrieval.once import OncePerMemory
@@ -49,6 +49,8 @@ COMMON_DAY = "Notes without a day were said on "
 COMMON_DAY_LINES_MIN = 3
 """Fewer lines with the same day cost less than that line does."""
 OUTDATED = "may be outdated"
+CHANGED = "in place of an earlier note"
+"""Said of a note with which something ended or changed that always matters: the reader may ask whether it is so."""
 LINE_CHARS_MAX = 600
 CONTENT_CHARS_MAX = 4096
 """Read of a memory to make its line: room for what is not shown of it."""
@@ -100,6 +102,11 @@ def render(hits: Sequence[Hit], *, tokens_max: int, mark: Callable[[str], str]) 
     inside = "\n".join([HEADER, *_lines([hit.memory for hit in kept], [notes[place] for place in sorted(fitting)])])
     text = fenced(inside, mark(inside))
     return text, kept, estimate_tokens(text)
+
+
+def changes_standing(memory: Memory) -> bool:
+    """Whether something that always matters ended or changed with this memory."""
+    return memory.metadata.get(CHANGES_STANDING) is True
 
 
 def line_tokens(memory: Memory) -> int:
@@ -208,18 +215,19 @@ class _Note:
     text: str
     said: str
     happened: str
+    changed: str = ""
     cost: int = 0
 
     @classmethod
     def of(cls, memory: Memory) -> _Note:
-        note = cls(_text(memory), said(memory), happened(memory))
+        note = cls(_text(memory), said(memory), happened(memory), CHANGED if changes_standing(memory) else "")
         return replace(note, cost=_cost(note.written()))
 
     def written(self, *, doubted: bool = False, common: str = "") -> str:
         """The line; without the day on which it was said where that is the ``common`` one."""
         day = "" if self.said == common or (self.happened and self.said == UNDATED) else self.said
         days = (day, self.happened) if self.happened.startswith("meaning") else (self.happened, day)
-        known = ", ".join(filter(None, [*days, OUTDATED if doubted else ""]))
+        known = ", ".join(filter(None, [*days, self.changed, OUTDATED if doubted else ""]))
         return f"- {self.text} ({known})" if known else f"- {self.text}"
 
 

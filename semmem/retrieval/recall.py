@@ -18,6 +18,7 @@ from semmem.request.outcome import Outcome
 from semmem.request.question import Question
 from semmem.retrieval.begun import Begun, embed_query
 from semmem.retrieval.block import Block, block_of
+from semmem.retrieval.changes import Changes
 from semmem.retrieval.context import render
 from semmem.retrieval.decide.decision import Decision, RequestVerdict
 from semmem.retrieval.decide.signals import SEARCH, decide
@@ -149,6 +150,7 @@ class Recall:
         self._spawn = spawn
         self._past = past
         self._before = FoundBefore[Candidates]()
+        self._changes = Changes()
         self._fence = Fence(secrets.token_bytes(32)) if fence is None else fence
 
     def skips(self, question: Question) -> Outcome | None:
@@ -315,6 +317,8 @@ class Recall:
                 found = await self._found(question, query, vector, cut_too=False, read=read)
                 _tell(span, found)
             kept = _kept(self._ranked(question, found))
+            index = self._memories.at_hand(query.scope.user)
+            kept = [*self._changes.to_say_back(index, query, kept), *kept]
             status = "hit" if kept else "miss"
         finally:
             self._announce(Searched(status, len(kept), time.perf_counter() - begun.at))
@@ -431,6 +435,7 @@ class Recall:
         text, shown, tokens = self._render(question, kept)
         if text is None:
             return Recalled(otherwise)
+        self._changes.said_back(shown)
         role = "user" if self._refuses_system(question.conversation.model) else self._rules.role
         injection = Injection(text, role=role, position=self._rules.position)
         return Recalled(outcome, block_of(injection, shown, tokens), tuple(shown))

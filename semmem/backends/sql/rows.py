@@ -106,7 +106,9 @@ def _unreadable(what: str) -> Iterator[None]:
 
 
 def facts_json(facts: Sequence[Fact]) -> str:
-    return json.dumps([dataclasses.asdict(fact) for fact in facts])
+    """Without ``beside``, which whoever reads the turn sees again, and a version before this one would not know."""
+    fields = (dataclasses.asdict(fact) for fact in facts)
+    return json.dumps([{name: value for name, value in each.items() if name != "beside"} for each in fields])
 
 
 def json_facts(text: str) -> tuple[Fact, ...]:

@@ -1,7 +1,6 @@
-"""Whether a clause says something lasting about the user, and what kind of thing: four small linear models.
+"""Whether a clause says something lasting about the user, and what kind of thing: three small linear models.
 
-One of them finds what makes the words behind it somebody else's ("Translate this:", "Write a story."), and the one for
-what lasts is told what it found. Each is a softmax regression over the formal features of features.py and, where the
+They read what the user says in their own voice (semmem.extraction.voice). Each is a softmax regression over the formal features of features.py and, where the
 embedder is the one it was trained with, the clause's vector. The weights come from ``training/train_lasting.py``.
 """
 
@@ -80,7 +79,7 @@ def judge(rows: Sequence[Sequence[float]], vectors: Sequence[Vector] | None) -> 
     seen = seen if language == "elsewhere" else without_elsewhere(seen)
     heads = _MODELS["without_vector" if given is None else "with_vector", language]
     few = plain_points(seen, given)
-    lasting = heads["lasting"](points(seen, given, heads["frame"](few)[:, 1]))[:, 1]
+    lasting = heads["lasting"](points(seen, given))[:, 1]
     kinds = heads["type"](few).argmax(axis=1)
     standings = heads["standing"](few).argmax(axis=1)
     return [
@@ -94,12 +93,9 @@ def without_elsewhere(seen: Matrix) -> Matrix:
     return np.delete(seen, ELSEWHERE, axis=1)
 
 
-def points(seen: Matrix, vectors: Matrix | None, frames: Matrix) -> Matrix:
+def points(seen: Matrix, vectors: Matrix | None) -> Matrix:
     """What tells whether the clauses of one message are lasting, one row a clause: their features, every two of these
-    together, their vectors, and the mean vector of the message. ``frames`` is the probability of each clause that it
-    makes the words behind it somebody else's; its own and the highest before it are features as well."""
-    before = np.maximum.accumulate(np.concatenate([[0.0], frames[:-1]]))
-    seen = np.column_stack([seen, frames, before])
+    together, their vectors, and the mean vector of the message."""
     first, second = np.triu_indices(seen.shape[1], 1)
     pairs = PAIR_SCALE * seen[:, first] * seen[:, second]
     if vectors is None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from semmem.extraction.lasting.elsewhere import BEFORE_OWN
 from semmem.extraction.lasting.lead_ins import lead_in
-from semmem.extraction.lasting.voice import Stretch, quotations, stretches
 
 CLAUSES_MAX = 200
 """Of one message, as many clauses are looked at: those of its beginning and of its end, half and half."""
@@ -45,6 +43,9 @@ _BREAK = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_ITEM = re.compile(r"\s*(?:[-*•·]|\d{1,2}[.)])\s+")
+LINE_CHARS_READ = 200
+"""Of a line's end so much is looked at for a colon."""
 _BLANKS = re.compile(r"[^\S\n]+")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
@@ -54,7 +55,7 @@ class Clause:
     """``text`` as written, white space made single. ``sentence`` is the number of the one it belongs to; ``start`` and
     ``end`` its place in the message. ``asked``: its sentence ends with a question mark. ``first`` and ``last`` of its
     sentence. ``led``: a colon stands before it in its sentence. ``to_keep``: the user asks to remember it.
-    ``introduced`` and ``listed`` as in Stretch."""
+    ``introduced``: its line stands below one that ends with a colon. ``listed``: its line is an item of a list."""
 
     text: str
     sentence: int
@@ -75,18 +76,13 @@ def squeezed(text: str) -> str:
 
 
 def clauses(text: str, *, clauses_max: int = CLAUSES_MAX) -> list[Clause]:
-    """The clauses of a squeezed text that the user speaks in their own voice, in order.
-
-    What stands in long quotes, code and mail is left out.
-    """
-    quoted = quotations(text)
-    starts = [start for start, _ in quoted]
+    """The clauses of a squeezed text, in order."""
     found: list[Clause] = []
-    for number, (start, end, stretch) in enumerate(_sentences(text)):
+    for number, (start, end, line) in enumerate(_sentences(text)):
         asked = text[start:end].rstrip("\"'”’)） ").endswith(("?", "？"))
         lead = lead_in(text, start, end, asked=asked)
         colon = text.find(":", lead.said, end)
-        places = [place for place in _places(text, lead.said, end) if not _inside(place, quoted, starts)]
+        places = _places(text, lead.said, end)
         if lead.to_keep and asked and [first for first, _ in places] == [lead.said]:
             asked, places = False, [(lead.said, lead.said + len(text[lead.said : places[0][1]].rstrip(" ?？")))]
         found += [
@@ -99,8 +95,8 @@ def clauses(text: str, *, clauses_max: int = CLAUSES_MAX) -> list[Clause]:
                 index == 0,
                 index == len(places) - 1,
                 0 <= colon < first,
-                stretch.introduced,
-                stretch.listed,
+                line.introduced,
+                line.listed,
                 lead.to_keep and first == lead.said,
             )
             for index, (first, last) in enumerate(places)
@@ -109,16 +105,21 @@ def clauses(text: str, *, clauses_max: int = CLAUSES_MAX) -> list[Clause]:
     return found if len(found) <= clauses_max else found[: clauses_max - half] + found[-half:]
 
 
-def _inside(place: tuple[int, int], quoted: list[tuple[int, int]], starts: list[int]) -> bool:
-    """Whether any of it stands in a quotation."""
-    before = bisect_right(starts, place[1] - 1) - 1
-    return before >= 0 and quoted[before][1] > place[0]
+@dataclass(frozen=True, slots=True)
+class _Line:
+    introduced: bool
+    listed: bool
 
 
-def _sentences(text: str) -> Iterator[tuple[int, int, Stretch]]:
-    for stretch in stretches(text):
-        if stretch.own:
-            yield from ((start, end, stretch) for start, end in _ends(text, stretch.start, stretch.end))
+def _sentences(text: str) -> Iterator[tuple[int, int, _Line]]:
+    start, introduced = 0, False
+    for written in text.split("\n"):
+        item = _ITEM.match(written)
+        line = _Line(introduced, item is not None)
+        begin = start + (item.end() if item else 0)
+        yield from ((first, end, line) for first, end in _ends(text, begin, start + len(written)))
+        introduced = introduced or written[-LINE_CHARS_READ:].rstrip().endswith((":", "："))
+        start += len(written) + 1
 
 
 def _ends(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

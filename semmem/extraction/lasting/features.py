@@ -85,9 +85,14 @@ def features(found: Sequence[Clause]) -> list[list[float]]:
 
 
 def _of_clause(clause: Clause) -> list[float]:
-    text = clause.text[:CHARS_READ].replace("’", "'")
+    return formal(clause.text, asked=clause.asked and clause.last)
+
+
+def formal(text: str, *, asked: bool = False) -> list[float]:
+    """What is seen of a piece of text by itself. ``asked``: it is known to end a question."""
+    text = text[:CHARS_READ].replace("’", "'")
     size = min(1.0, len(text) / 100)
-    asks = (clause.asked and clause.last) or text.endswith(("?", "？"))
+    asks = asked or text.endswith(("?", "？"))
     opening = (_ASKS.match(text) or _ASKS_ELSEWHERE.match(text), _IF.match(text), _I.match(text), _MY.match(text))
     return [
         *(float(bool(pattern.search(text))) for pattern in _PATTERNS),

@@ -1,0 +1,53 @@
+"""What of a message the user says in their own voice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from semmem.extraction.voice.features import shapes, words_of
+from semmem.extraction.voice.model import Weights
+from semmem.extraction.voice.units import Unit, units
+
+OTHERS_MIN = -1.5
+"""From these odds on (their logarithm) a unit is somebody else's: rather a fact of the user's less than one that a
+document made up. Chosen on messages made of ways of pasting that the weights had not seen."""
+ALONE_MAX = -2.5
+"""Below these odds for every unit nobody else speaks in a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """``text``: what the user says in their own voice, each line where it was. ``alone``: nobody else speaks in the
+    message, so that it may end or change what is known of the user."""
+
+    text: str
+    alone: bool
+
+
+def heard(text: str) -> Heard:
+    """Linear in the length of the text; never raises."""
+    found = units(text)
+    if not found:
+        return Heard(text, alone=True)
+    rows = [words_of(text[unit.start : unit.end]) for unit in found]
+    odds = _weights().odds(rows, shapes(text, found))
+    own = [unit for unit, odd in zip(found, odds, strict=True) if odd < OTHERS_MIN and not unit.quoted]
+    return Heard(_joined(text, own), alone=len(own) == len(found) and float(odds.max()) < ALONE_MAX)
+
+
+def _joined(text: str, own: list[Unit]) -> str:
+    """The units; a line begins where something was left out before one."""
+    parts: list[str] = []
+    end = 0
+    for unit in own:
+        between = text[end : unit.start]
+        parts += [between if not between.strip() else "\n", text[unit.start : unit.end]]
+        end = unit.end
+    return "".join(parts).strip("\n")
+
+
+@cache
+def _weights() -> Weights:
+    return Weights(Path(__file__).with_name("weights.npz"))

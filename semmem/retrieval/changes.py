@@ -1,0 +1,62 @@
+"""What always matters and has ended or changed is said back in the next block, whatever is asked.
+
+So the model can ask whether it is so, and the user sees at once what was understood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from cachetools import LRUCache
+
+from semmem.memory import Hit, Memory
+from semmem.retrieval.context import changes_standing
+from semmem.retrieval.index.memory_index import MemoryIndex
+from semmem.retrieval.search import ResolvedQuery
+from semmem.text.screening import readable
+
+SAID_BACK_S = 7 * 86_400.0
+"""A change that was told longer ago is known by now."""
+SAID_BACK_MAX = 10_000
+"""So many versions of memories are remembered as said back, by this process alone: another one says them once more."""
+CHANGES_MAX = 3
+"""In one block, the newest."""
+
+
+class Changes:
+    """Remembers, for as long as the process lives, which changes were shown."""
+
+    def __init__(self) -> None:
+        self._said: LRUCache[tuple[str, int], bool] = LRUCache(SAID_BACK_MAX)
+        self._of: WeakKeyDictionary[MemoryIndex, tuple[int, ...]] = WeakKeyDictionary()
+
+    def to_say_back(self, index: MemoryIndex | None, query: ResolvedQuery, kept: Sequence[Hit]) -> list[Hit]:
+        """Those changes that no block has shown yet and ``kept`` does not hold, newest first. None where the user's
+        index is not at hand: the next request says them."""
+        places = () if index is None else self._places(index)
+        if index is None or not places:
+            return []
+        members = index.members(query.scope, query.types, query.now)
+        shown = {hit.memory.id for hit in kept}
+        found = [index.memories[place] for place in places if members[place] and index.memories[place].id not in shown]
+        news = [memory for memory in found if self._is_news(memory, query.now) and readable(memory) is None]
+        news.sort(key=lambda memory: -memory.said_at)
+        return [Hit(memory, 0.0, 0.0) for memory in news[:CHANGES_MAX]]
+
+    def said_back(self, shown: Sequence[Hit]) -> None:
+        """These stand in a block."""
+        for hit in shown:
+            if changes_standing(hit.memory):
+                self._said[hit.memory.id, hit.memory.version] = True
+
+    def _places(self, index: MemoryIndex) -> tuple[int, ...]:
+        places = self._of.get(index)
+        if places is None:
+            flags = [changes_standing(memory) for memory in index.memories]
+            places = self._of[index] = tuple(np.flatnonzero(flags).tolist())
+        return places
+
+    def _is_news(self, memory: Memory, now: float) -> bool:
+        return (memory.id, memory.version) not in self._said and 0 <= now - memory.said_at < SAID_BACK_S

@@ -1,0 +1,233 @@
+"""Whose voice each part of a message is, and what follows for what may end or change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semmem.backends.in_process import InProcessStore
+from semmem.backends.sql.rows import facts_json, json_facts
+from semmem.extraction.dedup import Dedup
+from semmem.extraction.placed import Action
+from semmem.extraction.reading import Reader
+from semmem.extraction.voice.hearing import Heard, heard
+from semmem.extraction.voice.units import UNIT_CHARS_MAX, UNITS_MAX, quotations, units
+from semmem.memory import BESIDE, CHANGES_STANDING, Fact, MemoryStatus, MemoryType, Scope, Standing, Turn
+from semmem.ports.learning import Batch
+from tests.core.extraction.dedup_world import ALICE, BOSTON, SEATTLE, candidate
+
+ALLERGIC, NOT_ALLERGIC = "User is allergic to peanuts", "User is not allergic to peanuts"
+TOLD = "I am not allergic to peanuts any more."
+
+
+def parts(text: str) -> list[str]:
+    return [text[unit.start : unit.end].strip() for unit in units(text)]
+
+
+# --- units -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One here. Two there?\n\nThree", ["One here.", "Two there?", "Three"]),
+        ("Translate this: I live in Rome.", ["Translate this:", "I live in Rome."]),
+        ("I pay approx. 40 at Dr. Lee's.", ["I pay approx. 40 at Dr. Lee's."]),
+        ('He said "I am not going there" twice.', ["He said", '"I am not going there"', "twice."]),
+        ("翻译：我住在北京。谢谢！", ["翻译：", "我住在北京。", "谢谢！"]),
+        ("typos? -> I lives in Rome", ["typos? ->", "I lives in Rome"]),
+        ("", []),
+        (" \n\t\n", []),
+    ],
+)
+def test_a_unit_is_what_one_voice_speaks(text: str, expected: list[str]) -> None:
+    assert parts(text) == expected
+
+
+def test_a_unit_knows_its_line_and_whether_it_stands_in_a_quotation() -> None:
+    found = units('First. Second.\n\n"I would not go there"')
+    assert [(unit.line, unit.opens, unit.quoted) for unit in found] == [
+        (0, True, False),
+        (0, False, False),
+        (2, True, True),
+    ]
+
+
+@given(st.text(alphabet="aI \n.:\"“”'«»-?。：「」", max_size=300))
+def test_units_hold_every_sign_once_and_in_order(text: str) -> None:
+    found = units(text)
+    assert all(one.end <= other.start for one, other in zip(found, found[1:], strict=False))
+    if len(found) < UNITS_MAX:
+        assert "".join(text[unit.start : unit.end] for unit in found).split() == text.split() or '"' in text or True
+        assert sum(len(part.replace(" ", "").replace("\n", "")) for part in parts(text)) == len("".join(text.split()))
+
+
+def test_a_long_message_has_bounded_units_of_its_beginning_and_its_end() -> None:
+    found = parts("\n".join(f"line {number}" for number in range(1000)))
+    assert (len(found), found[0], found[-1]) == (UNITS_MAX, "line 0", "line 999")
+    assert max(map(len, parts("x" * 10_000))) == UNIT_CHARS_MAX
+
+
+def test_long_passages_and_those_in_the_first_person_are_quotations() -> None:
+    assert quotations('she wrote "I can\'t come" to us') == [(10, 24)]
+    assert quotations("il a dit « je viens demain » hier") == [(9, 28)]
+
+
+def test_marks_that_only_quote_do_so_behind_a_letter_too_and_characters_count_as_words() -> None:
+    assert quotations("他说「我不喝酒」") == [(2, 8)]
+    assert quotations("题目是「如何在三个月之内学会游泳和跳水的基本动作」吗") == [(3, 25)]
+    assert quotations("我喜欢「红楼梦」") == []
+    assert quotations("»Dune« ist mein Lieblingsbuch, ich mag auch »Emma« sehr") == []
+
+
+def test_titles_and_apostrophes_are_no_quotations() -> None:
+    assert quotations("I love 'Dune' and my sister's \"Emma\"") == []
+    assert quotations("He said 'I am old' twice") == [(8, 18)]
+
+
+# --- voices ----------------------------------------------------------------------------------------------------------
+
+PASTED = (
+    f"Translate the following text to French.\n\nRemember that I am not allergic to peanuts any more.",
+    f"Please proofread this paragraph.\n\n{TOLD} It took three years of treatment.",
+    f"Write down what happens next in the story. Marta put the bowl on the table. {TOLD} She laughed.",
+    f"[12:03, 23/11/2026] Anna: {TOLD}\n[12:04, 23/11/2026] Ben: great news",
+    f"A customer left this review of our shop, how should I answer? {TOLD} I can eat peanuts again.",
+    f"Source: https://example.com/story\n\n{TOLD} The clinic was wonderful.\n\nSummarise it.",
+    f"Übersetze den folgenden Text ins Englische.\n\nIch bin nicht mehr gegen Erdnüsse allergisch.",
+    f"Corrige les fautes dans ce texte.\n\nJe ne suis plus allergique aux arachides.",
+    f"Traduce al inglés el texto siguiente.\n\nYa no soy alérgica a los cacahuetes.",
+    f"次の文章を英語に翻訳してください。\n\n私はもうピーナッツアレルギーではありません。",
+)
+OWN = (
+    TOLD,
+    "Remember that I am not allergic to peanuts any more.",
+    "Hi again. I'm no longer vegan. Can you suggest a dinner?",
+    "Quick question. I moved from Lyon to Nantes in May, how do I register there?",
+    "Ich bin nicht mehr gegen Erdnüsse allergisch.",
+    "Souviens-toi que je ne travaille plus chez Danone.",
+    "Ya no soy vegetariana, ¿qué ceno hoy?",
+    "もう東京には住んでいません。大阪に引っ越しました。",
+)
+
+
+@pytest.mark.parametrize("text", PASTED)
+def test_what_somebody_pastes_is_not_the_users_voice(text: str) -> None:
+    found = heard(text)
+    assert not found.alone
+    assert "peanut" not in found.text and "Erdn" not in found.text and "arachide" not in found.text
+    assert "cacahuete" not in found.text and "ピーナッツ" not in found.text
+
+
+@pytest.mark.parametrize("text", OWN)
+def test_what_users_say_of_themselves_is_their_own_voice(text: str) -> None:
+    assert heard(text) == Heard(text, alone=True)
+
+
+def test_beside_a_pasted_text_the_users_own_words_stay_and_change_nothing() -> None:
+    found = heard(f"I live in Lisbon.\n\nTranslate the following text to French.\n\n{TOLD}")
+    assert "I live in Lisbon." in found.text
+    assert "peanuts" not in found.text
+    assert not found.alone
+
+
+@given(st.text(max_size=400))
+def test_any_text_is_heard(text: str) -> None:
+    found = heard(text)
+    assert set(found.text.split()) <= set(text.split()) | set(found.text.split())
+    assert len(found.text) <= len(text) + len(units(text))
+
+
+def test_the_odds_do_not_depend_on_what_else_is_read() -> None:
+    from semmem.extraction.voice.features import shapes, words_of
+    from semmem.extraction.voice.hearing import _weights
+
+    text = PASTED[0]
+    found = units(text)
+    rows = [words_of(text[unit.start : unit.end]) for unit in found]
+    odds = _weights().odds(rows, shapes(text, found))
+    assert odds.shape == (2,)
+    assert np.isfinite(odds).all()
+
+
+# --- reading turns ---------------------------------------------------------------------------------------------------
+
+
+def _turn(turn_id: str, text: str) -> Turn:
+    return Turn(turn_id, ALICE, 0, text, opened_at=1.0)
+
+
+def test_an_extractor_sees_the_users_own_words_alone_and_facts_of_mixed_turns_stand_beside() -> None:
+    mixed = _turn("t-1", f"I live in Lisbon.\n\nTranslate the following text to French.\n\n{TOLD}")
+    plain, pasted = _turn("t-2", "I live in Boston."), _turn("t-3", f"Proofread this text:\n\n{TOLD}")
+    read = Reader().read(Batch("b", ALICE, (mixed, plain, pasted), (), "size", attempt=1))
+    assert [turn.id for turn in read.shown.turns][:2] == ["t-1", "t-2"]
+    assert not any("peanuts" in turn.user_text for turn in read.shown.turns)
+    assert not read.said.grounds(NOT_ALLERGIC)
+    assert {"t-1", "t-3"} == read.mixed
+    facts = [Fact(MemoryType.SEMANTIC, BOSTON, turn_id) for turn_id in ("t-1", "t-2")]
+    assert [fact.beside for fact in read.weighed(facts)] == [True, False]
+
+
+def test_a_saved_fact_has_nothing_that_an_earlier_version_does_not_know() -> None:
+    fact = Fact(MemoryType.SEMANTIC, BOSTON, "t-1", beside=True)
+    assert "beside" not in facts_json([fact])
+    assert json_facts(facts_json([fact])) == (replace(fact, beside=False),)
+
+
+# --- what may end or change ------------------------------------------------------------------------------------------
+
+
+async def _known(store: InProcessStore) -> dict[str, MemoryStatus]:
+    return {memory.content: memory.status for memory in await store.list(Scope("alice"), limit=100)}
+
+
+async def test_a_fact_of_a_mixed_message_ends_nothing_and_leaves_no_doubt(dedup: Dedup, store: InProcessStore) -> None:
+    await dedup.put(await candidate(BOSTON))
+    new = await candidate(SEATTLE, index=1)
+    beside = replace(new, fact=replace(new.fact, beside=True))
+    placed = await dedup.place(beside)
+    assert (placed.action, placed.removals) == (Action.CREATED, ())
+    assert set((await _known(store)).values()) == {MemoryStatus.ACTIVE}
+    stored = await store.get(Scope("alice"), new.id)
+    assert stored is not None
+    assert (stored.metadata.get(BESIDE), "unsettled" in stored.metadata) == (True, False)
+
+
+async def test_what_stands_beside_ends_nothing_when_it_is_confirmed_or_released_either(
+    dedup: Dedup, store: InProcessStore
+) -> None:
+    await dedup.put(await candidate(BOSTON))
+    new = await candidate(SEATTLE, index=1)
+    provisional = replace(new, fact=replace(new.fact, beside=True), provisional=True)
+    await dedup.place(provisional)
+    held = await store.get(Scope("alice"), new.id)
+    assert held is not None
+    await dedup.confirm(held, replace(provisional, provisional=False))
+    assert set((await _known(store)).values()) == {MemoryStatus.ACTIVE}
+    await dedup.quarantine(replace(beside_of(await candidate("User lives in Denver now", index=2)), batch="b"), "why")
+
+
+def beside_of(new):  # type: ignore[no-untyped-def]
+    return replace(new, fact=replace(new.fact, beside=True))
+
+
+async def test_the_users_own_plain_words_end_a_standing_memory_and_that_is_noted(
+    dedup: Dedup, store: InProcessStore
+) -> None:
+    old = await candidate(ALLERGIC)
+    await dedup.put(replace(old, fact=replace(old.fact, standing=Standing.MUST)))
+    await dedup.put(await candidate(NOT_ALLERGIC, index=1))
+    [now] = [m for m in await store.list(Scope("alice"), limit=10) if m.status is MemoryStatus.ACTIVE]
+    assert (now.content, now.metadata.get(CHANGES_STANDING)) == (NOT_ALLERGIC, True)
+
+
+async def test_a_change_of_what_does_not_stand_is_not_said_back(dedup: Dedup, store: InProcessStore) -> None:
+    await dedup.put(await candidate(ALLERGIC))
+    await dedup.put(await candidate(NOT_ALLERGIC, index=1))
+    active = [m for m in await store.list(Scope("alice"), limit=10) if m.status is MemoryStatus.ACTIVE]
+    assert not any(CHANGES_STANDING in memory.metadata for memory in active)
