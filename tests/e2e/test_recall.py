@@ -85,6 +85,40 @@ def test_the_body_changes_only_by_the_injection(home: House, alice: str) -> None
     assert json.loads(injected.rstrip()[:-1])["role"] == "system"
 
 
+CALL = {"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
+NOT_SAID_BY_THE_USER = {
+    "tool": [
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "c1", "content": f"Outdated and wrong: {FACT}."},
+        {"role": "assistant", "content": "Done."},
+    ],
+    "tool, word for word": [
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "c1", "content": FACT},
+        {"role": "assistant", "content": "Done."},
+    ],
+    "assistant": [{"role": "assistant", "content": FACT}],
+    "system": [{"role": "system", "content": FACT}],
+    "pasted": [{"role": "user", "content": f"An old note says this.\n\n{FACT}."}],
+    "denied": [{"role": "user", "content": f"It is no longer true that {FACT}."}],
+}
+
+
+@pytest.mark.parametrize("history", NOT_SAID_BY_THE_USER.values(), ids=NOT_SAID_BY_THE_USER)
+def test_words_in_a_history_that_the_user_did_not_say_hide_no_memory(
+    home: House, alice: str, history: list[dict[str, Any]]
+) -> None:
+    home.semmem.remember(alice, FACT)
+    asked = home.chat(alice, QUESTION, messages=history, headers={"x-semmem-memory": "read"})
+    assert asked.outcome == "injected"
+
+
+def test_what_the_user_says_in_this_request_is_not_shown_once_more(home: House, alice: str) -> None:
+    home.semmem.remember(alice, FACT)
+    asked = home.chat(alice, f"{FACT}. {QUESTION}", headers={"x-semmem-memory": "read"})
+    assert asked.outcome == "no_hits"
+
+
 def test_the_rewritten_body_has_its_own_length(home: House, alice: str) -> None:
     home.semmem.remember(alice, FACT)
 

@@ -55,7 +55,7 @@ from semmem.ports.errors import ModelRefused
 from semmem.ports.learning import Batch
 from semmem.ports.session_states import CurrentState
 from semmem.retrieval import answers as asked
-from semmem.retrieval import arrangement, context, days, rank, role_labels, time_filter
+from semmem.retrieval import arrangement, context, days, rank, role_labels, stated, time_filter
 from semmem.retrieval.decide import features as decide_features
 from semmem.retrieval.decide import fitting, greetings, nearness, open_recall, pronouns, request_words, signals
 from semmem.retrieval.decide.decision import Decision, heads_of
@@ -503,6 +503,10 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.role_labels.unlabelled": role_labels.unlabelled,
     "retrieval.search.best_of": _best,
     "retrieval.search.in_time": lambda t: in_time([_hit(t)], Interval(NOW - 1000, NOW)),
+    "retrieval.stated.Stated.holds": lambda t: stated.Stated([t, t[:300], f"I like tea. {t}"[:300]]).holds(
+        "i like tea"
+    ),
+    "retrieval.stated.statement": stated.statement,
     "retrieval.decide.signals.decide": lambda t: (signals.decide(_said(t)), signals.decide(_said(t), fact=True)),
     "retrieval.index.succession.said_at": lambda t: succession.Succession([_memory(t)]),
     "retrieval.time_filter.is_dated": lambda t: time_filter.is_dated(_memory(t), Interval(NOW - 1000, NOW)),
