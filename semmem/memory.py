@@ -87,9 +87,9 @@ CONTRADICTED, UPDATED, REPEATED, SUMMARISED = "contradicted", "updated", "repeat
 another one says the same, word for word; a summary took its place."""
 UNFOUNDED = "unfounded"
 """Why a reflection is no longer retrieved: a memory that it rests on is gone, or says something else."""
-REWRITTEN, NOT_CONFIRMED, REFUSED = "rewritten", "not_confirmed", "refused"
-"""Why a provisional memory is no longer retrieved: the batch of its turn says it in other words, or does not hold it to
-be worth remembering; its turn was refused in the end."""
+REWRITTEN, MODEL_DROPPED, REFUSED = "rewritten", "model_dropped", "refused"
+"""Why a provisional memory is no longer retrieved: the batch of its turn says it in other words; the model that read
+the turn named it as wrong; its turn was refused in the end."""
 
 
 class Role(StrEnum):

@@ -79,7 +79,7 @@ class AtOnce:
         alone = Batch(turn.id, turn.scope, (turn,), (), AT_ONCE, attempt=1)
         shown, said = await asyncio.to_thread(self._reader.read, alone)
         tally.engine = self._extractor.name
-        found = await extracted(self._extractor, shown) if shown.turns else []
+        found = (await extracted(self._extractor, shown)).facts if shown.turns else []
         return Found(turn, await self._storing.screened(found, {turn.id}, said, tally), said, tally)
 
     async def pass_over(self, found: Found) -> BatchResult:

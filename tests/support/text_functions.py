@@ -40,6 +40,7 @@ from semmem.extraction import (
     settling,
     waiting_words,
     weighing,
+    wrong_notes,
 )
 from semmem.extraction.contradiction import containment, pair_model, quantities, verdict, wording
 from semmem.extraction.contradiction import reading as reading_
@@ -355,6 +356,7 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.model_facts.Facts.of": _made_facts,
     "extraction.model_facts.line_of": lambda t: line_of({"turn": t[:4000]}),
     "extraction.model_items.parse_items": lambda t: _refusing(lambda: model_items.parse_items(t)),
+    "extraction.wrong_notes.wrong_notes": lambda t: wrong_notes.wrong_notes([{"wrong": 1, "why": t}], {0}),
     "extraction.model_items.read_items": lambda t: _refusing(lambda: model_items.read_items('{"facts": [' + t)),
     "extraction.phrasing.ShownTexts.is_the_user": lambda t: ShownTexts([t], [t]).is_the_user(t[:1000] or "-", t),
     "extraction.phrasing.TurnText.phrased": _phrased,
@@ -690,7 +692,9 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.settling.Settling.settle": _WAITS,
     "extraction.settling.Settling.settle_overdue": _NAMES,
     "extraction.settling.Settling.take_back": _WAITS,
-    "extraction.settling.is_doubtful": _VALUES,
+    "extraction.settling.may_be_dropped": _VALUES,
+    "extraction.settling.Provisional.notes": _NAMES,
+    "extraction.llm.LlmExtractor.review": _WAITS,
     "extraction.storing.Storing.candidate": _WAITS,
     "extraction.storing.Storing.embedded": _WAITS,
     "extraction.storing.Storing.screened": "called with every fact: screen, which is in the table above",
