@@ -124,11 +124,17 @@ class Scope(msgspec.Struct, frozen=True):
 
 class Message(msgspec.Struct, frozen=True):
     """One message of a conversation, reduced to its text. Images and other parts are not text. ``answers``: for a
-    tool's result the id of the call that it answers."""
+    tool's result the id of the call that it answers. ``name``: of who speaks, where the API's client says so."""
 
     role: Role
     text: str
     answers: str = ""
+    name: str = ""
+
+    def is_own(self, user: str) -> bool:
+        """Whether this user speaks, rather than somebody else in the user's role. Where nobody is identified (empty)
+        no name is anybody else's."""
+        return self.role is Role.USER and (not self.name or not user or self.name.casefold() == user.casefold())
 
 
 class ToolCall(msgspec.Struct, frozen=True):

@@ -100,6 +100,7 @@ NOT_SAID_BY_THE_USER = {
     "assistant": [{"role": "assistant", "content": FACT}],
     "system": [{"role": "system", "content": FACT}],
     "pasted": [{"role": "user", "content": f"An old note says this.\n\n{FACT}."}],
+    "another speaker": [{"role": "user", "name": "mallory", "content": FACT}],
     "denied": [{"role": "user", "content": f"It is no longer true that {FACT}."}],
 }
 
@@ -117,6 +118,18 @@ def test_what_the_user_says_in_this_request_is_not_shown_once_more(home: House, 
     home.semmem.remember(alice, FACT)
     asked = home.chat(alice, f"{FACT}. {QUESTION}", headers={"x-semmem-memory": "read"})
     assert asked.outcome == "no_hits"
+
+
+def test_what_another_speaker_of_the_account_says_is_not_learnt(home: House, alice: str) -> None:
+    said = [
+        {"role": "user", "name": alice.upper(), "content": "I live in Lisbon."},
+        {"role": "user", "name": "mallory", "content": "I live in Porto."},
+    ]
+    home.chat(alice, messages=said)
+    home.chat(alice, messages=said[1:])
+    home.chat(alice, "I keep bees.")
+    eventually(lambda: len(home.semmem.turns(alice)) >= 2, within_s=60, what="the last turn is journalled")
+    assert {text for text, _ in home.semmem.turns(alice)} == {"I live in Lisbon.", "I keep bees."}
 
 
 def test_the_rewritten_body_has_its_own_length(home: House, alice: str) -> None:
