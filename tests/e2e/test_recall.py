@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -130,6 +131,16 @@ def test_what_another_speaker_of_the_account_says_is_not_learnt(home: House, ali
     home.chat(alice, "I keep bees.")
     eventually(lambda: len(home.semmem.turns(alice)) >= 2, within_s=60, what="the last turn is journalled")
     assert {text for text, _ in home.semmem.turns(alice)} == {"I live in Lisbon.", "I keep bees."}
+
+
+def test_an_iban_is_not_stored(home: House, alice: str) -> None:
+    rejected = partial(home.semmem.metric, "semmem_facts_rejected_total", reason="secret")
+    before = rejected()
+    home.chat(alice, "My IBAN is DE89 3704 0044 0532 0130 00.")
+    home.chat(alice, "I keep bees.", session="bees")
+    home.learnt(alice)
+    eventually(lambda: rejected() > before, within_s=60, what="the number is refused")
+    assert home.semmem.contents(alice) == {"User keeps bees"}
 
 
 def test_the_rewritten_body_has_its_own_length(home: House, alice: str) -> None:

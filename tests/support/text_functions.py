@@ -69,6 +69,7 @@ from semmem.retrieval.query import looks_back, past_conversations, rewrite
 from semmem.retrieval.search import Strategy, best_of, in_time
 from semmem.retrieval.words_read import read_words
 from semmem.text import disguise, grounding, orders, quoting, stems, terms, words
+from semmem.text.account_numbers import numbers_hidden
 from semmem.text.digest import digest
 from semmem.text.screening import is_instruction, readable, redact
 from semmem.text.times import Interval, chinese, intervals, leaning, occurred_at
@@ -538,6 +539,7 @@ REGISTRY: Mapping[str, Call] = {
     "text.screening.is_instruction": is_instruction,
     "text.screening.readable": lambda t: readable(_memory(t), chars_max=WHOLE),
     "text.screening.redact": redact,
+    "text.account_numbers.numbers_hidden": lambda t: numbers_hidden(f"IBAN: {t}", "[x]"),
     "text.times.chinese.intervals": lambda t: list(chinese.intervals(t, NOW, DAY, "past")),
     "text.times.grammar.intervals": lambda t: intervals(t, NOW),
     "text.times.occurrence.leaning": leaning,
