@@ -89,14 +89,16 @@ async def test_notes_take_no_more_than_a_quarter_of_the_room() -> None:
 async def test_a_note_is_named_in_whatever_shape(answer: Any) -> None:
     for text in (json.dumps(answer), f"Here:\n```json\n{json.dumps(answer, indent=1)}\n```"):
         found = await review(text)
-        assert ([fact.content for fact in found.facts], found.wrong) == (["User keeps bees"], {1})
+        assert [fact.content for fact in found.facts] == ["User keeps bees"]
+        assert set(found.wrong) == {1}
         assert not found.ignored
 
 
 @pytest.mark.parametrize("answer", ['{"wrong": [{"number": 2, "why": "a wolf says it"}]}', '{"wrong": []}'])
 async def test_an_answer_that_only_names_notes_is_an_answer(answer: str) -> None:
     found = await review(answer)
-    assert (found.facts, found.wrong) == ([], {1} if "2" in answer else set())
+    assert not found.facts
+    assert set(found.wrong) == ({1} if "2" in answer else set())
 
 
 def test_whoever_asks_for_facts_alone_gets_no_notes() -> None:
@@ -132,9 +134,10 @@ def test_a_naming_without_reason_or_number_or_of_too_many_is_ignored_and_counted
     named: list[tuple[int | None, str]], places: set[int], ignored: dict[str, int]
 ) -> None:
     items = [{"wrong": number, "why": why} for number, why in named]
-    assert wrong_notes(items, range(6)) == (places, Counter(ignored))
+    assert wrong_notes(items, range(6)) == (frozenset(places), Counter(ignored))
 
 
 def test_of_three_notes_all_may_be_wrong() -> None:
-    assert wrong_notes([{"wrong": number, "why": "quoted"} for number in (1, 2, 3)], range(3)) == ({0, 1, 2}, Counter())
-    assert wrong_notes([{"wrong": number, "why": "quoted"} for number in (1, 2, 3)], range(4))[0] == frozenset()
+    three = [{"wrong": number, "why": "quoted"} for number in (1, 2, 3)]
+    assert set(wrong_notes(three, range(3))[0]) == {0, 1, 2}
+    assert not wrong_notes(three, range(4))[0]

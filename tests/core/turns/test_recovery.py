@@ -693,7 +693,7 @@ async def test_an_answer_to_another_speaker_is_none_to_the_user(talk: Talk, sess
 
 async def test_a_tool_loop_of_another_speaker_is_counted_once_and_is_no_turn(talk: Talk) -> None:
     call = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "function", "function": {}}]}
-    loop = [call, {"role": "tool", "tool_call_id": "c", "content": "12 cats"}]
+    loop: list[dict[str, Any]] = [call, {"role": "tool", "tool_call_id": "c", "content": "12 cats"}]
     await talk.ask(by("mallory", MILK), session="s")
     assert (await talk.ask(by("mallory", MILK), *loop, session="s")).ticket is None
     assert await talk.learn() == {}
