@@ -92,9 +92,9 @@ CONTRADICTED, UPDATED, REPEATED, SUMMARISED = "contradicted", "updated", "repeat
 another one says the same, word for word; a summary took its place."""
 UNFOUNDED = "unfounded"
 """Why a reflection is no longer retrieved: a memory that it rests on is gone, or says something else."""
-REWRITTEN, NOT_CONFIRMED, REFUSED = "rewritten", "not_confirmed", "refused"
-"""Why a provisional memory is no longer retrieved: the batch of its turn says it in other words, or does not hold it to
-be worth remembering; its turn was refused in the end."""
+REWRITTEN, MODEL_DROPPED, REFUSED = "rewritten", "model_dropped", "refused"
+"""Why a provisional memory is no longer retrieved: the batch of its turn says it in other words; the model that read
+the turn named it as wrong; its turn was refused in the end."""
 
 
 class Role(StrEnum):
@@ -129,11 +129,17 @@ class Scope(msgspec.Struct, frozen=True):
 
 class Message(msgspec.Struct, frozen=True):
     """One message of a conversation, reduced to its text. Images and other parts are not text. ``answers``: for a
-    tool's result the id of the call that it answers."""
+    tool's result the id of the call that it answers. ``name``: of who speaks, where the API's client says so."""
 
     role: Role
     text: str
     answers: str = ""
+    name: str = ""
+
+    def is_own(self, user: str) -> bool:
+        """Whether this user speaks, rather than somebody else in the user's role. Where nobody is identified (empty)
+        no name is anybody else's."""
+        return self.role is Role.USER and (not self.name or not user or self.name.casefold() == user.casefold())
 
 
 class ToolCall(msgspec.Struct, frozen=True):

@@ -62,9 +62,7 @@ Matrix = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A clause of one message: what is seen of it, and what it is (``lasting``, type, standing).
-
-    """
+    """A clause of one message: what is seen of it, and what it is (``lasting``, type, standing)."""
 
     message: int
     group: str
@@ -200,9 +198,7 @@ def inputs(found: Sequence[Row], vectors: Matrix | None) -> tuple[Matrix, Matrix
     """``points`` and ``plain_points`` of every clause, message by message."""
     seen = _seen(found)
     messages = [list(group) for _, group in groupby(range(len(found)), key=lambda index: found[index].message)]
-    points = [
-        classifier.points(seen[group], None if vectors is None else vectors[group]) for group in messages
-    ]
+    points = [classifier.points(seen[group], None if vectors is None else vectors[group]) for group in messages]
     return np.vstack(points), plain(found, vectors)
 
 

@@ -44,7 +44,18 @@ STRANGE_SHARE = 0.1
 """Of documents in another language than the request."""
 BEFORE_SHARE = 0.1
 """Of pasted messages that begin with something of the user's own."""
-FRAMES = ("fiction", "roleplay", "translation", "textwork", "paste", "lyrics", "poem", "transcript", "chatlog", "test_text")
+FRAMES = (
+    "fiction",
+    "roleplay",
+    "translation",
+    "textwork",
+    "paste",
+    "lyrics",
+    "poem",
+    "transcript",
+    "chatlog",
+    "test_text",
+)
 """Kinds of messages that begin with what makes the words behind it somebody else's."""
 EPOCHS, BATCH, RATE = 9, 32, 3e-3
 WORD_DROPOUT = 0.15
@@ -189,7 +200,9 @@ def _marked(chance: random.Random) -> Iterator[Example]:
                 yield example(_behind_first(text), group, "pasted", language)
             elif line["keep"] and kind in FRAMES:
                 marked = re.split("(" + "|".join(map(re.escape, line["keep"])) + ")", text)
-                yield example([(part, OWN if part in line["keep"] else NOBODY) for part in marked], group, "own", language)
+                yield example(
+                    [(part, OWN if part in line["keep"] else NOBODY) for part in marked], group, "own", language
+                )
             elif line["keep"] or kind in ("question", "none", "task", "request", "command", "smalltalk", "greeting"):
                 yield example([(text, OWN)], group, "own", language)
     files = ("sentences", "sentences_more")
@@ -220,7 +233,9 @@ class Network(nn.Module):
         self.out = nn.Linear(2 * model.STATE_SIZE + model.INNER_SIZE, 1)
         self.drop = nn.Dropout(0.3)
 
-    def forward(self, ids: torch.Tensor, offsets: torch.Tensor, scale: torch.Tensor, seen: torch.Tensor, lengths: list[int]) -> torch.Tensor:
+    def forward(
+        self, ids: torch.Tensor, offsets: torch.Tensor, scale: torch.Tensor, seen: torch.Tensor, lengths: list[int]
+    ) -> torch.Tensor:
         found = self.words(ids, offsets) * scale[:, None]
         inner = torch.tanh(self.inner(torch.cat([self.drop(found), seen], dim=1)))
         inner = self.drop(inner)
@@ -242,7 +257,9 @@ def seen_of(text: str) -> Seen:
     return Seen([words_of(text[unit.start : unit.end]) for unit in found], shapes(text, found))
 
 
-def _batch(seen: Sequence[Seen], chance: random.Random | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, list[int]]:
+def _batch(
+    seen: Sequence[Seen], chance: random.Random | None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, list[int]]:
     rows = [row for one in seen for row in one.words]
     kept = [[place for place in row if chance is None or chance.random() >= WORD_DROPOUT] for row in rows]
     counts = [len(row) for row in kept]
@@ -250,7 +267,13 @@ def _batch(seen: Sequence[Seen], chance: random.Random | None) -> tuple[torch.Te
     ids = np.array([place for row in kept for place in row], dtype=np.int64)
     scale = np.array([max(count, model.WORDS_MIN) ** -0.5 for count in counts], dtype=np.float32)
     values = np.array([row for one in seen for row in one.shapes], dtype=np.float32)
-    return torch.from_numpy(ids), torch.from_numpy(offsets), torch.from_numpy(scale), torch.from_numpy(values), [len(one.words) for one in seen]
+    return (
+        torch.from_numpy(ids),
+        torch.from_numpy(offsets),
+        torch.from_numpy(scale),
+        torch.from_numpy(values),
+        [len(one.words) for one in seen],
+    )
 
 
 def fit(known: Sequence[Example], seen: Sequence[Seen]) -> Network:
@@ -269,10 +292,14 @@ def fit(known: Sequence[Example], seen: Sequence[Seen]) -> Network:
         chance.shuffle(batches)
         for batch in batches:
             labels = torch.tensor([label for index in batch for label in known[index].labels], dtype=torch.float32)
-            weight = torch.tensor([known[i].weight / max(1, len(known[i].labels)) ** 0.5 for i in batch for _ in known[i].labels])
+            weight = torch.tensor(
+                [known[i].weight / max(1, len(known[i].labels)) ** 0.5 for i in batch for _ in known[i].labels]
+            )
             mask = (labels >= 0).float() * weight
             odds = network(*_batch([seen[index] for index in batch], chance))
-            loss = (nn.functional.binary_cross_entropy_with_logits(odds, labels.clamp(min=0), reduction="none") * mask).sum() / mask.sum().clamp(min=1e-6)
+            loss = (
+                nn.functional.binary_cross_entropy_with_logits(odds, labels.clamp(min=0), reduction="none") * mask
+            ).sum() / mask.sum().clamp(min=1e-6)
             optimiser.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from semmem.compression.cutting import (
     cut,
@@ -30,9 +30,9 @@ from semmem.compression.cutting import (
 from semmem.compression.known_states import BegunTurns, KnownStates
 from semmem.compression.making import Job
 from semmem.compression.parts import parts_of, places_of
-from semmem.compression.rendering import lines, rendered
+from semmem.compression.rendering import rendered
 from semmem.dialects import Malformed, ParsedRequest
-from semmem.memory import Conversation, Element, Message, Replacement, Role, Scope
+from semmem.memory import Conversation, Element, Replacement, Scope
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce, LongRequest, nobody_listens
 from semmem.ports.session_states import SessionState
@@ -67,7 +67,7 @@ class CompressionRules:
 
 class Compressed(Struct, frozen=True):
     """How a request is compressed: what takes the place of how many messages, and the estimated tokens of all its
-    messages before and after. ``conversation`` is what is left of it, with what the state tells in front."""
+    messages before and after. ``conversation`` is what is left of it."""
 
     replacement: Replacement
     conversation: Conversation
@@ -200,12 +200,10 @@ class Compressor:
     ) -> Compressed:
         places = replaceable(elements, start_behind(elements, state.replaced) or 0)
         text = rendered(state.state, lambda inside: self._fence.mark(state.user, inside))
-        kept = kept_of(said, elements, places)
-        told = Message(Role.SYSTEM, "\n".join(lines(state.state)))
         before = sum(tokens)
         return Compressed(
             Replacement(places, text),
-            structs.replace(kept, messages=(told, *kept.messages)),
+            kept_of(said, elements, places),
             len(places),
             before,
             before - sum(tokens[place] for place in places) + estimate_tokens(text),

@@ -38,6 +38,7 @@ class _ChatMessage(msgspec.Struct):
     role: str = ""
     content: Content = None
     tool_call_id: Any = None
+    name: Any = None
 
 
 class _ChatElement(_ChatMessage):
@@ -65,7 +66,10 @@ class ChatCompletions:
         roles = [message.role for message in messages]
         conversation = conversation_of(
             top,
-            [Message(ROLES.get(m.role, OTHER_ROLE), text_of(m.content), name_in(m.tool_call_id)) for m in messages],
+            [
+                Message(ROLES.get(m.role, OTHER_ROLE), text_of(m.content), name_in(m.tool_call_id), _speaker(m.name))
+                for m in messages
+            ],
             tool_turn=_awaits_tool_result(roles) or _names_a_tool(top),
         )
         return ChatRequest(source, roles, conversation)
@@ -115,6 +119,11 @@ def _read_messages(raw: bytes | None) -> list[_ChatMessage]:
     if not messages:
         raise Malformed("messages: empty")
     return messages
+
+
+def _speaker(name: object) -> str:
+    """Who is named as the speaker; whatever is no text is some other name than anybody's."""
+    return name.strip() if isinstance(name, str) else "" if name is None else "?"
 
 
 def _awaits_tool_result(roles: Sequence[str]) -> bool:

@@ -76,4 +76,4 @@ class _Shortened:
 
 def _shortened(message: Message) -> Message:
     text, half = message.text, (TEXT_CHARS_MAX - len(_GAP)) // 2
-    return message if len(text) <= TEXT_CHARS_MAX else Message(message.role, f"{text[:half]}{_GAP}{text[-half:]}")
+    return message if len(text) <= TEXT_CHARS_MAX else replace(message, text=f"{text[:half]}{_GAP}{text[-half:]}")

@@ -79,7 +79,7 @@ class AtOnce:
         alone = Batch(turn.id, turn.scope, (turn,), (), AT_ONCE, attempt=1)
         read = await asyncio.to_thread(self._reader.read, alone)
         tally.engine = self._extractor.name
-        found = await extracted(self._extractor, read.shown) if read.shown.turns else []
+        found = (await extracted(self._extractor, read.shown)).facts if read.shown.turns else []
         facts = await self._storing.screened(read.weighed(found), {turn.id}, read.said, tally)
         return Found(turn, facts, read.said, tally)
 

@@ -16,6 +16,8 @@ Item = dict[str, Any]
 
 CONTENT_NAMES = ("content", "fact", "text", "statement", "memory", "description")
 LIST_NAMES = ("facts", "memories")
+WRONG = "wrong"
+"""The member with the notes that are wrong, and of each of those the member with its number."""
 OTHER_NAMES = {"line": "turn", "turn_id": "turn", "memory_type": "type", "kind": "type", "valid_until": "until"}
 SHARED_NAMES = ("turn", "type", "category", "subject", "standing", "topic", "importance", "when", "until")
 """What an object around facts says of all of them."""
@@ -26,13 +28,16 @@ STATEMENT_CHARS = 1000
 """Of a text without a name, so many are looked at to see whether it is a statement."""
 
 _BRACKET = re.compile(r"[\[\]{}]")
+_NUMBER = re.compile(r"(?:note|number)?[ _#-]{0,2}(\d{1,3})", re.IGNORECASE)
 _TURN = re.compile(r"(?:turn|line)?[ _-]?(\d{1,3})", re.IGNORECASE)
 _KINDS = {"sem": MemoryType.SEMANTIC, "proced": MemoryType.PROCEDURAL, "episod": MemoryType.EPISODIC}
 
 
-def read_items(answer: str) -> tuple[list[Item], bool]:
-    """The fact items in a model's answer, and whether the answer was cut off (the whole items before are there).
+def read_items(answer: str) -> tuple[list[Item], list[Item], bool]:
+    """The fact items in a model's answer, the notes that it names as wrong, and whether the answer was cut off (the
+    whole items before are there).
 
+    Of each note ``{"wrong": number, "why": text}``, None for what is no number.
     Takes ``{"facts": [...]}``, a bare array or bare items; lists of texts; facts grouped by type or by turn; each
     alone, fenced, amid prose, or not quite JSON. Raises ModelRefused when nothing in it is JSON of that kind.
     """
@@ -45,7 +50,7 @@ def read_items(answer: str) -> tuple[list[Item], bool]:
         items += [item for item in found if item]
     if not answered:
         raise ModelRefused("no JSON in the answer")
-    return items, cut
+    return [item for item in items if WRONG not in item], [item for item in items if WRONG in item], cut
 
 
 def parse_items(answer: str) -> list[Item]:
@@ -86,6 +91,10 @@ def _of_object(value: Mapping[str, Any], shared: Mapping[str, Any], depth: int) 
     if content is not None:
         yield {**shared, **named, "content": content}
         return
+    if WRONG in named:
+        yield from _wrong(named.pop(WRONG))
+        if not named:
+            return
     listed = next((name for name in LIST_NAMES if name in named), None)
     members = named if listed is None else {listed: named[listed]}
     if not members or (listed is not None and not named[listed]):
@@ -110,6 +119,27 @@ def _of_member(name: str, member: object, shared: Mapping[str, Any], depth: int)
                 yield from _items(value, shared, depth - 1)
         elif _is_statement(member):
             yield {**shared, "content": member}
+
+
+def _wrong(member: object) -> Iterator[Item]:
+    """The notes of a list, of one object, or of an object with the reasons by number; an empty item for none."""
+    if isinstance(member, dict) and not {"number", "note", "id"} & member.keys():
+        member = [{"number": number, "why": why} for number, why in member.items()]
+    if not member:
+        yield {}
+        return
+    for entry in member if isinstance(member, list) else [member]:
+        told = entry if isinstance(entry, dict) else {"number": entry}
+        number = next((told[name] for name in ("number", "note", "id") if name in told), None)
+        why = next((told[name] for name in ("why", "reason") if isinstance(told.get(name), str)), "")
+        yield {WRONG: _note_number(number), "why": why}
+
+
+def _note_number(told: object) -> int | None:
+    if isinstance(told, int) and not isinstance(told, bool):
+        return told
+    found = _NUMBER.fullmatch(told.strip()) if isinstance(told, str) else None
+    return int(found[1]) if found else None
 
 
 def _is_statement(text: str) -> bool:

@@ -33,11 +33,11 @@ from semmem.extraction.storing import UNSTORABLE, Screening, Storing
 from semmem.extraction.tracing import extracted, tell
 from semmem.extraction.unsettled import Pair, Unsettled
 from semmem.lifecycle.quota import Quota
-from semmem.memory import Fact
+from semmem.memory import Fact, Memory
 from semmem.ports import spans
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import JournalError, ModelError, ModelRefused, ModelUnavailable, SemmemError, StoreRefused
-from semmem.ports.learning import Batch, BatchRecords, Extractor
+from semmem.ports.learning import Batch, BatchRecords, Extractor, Reviewed
 from semmem.ports.storable import check_storable
 from semmem.ports.text_work import TextWork
 from semmem.text.grounding import SourceText
@@ -60,7 +60,8 @@ class Learning:
     what is read of a turn. ``model_judge`` is asked which of the facts replace or repeat what is stored, about
     pairs that are ``unsettled`` as well, and ``summariser`` for a summary of a session that has ended; when either
     fails, the batch goes on without.
-    ``local_engine`` is the name of the extractor that reads turns at once: what another one finds, a model judged.
+    ``local_engine`` is the name of the extractor that reads turns at once: another one is a model's, which may name
+    what was learnt at once as wrong.
     ``quota``, ``screening``, ``work``, ``screen_budget_s``, ``facts_max``, ``ttl_s``: see Storing.
     """
 
@@ -130,18 +131,24 @@ class Learning:
         told = await self.settling.of(batch.scope.user, batch.turns)
         read = await asyncio.to_thread(self._reader.read, told.readable(batch))
         try:
-            facts = batch.facts if batch.facts is not None else await self._new_facts(read, tally)
+            facts, wrong = await self._facts(batch, read, told, tally)
         except ModelRefused as error:
             failed = BatchResult("extraction_failed", engine=tally.engine, cause=type(error).__name__)
             return await self._give_up(batch, failed)
         told = await self.settling.of(batch.scope.user, batch.turns)  # a model takes its time
         if not told.allows(read.shown):
             read = await asyncio.to_thread(self._reader.read, told.readable(batch))
-        await self._apply(batch, read.weighed(facts), read.said, told, tally)
+        await self._apply(batch, read.weighed(facts), wrong, read.said, told, tally)
         return await self._finish(batch, tally.result(earlier=batch.applied))
 
     async def _apply(
-        self, batch: Batch, facts: Sequence[Fact], said: SourceText, told: Provisional, tally: Tally
+        self,
+        batch: Batch,
+        facts: Sequence[Fact],
+        wrong: Mapping[str, str],
+        said: SourceText,
+        told: Provisional,
+        tally: Tally,
     ) -> None:
         """Store what is left of the facts, and settle what the turns were made into at once.
 
@@ -161,36 +168,44 @@ class Learning:
             await self._journal.mark_applied(batch.id, index + 1)
         if self._unsettled is not None:
             tally.went(await self._unsettled.settle(pairs, opinions, batch=batch.id, now=self.storing.clock()))
-        await self._settle(batch, told, says, tally, by_model=tally.engine not in ("", self._local_engine))
+        await self._settle(batch, told, says, wrong, tally)
 
     async def _settle(
-        self, batch: Batch, told: Provisional, says: Mapping[str, str], tally: Tally, *, by_model: bool
+        self, batch: Batch, told: Provisional, says: Mapping[str, str], wrong: Mapping[str, str], tally: Tally
     ) -> None:
         now = self.storing.clock()
-        for placed, memory in await self.settling.settle(told, says, by_model=by_model, batch=batch.id, now=now):
+        for placed, memory in await self.settling.settle(told, says, wrong=wrong, batch=batch.id, now=now):
             tally.settle(placed, memory)
         for placed, memory in await self.settling.settle_overdue(batch.scope.user, batch=batch.id, now=now):
             tally.settle(placed, memory)
 
-    async def _new_facts(self, read: Read, tally: Tally) -> Sequence[Fact]:
+    async def _facts(
+        self, batch: Batch, read: Read, told: Provisional, tally: Tally
+    ) -> tuple[Sequence[Fact], Mapping[str, str]]:
+        """The facts, and by id what a model named as wrong. Of an earlier try only the facts are known: what it named
+        stays."""
+        if batch.facts is not None:
+            return batch.facts, {}
         shown = read.shown
         turn_ids = {turn.id for turn in shown.turns}
-        found = await self._extract(shown, tally)
-        facts = await self.storing.screened(found, turn_ids, read.said, tally)
+        notes = told.notes(shown)
+        found = await self._extract(shown, notes, tally)
+        facts = await self.storing.screened(found.facts, turn_ids, read.said, tally)
         facts += await self._summary(shown, tally)
         await self._journal.save_facts(shown.id, facts)
-        return facts
+        tally.ignored.update(found.ignored)
+        return facts, {notes[place].id: notes[place].content for place in found.wrong}
 
-    async def _extract(self, shown: Batch, tally: Tally) -> list[Fact]:
-        """The facts of the extractor, or of the fallback where there is one and the extractor will not do."""
+    async def _extract(self, shown: Batch, notes: Sequence[Memory], tally: Tally) -> Reviewed:
+        """What the extractor found, or the fallback where there is one and the extractor will not do."""
         if not shown.turns:
-            return []
+            return Reviewed([])
         tally.engine = self._extractor.name
         try:
             if self._extractor.name == self._local_engine:
                 return await extracted(self._extractor, shown)
             async with self._aside(shown):
-                return await extracted(self._extractor, shown)
+                return await extracted(self._extractor, shown, notes)
         except (ModelRefused, ModelUnavailable) as error:
             last = shown.attempt >= self._attempts_max
             if self._fallback is None or (isinstance(error, ModelUnavailable) and not last):
@@ -336,7 +351,7 @@ class Learning:
         tally = Tally()
         with suppress(SemmemError):
             told = await self.settling.of(batch.scope.user, batch.turns)
-            await self._settle(batch, told, {}, tally, by_model=False)
+            await self._settle(batch, told, {}, {}, tally)
         given_up = replace(
             result, stored=tally.stored, actions=tally.actions, removals=tuple(tally.removals), pairs=tally.pairs
         )

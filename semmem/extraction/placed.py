@@ -32,7 +32,7 @@ class Removal:
 
     ``contradicted``: the memory ``id``, since ``by`` says otherwise. ``updated``: the version before of memory ``id``.
     ``repeated``: a new fact was not stored, under ``id``, since ``by`` says the same word for word. ``rewritten``,
-    ``not_confirmed``, ``refused``: the provisional memory ``id`` (see semmem.memory).
+    ``model_dropped``, ``refused``: the provisional memory ``id`` (see semmem.memory).
     """
 
     reason: str

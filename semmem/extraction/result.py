@@ -20,7 +20,8 @@ class BatchResult:
     ``status`` is terminal (``stored``, ``nothing``, ``rejected``, ``unchanged``, ``extraction_failed``, ``gave_up``)
     or ``postponed``. ``stored`` counts memories created or changed, by type; ``actions`` counts facts by what storing
     them did; ``rejected`` and ``quarantined`` count facts by reason; ``removals`` are what was dropped or replaced.
-    ``pairs`` counts pairs of memories that may contradict each other, by what became of them.
+    ``pairs`` counts pairs of memories that may contradict each other, by what became of them; ``ignored`` counts
+    provisional memories that a model named as wrong in vain, by reason.
     Only this try's work is counted. ``cause`` is the name of the error class of a failure, ``engine`` the extractor
     that was asked, empty when facts of an earlier try were used.
     """
@@ -34,6 +35,7 @@ class BatchResult:
     quarantined: Mapping[str, int] = field(default_factory=dict)
     removals: tuple[Removal, ...] = ()
     pairs: Mapping[str, int] = field(default_factory=dict)
+    ignored: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class Tally:
         self.quarantined: Counter[str] = Counter()
         self.removals: list[Removal] = []
         self.pairs: Counter[str] = Counter()
+        self.ignored: Counter[str] = Counter()
 
     def count(self, placed: Placed, fact: Fact, verdict: Screened) -> None:
         action = placed.action
@@ -102,6 +105,7 @@ class Tally:
             quarantined=dict(self.quarantined),
             removals=tuple(self.removals),
             pairs=dict(self.pairs),
+            ignored=dict(self.ignored),
         )
 
     def _status(self, earlier: int) -> str:

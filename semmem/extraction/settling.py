@@ -3,9 +3,9 @@
     said again      word for word: confirmed, the same memory
     rewritten       a fact of the batch says all of it in other words: the memory says it so from now on; or another
                     memory says it, and this one goes
-    not confirmed   a model read the turn and does not hold it to be worth remembering: it goes, and what it had
-                    replaced is retrieved again; but never what a rule could phrase, nor what matters much
-    else            confirmed: a model that failed, or never was asked, has judged nothing
+    named as wrong  by the model that read the turn, with a reason: it goes, and what it had replaced is retrieved
+                    again; but never one with a standing, since pasted text may have steered the model
+    else            confirmed: that a model says nothing of it is no evidence
 
 Losing is worse than doubling, so "all of it" means every number, every name, every other telling word and a negation.
 """
@@ -23,19 +23,15 @@ from semmem.extraction.placed import Action, Placed
 from semmem.extraction.screen import same_text
 from semmem.extraction.storing import Storing
 from semmem.lifecycle.spared import as_settled
-from semmem.memory import NOT_CONFIRMED, REFUSED, REWRITTEN, Memory, MemoryStatus, Scope, Turn
+from semmem.memory import MODEL_DROPPED, REFUSED, REWRITTEN, Memory, MemoryStatus, Scope, Turn
 from semmem.ports.history import VersionHistory
 from semmem.ports.learning import Batch
 from semmem.ports.provisional import ProvisionalRecords, TurnState
 from semmem.text.grounding import SourceText, content_words, is_negative
-from semmem.text.quoting import is_quoted, unquoted
+from semmem.text.quoting import unquoted
 
-IMPORTANCE_KEPT_MIN = 0.7
-"""From here on a memory stays though a model that read its turn does not mention it. The extractors' default is 0.5;
-health and the like have more."""
 OVERDUE_MAX = 50
 """Turns that are settled with a batch of others."""
-
 
 _ELSEWHERE = (Action.UPDATED, Action.REWRITTEN)
 """What placing a fact did where another memory says it now."""
@@ -78,6 +74,11 @@ class Provisional:
         """Those that were made of these turns, the oldest first."""
         mine = (memory for memory in self.waiting.values() if memory.source.turn in self.turns)
         return sorted(mine, key=lambda memory: (memory.said_at, memory.id))
+
+    def notes(self, shown: Batch) -> list[Memory]:
+        """Those that a model which is shown these turns may name as wrong."""
+        seen = {turn.id for turn in shown.turns}
+        return [memory for memory in self.own() if memory.source.turn in seen and may_be_dropped(memory)]
 
     def is_known(self, content: str) -> bool:
         return same_text(content) in self.known
@@ -166,10 +167,10 @@ class Settling:
         return any(noted.forgotten for noted in await self._records.provisional([turn.id]))
 
     async def settle(
-        self, told: Provisional, says: Mapping[str, str], *, by_model: bool, batch: str, now: float
+        self, told: Provisional, says: Mapping[str, str], *, wrong: Mapping[str, str], batch: str, now: float
     ) -> list[tuple[Placed, Memory]]:
         """What is left of them, the oldest first. ``says``: the batch's facts by the id of the memory that says each;
-        ``by_model``: a model read the turns, and answered."""
+        ``wrong``: what a model named as wrong, by id, as it was shown to it."""
         done: list[tuple[Placed, Memory]] = []
         for told_before in told.own():
             held = await self._current(told_before)
@@ -179,8 +180,8 @@ class Settling:
             by = await asyncio.to_thread(rewritten_by, held.content, says)
             if by is not None:
                 placed = await self._gives_way(held, new, by)
-            elif by_model and held.source.turn not in told.shut and is_doubtful(held):
-                placed = await self.drop(held, NOT_CONFIRMED, batch=batch, now=now)
+            elif wrong.get(held.id) == held.content and held.source.turn not in told.shut and may_be_dropped(held):
+                placed = await self.drop(held, MODEL_DROPPED, batch=batch, now=now)
             else:
                 placed = await self._dedup.confirm(held, new)
             done.append((placed, held))
@@ -224,7 +225,7 @@ class Settling:
             if turn is not None and state is TurnState.REFUSED:
                 done += await self.take_back(turn, batch=batch, now=now)
             elif turn is not None and state is TurnState.DONE:
-                done += await self.settle(await self.of(user, [turn]), {}, by_model=False, batch=batch, now=now)
+                done += await self.settle(await self.of(user, [turn]), {}, wrong={}, batch=batch, now=now)
                 await self.done([turn])
         return done
 
@@ -242,9 +243,10 @@ class Settling:
         await self._records.settle_provisional([turn.id for turn in turns])
 
 
-def is_doubtful(held: Memory) -> bool:
-    """Whether a model's silence outweighs the memory: a sentence that no rule could phrase, and that matters little."""
-    return is_quoted(held.content) and held.standing is None and held.importance < IMPORTANCE_KEPT_MIN
+def may_be_dropped(held: Memory) -> bool:
+    """Whether a model's word is enough: what somebody must not do, who they are and how they want to be answered is
+    let go by their own words alone."""
+    return held.standing is None and held.status is MemoryStatus.ACTIVE
 
 
 def rewritten_by(content: str, says: Mapping[str, str]) -> str | None:

@@ -111,7 +111,7 @@ class Reranked(Event):
 @dataclass(frozen=True, slots=True)
 class HistoryRead(Event):
     """Messages of a request were recovered from its history, or are not learnt from: ``recovered``, ``unproven``,
-    ``declined``, ``erased``, ``over_limit`` or ``unread``."""
+    ``declined``, ``erased``, ``other_speaker``, ``over_limit`` or ``unread``."""
 
     result: str
     messages: int

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
-from semmem.memory import Fact, Scope, Turn
+from semmem.memory import Fact, Memory, Scope, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,26 @@ class Extractor(Protocol):
 
     async def extract(self, batch: Batch) -> list[Fact]:
         """Facts from ``batch.turns``' user texts. Raises ModelError when a language model is needed and failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """What an extractor found, and which of the notes that it was shown it named as wrong.
+
+    ``wrong`` are places in the notes, from 0. ``ignored`` counts what it named in vain, by reason.
+    """
+
+    facts: list[Fact]
+    wrong: frozenset[int] = frozenset()
+    ignored: Mapping[str, int] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Reviewer(Protocol):
+    """An extractor that also judges what was noted of the turns before."""
+
+    async def review(self, batch: Batch, notes: Sequence[Memory]) -> Reviewed:
+        """``notes``: provisional memories of ``batch.turns``. What is not named stays. Raises ModelError."""
 
 
 class BatchQueue(Protocol):

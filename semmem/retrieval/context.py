@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from semmem.memory import CHANGES_STANDING, Conversation, Hit, Memory, Message, Standing
+from semmem.memory import CHANGES_STANDING, Conversation, Hit, Memory, Standing
 from semmem.retrieval.arrangement import arranged, doubtful
 from semmem.retrieval.days import UNDATED, happened, said
 from semmem.retrieval.once import OncePerMemory
@@ -162,7 +162,7 @@ def without_blocks(conversation: Conversation) -> Conversation:
     said = [(message, strip_block(message.text)) for message in conversation.messages]
     if all(text == message.text for message, text in said):
         return conversation
-    left = (Message(message.role, text) for message, text in said if text or not message.text)
+    left = (structs.replace(message, text=text) for message, text in said if text or not message.text)
     return structs.replace(conversation, messages=tuple(left))
 
 

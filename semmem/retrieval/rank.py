@@ -11,7 +11,7 @@ import numpy as np
 
 from semmem.memory import Hit, Memory, MemoryStatus, Vector
 from semmem.retrieval.once import OncePerMemory
-from semmem.retrieval.stated import Stated, Statement
+from semmem.retrieval.stated import Stated, statement
 from semmem.text.number_words import CARDINALS, MULTIPLES, ORDINALS
 from semmem.text.screening import readable
 from semmem.text.times.names import MONTHS, WEEKDAYS
@@ -62,8 +62,8 @@ def rank(
 
     ``score`` = the hit's own + 0.03 * 2^(-age / half_life_s) + 0.03 * importance, age since the last update.
     ``threshold`` is compared with the cosine, never with the score: being new or important makes nothing relevant.
-    ``cuts`` are reasons, by memory id, that somebody else has found. ``said`` are the texts of this request, oldest
-    first.
+    ``cuts`` are reasons, by memory id, that somebody else has found. ``said`` are the user's own messages of this
+    request, oldest first; they cut no memory of a standing, nor any whose id is in ``standing``.
 
     Reasons in the order in which they are tried: ``not_active``, ``expired``, ``below_threshold``, those of ``cuts``,
     ``limit``, ``already_said``, ``near_duplicate`` (of a better one that was kept), ``screened`` (it would not be
@@ -79,7 +79,10 @@ def rank(
         reason = _unfit(hit, now, threshold) or cuts.get(hit.memory.id) or ("" if is_extra or room > 0 else "limit")
         if not reason:  # comparing contents is the dear part, and only for what could still be kept
             content = _content(hit.memory), hit.memory.embedding
-            reason = _needless(content, stated, kept) or ("screened" if _screened(hit.memory) else "")
+            stays = hit.memory.standing is not None or hit.memory.id in standing
+            reason = _needless(content, None if stays else stated, kept) or (
+                "screened" if _screened(hit.memory) else ""
+            )
             if not reason:
                 kept.append(content)
                 room, standing_room = (room, standing_room - 1) if is_extra else (room - 1, standing_room)
@@ -92,7 +95,7 @@ class _Content:
     """What is compared of a memory beside its unit vector: its statement, its words, those that turn one fact into
     another, its names. A vector here would hold all of the index that it is a row of."""
 
-    statement: Statement
+    statement: str
     words: frozenset[str]
     telling: frozenset[str]
     names: frozenset[str]
@@ -102,7 +105,7 @@ class _Content:
         content = memory.content
         said = frozenset(words(content))
         names = frozenset(name.casefold() for name in _NAME.findall(content))
-        return cls(Statement.of(content), said, _told_apart_by(content, said), names)
+        return cls(statement(content), said, _told_apart_by(content, said), names)
 
 
 _Compared = tuple[_Content, Vector | None]
@@ -129,8 +132,8 @@ def _unfit(hit: Hit, now: float, threshold: float | None) -> str:
     return "below_threshold" if threshold is not None and hit.cosine < threshold else ""
 
 
-def _needless(new: _Compared, stated: Stated, kept: Sequence[_Compared]) -> str:
-    if stated.holds(new[0].statement):
+def _needless(new: _Compared, stated: Stated | None, kept: Sequence[_Compared]) -> str:
+    if stated is not None and stated.holds(new[0].statement):
         return "already_said"
     return "near_duplicate" if any(_same(*new, *other) for other in kept) else ""
 

@@ -405,7 +405,8 @@ class Recall:
     def _ranked(self, question: Question, found: SearchResult, said: Sequence[str] | None = None) -> list[Ranked]:
         query, candidates, rules = found.query, found.candidates, self._rules
         if said is None:
-            said = [message.text for message in question.conversation.messages]
+            user = question.scope.user
+            said = [message.text for message in question.conversation.messages if message.is_own(user)]
         own_limit = question.conversation.controls.limit is not None
         lists_profile = candidates.request is not None and candidates.request.lists_profile
         with spans.step("semmem.rank"):

@@ -1,93 +1,71 @@
-"""What a request states already: a memory that says no more than that need not be shown."""
+"""What a user has said in this very request: a memory that says no more than that need not be shown.
+
+To show a line once more costs a line; to hide one that the user did not say costs the answer. So a message counts only
+where it is short and plain, and where its first sentence is the memory's statement, rather than one that holds its
+words: "Outdated and wrong: User likes tea" does not say that somebody likes tea, and neither does "Do I like tea?"
+"""
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import dropwhile, islice
 
+from semmem.text.grounding import is_negative
 from semmem.text.words import negations_apart, words
 
-SAID_CHARS_MAX = 20_000
-SENTENCES_MAX = 500
-"""Of the request's own words only so many, the newest, are compared; a request may be megabytes long."""
+MESSAGE_CHARS_MAX = 300
+MESSAGES_MAX = 10
+"""So many of a request's messages are read, the newest; a request may have thousands."""
 
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？\n])\s*")
-_ASKS = re.compile(
-    r"[?？]\s*$|^\W*+(?:what|when|where|who|whom|whose|which|why|how|if|whether|do|does|did|am|is|are|was|were|have|has|had"
-    r"|can|could|should|would|will|tell me|remind me|remember)\b",
-    re.IGNORECASE,
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])\s*")
+_PASTED = re.compile(r"[\n\r:：\"“”„«»‹›「」『』`<>|]|(?<!\w)['‘’‚]|['’](?!\w)")
+"""Signs of somebody else's words: several lines, a colon, quotation marks, tags, tables."""
+_ASKED = re.compile("[?？؟]")
+_TAKEN_BACK = re.compile(r"\b(?:that|this|it|right|true|correct|wrong|false|outdated|used to)\b", re.IGNORECASE)
+"""What a later sentence may say of the first one."""
+_OPENERS = frozenset(
+    "and also so well hi hello hey there thank you good morning afternoon evening hallo hola bonjour ciao olá".split()
 )
 _PERSON = re.compile(r"\b(?:(?:the )?user(?:'s)?|i'm|i've|am|are|have)\b")
 _FIRST_PERSON = {"user's": "my", "user": "i", "i'm": "i is", "i've": "i has", "am": "is", "are": "is", "have": "has"}
-_PUT_IN = frozenset("i my is has not can will shall".split())
-"""Words that stand in a folded text for others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+def statement(text: str) -> str:
     """A text folded: words only, in the first person, so that "User lives in Boston." and "I live in Boston" are the
-    same. Between spaces, so that it is found in another one by whole words; empty where it has none.
-
-    ``sought``: words of it, the longest first, that stand in every text which states this, as they are or with an end.
-    """
-
-    folded: str
-    sought: tuple[str, ...]
-
-    @classmethod
-    def of(cls, text: str) -> Statement:
-        folded = _folded(text)
-        sought = {word for word in folded.split() if word.isascii() and word not in _PUT_IN}
-        return cls(folded, tuple(sorted(sought, key=lambda word: (-len(word), word))))
+    same. Empty where it has none."""
+    line = _PERSON.sub(_in_first_person, text.casefold().replace("’", "'"))
+    return " ".join(map(_agreed, words(negations_apart(line))))
 
 
 class Stated:
-    """What the texts of a request state, oldest first. "Do I like tea?" does not say that somebody likes tea."""
+    """What the user's own messages of a request state, oldest first."""
 
     def __init__(self, said: Sequence[str]) -> None:
-        self._recent = list(_recent(said))
+        self._said = said
 
-    def holds(self, statement: Statement) -> bool:
-        """Whether it is stated. Folding all that was said takes long, so the words are looked for first."""
-        if not statement.folded or not all(word in self._letters for word in statement.sought):
-            return False
-        return any(statement.folded in said for said in self._sentences)
+    def holds(self, folded: str) -> bool:
+        """Whether it, a ``statement``, is stated."""
+        return folded != "" and folded in self._statements
 
     @cached_property
-    def _letters(self) -> str:
-        return _as_words_are("\n".join(self._recent))
-
-    @cached_property
-    def _sentences(self) -> list[str]:
-        """Newest first, folded."""
-        every = (sentence for text in self._recent for sentence in reversed(_SENTENCE_END.split(text)))
-        newest = islice(every, SENTENCES_MAX)
-        return [folded for one in newest if not _ASKS.search(one) and (folded := _folded(one))]
+    def _statements(self) -> frozenset[str]:
+        plain = (text.strip() for text in reversed(self._said) if len(text) <= MESSAGE_CHARS_MAX)
+        newest = islice((text for text in plain if text and not _PASTED.search(text)), MESSAGES_MAX)
+        return frozenset(said for text in newest for said in _stated_by(text))
 
 
-def _recent(said: Sequence[str]) -> Iterator[str]:
-    """The texts, or their ends, newest first."""
-    room = SAID_CHARS_MAX
-    for text in filter(None, reversed(said)):
-        if room <= 0:
-            return
-        recent = text[-room:]
-        room -= len(recent)
-        yield recent
-
-
-def _as_words_are(text: str) -> str:
-    return unicodedata.normalize("NFKC", text.casefold()).casefold()
-
-
-def _folded(text: str) -> str:
-    line = _PERSON.sub(_in_first_person, text.casefold().replace("’", "'"))
-    found = " ".join(map(_agreed, words(negations_apart(line))))
-    return f" {found} " if found else ""
+def _stated_by(text: str) -> Iterator[str]:
+    """The statement that a message opens with, behind a greeting, unless the rest of it may take that back."""
+    sentences = iter(_SENTENCE_END.split(text))
+    for first in sentences:
+        found = statement(first).split()
+        own = " ".join(dropwhile(_OPENERS.__contains__, found))
+        if own or not found:
+            break
+    if not _ASKED.search(first) and not any(is_negative(later) or _TAKEN_BACK.search(later) for later in sentences):
+        yield own
 
 
 def _in_first_person(person: re.Match[str]) -> str:

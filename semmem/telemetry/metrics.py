@@ -131,6 +131,10 @@ class Metrics:
             "semmem_facts_dropped", "New facts not stored because a memory says the same, by reason.", ["reason"],
             registry=r,
         )  # fmt: skip
+        self.drops_ignored = Counter(
+            "semmem_model_drops_ignored", "Memories that a model named as wrong in vain, by reason.", ["reason"],
+            registry=r,
+        )  # fmt: skip
         self.unsettled_pairs = Counter(
             "semmem_unsettled_pairs",
             "Pairs of memories that may contradict each other: found, and settled by word.",

@@ -12,6 +12,7 @@ from hashlib import blake2b
 from cachetools import LRUCache
 
 from semmem.memory import RELEASED, Memory
+from semmem.text.account_numbers import numbers_hidden
 from semmem.text.disguise import revealed
 from semmem.text.orders import Order, order_in
 
@@ -56,6 +57,7 @@ def redact(text: str) -> str:
     """The text with every secret replaced by ``[redacted]``."""
     for pattern in _SECRETS:
         text = pattern.sub(_hide, text)
+    text = numbers_hidden(text, REDACTED)
     text = _CARD.sub(lambda match: REDACTED if _luhn(match.group()) else match.group(), text)
     return _LONG_WORD.sub(lambda match: REDACTED if _is_mixed(match.group()) else match.group(), text)
 

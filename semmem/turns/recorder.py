@@ -44,7 +44,8 @@ class CurrentTurn(Struct, frozen=True):
 
     ``opened``: the request brings words of the user's own, which begin this turn or are resent. Without them (a tool's
     result) ``id`` is the turn whose answer the request goes on from; None where that is not known. ``messages``: those
-    that ``opened`` was made of. ``after``: the answer that they go on from, where the API keeps the history.
+    that the request brings, if anybody speaks in the user's role. ``after``: the answer that they go on from, where the
+    API keeps the history.
     """
 
     scope: Scope
@@ -92,6 +93,8 @@ class TurnRecorder:
         where that is known."""
         messages = self._messages(conversation, scope)
         if not messages.speak:
+            if messages.of_others:  # what is answered is no turn of the user's
+                return CurrentTurn(scope, messages=messages)
             return _extending(scope, before or await self._continued(conversation, scope))
         session = await self._sessions.name(scope, conversation, now)
         scope, messages = Scope(scope.user, scope.project, scope.agent, session), messages.named(scope.user, session)
@@ -103,6 +106,8 @@ class TurnRecorder:
 
     async def record(self, current: CurrentTurn, conversation: Conversation, dialect: str) -> Ticket | None:
         """Offer to the journal what the request brings; a ticket when its answer is to be observed."""
+        if current.messages is not None:
+            self._recovery.passes_over(current.messages)
         if current.opened is not None and current.messages is not None:
             return await self._record_opened(current.opened, current.messages, current.after, conversation, dialect)
         if current.id is None or self._capture not in OBSERVING:

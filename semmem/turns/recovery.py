@@ -87,6 +87,11 @@ class Recovery:
         self._count("declined", len(news))
         return news
 
+    def passes_over(self, messages: UserMessages) -> None:
+        """Count the current messages of other speakers, unless an earlier request has brought them."""
+        if not messages.tool_spoke:
+            self._count("other_speaker", messages.of_others)
+
     async def choose(
         self, messages: UserMessages, *, user: str, session: str, now: float, history: bool = True
     ) -> Chosen:

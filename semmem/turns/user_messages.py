@@ -41,7 +41,8 @@ class UserMessages:
     """The user's messages of one request, each read when somebody asks for it, and once.
 
     Current are the last one and those before it without an answer between them: what the request is about. At most
-    ``chars_max`` characters of a text tell it from others.
+    ``chars_max`` characters of a text tell it from others. What somebody else says in the user's role, by its name, has
+    its place, and counts as without text.
     """
 
     def __init__(self, conversation: Conversation, *, user: str, session: str, chars_max: int) -> None:
@@ -50,6 +51,7 @@ class UserMessages:
         self._first_current = self._first_of_run(len(places) - 1)
         self._name = (user, session_without_start(session))
         self._read = dict[int, UserMessage]()
+        self._user = user
         self.chars_max = chars_max
         self.current_count = len(places) - self._first_current
         after = _speakers(messages, places[-1] + 1) if places else set[Role]()
@@ -60,7 +62,7 @@ class UserMessages:
 
     def named(self, user: str, session: str) -> UserMessages:
         """Itself, from here on as this user's messages in this session."""
-        self._name = (user, session_without_start(session))
+        self._name, self._user = (user, session_without_start(session)), user
         self._read.clear()
         self.__dict__.pop("key", None)
         return self
@@ -72,8 +74,13 @@ class UserMessages:
 
     @property
     def speak(self) -> bool:
-        """Whether any of the current messages has text."""
-        return any(self._messages[place].text.strip() for place in reversed(self._places[self._first_current :]))
+        """Whether the user says anything in the current messages."""
+        return any(self._own_text(number) for number in range(len(self._places) - 1, self._first_current - 1, -1))
+
+    @property
+    def of_others(self) -> int:
+        """How many of the current messages somebody else says."""
+        return sum(not self._messages[place].is_own(self._user) for place in self._places[self._first_current :])
 
     def current(self) -> Iterator[UserMessage]:
         """Oldest first."""
@@ -109,11 +116,15 @@ class UserMessages:
     def _with_text(self, numbers: Iterable[int]) -> Iterator[UserMessage]:
         for number in numbers:
             said = self._read.get(number)
-            if said is None and (text := self._messages[self._places[number]].text.strip()):
+            if said is None and (text := self._own_text(number)):
                 said = UserMessage(message_id(*self._name, text[: self.chars_max]), number + 1, text)
                 self._read[number] = said
             if said is not None:
                 yield said
+
+    def _own_text(self, number: int) -> str:
+        message = self._messages[self._places[number]]
+        return message.text.strip() if message.is_own(self._user) else ""
 
 
 def _speakers(messages: Sequence[Message], start: int) -> set[Role]:

@@ -29,6 +29,7 @@ SEEDS = (
     " ", "\n", "\n\n ", "\r", ".", ". ", "?", ", ", ":", "; ", "-", "- ", "—", "'", '"', '"a" ', "“", "```", "(", "(a ",
     "[", "{", "<", "<a>", "<b><", "<|", "</think><think>", "<semmem-memory>", "<semmem-memory></semmem-memory>", "#",
     "\\", '\\"', "\\ud83d", "_", "@", "$ ", "0", "1 ", "4111 ", "2023-01-01 ", "May 5 2023, ",
+    "account number ", "DE89", "DE89 3704 0044 0532 0130 00 ", "passport: A1 ",
     "next week on Monday ", "3 days ago ", "5 pm ", "password is ", "eyJ", "eyJa.", "sk-",
     "-----BEGIN PRIVATE KEY-----", "a-", "http://a:", "system:\n", "e\u0301", "\u200b",
     "\ud800", "\x00", "\ufffc", "中", "我喜欢", "去年", "日本語 ", "İ", "ﷺ", "ich mag ", "User's ", "user is ",

@@ -62,12 +62,11 @@ def llm() -> Iterator[ScriptedLLM]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def academy(model: StandInModel, llm: ScriptedLLM, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    override = {
+def learning_by(llm: ScriptedLLM, *, at_once: bool) -> dict[str, object]:
+    return {
         "memory": {
-            "extraction_batch_size": 2,
-            "extraction": {"engine": "llm", "session_idle_s": 3600.0, "at_once": False},
+            "extraction_batch_size": 10 if at_once else 2,
+            "extraction": {"engine": "llm", "session_idle_s": 3600.0, "at_once": at_once},
         },
         "external_models": [
             {
@@ -79,7 +78,11 @@ def academy(model: StandInModel, llm: ScriptedLLM, tmp_path_factory: pytest.Temp
             }
         ],
     }
-    with house(tmp_path_factory.mktemp("academy"), model, override) as running:
+
+
+@pytest.fixture(scope="module")
+def academy(model: StandInModel, llm: ScriptedLLM, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with house(tmp_path_factory.mktemp("academy"), model, learning_by(llm, at_once=False)) as running:
         yield running
 
 
@@ -153,3 +156,27 @@ def test_while_the_model_thinks_its_users_memories_are_free(model: StandInModel,
             assert len(llm.requests) == 1, "it still thinks"
             told = " ".join(running.semmem.contents(alice))
             assert [word for word in ("Bergen", "Oslo", "Rex", "Tom", "bees") if word not in told] == ["Oslo"]
+
+
+# --- what was learnt at once ------------------------------------------------------------------------------------------
+
+
+def judging(body: Body) -> str:
+    """Finds nothing, and names the notes that speak of a harp."""
+    said = str(body["messages"][-1]["content"])
+    notes = [json.loads(line) for line in said.split("\n") if line.startswith('{"number"')]
+    wrong = [{"number": note["number"], "why": "rented"} for note in notes if "harp" in note["noted"]]
+    return json.dumps({"facts": [], "wrong": wrong})
+
+
+def test_a_model_drops_what_it_names_and_nothing_by_its_silence(
+    model: StandInModel, tmp_path: Path, alice: str
+) -> None:
+    with in_a_thread(ScriptedLLM(judging)) as llm, house(tmp_path, model, learning_by(llm, at_once=True)) as home:
+        for said in ("I keep bees in two hives.", "I own a harp made of oak."):
+            home.chat(alice, said, session="s1")
+        home.learnt(alice, 2)
+        home.semmem.end_session(alice, "s1")
+        gone = partial(home.semmem.metric, "semmem_memories_removed_total", reason="model_dropped")
+        eventually(lambda: gone() == 1, within_s=60, what="the named memory goes")
+        assert home.semmem.contents(alice) == {"User keeps bees in two hives"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -83,6 +84,63 @@ def test_the_body_changes_only_by_the_injection(home: House, alice: str) -> None
     injected = reply.prompt[len(before) : -len(message + after)]
     assert injected.rstrip().endswith(b",")
     assert json.loads(injected.rstrip()[:-1])["role"] == "system"
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
+NOT_SAID_BY_THE_USER = {
+    "tool": [
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "c1", "content": f"Outdated and wrong: {FACT}."},
+        {"role": "assistant", "content": "Done."},
+    ],
+    "tool, word for word": [
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "c1", "content": FACT},
+        {"role": "assistant", "content": "Done."},
+    ],
+    "assistant": [{"role": "assistant", "content": FACT}],
+    "system": [{"role": "system", "content": FACT}],
+    "pasted": [{"role": "user", "content": f"An old note says this.\n\n{FACT}."}],
+    "another speaker": [{"role": "user", "name": "mallory", "content": FACT}],
+    "denied": [{"role": "user", "content": f"It is no longer true that {FACT}."}],
+}
+
+
+@pytest.mark.parametrize("history", NOT_SAID_BY_THE_USER.values(), ids=NOT_SAID_BY_THE_USER)
+def test_words_in_a_history_that_the_user_did_not_say_hide_no_memory(
+    home: House, alice: str, history: list[dict[str, Any]]
+) -> None:
+    home.semmem.remember(alice, FACT)
+    asked = home.chat(alice, QUESTION, messages=history, headers={"x-semmem-memory": "read"})
+    assert asked.outcome == "injected"
+
+
+def test_what_the_user_says_in_this_request_is_not_shown_once_more(home: House, alice: str) -> None:
+    home.semmem.remember(alice, FACT)
+    asked = home.chat(alice, f"{FACT}. {QUESTION}", headers={"x-semmem-memory": "read"})
+    assert asked.outcome == "no_hits"
+
+
+def test_what_another_speaker_of_the_account_says_is_not_learnt(home: House, alice: str) -> None:
+    said = [
+        {"role": "user", "name": alice.upper(), "content": "I live in Lisbon."},
+        {"role": "user", "name": "mallory", "content": "I live in Porto."},
+    ]
+    home.chat(alice, messages=said)
+    home.chat(alice, messages=said[1:])
+    home.chat(alice, "I keep bees.")
+    eventually(lambda: len(home.semmem.turns(alice)) >= 2, within_s=60, what="the last turn is journalled")
+    assert {text for text, _ in home.semmem.turns(alice)} == {"I live in Lisbon.", "I keep bees."}
+
+
+def test_an_iban_is_not_stored(home: House, alice: str) -> None:
+    rejected = partial(home.semmem.metric, "semmem_facts_rejected_total", reason="secret")
+    before = rejected()
+    home.chat(alice, "My IBAN is DE89 3704 0044 0532 0130 00.")
+    home.chat(alice, "I keep bees.", session="bees")
+    home.learnt(alice)
+    eventually(lambda: rejected() > before, within_s=60, what="the number is refused")
+    assert home.semmem.contents(alice) == {"User keeps bees"}
 
 
 def test_the_rewritten_body_has_its_own_length(home: House, alice: str) -> None:

@@ -40,6 +40,7 @@ from semmem.extraction import (
     settling,
     waiting_words,
     weighing,
+    wrong_notes,
 )
 from semmem.extraction.contradiction import containment, pair_model, quantities, verdict, wording
 from semmem.extraction.contradiction import reading as reading_
@@ -55,7 +56,7 @@ from semmem.ports.errors import ModelRefused
 from semmem.ports.learning import Batch
 from semmem.ports.session_states import CurrentState
 from semmem.retrieval import answers as asked
-from semmem.retrieval import arrangement, context, days, rank, role_labels, time_filter
+from semmem.retrieval import arrangement, context, days, rank, role_labels, stated, time_filter
 from semmem.retrieval.decide import features as decide_features
 from semmem.retrieval.decide import fitting, greetings, nearness, open_recall, pronouns, request_words, signals
 from semmem.retrieval.decide.decision import Decision, heads_of
@@ -68,6 +69,7 @@ from semmem.retrieval.query import looks_back, past_conversations, rewrite
 from semmem.retrieval.search import Strategy, best_of, in_time
 from semmem.retrieval.words_read import read_words
 from semmem.text import disguise, grounding, orders, quoting, stems, terms, words
+from semmem.text.account_numbers import numbers_hidden
 from semmem.text.digest import digest
 from semmem.text.screening import is_instruction, readable, redact
 from semmem.text.times import Interval, chinese, intervals, leaning, occurred_at
@@ -355,6 +357,7 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.model_facts.Facts.of": _made_facts,
     "extraction.model_facts.line_of": lambda t: line_of({"turn": t[:4000]}),
     "extraction.model_items.parse_items": lambda t: _refusing(lambda: model_items.parse_items(t)),
+    "extraction.wrong_notes.wrong_notes": lambda t: wrong_notes.wrong_notes([{"wrong": 1, "why": t}], {0}),
     "extraction.model_items.read_items": lambda t: _refusing(lambda: model_items.read_items('{"facts": [' + t)),
     "extraction.phrasing.ShownTexts.is_the_user": lambda t: ShownTexts([t], [t]).is_the_user(t[:1000] or "-", t),
     "extraction.phrasing.TurnText.phrased": _phrased,
@@ -503,6 +506,10 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.role_labels.unlabelled": role_labels.unlabelled,
     "retrieval.search.best_of": _best,
     "retrieval.search.in_time": lambda t: in_time([_hit(t)], Interval(NOW - 1000, NOW)),
+    "retrieval.stated.Stated.holds": lambda t: stated.Stated([t, t[:300], f"I like tea. {t}"[:300]]).holds(
+        "i like tea"
+    ),
+    "retrieval.stated.statement": stated.statement,
     "retrieval.decide.signals.decide": lambda t: (signals.decide(_said(t)), signals.decide(_said(t), fact=True)),
     "retrieval.index.succession.said_at": lambda t: succession.Succession([_memory(t)]),
     "retrieval.time_filter.is_dated": lambda t: time_filter.is_dated(_memory(t), Interval(NOW - 1000, NOW)),
@@ -532,6 +539,7 @@ REGISTRY: Mapping[str, Call] = {
     "text.screening.is_instruction": is_instruction,
     "text.screening.readable": lambda t: readable(_memory(t), chars_max=WHOLE),
     "text.screening.redact": redact,
+    "text.account_numbers.numbers_hidden": lambda t: numbers_hidden(f"IBAN: {t}", "[x]"),
     "text.times.chinese.intervals": lambda t: list(chinese.intervals(t, NOW, DAY, "past")),
     "text.times.grammar.intervals": lambda t: intervals(t, NOW),
     "text.times.occurrence.leaning": leaning,
@@ -686,7 +694,9 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.settling.Settling.settle": _WAITS,
     "extraction.settling.Settling.settle_overdue": _NAMES,
     "extraction.settling.Settling.take_back": _WAITS,
-    "extraction.settling.is_doubtful": _VALUES,
+    "extraction.settling.may_be_dropped": _VALUES,
+    "extraction.settling.Provisional.notes": _NAMES,
+    "extraction.llm.LlmExtractor.review": _WAITS,
     "extraction.storing.Storing.candidate": _WAITS,
     "extraction.storing.Storing.embedded": _WAITS,
     "extraction.storing.Storing.screened": "called with every fact: screen, which is in the table above",

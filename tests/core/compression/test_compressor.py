@@ -382,11 +382,11 @@ async def test_a_few_states_are_kept_of_a_session_and_of_a_user(replica: Replica
     assert await states(replica, "other 5") == []
 
 
-@pytest.mark.parametrize(("told", "injected"), [("you like pears", 1), ("My locker number 0 has the code 4000", 0)])
-async def test_memories_of_what_was_left_out_are_shown_again_unless_the_state_tells_it(
-    replica: Replica, told: str, injected: int
+@pytest.mark.parametrize(("told", "times"), [("you like pears", 2), ("My locker number 0 has the code 4000", 3)])
+async def test_memories_of_what_was_left_out_are_shown_though_the_state_tells_it(
+    replica: Replica, told: str, times: int
 ) -> None:
-    """They were in the request's own words until these were replaced."""
+    """They were in the request's own words until these were replaced; a state's words are not the user's."""
     client = Client(replica)
     await client.says("Good morning.", "you like pears.")
     await client.talks(8)
@@ -394,7 +394,7 @@ async def test_memories_of_what_was_left_out_are_shown_again_unless_the_state_te
     await replica.store.put(SCOPE, known)
     result, body = await client.says(f"{told}, or do we not?")
     assert result.compressed is not None
-    assert (result.injected, body.decode().count(told)) == (injected, 2)
+    assert (result.injected, body.decode().count(told)) == (1, times)
 
 
 async def states(replica: Replica, session: str = "s1") -> list[SessionState]:

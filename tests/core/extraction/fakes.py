@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 
-from semmem.memory import Fact
-from semmem.ports.learning import Batch
+from semmem.memory import Fact, Memory
+from semmem.ports.learning import Batch, Reviewed
 
 
 class GivenFacts:
-    """An extractor that gives what a function makes of the batch."""
+    """An extractor that gives what a function makes of the batch, and names notes with these texts as wrong."""
 
-    def __init__(self, name: str, facts: Callable[[Batch], list[Fact]]) -> None:
+    def __init__(self, name: str, facts: Callable[[Batch], list[Fact]], wrong: Collection[str] = ()) -> None:
         self.name = name
+        self.wrong = wrong
+        self.notes: list[str] = []
         self._facts = facts
         self.batches: list[Batch] = []
 
     async def extract(self, batch: Batch) -> list[Fact]:
         self.batches.append(batch)
         return self._facts(batch)
+
+    async def review(self, batch: Batch, notes: Sequence[Memory]) -> Reviewed:
+        self.notes = [note.content for note in notes]
+        found = await self.extract(batch)
+        return Reviewed(found, frozenset(place for place, note in enumerate(self.notes) if note in self.wrong))

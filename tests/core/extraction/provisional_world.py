@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from semmem.backends.in_process import InProcessStore
@@ -138,9 +138,11 @@ class ProvisionalWorld:
         assert batch is not None
         return batch
 
-    async def learn(self, model: Found | None = None, *, session: str = "s-1", **settings: Any) -> BatchResult:
-        """Learn from what waits: by a model that finds this, or locally."""
-        extractor = self.local if model is None else GivenFacts("llm", by_word(model))
+    async def learn(
+        self, model: Found | None = None, *, wrong: Collection[str] = (), session: str = "s-1", **settings: Any
+    ) -> BatchResult:
+        """Learn from what waits: by a model that finds this and names these memories as wrong, or locally."""
+        extractor = self.local if model is None else GivenFacts("llm", by_word(model), wrong)
         self.learnt.append(await self.learning(extractor, **settings).learn(await self.claim(session)))
         return self.learnt[-1]
 

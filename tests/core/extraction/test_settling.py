@@ -173,25 +173,57 @@ async def test_a_fact_of_the_model_is_not_dropped_for_what_is_then_rewritten(ali
     assert await alice.known() == {told: "settled"}
 
 
-async def test_what_a_model_leaves_out_goes_when_no_rule_could_phrase_it(alice: ProvisionalWorld) -> None:
+async def test_what_a_model_says_nothing_of_stays(alice: ProvisionalWorld) -> None:
     await alice.tell("I keep bees", KNEE_SAID)
     result = await alice.learn({"no such": []})
+    assert (result.actions, result.removals) == ({"confirmed": 2}, ())
+    assert await alice.known() == {BEES: "settled", KNEE: "settled"}
+
+
+async def test_what_a_model_names_as_wrong_goes_and_is_kept_in_history(alice: ProvisionalWorld) -> None:
+    await alice.tell("I keep bees", KNEE_SAID)
+    [knee] = [memory for memory in await alice.memories() if memory.content == KNEE]
+    result = await alice.learn({"no such": []}, wrong=[KNEE])
     assert await alice.known() == {BEES: "settled"}
-    assert await alice.gone() == {KNEE: ("not_confirmed", "")}
-    assert (result.actions, reasons(result)) == ({"confirmed": 1}, {"not_confirmed": 1})
-    assert len(await alice.memories()) == 1
+    assert await alice.gone() == {KNEE: ("model_dropped", "")}
+    assert (result.actions, reasons(result)) == ({"confirmed": 1}, {"model_dropped": 1})
+    assert [old.content for old in await alice.journal.versions(Scope("alice"), knee.id)] == [KNEE]
 
 
-@pytest.mark.parametrize("more", [{"importance": 0.9}, {"standing": Standing.MUST}], ids=["importance", "standing"])
-async def test_what_matters_stays_though_a_model_leaves_it_out(journal: TracedJournal, more: dict[str, Any]) -> None:
-    knee = replace(Fact(MemoryType.SEMANTIC, KNEE, "t-1"), **more)
-    alice = await provisional_world(journal, local={"knee": [knee]})
+@pytest.mark.parametrize("standing", Standing)
+async def test_what_stands_is_not_shown_to_be_dropped_and_stays_whatever_a_model_names(
+    journal: TracedJournal, standing: Standing
+) -> None:
+    knee = Fact(MemoryType.SEMANTIC, KNEE, "t-1", standing=standing)
+    alice = await provisional_world(journal, local={"knee": [knee], "bees": [BEES]})
+    await alice.tell(KNEE_SAID, "I keep bees")
+    model = GivenFacts("llm", by_word({}), [KNEE])
+    await alice.learning(model).learn(await alice.claim())
+    assert model.notes == [BEES]
+    assert await alice.known() == {KNEE: "settled", BEES: "settled"}
+
+
+async def test_what_has_changed_since_a_model_read_it_stays(alice: ProvisionalWorld) -> None:
     await alice.tell(KNEE_SAID)
-    await alice.learn({"no such": []})
-    assert await alice.known() == {KNEE: "settled"}
+    stands = "User must not climb stairs"
+
+    class Slow(GivenFacts):
+        async def extract(self, batch: Batch) -> list[Fact]:
+            [knee] = await alice.memories()
+            await alice.store.put(Scope("alice"), replace(knee, version=5, content=stands))
+            return []
+
+    await alice.learning(Slow("llm", by_word({}), [KNEE])).learn(await alice.claim())
+    assert await alice.known() == {stands: "settled"}
 
 
-async def test_what_was_replaced_comes_back_when_its_replacement_is_not_confirmed(journal: TracedJournal) -> None:
+async def test_what_a_model_says_itself_stays_though_it_names_it_as_wrong(alice: ProvisionalWorld) -> None:
+    await alice.tell("I keep bees")
+    await alice.learn({"bees": [BEES]}, wrong=[BEES])
+    assert await alice.known() == {BEES: "settled"}
+
+
+async def test_what_was_replaced_comes_back_when_its_replacement_is_dropped(journal: TracedJournal) -> None:
     seattle = '"now I live in Seattle"'
     alice = await provisional_world(journal, local={"Boston": [BOSTON], "Seattle": [seattle]})
     await alice.tell("I live in Boston")
@@ -202,9 +234,9 @@ async def test_what_was_replaced_comes_back_when_its_replacement_is_not_confirme
     why = {SUPERSEDED_BY: other.id, SUPERSEDED_WHY: CONTRADICTED}
     replaced = replace(boston, version=9, status=MemoryStatus.SUPERSEDED, metadata=why)
     await alice.store.put(Scope("alice"), replaced)
-    await alice.learn({"no such": []})
+    await alice.learn({"no such": []}, wrong=[seattle])
     assert await alice.known() == {BOSTON: "settled"}
-    assert await alice.gone() == {seattle: ("not_confirmed", "")}
+    assert await alice.gone() == {seattle: ("model_dropped", "")}
 
 
 LONG = "User's budget for the big summer family vacation in Hawaii next year is {} dollars"
@@ -256,7 +288,7 @@ async def test_an_older_value_of_another_session_does_not_come_back(spender: Pro
     assert len(await spender.memories()) == 1
 
 
-async def test_the_value_before_comes_back_when_the_new_one_is_not_confirmed(spender: ProvisionalWorld) -> None:
+async def test_the_value_before_comes_back_when_the_new_one_is_dropped(spender: ProvisionalWorld) -> None:
     await spender.tell(says(10000))
     await spender.learn()
     [first] = await spender.memories()
@@ -272,8 +304,8 @@ async def test_the_value_before_comes_back_when_the_new_one_is_not_confirmed(spe
         await spender.store.put(Scope("alice"), changed)
         await spender.journal.note_provisional(turn.id, [first.id])
         await spender.store.forget(Scope("alice"), now.id)
-    result = await spender.learn({"no such": []})
-    assert reasons(result) == {"not_confirmed": 1}
+    result = await spender.learn({"no such": []}, wrong=[quoted(LONG.format(20000))])
+    assert reasons(result) == {"model_dropped": 1}
     assert await spender.known() == {LONG.format(10000): "settled"}
     [memory] = await spender.memories()
     assert memory.id == first.id
@@ -299,9 +331,9 @@ async def test_the_value_before_does_not_come_back_where_something_newer_has_rep
     for version in (boston, changed):
         await alice.journal.keep_version(version)
     await alice.store.put(Scope("alice"), replaced)
-    await alice.learn({"Seattle": [SEATTLE]})
+    await alice.learn({"Seattle": [SEATTLE]}, wrong=[perhaps])
     assert await alice.known() == {SEATTLE: "settled"}
-    assert await alice.gone() == {BOSTON: (CONTRADICTED, SEATTLE), perhaps: ("not_confirmed", BOSTON)}
+    assert await alice.gone() == {perhaps: (CONTRADICTED, SEATTLE)}
 
 
 async def test_an_older_batch_of_a_model_does_not_undo_what_was_said_later(alice: ProvisionalWorld) -> None:
@@ -541,7 +573,7 @@ JOURNAL = (
     "take_up",
 )
 UNHARMED = """
-    provisional get get get set_aside extract take_up save_facts provisional get get get get search keep_version put
+    provisional get get get set_aside review take_up save_facts provisional get get get get search keep_version put
     provisional mark_applied get search put mark_applied get search keep_version put provisional mark_applied finish
     settle_provisional
 """.split()
@@ -555,7 +587,7 @@ async def crash_and_recover(journal: TracedJournal, blows_at: int, *, after: boo
     dying = ProvisionalWorld(fuse.guard(journal, *JOURNAL), fuse.guard(alice.store, *STORE))
     try:
         with fuse.watching(journal):
-            await dying.learning(fuse.guard(GivenFacts("llm", by_word(MODEL)), "extract")).learn(batch)
+            await dying.learning(fuse.guard(GivenFacts("llm", by_word(MODEL)), "review")).learn(batch)
     except Crash:
         alice.now += 61.0
         again = await journal.claim(RULES, now=alice.now)

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semmem.memory import Hit, MemoryStatus
+from semmem.memory import STANDING, Hit, MemoryStatus, Standing
 from semmem.retrieval.rank import IMPORTANCE_WEIGHT, RECENCY_WEIGHT, Ranked, rank
-from semmem.retrieval.stated import SAID_CHARS_MAX
 from tests.core.retrieval.talk import DAY_S, NOW, hit
 from tests.support.cpu_time import within_cpu_s
 
@@ -114,10 +113,9 @@ def test_nearly_the_same_vectors_are_a_duplicate() -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("User lives in Boston.", "I live in Boston and need a dentist. Where is one?"),
+        ("User lives in Boston.", "I live in Boston. Where is a dentist?"),
         ("User is a nurse", "Hello. I'm a nurse! Any tips?"),
-        ("User's budget is $10,000", "For the record, my budget is $10,000."),
-        ("the wifi code is 4711", "Profile: the WiFi code is 4711"),
+        ("User's budget is $10,000", "And my budget is $10,000."),
         ("用户喜欢茶", "用户喜欢茶。 还有吗"),
     ],
 )
@@ -140,11 +138,15 @@ def test_what_the_request_asks_or_says_otherwise_is_kept(content: str, said: str
     assert reasons(hit(content), said=(said,)) == ["kept"]
 
 
-def test_only_the_newest_words_of_a_huge_request_are_compared() -> None:
-    fact, padding = "I live in Boston. ", "x " * (SAID_CHARS_MAX // 2)
-    assert reasons(hit("User lives in Boston"), said=(fact + padding,)) == ["kept"]
-    assert reasons(hit("User lives in Boston"), said=(padding, fact)) == ["already_said"]
-    assert reasons(hit("User lives in Boston"), said=(fact, padding)) == ["kept"]
+def test_a_standing_memory_stays_whatever_was_said() -> None:
+    said = ("I'm allergic to peanuts.",)
+    for standing in Standing:
+        told = hit("User is allergic to peanuts", metadata={STANDING: standing.value})
+        assert reasons(told, said=said) == ["kept"]
+    by_vector = hit("User is allergic to peanuts", id="mem_1")
+    assert reasons(by_vector, said=said) == ["already_said"]
+    [verdict] = rank([by_vector], said=said, limit=3, now=NOW, standing={"mem_1"})
+    assert verdict.kept
 
 
 @settings(deadline=None)

@@ -53,6 +53,12 @@ def test_pairs_that_may_contradict_each_other_are_counted_by_what_became_of_them
     assert sample("semmem_unsettled_pairs_total", {"result": "kept"}) == 1
 
 
+def test_what_a_model_named_as_wrong_in_vain_is_counted_by_reason() -> None:
+    metrics = Metrics()
+    counting(metrics)(BatchLearnt("b-1", "end", BatchResult("stored", ignored={"too_many": 3}), 0.2))
+    assert metrics.registry.get_sample_value("semmem_model_drops_ignored_total", {"reason": "too_many"}) == 3
+
+
 EVENTS = (
     events.StreamOpened("mutate"),
     events.StreamClosed("mutate"),

@@ -646,3 +646,55 @@ async def test_half_of_a_recovered_answer_is_kept_like_any_other(talk: Talk) -> 
     await talk.exchange.request(*_request(TEA, ">a", MILK, ">" + "x" * 200_000, SUGAR))
     long = [half for half in talk.queue if isinstance(half, TurnClosed) and half.answer]
     assert all(len(half.answer or "") <= 64 * 1024 for half in long)
+
+
+# --- other speakers --------------------------------------------------------------------------------------------------
+
+
+def by(name: object, text: str) -> dict[str, Any]:
+    return {"role": "user", "name": name, "content": text}
+
+
+@pytest.mark.parametrize("name", ["mallory", " Mallory ", "alice2", 7, {"a": 1}, "x" * 5000, "a\x00b"], ids=range(7))
+async def test_what_another_speaker_says_is_no_turn_now_or_from_a_history(talk: Talk, name: object) -> None:
+    await talk.ask(TEA, ">Noted.", by(name, MILK))
+    result = await talk.ask(TEA, ">Noted.", by(name, MILK), ">White it is.", SUGAR)
+    assert result.ticket is not None
+    talk.restart()
+    await talk.ask(TEA, ">Noted.", by(name, MILK), ">White it is.", SUGAR, ">Good.", CAKE)
+    assert set(await talk.learn()) == {SUGAR, CAKE}
+    assert talk.counted["other_speaker"] == 1
+
+
+@pytest.mark.parametrize("name", ["alice", "ALICE", " alice ", "", None])
+async def test_the_users_own_name_and_none_are_the_user(talk: Talk, name: str | None) -> None:
+    await talk.ask(by(name, TEA))
+    assert await talk.learn() == {TEA: 1}
+    assert not talk.counted
+
+
+async def test_beside_another_speaker_the_user_is_learnt_from(talk: Talk) -> None:
+    result = await talk.ask(TEA, by("mallory", MILK))
+    assert result.ticket is not None
+    await talk.answer(result.ticket, text="Tea for one.")
+    assert await talk.learn() == {TEA: 1}
+    assert talk.answers == {TEA: "Tea for one."}
+    assert talk.counted == {"other_speaker": 1}
+
+
+@pytest.mark.parametrize("session", [None, "s"])
+async def test_an_answer_to_another_speaker_is_none_to_the_user(talk: Talk, session: str | None) -> None:
+    await talk.answer((await talk.ask(TEA, session=session)).ticket, text="Noted.")
+    result = await talk.ask(TEA, ">Noted.", by("mallory", MILK), session=session)
+    assert result.ticket is None
+    assert await talk.learn() == {TEA: 1}
+    assert talk.answers == {TEA: "Noted."}
+
+
+async def test_a_tool_loop_of_another_speaker_is_counted_once_and_is_no_turn(talk: Talk) -> None:
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "function", "function": {}}]}
+    loop: list[dict[str, Any]] = [call, {"role": "tool", "tool_call_id": "c", "content": "12 cats"}]
+    await talk.ask(by("mallory", MILK), session="s")
+    assert (await talk.ask(by("mallory", MILK), *loop, session="s")).ticket is None
+    assert await talk.learn() == {}
+    assert talk.counted == {"other_speaker": 1}
