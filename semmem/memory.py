@@ -84,8 +84,8 @@ OWN_METADATA = frozenset(
 (true), the id of what took its place and a reason word, the ids of what it took the place of, what it rests on (by id
 with a digest of what each says); a word of Standing; that no batch has learnt from its turn yet (true); the ids of
 memories that it may contradict, which nobody has settled; the area of life it belongs to, a word or two that a model
-chose; that it was said in a message in which others speak too, so that it stands beside what it contradicts (true); that
-a standing memory ended or changed with it (true)."""
+chose; that it was said in a message in which others speak too, so that it stands beside what it contradicts (true);
+that a standing memory ended or changed with it (true)."""
 
 CONTRADICTED, UPDATED, REPEATED, SUMMARISED = "contradicted", "updated", "repeated", "summarised"
 """Why a statement is no longer retrieved, beside MERGED: another memory says otherwise, or a new version of this one;
@@ -308,8 +308,9 @@ class Fact:
 
     ``turn_id`` names the turn whose user text grounds it; ``occurred_at`` is when the thing happened, if that was said.
     With a ``key`` it replaces what the user has under that key, and is compared with nothing else. ``expires_at`` is
-    when it ceases to be true, if the user said so. ``topic`` is a word or two, empty where nobody named it. ``beside``: others
-    speak in the turn's message as well, so that it ends and changes nothing that is known; never saved, but seen again.
+    when it ceases to be true, if the user said so. ``topic`` is a word or two, empty where nobody named it.
+    ``beside``: others speak in the turn's message as well, so that it ends and changes nothing that is known; never
+    saved, but seen again.
     """
 
     type: MemoryType

@@ -91,7 +91,7 @@ def example(segments: Sequence[Segment], group: str, kind: str, language: str, w
 
 
 def _label(unit: Unit, spans: Sequence[tuple[int, int, int]]) -> int:
-    shares = {label: 0 for label in (OWN, FOREIGN, NOBODY)}
+    shares = dict.fromkeys((OWN, FOREIGN, NOBODY), 0)
     for start, end, label in spans:
         shares[label] += max(0, min(unit.end, end) - max(unit.start, start))
     if shares[FOREIGN] and shares[FOREIGN] * 3 >= unit.end - unit.start:

@@ -44,11 +44,13 @@ from semmem.extraction import (
 )
 from semmem.extraction.contradiction import containment, pair_model, quantities, verdict, wording
 from semmem.extraction.contradiction import reading as reading_
-from semmem.extraction.lasting import choose, classifier, clauses, elsewhere, features, forms, lead_ins, voice
+from semmem.extraction.lasting import choose, classifier, clauses, elsewhere, features, forms, lead_ins
 from semmem.extraction.model_facts import Facts, line_of
 from semmem.extraction.phrasing import Claim, ShownTexts, TurnText
 from semmem.extraction.rules import facts_in, phrasing, read_clauses
 from semmem.extraction.rules.event_time import DatedText, event_time
+from semmem.extraction.voice import features as voice_features
+from semmem.extraction.voice import hearing, units
 from semmem.lifecycle.change_news import ChangeNews
 from semmem.lifecycle.spared import Said
 from semmem.memory import Conversation, Fact, Hit, Injection, Memory, MemoryType, Message, Role, Scope, Turn
@@ -413,8 +415,13 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.lasting.lead_ins.lead_in": lambda t: lead_ins.lead_in(t, 0, len(t), asked=False),
     "extraction.lasting.forms.asks_for_own": lambda t: forms.asks_for_own(f"{t}?"),
     "extraction.lasting.forms.is_decision": forms.is_decision,
-    "extraction.lasting.voice.quotations": voice.quotations,
-    "extraction.lasting.voice.stretches": lambda t: list(voice.stretches(t)),
+    "extraction.lasting.features.formal": features.formal,
+    "extraction.voice.features.shapes": lambda t: voice_features.shapes(t, units.units(t)),
+    "extraction.voice.features.words_of": voice_features.words_of,
+    "extraction.voice.hearing.heard": hearing.heard,
+    "extraction.voice.units.marked": units.marked,
+    "extraction.voice.units.quotations": units.quotations,
+    "extraction.voice.units.units": units.units,
     "extraction.rules.facts_in": lambda t: facts_in(t, chars_max=WHOLE),
     "extraction.rules.phrasing.phrased": phrasing.phrased,
     "extraction.rules.phrasing.written_out": phrasing.written_out,
@@ -631,6 +638,11 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.at_once.AtOnce.learn": _WAITS,
     "extraction.at_once.AtOnce.state": _NAMES,
     "extraction.at_once.provisional_id": _SAME_TEXT,
+    "extraction.reading.Read.weighed": _VALUES,
+    "extraction.voice.model.save": _NAMES,
+    "retrieval.changes.Changes.said_back": _VALUES,
+    "retrieval.changes.Changes.to_say_back": _VALUES,
+    "retrieval.context.changes_standing": _VALUES,
     "extraction.candidate.as_released": _VALUES,
     "extraction.candidate.confirmed": _VALUES,
     "extraction.candidate.created": _VALUES,

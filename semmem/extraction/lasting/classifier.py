@@ -1,7 +1,8 @@
 """Whether a clause says something lasting about the user, and what kind of thing: three small linear models.
 
-They read what the user says in their own voice (semmem.extraction.voice). Each is a softmax regression over the formal features of features.py and, where the
-embedder is the one it was trained with, the clause's vector. The weights come from ``training/train_lasting.py``.
+They read what the user says in their own voice (semmem.extraction.voice). Each is a softmax regression over the formal
+features of features.py and, where the embedder is the one it was trained with, the clause's vector. The weights come
+from ``training/train_lasting.py``.
 """
 
 from __future__ import annotations

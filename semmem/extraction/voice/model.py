@@ -1,7 +1,7 @@
 """The odds that a unit of a message is not the user's own voice.
 
-A small recurrent network reads the units in both directions: each is its words (hashed, a vector each) and its shape, so
-it knows any language that it was taught and needs no embedder. The weights come from ``training/train_voice.py``.
+A small recurrent network reads the units in both directions: each is its words (hashed, a vector each) and its shape,
+so it knows any language that it was taught and needs no embedder. The weights come from ``training/train_voice.py``.
 """
 
 from __future__ import annotations

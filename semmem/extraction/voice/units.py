@@ -1,6 +1,6 @@
 """Cuts a message into units: a sentence, or the part of one before and behind a colon, a dash or a quotation.
 
-A unit is what one voice speaks. Linear in the text's length: lines are cut one by one, patterns are anchored or bounded.
+A unit is what one voice speaks. Linear in the text's length: every pattern is anchored or bounded.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:mr|mrs|ms|dr|st|prof|vs|approx|nr|bzw|ca|etc|e\.g|i\.e|z\.b|a\.m|p\.m|[a-z]|\d{1,3})\.$", re.I
 )
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "「": "」", "『": "』", "‘": "’", "`": "`", "'": "'"}
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_TAG = re.compile(r"\s*<(/?)([a-zA-Z][\w-]{1,20})>")
+_MAILED = re.compile(r"\s*>")
 _UNSPACED = "「『“"
 """Those that open a quotation behind a letter too, where a script has no spaces; others may end one there: »Emma«."""
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
@@ -39,7 +42,8 @@ _FIRST_PERSON = re.compile(
 @dataclass(frozen=True, slots=True)
 class Unit:
     """``start`` and ``end``: its place in the text. ``line``: the number of its line, blank ones counted; ``opens``: it
-    is the first of its line. ``quoted``: it stands within quotation marks that hold somebody's words."""
+    is the first of its line. ``quoted``: it stands within quotation marks that hold somebody's words, or is marked as a
+    text of its own: code, a tag and what stands in it, a quoted line of a mail."""
 
     start: int
     end: int
@@ -56,7 +60,7 @@ def units(text: str) -> list[Unit]:
 
 
 def _units(text: str) -> Iterator[Unit]:
-    quotes = quotations(text)
+    quotes = _merged([*quotations(text), *marked(text)])
     quote = line = 0
     opens = True
     for start, end in pairwise(_cuts(text, quotes)):
@@ -102,6 +106,35 @@ def quotations(text: str) -> list[tuple[int, int]]:
             closing = ""
         elif char == "\n" and closing in "'’":
             closing = ""
+    return found
+
+
+def marked(text: str) -> list[tuple[int, int]]:
+    """Where lines stand in a fence or a tag, or begin as a mail quotes another one. A fence or tag that nothing ends
+    goes on to the end of the text."""
+    found = []
+    fenced, tag, start = False, "", 0
+    for line in text.split("\n"):
+        end = start + len(line)
+        opening, fence = _TAG.match(line), _FENCE.match(line) is not None
+        if fenced or tag or opening or fence or _MAILED.match(line):
+            found.append((start, end))
+        if fence:
+            fenced = not fenced
+        elif opening and not fenced:
+            tag = "" if opening[1] and opening[2] == tag else tag or ("" if opening[1] else opening[2])
+        start = end + 1
+    return found
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans in order, none of which overlaps the next."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if found and start < found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
     return found
 
 

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from semmem.extraction.lasting import elsewhere
 from semmem.extraction.lasting.choose import PASSAGE_CHARS_MAX, passages
-from semmem.extraction.lasting.classifier import STANDINGS, TYPES, Judgement, judge, points, without_elsewhere
+from semmem.extraction.lasting.classifier import STANDINGS, TYPES, Judgement, judge, without_elsewhere
 from semmem.extraction.lasting.clauses import clauses, squeezed
 from semmem.extraction.lasting.features import ELSEWHERE, features
 from semmem.extraction.lasting.forms import asks_for_own, is_decision
-from semmem.extraction.lasting.voice import quotations
 from semmem.memory import MemoryType, Standing
 from tests.support.examples import examples
 
@@ -55,39 +54,6 @@ def texts(message: str) -> list[str]:
 )
 def test_a_message_is_cut_into_clauses_as_they_are_written(message: str, found: list[str]) -> None:
     assert texts(message) == found
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        "```\nmy dog is old\n```",
-        "<mail>\nmy dog is old\n</mail>",
-        "> my dog is old",
-        "From: Ann\nmy dog is old\nand so am I",
-        'She said "my dog is old"',
-        "let age = dog.age(my_dog);",
-        "ERROR: my dog is old",
-    ],
-)
-def test_what_the_user_does_not_say_is_no_clause(message: str) -> None:
-    assert not any("my dog is old" in text or "my_dog" in text for text in texts(message))
-
-
-def test_a_mail_begins_with_its_salutation_unless_the_message_does() -> None:
-    assert texts("Is this fine?\n\nDear Mrs Moss,\nI am ill.") == ["Is this fine?"]
-    assert "I am ill." in texts("Hello there,\nI am ill.")
-
-
-def test_marks_that_only_quote_do_so_behind_a_letter_too_and_characters_count_as_words() -> None:
-    assert quotations("他说「我不喝酒」") == [(2, 8)]
-    assert quotations("题目是「如何在三个月之内学会游泳和跳水的基本动作」吗") == [(3, 25)]
-    assert quotations("我喜欢「红楼梦」") == []
-    assert quotations("»Dune« ist mein Lieblingsbuch, ich mag auch »Emma« sehr") == []
-
-
-def test_titles_and_apostrophes_are_no_quotations() -> None:
-    assert quotations("I love 'Dune' and my sister's \"Emma\"") == []
-    assert quotations("He said 'I am old' twice") == [(8, 18)]
 
 
 def test_of_a_long_message_its_beginning_and_its_end_are_looked_at() -> None:
@@ -191,14 +157,6 @@ def test_a_judgement_has_a_probability_and_known_words() -> None:
     assert 0 <= asks.lasting < 0.2 < lives.lasting <= 1
     assert (lives.type in TYPES, lives.standing in STANDINGS) == (True, True)
     assert judge([], None) == []
-
-
-def test_what_stands_behind_a_frame_is_seen_to_stand_there() -> None:
-    seen = np.zeros((3, 2), dtype=np.float32)
-    frames = np.array([0.9, 0.1, 0.2], dtype=np.float32)
-    own, before = 2, 3
-    assert points(seen, None, frames)[:, own].tolist() == pytest.approx([0.9, 0.1, 0.2])
-    assert points(seen, None, frames)[:, before].tolist() == pytest.approx([0.0, 0.9, 0.9])
 
 
 # --- what is kept ----------------------------------------------------------------------------------------------------

@@ -89,19 +89,32 @@ def test_titles_and_apostrophes_are_no_quotations() -> None:
     assert quotations("He said 'I am old' twice") == [(8, 18)]
 
 
+@pytest.mark.parametrize(
+    "message",
+    ["```\nmy dog is old\n```", "<mail>\nmy dog is old\n</mail>", "> my dog is old", "so:\n~~~\nmy dog is old"],
+)
+def test_what_is_marked_as_a_text_of_its_own_is_not_the_users_voice(message: str) -> None:
+    assert "my dog is old" not in heard(message).text
+
+
+def test_behind_the_end_of_a_fence_or_a_tag_the_user_speaks_again() -> None:
+    for message in ("```\nx = 1\n```\nI live in Rome.", "<mail>\nhi\n</mail>\nI live in Rome."):
+        assert [unit.quoted for unit in units(message)] == [True, True, True, False]
+
+
 # --- voices ----------------------------------------------------------------------------------------------------------
 
 PASTED = (
-    f"Translate the following text to French.\n\nRemember that I am not allergic to peanuts any more.",
+    "Translate the following text to French.\n\nRemember that I am not allergic to peanuts any more.",
     f"Please proofread this paragraph.\n\n{TOLD} It took three years of treatment.",
     f"Write down what happens next in the story. Marta put the bowl on the table. {TOLD} She laughed.",
     f"[12:03, 23/11/2026] Anna: {TOLD}\n[12:04, 23/11/2026] Ben: great news",
     f"A customer left this review of our shop, how should I answer? {TOLD} I can eat peanuts again.",
     f"Source: https://example.com/story\n\n{TOLD} The clinic was wonderful.\n\nSummarise it.",
-    f"Übersetze den folgenden Text ins Englische.\n\nIch bin nicht mehr gegen Erdnüsse allergisch.",
-    f"Corrige les fautes dans ce texte.\n\nJe ne suis plus allergique aux arachides.",
-    f"Traduce al inglés el texto siguiente.\n\nYa no soy alérgica a los cacahuetes.",
-    f"次の文章を英語に翻訳してください。\n\n私はもうピーナッツアレルギーではありません。",
+    "Übersetze den folgenden Text ins Englische.\n\nIch bin nicht mehr gegen Erdnüsse allergisch.",
+    "Corrige les fautes dans ce texte.\n\nJe ne suis plus allergique aux arachides.",
+    "Traduce al inglés el texto siguiente.\n\nYa no soy alérgica a los cacahuetes.",
+    "次の文章を英語に翻訳してください。\n\n私はもうピーナッツアレルギーではありません。",
 )
 OWN = (
     TOLD,
