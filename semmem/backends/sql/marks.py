@@ -22,8 +22,14 @@ _Marks = Mapping[str, Sequence[Row[Any]]]
 """By digest of the user."""
 
 _MARKS = PreparedForMany(lambda users: select(forgotten).where(forgotten.c.user_digest.in_(users)))
+EVERYBODY = ""
+"""In place of a user's digest: erasures are lost (recovering.py), and nobody can say whose. Of what was said until then
+nothing is learnt from a history; what is here, and what comes for the first time, nobody doubts."""
 _NEWEST = Prepared(
-    lambda _: select(func.max(forgotten.c.forgotten_at)).where(forgotten.c.user_digest == bindparam("user")), ["user"]
+    lambda _: select(func.max(forgotten.c.forgotten_at)).where(
+        forgotten.c.user_digest.in_([bindparam("user"), EVERYBODY])
+    ),
+    ["user"],
 )
 
 
@@ -44,6 +50,7 @@ def mark(conn: Connection, scope: Scope, at: float) -> None:
 
 
 def forgotten_at(conn: Connection, user: str) -> float | None:
+    """When something of the user's was erased last, or may have been."""
     found: float | None = _NEWEST.run(conn, [{"user": digest(user)}]).scalar()
     return found
 
