@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.only_process import OnlyProcess
+from semmem.backends.sql.recovering import salvage
 from semmem.cli import main
 from semmem.memory import Scope
-from semmem.wiring import recover as recovering
 from tests.core.backends.test_recovering import PAGE, root_page, whole, with_log, without, zeroed
 from tests.support.journal_samples import turn
 
@@ -116,6 +117,15 @@ async def test_nothing_is_done_while_a_semmem_has_the_journal(data: Path, capsys
     assert run(data) == 0
 
 
+def killed(*_given: object, **_more: object) -> None:
+    raise KeyboardInterrupt
+
+
+def salvaged_and_killed(path: Path, new: Path, *, now: float) -> None:
+    salvage(path, new, now=now)
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("cut_off_at", ["salvage", "link", "rename", "replace"])
 async def test_a_run_that_is_killed_costs_nothing_and_the_next_one_does_it(
     data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, cut_off_at: str
@@ -125,16 +135,12 @@ async def test_a_run_that_is_killed_costs_nothing_and_the_next_one_does_it(
     at = (root_page("answers") - 1) * PAGE
     path.write_bytes(path.read_bytes()[:at] + bytes(PAGE) + path.read_bytes()[at + PAGE :])
 
-    def killed(*_given: object, **_more: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as broken:
         broken.setattr(Path, "unlink", lambda *_given, **_more: None)  # who is killed tidies nothing up
         if cut_off_at == "salvage":
-            salvage = recovering.salvage
-            broken.setattr(recovering, "salvage", lambda *given, **more: (salvage(*given, **more), killed()))
+            broken.setattr("semmem.wiring.recover.salvage", salvaged_and_killed)
         else:
-            broken.setattr(recovering.os if cut_off_at == "link" else Path, cut_off_at, killed)
+            broken.setattr(os if cut_off_at == "link" else Path, cut_off_at, killed)
         assert run(data) == 130
     assert path.exists()
     assert run(data) == 0, capsys.readouterr().err
