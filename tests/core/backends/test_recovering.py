@@ -181,7 +181,7 @@ def test_zeros_inside_cost_only_what_was_there(tmp_path: Path, quarter: int) -> 
 
 
 def everybodys() -> tuple[object, ...]:
-    return ("", "", "", "", NOW, 0.0)
+    return ("", "", "", "", NOW, 0.0, 0.0)
 
 
 async def test_half_a_file_opens_again_and_goes_on(tmp_path: Path) -> None:
