@@ -307,6 +307,15 @@ async def test_a_damaged_log_is_told_since_erasures_may_have_been_in_it(tmp_path
     assert salvage(path, tmp_path / "new.db", now=NOW).log_is_damaged
 
 
+async def test_one_changed_byte_of_the_log_is_told_as_well(tmp_path: Path) -> None:
+    path = await with_log(tmp_path)
+    log = path.with_name("journal.db-wal")
+    content = bytearray(log.read_bytes())
+    content[32 + 24 + 100] ^= 1
+    log.write_bytes(content)
+    assert salvage(path, tmp_path / "new.db", now=NOW).log_is_damaged
+
+
 async def test_of_a_log_that_was_cut_off_in_mid_write_the_whole_commits_count(tmp_path: Path) -> None:
     path = await with_log(tmp_path)
     log = path.with_name("journal.db-wal")
