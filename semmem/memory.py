@@ -380,6 +380,10 @@ class Memory:
         return self.metadata.get(PROVISIONAL) is True
 
 
+SKEW_S = 60.0
+"""What is dated less than this in the future is by a clock like any other."""
+
+
 @dataclass(frozen=True, slots=True)
 class Forgetting:
     """What shall be gone: everything in a scope that was said at ``at`` or before.

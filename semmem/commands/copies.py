@@ -1,4 +1,4 @@
-"""``semmem backup``, ``restore``, ``export``, ``import``, ``erasures``, ``journal import``."""
+"""``semmem backup``, ``restore``, ``export``, ``import``, ``erasures``, ``journal import``, ``journal recover``."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ def _copying(copy: Callable[[argparse.Namespace], Told | None]) -> Run:
     """A command that prints what was done, and fails where not all of it was."""
 
     def run(given: argparse.Namespace) -> int:
-        from semmem.backup import BackupError
+        from semmem.backup import BackupError, ErasuresLost
         from semmem.ports.errors import SemmemError
 
         try:
             told = copy(given)
+        except ErasuresLost as error:
+            raise Failure("ERASURES_LOST", "", str(error), **error.told) from error
         except (BackupError, SemmemError) as error:
             raise Failure("NOT_COPIED", "", str(error)) from error
         if told is None:
@@ -139,6 +141,24 @@ def _adopt_arguments(parser: Parser) -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help="config.yaml of the semmem that goes on")
 
 
+def _recover(given: argparse.Namespace) -> Told:
+    from semmem.wiring.recover import recover  # imports the journal
+
+    told = recover(settings_of(given), accept_lost_erasures=given.accept_lost_erasures, progress=say)
+    if not told.get("erasures_known", True):
+        say("not all that was erased is known: delete again whoever asked for it lately (docs/backup.md)")
+    return told
+
+
+def _recover_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "--accept-lost-erasures",
+        action="store_true",
+        help="go on though some of what says what is erased cannot be read: what was erased may be shown again",
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="config.yaml that names data_dir")
+
+
 # --- the table's rows ------------------------------------------------------------------------------------------------
 
 
@@ -224,9 +244,26 @@ ERASURES = Command(
 )
 JOURNAL = Command(
     name="journal",
-    does="the journal's own commands: import",
-    about="For a replica that is gone, and left a journal behind.",
+    does="the journal's own commands: recover, import",
+    about="For a journal whose file is damaged, and for one that a replica left behind which is gone.",
     inside=(
+        Command(
+            name="recover",
+            does="save what can be read of a damaged journal, while nothing runs on it",
+            about=(
+                "Reads the file page by page, writes what it finds into a new one, and puts that in its place; the"
+                " damaged file stays beside it (.damaged-1), with what people said: delete it when nobody needs it. A"
+                " sound journal is left alone, so a second run changes nothing; nor does one that is cut off."
+                "\n\nThe journal says what was erased. Where some of that is gone, the command fails and changes"
+                " nothing, until --accept-lost-erasures says that the rest is known by other means."
+            ),
+            run=_copying(_recover),
+            arguments=_recover_arguments,
+            examples=(("semmem journal recover --config config.yaml", "when semmem says that the journal is damaged"),),
+            prints="by table, how many rows were saved and lost",
+            exits=LOCAL_EXITS,
+            files=DATA_FILES,
+        ),
         Command(
             name="import",
             does="take over what waits in the journal of a replica that is stopped for good",

@@ -6,18 +6,25 @@ import math
 import time
 from collections.abc import Callable
 
-from semmem.memory import Forgetting, Memory
+from semmem.memory import SKEW_S, Forgetting, Memory
 
 
 class Marks:
-    """``hold`` hides what an erasure covers until ``release``, which may leave it hidden for some more seconds."""
+    """``hold`` hides what an erasure covers until ``release``, which may leave it hidden for some more seconds.
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    ``clock`` is set by nobody, ``wall`` may be: an erasure that lies ahead of it was dated by a clock that was ahead,
+    and covers what was said until this process held it, not until that time comes.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
         self._clock = clock
+        self._wall = wall
         self._of_user: dict[str, dict[Forgetting, float]] = {}
+        self._held_at: dict[Forgetting, float] = {}
 
     def hold(self, what: Forgetting) -> None:
         self._of_user.setdefault(what.scope.user, {})[what] = math.inf
+        self._held_at.setdefault(what, self._clock())
 
     def release(self, what: Forgetting, *, after_s: float = 0.0) -> None:
         """Hide it ``after_s`` longer: somebody may be about to write what he read before."""
@@ -33,7 +40,14 @@ class Marks:
 
     def cover(self, memory: Memory) -> bool:
         """Whether the memory is erased, whatever the store says."""
-        return any(what.covers(memory) for what in self._of_user.get(memory.user, ()))
+        erased = self._of_user.get(memory.user, ())
+        return any(what.covers(memory) and not self._is_said_since(what, memory) for what in erased)
+
+    def _is_said_since(self, what: Forgetting, memory: Memory) -> bool:
+        now = self._wall()
+        if what.memory_id is not None or what.at <= now + SKEW_S:
+            return False
+        return now - (self._clock() - self._held_at[what]) < memory.said_at <= now + SKEW_S
 
     def after(self, user: str, now: float) -> float:
         """``now``, or just after the user's newest erasure where the clock was set back behind that."""
@@ -44,6 +58,6 @@ class Marks:
         now = self._clock()
         for user, marks in list(self._of_user.items()):
             for what in [what for what, until in marks.items() if until <= now]:
-                del marks[what]
+                del marks[what], self._held_at[what]
             if not marks:
                 del self._of_user[user]

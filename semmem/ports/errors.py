@@ -10,6 +10,7 @@
     │   ├── StoreRefused      it will never take this memory: another try will not help
     │   └── Erased            what was to be written was said before its scope was erased
     ├── JournalError          the journal failed (locked, full, unreadable)
+    │   ├── JournalDamaged    its file cannot be read; the message names it and the remedy
     │   └── JournalUnavailable  its server cannot be reached: worth another try
     ├── NewsError             other replicas could not be told, or heard: worth another try
     ├── EmbedderError         no vector could be made
@@ -71,6 +72,10 @@ class StoreRefused(StoreError):
 
 class JournalError(SemmemError):
     """The journal failed."""
+
+
+class JournalDamaged(JournalError):
+    """The journal's file is damaged. The message names the file and the remedy, no content."""
 
 
 class JournalUnavailable(JournalError):

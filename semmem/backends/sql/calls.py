@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
 
+from semmem.backends.sql.clock import WatchedClock
 from semmem.backends.sql.database import Database
 from semmem.backends.sql.marks import digest
 from semmem.backends.sql.part import JournalLimits, one_look
@@ -24,8 +25,8 @@ _RUNNING = api_calls.c.status.is_(None)
 class SqlCalls(SqlReplicas):
     """CallRecords."""
 
-    def __init__(self, database: Database, limits: JournalLimits) -> None:
-        super().__init__(database, limits)
+    def __init__(self, database: Database, limits: JournalLimits, clock: WatchedClock) -> None:
+        super().__init__(database, limits, clock)
         self._begun = 0
 
     @one_look

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from semmem.ports.errors import JournalError, JournalUnavailable
+from semmem.ports.errors import JournalDamaged, JournalError, JournalUnavailable
 
 T = TypeVar("T")
 
@@ -39,6 +40,9 @@ class ServerLimits:
 
 _AWAY = ("08", "53", "57")
 """Of these, what passes by itself."""
+
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+"""What SQLite says of a file whose pages do not fit together, or that does not begin like a database."""
 
 
 class Database(Protocol):
@@ -90,6 +94,8 @@ def journal_errors() -> Iterator[None]:
 
 
 def _of_driver(error: DBAPIError) -> JournalError:
+    if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:  # the upper bits say more closely what it met
+        return JournalDamaged(str(error.orig))
     state = getattr(error.orig, "sqlstate", "")  # SQLite knows none
     away = error.connection_invalidated or state is None or state[:2] in _AWAY
     return (JournalUnavailable if away else JournalError)(_told(error.orig))

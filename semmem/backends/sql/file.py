@@ -10,8 +10,9 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -20,7 +21,7 @@ from sqlalchemy.exc import ArgumentError
 
 from semmem.backends.sql.database import journal_errors
 from semmem.backends.sql.schema import bring_up_to_date
-from semmem.ports.errors import JournalError
+from semmem.ports.errors import JournalDamaged, JournalError
 
 T = TypeVar("T")
 Synchronous = Literal["NORMAL", "FULL", "EXTRA"]
@@ -86,12 +87,12 @@ class SqliteFile:
     async def read(self, work: Callable[[Connection], T]) -> T:
         """One consistent view of the file; never waits for a writer."""
         lanes = self._opened()
-        return await lanes.read(lambda: _transact(lanes.reads, work))
+        return await lanes.read(lambda: self._transact(lanes.reads, work))
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """One transaction that holds the write lock from its beginning: all of it is committed, or nothing."""
         lanes = self._opened()
-        return await lanes.write(lambda: _transact(lanes.writes, work))
+        return await lanes.write(lambda: self._transact(lanes.writes, work))
 
     async def look(self, work: Callable[[Connection], T]) -> T:
         """As ``write``: what changes nothing in the file does not change its log either."""
@@ -119,9 +120,13 @@ class SqliteFile:
         """Write the file anew, and empty the write-ahead log, which otherwise keeps what was overwritten in the file
         itself. Writes wait for it. False for a file above REWRITTEN_BYTES_MAX: then only the log is emptied."""
         lanes = self._opened()
-        rewritten = await lanes.write(lambda: _transact(lanes.plain, _rewrite))
-        await lanes.write(lambda: _transact(lanes.plain, _truncate_log))
+        rewritten = await lanes.write(lambda: self._transact(lanes.plain, _rewrite))
+        await lanes.write(lambda: self._transact(lanes.plain, _truncate_log))
         return rewritten
+
+    def _transact(self, engine: Engine, work: Callable[[Connection], T]) -> T:
+        with naming_damage(self._path), journal_errors(), engine.begin() as conn:
+            return work(conn)
 
     def _opened(self) -> _Lanes:
         if self._lanes is None:
@@ -211,9 +216,16 @@ def _begin(conn: Connection) -> None:
         conn.exec_driver_sql(statement)
 
 
-def _transact(engine: Engine, work: Callable[[Connection], T]) -> T:
-    with journal_errors(), engine.begin() as conn:
-        return work(conn)
+@contextmanager
+def naming_damage(path: Path) -> Iterator[None]:
+    """Whoever reads that a file is damaged has to know which, and what helps."""
+    try:
+        yield
+    except JournalDamaged as error:
+        raise JournalDamaged(
+            f"{path} is damaged ({error}): stop semmem and run `semmem journal recover` with the same --config, which"
+            " saves what can be read"
+        ) from None
 
 
 def _rewrite(conn: Connection) -> bool:

@@ -16,6 +16,7 @@ from pathlib import Path
 from semmem.backends.sql.adoption import SqlAdoption
 from semmem.backends.sql.batches import SqlBatches
 from semmem.backends.sql.calls import SqlCalls
+from semmem.backends.sql.clock import WatchedClock
 from semmem.backends.sql.continuing import SqlContinuing
 from semmem.backends.sql.conversation_reads import SqlConversationReads
 from semmem.backends.sql.conversations import SqlConversations
@@ -78,7 +79,7 @@ class SqlJournal(
     ``url_or_path``: a path, ``sqlite:///path`` or ``postgresql://...``; ValueError for anything else. ``password`` and
     ``server`` are for PostgreSQL, what follows for SQLite. ``busy_timeout_s``: how long a write
     waits for another process before it is a JournalError. ``synchronous``: see above. ``size_bytes_max``: limit of the
-    file's size, None for the disk's, beyond which writes fail until something is erased.
+    file's size, None for the disk's, beyond which writes fail until something is erased. ``clock``: this machine's.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class SqlJournal(
         synchronous: Synchronous = "NORMAL",
         size_bytes_max: int | None = None,
         limits: JournalLimits | None = None,
+        clock: WatchedClock | None = None,
     ) -> None:
         database: Database
         if is_server(url_or_path):
@@ -104,11 +106,13 @@ class SqlJournal(
                 synchronous=synchronous,
                 size_bytes_max=size_bytes_max,
             )
-        super().__init__(database, limits or JournalLimits())
+        super().__init__(database, limits or JournalLimits(), clock or WatchedClock())
 
     async def open(self) -> None:
         """Make the tables, or check that they are a journal this build can read. Idempotent."""
         await self._database.open()
+        self._clock.look()
+        await self._lower_marks(self._clock.now())  # of a process whose clock was ahead
 
     async def close(self) -> None:
         """Finish what was begun and let the database go. Idempotent."""

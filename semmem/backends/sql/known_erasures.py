@@ -78,7 +78,7 @@ class SqlKnownErasures(JournalPart):
         scopes = conn.execute(select(forgotten).order_by(*(forgotten.c[name] for name in _SCOPE)))
         single = conn.execute(select(forgotten_memories).order_by(*(forgotten_memories.c[name] for name in _MEMORY)))
         removed = conn.execute(select(forgotten_conversations).order_by(forgotten_conversations.c.id))
-        found = [Mark((row[0], row[1], row[2], row[3]), row.forgotten_at) for row in scopes]
+        found = [Mark((row[0], row[1], row[2], row[3]), max(row.forgotten_at, row.ahead_at)) for row in scopes]
         found += [Mark(NOBODY, row.forgotten_at, conversation=row.id) for row in removed]
         return found + [
             Mark((row.user_digest, "", "", ""), row.forgotten_at, row.memory_digest, row.turn_digest) for row in single
@@ -96,6 +96,7 @@ class SqlKnownErasures(JournalPart):
                 forget_usage(conn, mark.scope[0], mark.at)  # its digest is all that names the user here
         single = [(mark.scope[0], mark.memory, mark.turn, mark.at) for mark in marks if mark.memory]
         _raise(conn, forgotten_memories, _MEMORY, single)
+        _lower(conn, self._clock.now())
 
     @one_read
     def may_stay(self, conn: Connection, batch_id: str, memory: Memory) -> bool:
@@ -112,7 +113,7 @@ class SqlKnownErasures(JournalPart):
     @one_read
     def erased_among(self, conn: Connection, memories: Sequence[Memory]) -> set[str]:
         single = _marked_until(conn, {memory.user for memory in memories})
-        return {memory.id for memory in memories if _is_erased(conn, memory, single)}
+        return {memory.id for memory in memories if _is_erased(conn, memory, single, of_a_copy=True)}
 
     @one_read
     def erased_scopes(self, conn: Connection) -> list[Forgetting]:
@@ -130,6 +131,10 @@ class SqlKnownErasures(JournalPart):
         counts.update(forget_marked_conversations(conn))
         withhold_marked(conn)
         return counts
+
+
+def _lower(conn: Connection, now: float) -> None:
+    marks.lower(conn, now, now)
 
 
 def _digest(name: str) -> str:
@@ -157,12 +162,14 @@ def _marked_until(conn: Connection, names: set[str]) -> dict[tuple[str, str], fl
     return found
 
 
-def _is_erased(conn: Connection, memory: Memory, single: dict[tuple[str, str], float]) -> bool:
+def _is_erased(
+    conn: Connection, memory: Memory, single: dict[tuple[str, str], float], *, of_a_copy: bool = False
+) -> bool:
     until = single.get((marks.digest(memory.user), marks.digest(memory.id)))
     if until is not None and memory.updated_at <= until:
         return True
     scope = Scope(memory.user, memory.project, memory.agent, memory.session)
-    return marks.is_forgotten(conn, scope, memory.said_at)
+    return marks.is_forgotten(conn, scope, memory.said_at, of_a_copy=of_a_copy)
 
 
 def _is_meant(conn: Connection, memory: Memory) -> bool:
@@ -187,7 +194,7 @@ def _marks_over(conn: Connection, scope: Scope) -> Iterator[Forgetting]:
     for row in conn.execute(select(forgotten).where(forgotten.c.user_digest == marks.digest(scope.user))):
         given = {name: getattr(scope, name) or "" for name in NARROWING if getattr(row, f"{name}_digest")}
         if all(getattr(row, f"{name}_digest") == marks.digest(value) for name, value in given.items()):
-            yield Forgetting(Scope(scope.user, **given), row.forgotten_at)
+            yield Forgetting(Scope(scope.user, **given), max(row.forgotten_at, row.ahead_at))
 
 
 def _erase_turns(conn: Connection, until: dict[str, float]) -> int:

@@ -8,49 +8,84 @@ written. A mark holds digests of names: it shall recognise a name, not tell it.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, delete, func, or_, select
+from sqlalchemy import Connection, Row, and_, bindparam, case, delete, func, or_, select, update
 
+from semmem.backends.sql.clock import latest
 from semmem.backends.sql.prepared import Prepared, PreparedForMany
 from semmem.backends.sql.rows import NARROWING, upsert_into
 from semmem.backends.sql.tables import ERASED, forgotten, forgotten_conversations, forgotten_memories, turns
-from semmem.memory import Scope, Turn
+from semmem.memory import SKEW_S, Scope, Turn
 
 _Marks = Mapping[str, Sequence[Row[Any]]]
 """By digest of the user."""
 
 _MARKS = PreparedForMany(lambda users: select(forgotten).where(forgotten.c.user_digest.in_(users)))
+EVERYBODY = ""
+"""In place of a user's digest: erasures are lost (recovering.py), and nobody can say whose. Of what was said until then
+nothing is learnt from a history; what is here, and what comes for the first time, nobody doubts."""
 _NEWEST = Prepared(
-    lambda _: select(func.max(forgotten.c.forgotten_at)).where(forgotten.c.user_digest == bindparam("user")), ["user"]
+    lambda _: select(func.max(forgotten.c.forgotten_at)).where(
+        forgotten.c.user_digest.in_([bindparam("user"), EVERYBODY])
+    ),
+    ["user"],
 )
 
 
-def mark(conn: Connection, scope: Scope, at: float) -> None:
-    """The scope's mark moves on to ``at``, never back. Narrower ones that it covers go."""
+def mark(conn: Connection, scope: Scope, at: float, now: float) -> None:
+    """The scope's mark moves on to ``at``, never back. Narrower ones that it covers go. An ``at`` that lies ahead of
+    ``now`` is that of a clock which was set back: what is said from now on is not meant."""
+    is_ahead = at > now + SKEW_S
+    at, ahead_at = (now, at) if is_ahead else (at, 0.0)
     row = {"user_digest": digest(scope.user)}
     row |= {f"{name}_digest": _digest_of_given(getattr(scope, name)) for name in NARROWING}
     statement = upsert_into(conn.dialect.name, forgotten)
-    new = statement.excluded.forgotten_at
-    rising = statement.values(**row, forgotten_at=at).on_conflict_do_update(
-        index_elements=list(row), set_={"forgotten_at": new}, where=forgotten.c.forgotten_at < new
+    rising = statement.values(**row, forgotten_at=at, ahead_at=ahead_at).on_conflict_do_update(
+        index_elements=list(row),
+        set_={
+            name: case(
+                (forgotten.c[name] < statement.excluded[name], statement.excluded[name]), else_=forgotten.c[name]
+            )
+            for name in ("forgotten_at", "ahead_at")
+        },
     )
     conn.execute(rising)
     if scope == Scope(scope.user):
         narrower = or_(*(forgotten.c[name] != value for name, value in row.items()))
         mine = forgotten.c.user_digest == row["user_digest"]
-        conn.execute(delete(forgotten).where(mine, narrower, forgotten.c.forgotten_at <= at))
+        covered = (forgotten.c.forgotten_at <= at, forgotten.c.ahead_at <= max(at, ahead_at))
+        conn.execute(delete(forgotten).where(mine, narrower, *covered))
+
+
+def lower(conn: Connection, since: float, now: float) -> None:
+    """Marks that lie ahead of the clock are by one that was ahead and is not any more: they end at ``since``, after
+    which it was not set. What was erased was said before that; so was what comes and is dated later than now."""
+    behind_s = latest(conn, now) - now
+    since, ahead = since + behind_s, now + behind_s + SKEW_S
+    f = forgotten.c
+    hidden_at = case((f.hidden_at > ahead, since), else_=f.hidden_at)
+    before = case((f.ahead_at > f.forgotten_at, f.ahead_at), else_=f.forgotten_at)
+    marks = update(forgotten).where(f.forgotten_at > ahead)
+    conn.execute(marks.values(forgotten_at=since, hidden_at=hidden_at, ahead_at=before))
+    # The same words in the same place are said again: only their bare id is here, and is in their way.
+    shut = update(turns).where(turns.c.done_at > ahead, turns.c.closing == ERASED)
+    conn.execute(shut.values(done_at=since))
 
 
 def forgotten_at(conn: Connection, user: str) -> float | None:
+    """When something of the user's was erased last, or may have been."""
     found: float | None = _NEWEST.run(conn, [{"user": digest(user)}]).scalar()
     return found
 
 
-def is_forgotten(conn: Connection, scope: Scope, said_at: float) -> bool:
-    """Whether what was said then, in exactly this scope, is erased."""
-    return any(_covers(found, scope, said_at) for found in _marks(conn, [scope.user]).get(digest(scope.user), ()))
+def is_forgotten(conn: Connection, scope: Scope, said_at: float, *, of_a_copy: bool = False) -> bool:
+    """Whether what was said then, in exactly this scope, is erased. ``of_a_copy``: nobody knows by which clock it is
+    dated, so the later time of a mark counts."""
+    found = _marks(conn, [scope.user]).get(digest(scope.user), ())
+    return any(_covers(each, scope, said_at, of_a_copy=of_a_copy) for each in found)
 
 
 def of_users(conn: Connection, users: Iterable[str]) -> _Marks:
@@ -137,8 +172,10 @@ def _is_late(turn: Turn, marks: _Marks, *, resumed: bool = False) -> bool:
     return any(_covers(found, turn.scope, said_at) for found in marks[digest(turn.scope.user)])
 
 
-def _covers(found: Row[Any], scope: Scope, said_at: float) -> bool:
-    return said_at <= found.forgotten_at and all(
+def _covers(found: Row[Any], scope: Scope, said_at: float, *, of_a_copy: bool = False) -> bool:
+    is_ahead = of_a_copy or said_at > time.time() + SKEW_S
+    until = max(found.forgotten_at, found.ahead_at) if is_ahead else found.forgotten_at
+    return bool(said_at <= until) and all(
         getattr(found, f"{name}_digest") in ("", digest(getattr(scope, name) or "")) for name in NARROWING
     )
 

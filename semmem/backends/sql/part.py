@@ -9,6 +9,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
+from semmem.backends.sql import marks
+from semmem.backends.sql.clock import WatchedClock
 from semmem.backends.sql.database import Database
 
 P = ParamSpec("P")
@@ -32,9 +34,19 @@ class JournalLimits:
 class JournalPart:
     """The calls of one consumer. Every call may raise JournalError. A cancelled call may still be committed."""
 
-    def __init__(self, database: Database, limits: JournalLimits) -> None:
+    def __init__(self, database: Database, limits: JournalLimits, clock: WatchedClock) -> None:
         self._database = database
         self._limits = limits
+        self._clock = clock
+
+    async def notice_clock(self) -> None:
+        """Where the clock was set back since this was called last, marks of before that lie ahead of it are lowered."""
+        if (since := self._clock.look()) is not None:
+            await self._lower_marks(since)
+            self._clock.settled()
+
+    async def _lower_marks(self, since: float) -> None:
+        await self._database.look(lambda conn: marks.lower(conn, since, self._clock.now()))
 
 
 def one_read(

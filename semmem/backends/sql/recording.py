@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Insert, and_, case, func, or_, tuple_
 
 from semmem.backends.sql import locks, marks, messages
+from semmem.backends.sql.clock import WatchedClock
 from semmem.backends.sql.database import Database
 from semmem.backends.sql.part import JournalLimits, JournalPart, one_read, one_write
 from semmem.backends.sql.prepared import Prepared
@@ -21,8 +22,8 @@ class SqlRecording(JournalPart):
     """TurnRecords and MessageRecords. ``turned_away`` counts the turns that were not recorded since they had been said
     before their scope was erased."""
 
-    def __init__(self, database: Database, limits: JournalLimits) -> None:
-        super().__init__(database, limits)
+    def __init__(self, database: Database, limits: JournalLimits, clock: WatchedClock) -> None:
+        super().__init__(database, limits, clock)
         self.turned_away = 0
 
     async def record(self, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
@@ -31,6 +32,7 @@ class SqlRecording(JournalPart):
         ``Turn.answer`` is not read: answers come with their closed half.
         """
         if opened or closed:
+            await self.notice_clock()
             self.turned_away += await self._record(opened, closed)
 
     @one_write

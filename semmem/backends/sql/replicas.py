@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import Connection, and_, delete, func, select
 
 from semmem.backends.sql import locks, marks
+from semmem.backends.sql.clock import WatchedClock
 from semmem.backends.sql.database import OBEYED, Database
 from semmem.backends.sql.erasure import erasure_id
 from semmem.backends.sql.part import JournalLimits, JournalPart, one_look, one_read
@@ -25,8 +26,8 @@ VERSION, VARIANT = 0x7, 0x8
 class SqlReplicas(JournalPart):
     """ReplicaRecords, and the news of other processes. Each object is a replica of its own."""
 
-    def __init__(self, database: Database, limits: JournalLimits) -> None:
-        super().__init__(database, limits)
+    def __init__(self, database: Database, limits: JournalLimits, clock: WatchedClock) -> None:
+        super().__init__(database, limits, clock)
         self.replica_id = f"{PREFIX}{_time_ordered(time.time())}"
 
     async def listen(self, heard: Callable[[str], None]) -> None:
@@ -64,6 +65,8 @@ class SqlReplicas(JournalPart):
     def obey(self, conn: Connection, what: Forgetting, turned_away: Sequence[str]) -> None:
         locks.user(conn, what.scope.user)
         marks.shut(conn, [(turn_id, what.at) for turn_id in turned_away])
+        now = self._clock.now()
+        marks.lower(conn, now, now)  # all that this one took until now it has dropped
         row = {"erasure_id": erasure_id(what), "replica_id": self.replica_id, "forgotten_at": what.at}
         statement = upsert_into(conn.dialect.name, obeyed).values(row)
         later = statement.excluded.forgotten_at

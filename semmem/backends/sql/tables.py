@@ -249,9 +249,11 @@ forgotten = Table(
     Column("session_digest", Text, primary_key=True),
     Column("forgotten_at", Double, nullable=False),
     Column("hidden_at", Double, nullable=False, server_default="0"),
+    Column("ahead_at", Double, nullable=False, server_default="0"),
 )
 """Until when what was said in a scope is erased. Digests, and the empty text for a name that the scope leaves open.
-``hidden_at``: by then no prompt was given its memories any more."""
+``hidden_at``: by then no prompt was given its memories any more. ``ahead_at``: what ``forgotten_at`` was by a clock
+that was ahead; what was dated by that clock is erased until then."""
 
 forgotten_memories = Table(
     "forgotten_memories",

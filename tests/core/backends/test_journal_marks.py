@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -9,7 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
+from sqlalchemy import select
 
+from semmem.backends.sql import tables
+from semmem.backends.sql.clock import WatchedClock
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source, Turn, TurnEnding
 from semmem.ports.history import Uses
@@ -283,3 +287,142 @@ async def test_a_turn_is_turned_away_exactly_when_an_erasure_covers_it(
     covered = any(when >= at and p in (None, project) and s in (None, session) for when, p, s in marks)
     assert (await journal.counts())["open"] == (0 if covered else 1)
     await journal.close()
+
+
+# --- a clock that was ahead ------------------------------------------------------------------------------------------
+
+DAY_S = 86_400.0
+
+
+class Walls:
+    """The clocks of a machine: what the wall says, and what nobody sets."""
+
+    def __init__(self) -> None:
+        self.wall, self.passed_s = time.time(), 1000.0
+        self.clock = WatchedClock(lambda: self.wall, lambda: self.passed_s)
+
+    def wait(self, seconds: float) -> float:
+        self.wall, self.passed_s = self.wall + seconds, self.passed_s + seconds
+        return self.wall
+
+
+@pytest.fixture
+def walls() -> Walls:
+    return Walls()
+
+
+@pytest.fixture
+async def watched(place: Place, walls: Walls) -> AsyncIterator[SqlJournal]:
+    """A journal of which the process is on that machine."""
+    made = SqlJournal(place, clock=walls.clock)
+    await made.open()
+    yield made
+    await made.close()
+
+
+async def said(journal: SqlJournal, *ids: str, at: float) -> None:
+    await journal.record([turn(each, opened_at=at) for each in ids], [])
+
+
+async def waiting(journal: SqlJournal) -> list[str]:
+    turns = await journal._database.read(
+        lambda conn: conn.execute(select(tables.turns.c.id).where(tables.WAITING)).all()
+    )
+    return sorted(row.id for row in turns)
+
+
+async def test_what_is_said_after_a_clock_that_was_ahead_is_set_right_is_kept(
+    watched: SqlJournal, walls: Walls
+) -> None:
+    early = walls.wall
+    walls.wall += DAY_S
+    late = walls.wait(1.0)
+    await erase(watched, erased(at=walls.wait(1.0)))
+    walls.wall -= DAY_S
+    await said(watched, "after", at=walls.wait(5.0))
+    await said(watched, "before", at=early)
+    await said(watched, "before, by the clock that was ahead", at=late)
+    assert await waiting(watched) == ["after"]
+    assert watched.turned_away == 2
+
+
+async def test_the_same_words_are_said_again_after_the_clock_is_set_right(watched: SqlJournal, walls: Walls) -> None:
+    walls.wall += DAY_S
+    await said(watched, "words", at=walls.wait(1.0))
+    await erase(watched, erased(at=walls.wait(1.0)))
+    walls.wall -= DAY_S
+    await said(watched, "words", at=walls.wait(1.0))
+    assert await waiting(watched) == ["words"]
+
+
+async def test_the_next_process_keeps_what_is_said_and_turns_away_what_was(place: Place, walls: Walls) -> None:
+    first = SqlJournal(place)
+    await first.open()
+    await erase(first, erased(at=walls.wall + DAY_S))
+    await first.close()
+    second = SqlJournal(place, clock=walls.clock)
+    await second.open()
+    walls.wall = time.time()  # as the server's
+    await said(second, "after", at=walls.wait(0.1))
+    await said(second, "before", at=walls.wall - 5.0)
+    await said(second, "before, by the clock that was ahead", at=walls.wall + DAY_S / 2)
+    assert await waiting(second) == ["after"]
+    await second.close()
+
+
+async def test_an_erasure_after_the_clock_is_set_right_counts_as_any(watched: SqlJournal, walls: Walls) -> None:
+    walls.wall += DAY_S
+    first = walls.wait(1.0)
+    await erase(watched, erased(at=first))
+    walls.wall -= DAY_S
+    between = walls.wait(5.0)
+    await said(watched, "between", at=between)
+    hold, _ = await watched.begin_erasure(
+        erased(at=first + 0.001), now=walls.wait(1.0)
+    )  # after what this process knows
+    await watched.finish_erasure(erased(at=first + 0.001), hold)
+    await said(watched, "late", at=between)
+    await said(watched, "after", at=walls.wait(1.0))
+    assert await waiting(watched) == ["after"]
+
+
+async def test_a_replica_whose_clock_is_right_goes_on_while_the_one_that_erased_is_ahead(
+    watched: SqlJournal, other: SqlJournal, walls: Walls
+) -> None:
+    early = walls.wall
+    what = erased(at=walls.wait(1.0) + DAY_S)
+    hold, _ = await other.begin_erasure(what, now=what.at)
+    await watched.obey(what, [])
+    await other.finish_erasure(what, hold)
+    await said(watched, "before", at=early)
+    walls.wall = time.time()  # as the server's
+    await said(watched, "after", at=walls.wait(1.0))
+    assert await waiting(watched) == ["after"]
+
+
+async def test_an_older_copy_of_what_was_dated_ahead_stays_erased(watched: SqlJournal, walls: Walls) -> None:
+    at = walls.wall + DAY_S
+    copied = memory("ada", source=Source("user", "s", "t", time=at - 10.0), created_at=at - 10.0)
+    await erase(watched, erased(at=at))
+    walls.wall -= DAY_S
+    await watched.record([], [answered("whatever")])
+    assert await watched.erased_among([copied]) == {copied.id}
+    assert [mark.at for mark in await watched.marks()] == [at]
+
+
+async def test_a_clock_that_goes_evenly_lowers_no_mark(watched: SqlJournal, walls: Walls) -> None:
+    at = walls.wait(100.0)
+    await erase(watched, erased(at=at + 30.0))  # a replica's clock that is a little ahead
+    walls.wait(10.0)
+    await said(watched, "t", at=at + 20.0)
+    assert await waiting(watched) == []
+
+
+async def test_of_a_user_who_was_erased_words_that_came_before_and_are_dated_ahead_go_too(
+    watched: SqlJournal, walls: Walls
+) -> None:
+    await said(watched, "ahead", at=walls.wall + DAY_S)
+    hold, counts = await watched.begin_erasure(erased(at=walls.wall), now=walls.wall)
+    await watched.finish_erasure(erased(at=walls.wall), hold)
+    assert counts["turns"] == 1
+    assert await waiting(watched) == []

@@ -1,4 +1,4 @@
-"""A clock that was set back between what was said and its erasure, or a replica whose clock goes ahead."""
+"""A clock that was set back before an erasure or after it, or a replica whose clock goes ahead."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from semmem.memory import Memory, Scope, Source
+from semmem.lifecycle.marks import Marks
+from semmem.memory import Forgetting, Memory, Scope, Source
 from tests.core.lifecycle.erased_world import ErasedWorld, erased_world
+from tests.support.memories import memory
 
 HOUR_S = 3600.0
 
@@ -43,3 +45,29 @@ async def test_words_after_it_are_learnt_as_usual(tmp_path: Path) -> None:
         world.say("I live in Porto", opened_at=world.erasing.after("alice", time.time()))
         await world.quiet()
         assert await world.contents() == {"User lives in Porto"}
+
+
+async def test_words_after_an_erasure_by_a_clock_that_was_ahead_are_learnt_and_shown(tmp_path: Path) -> None:
+    async with erased_world(tmp_path) as world:
+        assert (await world.create("User likes tea")).status_code == 201
+        world.erasing.erasure._clock = world.journal._clock.now = lambda: time.time() + HOUR_S
+        assert (await world.delete()).json()["deleted"] == 1
+        world.erasing.erasure._clock = world.journal._clock.now = time.time
+        world.say("I live in Porto", opened_at=time.time())
+        await world.quiet()
+        assert await world.contents() == {"User lives in Porto"}
+        assert (await world.delete()).json()["deleted"] == 1
+        world.say("I live in Lisbon", opened_at=time.time())
+        await world.quiet()
+        assert await world.contents() == {"User lives in Lisbon"}
+
+
+def test_what_is_hidden_by_a_clock_that_was_ahead_is_what_was_said_before_it_was(tmp_path: Path) -> None:
+    wall, passed_s = 10_000.0, 0.0
+    marks = Marks(clock=lambda: passed_s, wall=lambda: wall)
+    marks.hold(Forgetting(Scope("alice"), wall + HOUR_S))
+    passed_s += 10.0
+    wall += 10.0
+    for said_at, is_hidden in ((9_999.0, True), (10_005.0, False), (10_010.0, False), (wall + HOUR_S / 2, True)):
+        said = memory("alice", source=Source("user", "s", "t", time=said_at))
+        assert marks.cover(said) is is_hidden, said_at
