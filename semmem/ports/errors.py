@@ -10,7 +10,8 @@
     │   ├── StoreRefused      it will never take this memory: another try will not help
     │   └── Erased            what was to be written was said before its scope was erased
     ├── JournalError          the journal failed (locked, full, unreadable)
-    │   └── JournalUnavailable  its server cannot be reached: worth another try
+    │   ├── JournalUnavailable  its server cannot be reached: worth another try
+    │   └── JournalFull         it has no room for a write; reads go on
     ├── NewsError             other replicas could not be told, or heard: worth another try
     ├── EmbedderError         no vector could be made
     │   └── EmbedderBusy      not in time: others' texts come first
@@ -75,6 +76,10 @@ class JournalError(SemmemError):
 
 class JournalUnavailable(JournalError):
     """The journal's server cannot be reached; the same call may succeed later."""
+
+
+class JournalFull(JournalError):
+    """The journal cannot write: disk full, quota, read-only. Reads go on."""
 
 
 class NewsError(SemmemError):

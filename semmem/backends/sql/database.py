@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from semmem.ports.errors import JournalError, JournalUnavailable
+from semmem.ports.errors import JournalError, JournalFull, JournalUnavailable
 
 T = TypeVar("T")
 
@@ -39,6 +40,7 @@ class ServerLimits:
 
 _AWAY = ("08", "53", "57")
 """Of these, what passes by itself."""
+_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR_WRITE)
 
 
 class Database(Protocol):
@@ -75,6 +77,9 @@ class Database(Protocol):
     async def purge(self) -> bool:
         """As Purgeable says."""
 
+    async def check_room(self) -> None:
+        """Raises JournalFull when the disk of this machine that it writes to, if there is one, takes nothing now."""
+
 
 @contextmanager
 def journal_errors() -> Iterator[None]:
@@ -90,6 +95,8 @@ def journal_errors() -> Iterator[None]:
 
 
 def _of_driver(error: DBAPIError) -> JournalError:
+    if getattr(error.orig, "sqlite_errorcode", None) in _NO_ROOM:
+        return JournalFull(_told(error.orig))
     state = getattr(error.orig, "sqlstate", "")  # SQLite knows none
     away = error.connection_invalidated or state is None or state[:2] in _AWAY
     return (JournalUnavailable if away else JournalError)(_told(error.orig))
