@@ -14,7 +14,7 @@
     │   └── JournalFull         it has no room for a write; reads go on
     ├── NewsError             other replicas could not be told, or heard: worth another try
     ├── EmbedderError         no vector could be made
-    │   └── EmbedderBusy      not in time: others' texts come first
+    │   └── EmbedderBusy      not in time: it is there, and has too much to do
     ├── ModelError            a language model, or a reranker, failed
     │   ├── ModelUnavailable  unreachable, timeout, 429, 5xx, circuit open: worth another try
     │   └── ModelRefused      any other 4xx, or an answer that is not an answer: another try will not help
@@ -91,7 +91,7 @@ class EmbedderError(SemmemError):
 
 
 class EmbedderBusy(EmbedderError):
-    """The vector would come too late: others' texts come first."""
+    """The vector comes too late, or would: the embedder is there, and has too much to do."""
 
 
 class ModelError(SemmemError):
