@@ -23,7 +23,7 @@ from semmem.management.curation_api import curation_routes
 from semmem.management.memories import Memories
 from semmem.management.retrieval import scored
 from semmem.memory import Memory, MemoryType, Scope, Turn, Vector
-from semmem.ports.errors import EmbedderBusy, JournalError, SemmemError, StoreTimeout, StoreUnavailable
+from semmem.ports.errors import EmbedderBusy, EmbedderError, JournalError, SemmemError, StoreTimeout, StoreUnavailable
 from semmem.ports.history import Uses
 from semmem.ports.learning import BatchRules
 from semmem.ports.models import LanguageModel
@@ -81,7 +81,9 @@ class Breakable(InProcessStore):
 
 
 class NotingEmbedder(HashEmbedder):
-    """Knows what it was asked."""
+    """Knows what it was asked, and fails with ``fails``."""
+
+    fails: EmbedderError | None = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,6 +91,8 @@ class NotingEmbedder(HashEmbedder):
 
     async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         self.asked.append(text)
+        if self.fails is not None:
+            raise self.fails
         return await super().embed(text, within_s=within_s)
 
 
@@ -101,7 +105,8 @@ class Api:
         self.metrics = Metrics()
         quota = Quota(self.store, journal, memories_max=5)
         self.decision = Decided()
-        recall = Recall(hot(self.store), HashEmbedder(), RecallRules(threshold=0.2), decision=self.decision)
+        self.questions = NotingEmbedder()
+        recall = Recall(hot(self.store), self.questions, RecallRules(threshold=0.2), decision=self.decision)
         self.erasing = Erasing(self.store, journal, clock=lambda: NOW)
         self.embedder = NotingEmbedder()
         self.memories = Memories(
@@ -266,6 +271,20 @@ async def test_a_preview_of_a_conversation_knows_what_was_said_and_what_the_gate
     hello = {"query": "hello", "user_id": "alice", "strategy": "recent"}
     found = (await api.client.post("/v1/memory/preview", json=hello, headers=ADMIN)).json()
     assert (found["gate"], found["strategy"], len(found["memories"])) == ("greeting", "recent", 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "word"), [(EmbedderBusy("full"), "embedder_busy"), (EmbedderError("no model"), "embedder_down")]
+)
+async def test_a_preview_says_that_it_searched_by_words_for_want_of_a_vector(
+    api: Api, error: EmbedderError, word: str
+) -> None:
+    await api.add("User likes green tea")
+    asked = {"query": "Which green tea do I like?", "user_id": "alice"}
+    assert (await api.client.post("/v1/memory/preview", json=asked, headers=ADMIN)).json()["unembedded"] is None
+    api.questions.fails = error
+    found = (await api.client.post("/v1/memory/preview", json=asked, headers=ADMIN)).json()
+    assert (found["strategy"], found["unembedded"], len(found["memories"])) == ("keyword", word, 1)
 
 
 async def test_a_preview_tells_what_was_decided_of_the_question(api: Api) -> None:
