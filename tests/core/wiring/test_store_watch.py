@@ -55,12 +55,6 @@ class Cold(InProcessStore):
     def clock(self) -> float:
         return self.now
 
-    async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
-    ) -> list[Memory]:
-        self.listed += 1
-        return await super().list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
-
     async def search(
         self,
         scope: Scope,
@@ -77,6 +71,12 @@ class Cold(InProcessStore):
             raise StoreTimeout("loading")
         self.now += took
         return []
+
+    async def list(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
+    ) -> list[Memory]:
+        self.listed += 1
+        return await super().list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
 
 
 def warming(store: Cold) -> StoreWatch:
