@@ -62,6 +62,11 @@ class JournalWriter:
     def __len__(self) -> int:
         return len(self._queue)
 
+    @property
+    def fails(self) -> bool:
+        """Whether something waits that could not be committed when it was last tried."""
+        return self._outage.lasts and len(self._queue) > 0
+
     def offer(self, half: Turn | TurnClosed) -> bool:
         """Accept a half for writing; False when the queue is full and it was dropped."""
         forbids = isinstance(half, TurnClosed) and half.status in (TurnEnding.DECLINED, TurnEnding.REFUSED)

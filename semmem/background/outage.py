@@ -25,6 +25,11 @@ class Outage:
         self._failures = 0
         self._began = self._said = 0.0
 
+    @property
+    def lasts(self) -> bool:
+        """Whether it failed when it was last tried."""
+        return self._failures > 0
+
     def failed(self, why: object) -> None:
         """``why`` is shown, so that it must hold nothing of a user's."""
         now = self._clock()

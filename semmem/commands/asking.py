@@ -27,7 +27,8 @@ from semmem.config import Settings, load
 
 NO_SERVER, NO_TOKEN = "NO_SERVER", "NO_TOKEN"
 """Codes of a Failure: nobody listens, and there is nothing to ask with."""
-TIMEOUT_S = 10.0
+TIMEOUT_S = 15.0
+"""Longer than the API waits for a store (``call_timeout_s``): it is to say which part does not answer."""
 LONG_TIMEOUT_S = 300.0
 """A purge of a large store takes long (docs/operations.md), and others may be waiting for theirs; so do copies."""
 

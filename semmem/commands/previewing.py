@@ -32,7 +32,8 @@ def _preview(given: argparse.Namespace) -> int:
 def table(found: Mapping[str, Any]) -> Iterator[str]:
     """What was asked, a line for each candidate, and what would be injected."""
     yield f"query: {one_line(found['query'])}"
-    yield f"gate: {found['gate']}, strategy: {found['strategy']}, path: {found['path']}"
+    unembedded = f" ({found['unembedded']})" if found.get("unembedded") else ""
+    yield f"gate: {found['gate']}, strategy: {found['strategy']}{unembedded}, path: {found['path']}"
     yield f"request: {_decided(found['request'])}"
     yield f"{'verdict':16} {'score':>7} {'cosine':>7} {'bm25':>7} {'log-odds':>8} {'tokens':>6}  memory"
     for memory in found["memories"]:

@@ -62,7 +62,7 @@ def _done(given: argparse.Namespace, show: Callable[[Told], None]) -> dict[str, 
     asked: dict[str, Any] = {"force": given.force, "limit": given.limit, "drop": given.drop_old}
     try:
         if not given.rollback:
-            return ask(connected(given, settings, timeout_s=3 * TIMEOUT_S), **asked, show=show)
+            return ask(connected(given, settings, timeout_s=2 * TIMEOUT_S), **asked, show=show)
     except Failure as failure:
         if failure.code not in (NO_SERVER, NO_TOKEN):
             raise

@@ -15,7 +15,22 @@ from semmem.lifecycle.erasure import ErasurePending
 from semmem.lifecycle.holds import Busy
 from semmem.management.access import Denied
 from semmem.management.problems import PROBLEM_TYPE, PROBLEMS, RETRY_AFTER, ErasurePendingShown, problem
-from semmem.ports.errors import SemmemError, StoreFull, StoreRefused
+from semmem.ports.errors import (
+    EmbedderBusy,
+    EmbedderError,
+    JournalError,
+    JournalFull,
+    JournalUnavailable,
+    ModelError,
+    SemmemError,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreRefused,
+    StoreTimeout,
+    StoreUnavailable,
+    WorkError,
+)
 
 PLACES_MAX = 5
 """Wrong fields named in one answer; a body may have as many as it has bytes."""
@@ -23,6 +38,21 @@ PLACE_CHARS_MAX = 80
 MESSAGE_CHARS_MAX = 600
 
 PENDING_MESSAGE = "not everything is erased yet; nothing of it is shown or learnt any more, and it will be finished"
+
+TROUBLES: Sequence[tuple[type[SemmemError], str]] = (
+    (StoreTimeout, "the store did not answer in time"),
+    (StoreDamaged, "a file of the store cannot be read"),
+    (StoreUnavailable, "the store cannot be reached"),
+    (StoreError, "the store failed"),
+    (JournalFull, "the journal cannot write to its disk"),
+    (JournalUnavailable, "the journal's server cannot be reached"),
+    (JournalError, "the journal failed"),
+    (EmbedderBusy, "the embedder has too much to do"),
+    (EmbedderError, "the embedder made no vector"),
+    (ModelError, "the language model failed"),
+    (WorkError, "the text was not read to its end"),
+)
+"""Which part a call needs that does not answer, in words; the first that fits."""
 
 FIELD_CODES = {
     "limit": "INVALID_LIMIT",
@@ -115,7 +145,12 @@ def describe_errors(api: FastAPI, methods_at: Callable[[str], Sequence[str]]) ->
 
     @api.exception_handler(SemmemError)
     async def unavailable(_request: Request, failure: SemmemError) -> Response:
-        return error("MEMORY_NOT_AVAILABLE", f"{type(failure).__name__}: try again later")
+        return error("MEMORY_NOT_AVAILABLE", f"{trouble(failure)} ({type(failure).__name__}): try again later")
+
+
+def trouble(failure: SemmemError) -> str:
+    """Which part failed, and how. The failure's own message may name an address or a file."""
+    return next((words for kind, words in TROUBLES if isinstance(failure, kind)), "a part failed")
 
 
 def _code(place: tuple[str | int, ...]) -> str:

@@ -12,9 +12,13 @@ from starlette.routing import Route
 
 from semmem.management.door import CLOSE, App, Receive, Scope, Send, has_body, head_of
 
+Ready = Callable[[], Mapping[str, str | None]]
+"""What is wrong with each component that is needed, in words without content; None: nothing."""
 
-def create_health(ready: Callable[[], Mapping[str, bool]], metrics_page: Callable[[], tuple[bytes, str]]) -> Starlette:
-    """``ready`` tells which needed components are ready; ``metrics_page`` gives the page and its media type.
+
+def create_health(ready: Ready, metrics_page: Callable[[], tuple[bytes, str]]) -> Starlette:
+    """``metrics_page`` gives the page and its media type. Readiness is true or false for each component, with ``why``
+    for those that are not ready: then it is 503.
 
     Nothing here takes a body: one that is announced is refused unread, and its connection closed.
     """
@@ -23,8 +27,10 @@ def create_health(ready: Callable[[], Mapping[str, bool]], metrics_page: Callabl
         return PlainTextResponse("ok\n")
 
     async def readiness(_request: Request) -> Response:
-        components = dict(ready())
-        return JSONResponse(components, status_code=200 if all(components.values()) else 503)
+        components = ready()
+        why = {name: wrong for name, wrong in components.items() if wrong is not None}
+        told: dict[str, object] = {name: wrong is None for name, wrong in components.items()}
+        return JSONResponse({**told, "why": why} if why else told, status_code=503 if why else 200)
 
     async def scrape(_request: Request) -> Response:
         page, media_type = metrics_page()

@@ -166,14 +166,16 @@ class ForgottenFound(TypedDict):
 class Previewed(TypedDict):
     """What a request would be given. ``gate``: why it would not be searched for or was refused, else ``search``.
     ``request``: null where the decision is uncalibrated. ``block``: what would be put into the prompt.
-    ``session_state``: the block that stands for the older messages of the session that is named, null where there is
-    none."""
+    ``unembedded``: why it was searched for by words although it should have been by meaning, ``embedder_busy`` or
+    ``embedder_down``; else null. ``session_state``: the block that stands for the older messages of the session that
+    is named, null where there is none."""
 
     query: str
     gate: str
     request: RequestDecided | None
     strategy: Strategy
     path: str
+    unembedded: str | None
     memories: list[Candidate]
     block: str
     tokens: int
@@ -258,6 +260,7 @@ def add_retrieval_routes(
             "request": _decided(found.request),
             "strategy": found.strategy,
             "path": found.path,
+            "unembedded": found.unembedded,
             "memories": [_candidate(one) for one in found.ranked],
             "block": found.text,
             "tokens": found.tokens,

@@ -11,10 +11,11 @@
     │   └── Erased            what was to be written was said before its scope was erased
     ├── JournalError          the journal failed (locked, full, unreadable)
     │   ├── JournalDamaged    its file cannot be read; the message names it and the remedy
-    │   └── JournalUnavailable  its server cannot be reached: worth another try
+    │   ├── JournalUnavailable  its server cannot be reached: worth another try
+    │   └── JournalFull         it has no room for a write; reads go on
     ├── NewsError             other replicas could not be told, or heard: worth another try
     ├── EmbedderError         no vector could be made
-    │   └── EmbedderBusy      not in time: others' texts come first
+    │   └── EmbedderBusy      not in time: it is there, and has too much to do
     ├── ModelError            a language model, or a reranker, failed
     │   ├── ModelUnavailable  unreachable, timeout, 429, 5xx, circuit open: worth another try
     │   └── ModelRefused      any other 4xx, or an answer that is not an answer: another try will not help
@@ -82,6 +83,10 @@ class JournalUnavailable(JournalError):
     """The journal's server cannot be reached; the same call may succeed later."""
 
 
+class JournalFull(JournalError):
+    """The journal cannot write: disk full, quota, read-only. Reads go on."""
+
+
 class NewsError(SemmemError):
     """Other replicas could not be told something, or are not heard any more. The message names no user."""
 
@@ -91,7 +96,7 @@ class EmbedderError(SemmemError):
 
 
 class EmbedderBusy(EmbedderError):
-    """The vector would come too late: others' texts come first."""
+    """The vector comes too late, or would: the embedder is there, and has too much to do."""
 
 
 class ModelError(SemmemError):

@@ -58,6 +58,9 @@ class Housekeeping(Protocol):
     async def counts(self) -> dict[str, int]:
         """Turns by state, for metrics: ``open``, ``ready``, ``leased``, ``done``, ..."""
 
+    async def check_room(self) -> None:
+        """Raises JournalFull when nothing can be written now, as far as this machine's disk tells."""
+
     async def prune(self, *, done_before: float) -> int:
         """Erase turns that were done before then, and halves that stayed alone; how many."""
 

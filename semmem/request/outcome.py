@@ -11,7 +11,7 @@ class Outcome(StrEnum):
     INJECTED = "injected"  # memories are in the prompt
     COLD_DENSE = "cold_dense"  # injected, but ranked by the store alone: the user's memories were not loaded in time
     DEGRADED = "degraded"  # the embedder failed: what shares words with the question, or the newest, is in the prompt
-    EMBEDDER_BUSY = "embedder_busy"  # not embedded in time, as was plain at once: found by words, if anything was
+    EMBEDDER_BUSY = "embedder_busy"  # not embedded in time, or refused for what waits: found by words, if anything was
     NO_HITS = "no_hits"  # searched, nothing relevant
     GREETING = "greeting"  # nothing but courtesy
     GENERAL_FACT = "general_fact"  # a question no memory can answer

@@ -8,7 +8,7 @@ from types import TracebackType
 
 from semmem.memory import Vector
 from semmem.ports.embedder import Embedder
-from semmem.ports.errors import EmbedderError
+from semmem.ports.errors import EmbedderBusy, EmbedderError
 from semmem.request.outcome import Outcome
 from semmem.retrieval.index.hot_memories import Spawn
 
@@ -18,12 +18,12 @@ meanwhile would keep from it, and then some milliseconds without it."""
 
 
 async def embed_query(embedder: Embedder, query: str, *, timeout_s: float = 0.2) -> Vector:
-    """The query's vector. Raises EmbedderError, also when it is too late; EmbedderBusy at once when it would be."""
+    """The query's vector. Raises EmbedderError; EmbedderBusy when it is too late, and at once when it would be."""
     try:
         async with asyncio.timeout(timeout_s):
             return await embedder.embed(query, within_s=timeout_s)
     except TimeoutError as late:
-        raise EmbedderError(f"no vector within {timeout_s} s") from late
+        raise EmbedderBusy(f"no vector within {timeout_s} s") from late
 
 
 class Begun:

@@ -103,7 +103,8 @@ class Preview:
 
     ``strategy`` is the one that was used in the end. ``ranked`` has a verdict for each candidate, best first;
     ``budget`` where there was no room left. ``text`` is the block, ``tokens`` its size, estimated. ``request``: what
-    was decided of the question as a whole, where that is calibrated.
+    was decided of the question as a whole, where that is calibrated. ``unembedded``: EMBEDDER_BUSY or EMBEDDER_DOWN
+    where it was searched for by words for want of a vector.
     """
 
     query: str
@@ -114,6 +115,7 @@ class Preview:
     text: str
     tokens: int
     request: RequestVerdict | None = None
+    unembedded: Outcome | None = None
 
 
 class Recall:
@@ -221,11 +223,13 @@ class Recall:
         query = self._query(question, text, strategy or self._rules.strategy)
         reason: str | None = self.skips(question)
         vector: Vector | None
+        unembedded: Outcome | None = None
         try:
             vector = await embed_query(self._embedder, query.text, timeout_s=self._rules.embed_timeout_s)
             found = await self._found(question, query, vector)
-        except EmbedderError:
+        except EmbedderError as error:
             vector = None
+            unembedded = Outcome.EMBEDDER_BUSY if isinstance(error, EmbedderBusy) else Outcome.EMBEDDER_DOWN
             by_words = replace(query, strategy=Strategy.KEYWORD)
             found = await find_by_words(self._memories, by_words, timeout_s=self._rules.store_timeout_s)
         ranked = self._ranked(question, found, said)
@@ -247,6 +251,7 @@ class Recall:
             block or "",
             tokens,
             found.candidates.request,
+            unembedded,
         )
 
     # --- steps -------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,9 @@ class MeteredEmbedder(EmbedderWrapper):
             return vector
         except EmbedderBusy:
             status = "busy"
+            raise
+        except asyncio.CancelledError:  # whoever asked could wait no longer
+            status = "late"
             raise
         finally:
             self._metrics.embedder_seconds.labels(status).observe(time.perf_counter() - started)

@@ -210,7 +210,11 @@ class Metrics:
             registry=r,
         )  # fmt: skip
         self.embedder_seconds = Histogram(
-            "semmem_embedder_seconds", "One text to its vector, cache included.", ["status"], buckets=FAST, registry=r
+            "semmem_embedder_seconds",
+            "One text to its vector, cache included: ok, error, busy, late.",
+            ["status"],
+            buckets=FAST,
+            registry=r,
         )
         self.model_seconds = Histogram(
             "semmem_model_seconds", "Calls to language models.", ["role", "status"], buckets=SLOW, registry=r

@@ -36,6 +36,7 @@ from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, open_backends
 from semmem.wiring.front import front
 from semmem.wiring.learning_side import drift_loop
+from semmem.wiring.maintenance import CANNOT_WRITE
 from semmem.wiring.metrics_page import metrics_page
 from semmem.wiring.news import Kept
 from semmem.wiring.parts import Parts, parts
@@ -73,6 +74,7 @@ class App:
         self._tasks = Tasks()
         self._embedder_answers = False
         self._embedder_tried = asyncio.Event()
+        self._serves = False
         self._fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def _make_store(self, settings: Settings, vectors: Embedder, turns: SqlJournal) -> MovableStore:
@@ -111,9 +113,11 @@ class App:
             await self._until_ready(parts.store)
             _settle()
             await self._front.server.set_serving(True)
+            self._serves = True
             try:
                 yield addresses
             finally:
+                self._serves = False
                 await self._drain(parts)
                 await parts.uses.flush()
                 await parts.usage.writer.flush()
@@ -252,12 +256,20 @@ class App:
 
     # --- state -------------------------------------------------------------------------------------------------------
 
-    def _ready(self, parts: Parts) -> dict[str, bool]:
-        """Memory is optional, so a store that is down does not make semmem unready; nor does a journal's server, which
-        is away for all replicas at once, while the queue takes turns."""
+    def _ready(self, parts: Parts) -> dict[str, str | None]:
+        """What is wrong with each that must be right, None: nothing. Ready is: what users say is accepted and kept.
+
+        Memories may be missing, so a store that is down does not make semmem unready; nor does a journal's server,
+        which is away for all replicas at once, while the queue takes turns. But both are tried before anybody is
+        served.
+        """
         journal = self._settings.journal
         waits = bool(journal.url) and len(parts.writer) < journal.queue_max
-        return {"journal": parts.housekeeping.journal_answers or waits, "embedder": self._embedder_tried.is_set()}
+        return {
+            "journal": None if waits else _journal_trouble(parts),
+            "embedder": None if self._embedder_tried.is_set() else "is being loaded",
+            "serving": None if self._serves else "not yet, or not any more",
+        }
 
     def _metrics_page(self, parts: Parts) -> MetricsPage:
         return metrics_page(
@@ -279,7 +291,7 @@ class App:
         """Which components answered when they were last asked."""
         news = parts.opened.news
         return {
-            "journal": lambda: parts.housekeeping.journal_answers,
+            "journal": lambda: _journal_trouble(parts) is None,
             "embedder": lambda: self._embedder_answers,
             "store": lambda: parts.store.answers,
             "disk": lambda: parts.store.has_room,
@@ -301,6 +313,11 @@ class App:
         if parts.opened.news is not None:
             await parts.opened.news.last_word()
         await self._tracing.last_word()
+
+
+def _journal_trouble(parts: Parts) -> str | None:
+    """By the last look at it, and by the last commit, which knows of limits and locks that a look does not meet."""
+    return parts.housekeeping.journal_trouble or (CANNOT_WRITE if parts.writer.fails else None)
 
 
 def _settle() -> None:

@@ -61,6 +61,7 @@ def engine(
 
     async def journal() -> None:
         await backends.journal.token("")
+        await backends.journal.check_room()
 
     return Engine(
         status,

@@ -11,7 +11,7 @@ from semmem.background import Outage
 from semmem.config.settings import Settings
 from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.value import Decay
-from semmem.ports.errors import JournalError, SemmemError
+from semmem.ports.errors import JournalError, JournalFull, SemmemError
 from semmem.ports.events import Announce, JournalCounted
 from semmem.ports.maintenance import Housekeeping
 from semmem.ports.store import Sweepable
@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 HOUR_S, DAY_S = 3_600.0, 86_400.0
 UPKEEP_INTERVAL_S = 600.0
+NO_ANSWER, CANNOT_WRITE = "does not answer", "cannot write"
+"""What may be wrong with the journal."""
 
 
 def quota(settings: Settings, backends: Backends, announce: Announce) -> Quota:
@@ -108,7 +110,8 @@ class HousekeepingLoop:
         self._marks_s = marks_s
         self._interval_s = interval_s
         self._prune_interval_s = prune_interval_s
-        self.journal_answers = True
+        self.journal_trouble: str | None = None
+        """What the last look found wrong with the journal, in a few words; None: it answers and has room."""
         self._outage = Outage(log, "look at the journal")
 
     async def run(self) -> None:
@@ -129,11 +132,13 @@ class HousekeepingLoop:
                 await self._journal.prune(done_before=time.time() - self._retention_s)
                 await self._journal.prune_states(now=time.time())
                 await self._journal.prune_marks(forgotten_before=time.time() - self._marks_s)
-            self.journal_answers = True
-            self._outage.worked()
+            await self._journal.check_room()
         except JournalError as error:
-            self.journal_answers = False
+            self.journal_trouble = CANNOT_WRITE if isinstance(error, JournalFull) else NO_ANSWER
             self._outage.failed(error)
+        else:
+            self.journal_trouble = None
+            self._outage.worked()
 
 
 def housekeeping(settings: Settings, backends: Backends, store: StoreWatch, announce: Announce) -> HousekeepingLoop:

@@ -33,6 +33,9 @@ from semmem.wiring.replicas import Replicas
 from semmem.wiring.store_watch import StoreWatch
 from semmem.wiring.usage import Recording
 
+WARM_SHARE = 0.5
+"""Of the time that a request gives the store, a read and a search of nothing take no more in a store that is warm."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -88,7 +91,12 @@ def parts(
 ) -> Parts:
     """``movable``: the store as what moves it sees it; ``blocks``: those of tool loops under way."""
     backends = opened.backends
-    store = StoreWatch(backends.store, disk_of(opened.store_backend))
+    store = StoreWatch(
+        backends.store,
+        disk_of(opened.store_backend),
+        dimension=backends.embedder.dimension,
+        quick_s=WARM_SHARE * settings.deadlines.store_ms / 1000,
+    )
     patient = learning.patient(settings, backends)
     first = learning_side(settings, patient, opened, announce)
     at_once = learning.at_once(

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
+from collections.abc import Callable
 
+import numpy as np
+
+from semmem.memory import Scope
 from semmem.ports.errors import StoreDamaged, StoreError, StoreUnavailable
 from semmem.ports.store import DiskBound, Store
 
 STORE_RETRY_S = 2.0
+NOBODY = Scope("\x1f")
+"""A user who cannot be: names are free of control characters."""
+WARMING_S = 10.0
+"""So long a store that was opened is waited for, until it is quick."""
+WARMING_TRIES = 20
+WARMING_PAUSE_S = 0.05
 
 log = logging.getLogger(__name__)
 
@@ -17,12 +29,30 @@ class StoreWatch:
     """Opens the store, and knows since the last look whether it answers and can write.
 
     ``disk``: the store, when it needs a disk of this machine. ``tried`` is set when it was tried to open it.
+    ``dimension``: of its vectors. ``quick_s``: how long an answer may take when it is
+    warm; it is waited for at most ``warming_s``, with ``pause_s`` between tries.
     """
 
-    def __init__(self, store: Store, disk: DiskBound | None, *, retry_s: float = STORE_RETRY_S) -> None:
+    def __init__(
+        self,
+        store: Store,
+        disk: DiskBound | None,
+        *,
+        dimension: int,
+        quick_s: float = math.inf,
+        retry_s: float = STORE_RETRY_S,
+        warming_s: float = WARMING_S,
+        pause_s: float = WARMING_PAUSE_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._store = store
         self._disk = disk
+        self._dimension = dimension
+        self._quick_s = quick_s
         self._retry_s = retry_s
+        self._warming_s = warming_s
+        self._pause_s = pause_s
+        self._clock = clock
         self.tried = asyncio.Event()
         self.answers = False
         self.has_room = True
@@ -43,11 +73,35 @@ class StoreWatch:
             except StoreUnavailable as error:
                 log.error("store unavailable, memory disabled until it answers: %s", error)
             else:
+                await self._warm()
                 self.answers = True
                 self.tried.set()
                 return
             self.tried.set()
             await asyncio.sleep(self._retry_s)
+
+    async def _warm(self) -> None:
+        """Read and search as requests do, until that is quick: the first calls of a new process load what they need,
+        and a request would wait for it longer than it may. A store that stays slow is served with all the same."""
+        try:
+            async with asyncio.timeout(self._warming_s):
+                for _ in range(WARMING_TRIES):
+                    if await self._is_quick():
+                        return
+                    await asyncio.sleep(self._pause_s)
+        except TimeoutError:
+            pass
+        log.warning("the store is open, but slow: requests may pass without memory")
+
+    async def _is_quick(self) -> bool:
+        vector = np.full(self._dimension, self._dimension**-0.5, dtype=np.float32)
+        began = self._clock()
+        try:
+            await self._store.list(NOBODY, limit=1)
+            await self._store.search(NOBODY, vector, limit=1, now=time.time())
+        except StoreError:
+            return False
+        return self._clock() - began <= self._quick_s
 
     async def look(self) -> None:
         """Look whether it answers, once it was tried to open it, and whether its disk has room."""

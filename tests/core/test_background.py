@@ -78,9 +78,11 @@ async def test_a_failing_journal_is_tried_again_and_nothing_is_lost() -> None:
     async with running(writer):
         writer.offer(turn("a"))
         assert not await writer.drained(0.05)
+        assert (writer.fails, len(writer)) == (True, 1)
         writer.offer(turn("b"))
         journal.failing = False
         assert await writer.drained(1.0)
+        assert (writer.fails, len(writer)) == (False, 0)
     assert [name for commit in journal.commits for name in commit] == ["a", "b"]
 
 

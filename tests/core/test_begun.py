@@ -109,7 +109,7 @@ async def test_a_vector_that_comes_too_late_costs_neither_the_turn_nor_what_shar
     made, embedder, journal = await world(rules=replace(PATIENT, embed_timeout_s=0.02))
     journal.embedder = HeldEmbedder(held=False)
     result = await made.ask()
-    assert (result.outcome, len(made.turns)) == (Outcome.DEGRADED, 1)
+    assert (result.outcome, len(made.turns)) == (Outcome.EMBEDDER_BUSY, 1)
     assert BUDGET in prompt(result)
     assert await nobody_waits(made, embedder)
 

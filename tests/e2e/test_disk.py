@@ -101,7 +101,14 @@ def test_a_full_disk_refuses_writes_serves_memories_and_is_whole_again_without_a
             assert said.status == 200
             time.sleep(2)
             assert semmem.turns("carol") == []
+            unready = semmem.http.get(f"{semmem.health_url}/readyz")
+            assert (unready.status_code, unready.json()["why"]) == (503, {"journal": "cannot write"})
+            assert semmem.api("GET", "/v1/status")["components"]["journal"] is False
+            journal = semmem.api("GET", "/v1/health")["parts"]["journal"]
+            assert (journal["working"], journal["error"]) == (False, "JournalFull")
         eventually(lambda: len(semmem.turns("carol")) == 1, within_s=60, what="the waiting turn is journalled")
+        ready = f"{semmem.health_url}/readyz"
+        eventually(lambda: semmem.http.get(ready).status_code == 200, within_s=60, what="it is ready again")
         assert semmem.contents("alice") == facts
         assert semmem.contents("bob") == set()
         assert add(semmem, "alice", "User likes space").status_code == 201

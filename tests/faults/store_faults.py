@@ -107,7 +107,7 @@ def embedder_raises(house: House, form: Form) -> Trial:
 
 
 def embedder_slow(house: House, form: Form) -> Trial:
-    return _embedder(house, form, "slow", "degraded", "timeout")
+    return _embedder(house, form, "slow", "embedder_busy", "timeout")
 
 
 def embedder_breaks(house: House, form: Form) -> Trial:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semmem.backends.models.circuit_breaker import CircuitBreaker
-from semmem.backends.models.json_http import JsonEndpoint, endpoint, failure
+from semmem.backends.models.json_http import OVERLOADED, JsonEndpoint, Overloaded, endpoint, failure
 from semmem.memory import Vector
 from semmem.ports.embedder import unit
 from semmem.ports.errors import EmbedderBusy, EmbedderError, ModelError, ModelRefused, ModelUnavailable
@@ -82,6 +82,7 @@ class HttpEmbedder:
         self._clock = clock
         self._calls = asyncio.Semaphore(calls_max)
         self._call_s = 0.0
+        self._is_overloaded = False
         self._requests: deque[_Caller] = deque()
         self._background: deque[_Caller] = deque()
         self._opened = False
@@ -185,8 +186,12 @@ class HttpEmbedder:
                 return [EmbedderError(str(refused))]
             # One text may be what the server refuses: each is tried alone, so that it fails only itself.
             return [outcome for text in texts for outcome in await self._outcomes([text])]
+        except Overloaded as error:
+            return [EmbedderBusy(str(error)) for _ in texts]
         except ModelError as error:
-            return [EmbedderError(str(error)) for _ in texts]
+            # Not asked again for a while: for what its last answer said.
+            kind = EmbedderBusy if self._is_overloaded else EmbedderError
+            return [kind(str(error)) for _ in texts]
 
     async def _asked(self, texts: list[str]) -> list[Vector]:
         """Raises ModelUnavailable, ModelRefused."""
@@ -195,11 +200,13 @@ class HttpEmbedder:
         try:
             async with asyncio.timeout(self._timeout_s):
                 with self._breaker.watch():
+                    self._is_overloaded = False
                     status, headers, content = await self._endpoint.post(body)
+                    self._is_overloaded = status in OVERLOADED
                     if status != 200:
                         raise failure(status, headers)
         except TimeoutError:
-            raise ModelUnavailable("no answer within the deadline") from None
+            raise Overloaded("no answer within the deadline") from None
         took_s = self._clock() - started
         self._call_s += (took_s - self._call_s) * (RECENT if self._call_s else 1.0)
         return self._vectors(content, len(texts))

@@ -13,7 +13,8 @@ import httpx
 
 from semmem.ports.errors import ModelRefused, ModelUnavailable
 
-WORTH_ANOTHER_TRY = {408, 425, 429, 500, 502, 503, 504, 529}
+OVERLOADED = {429, 529}
+WORTH_ANOTHER_TRY = {408, 425, 500, 502, 503, 504}
 
 
 class Unanswered(ModelUnavailable):
@@ -22,6 +23,10 @@ class Unanswered(ModelUnavailable):
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+class Overloaded(Unanswered):
+    """The server is there, and has too much to do."""
 
 
 class JsonEndpoint:
@@ -95,6 +100,8 @@ def endpoint(base_url: str, path: str) -> str:
 
 def failure(status: int, headers: httpx.Headers) -> ModelUnavailable | ModelRefused:
     """What a status other than 200 means."""
+    if status in OVERLOADED:
+        return Overloaded(f"status {status}", _retry_after_s(headers.get("retry-after")))
     if status in WORTH_ANOTHER_TRY or status >= 520:
         return Unanswered(f"status {status}", _retry_after_s(headers.get("retry-after")))
     return ModelRefused(f"status {status}")

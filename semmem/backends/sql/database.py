@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from semmem.ports.errors import JournalDamaged, JournalError, JournalUnavailable
+from semmem.ports.errors import JournalDamaged, JournalError, JournalFull, JournalUnavailable
 
 T = TypeVar("T")
 
@@ -40,6 +40,7 @@ class ServerLimits:
 
 _AWAY = ("08", "53", "57")
 """Of these, what passes by itself."""
+_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR_WRITE)
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 """What SQLite says of a file whose pages do not fit together, or that does not begin like a database."""
@@ -79,6 +80,9 @@ class Database(Protocol):
     async def purge(self) -> bool:
         """As Purgeable says."""
 
+    async def check_room(self) -> None:
+        """Raises JournalFull when the disk of this machine that it writes to, if there is one, takes nothing now."""
+
 
 @contextmanager
 def journal_errors() -> Iterator[None]:
@@ -94,8 +98,11 @@ def journal_errors() -> Iterator[None]:
 
 
 def _of_driver(error: DBAPIError) -> JournalError:
-    if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:  # the upper bits say more closely what it met
+    code = getattr(error.orig, "sqlite_errorcode", 0)
+    if code & 0xFF in _DAMAGED:  # the upper bits say more closely what it met
         return JournalDamaged(str(error.orig))
+    if code in _NO_ROOM:
+        return JournalFull(_told(error.orig))
     state = getattr(error.orig, "sqlstate", "")  # SQLite knows none
     away = error.connection_invalidated or state is None or state[:2] in _AWAY
     return (JournalUnavailable if away else JournalError)(_told(error.orig))

@@ -19,15 +19,18 @@ from typing import Any, Literal, TypeVar
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
+from semmem.backends.disk_room import check_room
 from semmem.backends.sql.database import journal_errors
 from semmem.backends.sql.schema import bring_up_to_date
-from semmem.ports.errors import JournalDamaged, JournalError
+from semmem.ports.errors import JournalDamaged, JournalError, JournalFull
 
 T = TypeVar("T")
 Synchronous = Literal["NORMAL", "FULL", "EXTRA"]
 
 REWRITTEN_BYTES_MAX = 512 * 1024 * 1024
 """A larger file is not written anew: its copy is made in memory, in no other file that could be left behind."""
+ROOM_BYTES = 64 * 1024
+"""More than one commit of turns needs on most days: a page of 4 KiB for each that it touches."""
 _LOOK_S = 0.005
 _BEGIN = "semmem_begin"
 """Execution option: the statement that begins a transaction, or empty for none."""
@@ -127,6 +130,13 @@ class SqliteFile:
     def _transact(self, engine: Engine, work: Callable[[Connection], T]) -> T:
         with naming_damage(self._path), journal_errors(), engine.begin() as conn:
             return work(conn)
+
+    async def check_room(self) -> None:
+        """As Database says. Asked beside the file, whose log would be changed by every write to it."""
+        try:
+            await asyncio.to_thread(check_room, self._path.parent, ROOM_BYTES)
+        except OSError as error:
+            raise JournalFull(f"nothing can be written to the journal's folder: {error.strerror}") from None
 
     def _opened(self) -> _Lanes:
         if self._lanes is None:

@@ -95,6 +95,10 @@ class SqlHousekeeping(JournalPart):
         """As Purgeable says. JournalError while another process is reading the files."""
         return await self._database.purge()
 
+    async def check_room(self) -> None:
+        """As Housekeeping says."""
+        await self._database.check_room()
+
     @one_read
     def counts(self, conn: Connection) -> dict[str, int]:
         """``open`` and ``ready`` wait; ``leased`` are in a batch; ``done``, ``refused``; ``lonely`` closed halves.

@@ -117,6 +117,9 @@ class PostgresServer:
         """False: a server overwrites what was removed when it vacuums, and its log and its backups when it pleases."""
         return False
 
+    async def check_room(self) -> None:
+        """As Database says: a server's disk is its own."""
+
     def _reachable(self) -> _Threads:
         if self._threads is None:
             raise JournalError("the journal is not open")

@@ -2,7 +2,7 @@
 
 import { get, link, may, token, who, whenSignedOut } from "./api.js";
 import { conversations } from "./conversations.js";
-import { button, debounced, fill, h, loading, toast } from "./dom.js";
+import { button, debounced, failed, fill, h, loading, toast, unread } from "./dom.js";
 import { engine } from "./engine.js";
 import { everybody } from "./everybody.js";
 import { live } from "./live.js";
@@ -70,13 +70,18 @@ function userPicker() {
   const names = h("datalist", { id: "users" });
   // Of many users those are offered who follow what is typed.
   let asked = false, more = false;
+  const trouble = h("span");
   const offer = () => {
     if ((asked && !more) || !may("administer")) return;
     asked = true;
     get("/v1/users", { limit: 1000, after: more ? input.value.trim() : "" }).then((told) => {
       more ||= told.next_after !== null;
       fill(names, told.users.map((user) => h("option", { value: user })));
-    }, () => {});
+      fill(trouble);
+    }, () => {
+      asked = false;
+      fill(trouble, unread("The users"));
+    });
   };
   const input = h("input", {
     type: "search", id: "user", value: who.user, list: "users", placeholder: "user id", autocomplete: "off", spellcheck: "false", onfocus: offer,
@@ -88,7 +93,7 @@ function userPicker() {
       show(false);
     }, 400),
   });
-  return h("div", { class: "whose" }, h("label", { for: "user" }, "User"), input, names);
+  return h("div", { class: "whose" }, h("label", { for: "user" }, "User"), input, names, trouble);
 }
 
 // Whether all parts work, for whoever may know it.
@@ -103,7 +108,9 @@ function healthDot() {
     try {
       const away = Object.entries((await get("/v1/status")).components).filter(([, good]) => !good).map(([name]) => name);
       [state, text] = away.length ? ["bad", `Not ready: ${away.join(", ")}`] : ["good", "All parts work"];
-    } catch { /* as it is said above */ }
+    } catch (error) {
+      if (error.status) text = `Not known: ${error.message}`;
+    }
     dot.className = `dot ${state}`;
     dot.title = text;
     dot.setAttribute("aria-label", text);
@@ -136,16 +143,23 @@ function show(withBar = true) {
   document.title = `${PAGES[name].label} · semmem Studio`;
   const place = h("div", { class: "page" });
   fill(main, h("h1", {}, PAGES[name].label), place);
+  if (who.unread && !who.user && !ABOUT_NOBODY.has(name) && may("read")) {
+    leave = () => {};
+    fill(place, failed(who.unread, async () => { fill(place, loading()); await somebody(); show(); }));
+    return;
+  }
   leave = PAGES[name].show(place, id, words) ?? (() => {});
 }
 
 // Where a page is about one user and none is named, the first who has memories. Who they all are takes long to say.
 async function somebody() {
   if (ABOUT_NOBODY.has(current()[0]) || who.bound || who.user || !may("administer")) return;
+  who.unread = null;
   try {
     who.user = (await get("/v1/memories", { limit: 1 })).memories[0]?.user_id ?? "";
   } catch (error) {
     if (error.status === 401) throw error;
+    who.unread = error;
   }
 }
 
@@ -159,7 +173,7 @@ async function start(problem, { trusted = false } = {}) {
   fill(main, loading());
   try {
     const told = await get("/v1/whoami");
-    Object.assign(who, { role: told.role, may: told.may, user: told.user_id ?? "", bound: told.user_id !== null });
+    Object.assign(who, { role: told.role, may: told.may, user: told.user_id ?? "", bound: told.user_id !== null, unread: null });
     await somebody();
     show();
   } catch (error) {

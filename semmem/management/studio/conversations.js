@@ -2,7 +2,7 @@
 
 import { get, link, may, ofUser, who } from "./api.js";
 import { amount, conversation, named } from "./conversation.js";
-import { button, chip, choices, debounced, empty, failed, field, fill, h, loading, moment, number, shownIn } from "./dom.js";
+import { button, chip, choices, debounced, empty, failed, field, fill, h, loading, moment, number, shownIn, unread } from "./dom.js";
 
 const PAGE = 20;
 const ANY = { q: "", project: "", tag: "", since: "" };
@@ -16,7 +16,7 @@ export function conversations(place, id, words) {
     seen.read = id;
     return conversation(place, id, words);
   }
-  const figures = h("div"), list = h("div", { class: "list" }), heard = h("p", { class: "hidden", "aria-live": "polite" });
+  const figures = h("div"), offers = h("div"), list = h("div", { class: "list" }), heard = h("p", { class: "hidden", "aria-live": "polite" });
   if (!may("read") || !who.user) {
     fill(place, figures, may("read") ? empty("Whose conversations?", "Name a user above.")
       : h("p", { class: "hint" }, "An operator sees how many there are. What was said is for whoever said it, and for those who may read memories."));
@@ -77,12 +77,12 @@ export function conversations(place, id, words) {
     inputs.q.focus();
   }
 
-  fill(place, figures, h("div", { class: "filters four", role: "search" }, field("Search", inputs.q), field("Project", inputs.project), field("Tag", inputs.tag), field("Since", inputs.since)), heard, list);
-  get("/v1/conversations/counts", ofUser()).then((told) => fill(figures, told.conversations > 0 && counted(told)), () => {});
+  fill(place, figures, h("div", { class: "filters four", role: "search" }, field("Search", inputs.q), field("Project", inputs.project), field("Tag", inputs.tag), field("Since", inputs.since)), offers, heard, list);
+  get("/v1/conversations/counts", ofUser()).then((told) => fill(figures, told.conversations > 0 && counted(told)), () => fill(figures, unread("The figures")));
   get("/v1/conversations/facets", ofUser()).then((told) => {
     choices(inputs.project, told.projects.map((each) => [each.project_id, many(each)]));
     choices(inputs.tag, told.tags.map((each) => [each.tag, many(each)]));
-  }, () => {});
+  }, () => fill(offers, unread("The projects and tags that there are")));
   load();
   return undefined;
 }

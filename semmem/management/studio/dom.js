@@ -88,9 +88,13 @@ export const loading = (lines = 3) =>
 export const empty = (title, text, ...actions) =>
   h("div", { class: "empty" }, h("p", { class: "empty-title" }, title), text && h("p", {}, text), ...actions);
 
+// Something that was asked for and is not known: nobody may take it for nothing.
 export const failed = (error, again) =>
-  h("div", { class: "failed", role: "alert" }, h("p", { class: "empty-title" }, "That did not work"),
+  h("div", { class: "failed", role: "alert" }, h("p", { class: "empty-title" }, "This could not be read"),
     h("p", {}, error.message), again && button("Try again", again));
+
+// The same beside something else that says why.
+export const unread = (what) => h("p", { class: "hint unread", role: "status" }, `${what} could not be read.`);
 
 // What a page shows while it waits, and when that fails.
 export async function shownIn(place, work, lines) {

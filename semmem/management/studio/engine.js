@@ -1,7 +1,7 @@
 // What semmem runs on, whether that works, and another embedding model. No content, no users.
 
 import { call, get, post } from "./api.js";
-import { button, card, chip, confirmed, fill, h, milliseconds, moment, number, shownIn, toast } from "./dom.js";
+import { button, card, chip, confirmed, failed, fill, h, milliseconds, moment, number, shownIn, toast } from "./dom.js";
 import { work } from "./work.js";
 
 const EVERY_MS = 3000;
@@ -23,13 +23,23 @@ export function engine(place) {
   fill(configuration, h("details", { class: "card", ontoggle: (event) => event.target.open && shownIn(event.target.lastChild,
     async () => h("pre", { tabIndex: 0 }, JSON.stringify(await get("/v1/config"), null, 2))) },
   h("summary", {}, "Configuration in effect, without its secrets"), h("div")));
-  const timer = setInterval(async () => {
-    lookAtWork();
+  // What cannot be read any more does not stay as it was; a card that nothing happens to is not drawn anew.
+  const again = async (place, work) => {
     try {
-      fill(status, statusCards(await get("/v1/status")));
+      const cards = await work();
+      if (cards) fill(place, cards);
+    } catch (error) {
+      if (place.textContent.includes(error.message)) return;
+      fill(place, failed(error));
+    }
+  };
+  const timer = setInterval(() => {
+    lookAtWork();
+    again(status, async () => statusCards(await get("/v1/status")));
+    again(reindex, async () => {
       const told = await get("/v1/memory/reindex");
-      if (told.state !== "none") fill(reindex, reindexCard(told, loadReindex));
-    } catch { /* the next look says it */ }
+      return (told.state !== "none" || reindex.querySelector(".failed")) && reindexCard(told, loadReindex);
+    });
   }, EVERY_MS);
   return () => clearInterval(timer);
 }

@@ -1,7 +1,7 @@
 // The last requests as they happen: an outcome word, how long it took, how much was put in. Never what was said.
 
 import { get } from "./api.js";
-import { button, chip, empty, failed, fill, h, milliseconds, number } from "./dom.js";
+import { button, chip, empty, failed, fill, h, loading, milliseconds, number } from "./dom.js";
 
 const EVERY_MS = 1000;
 const ROWS = 100;
@@ -15,11 +15,11 @@ export function live(place) {
     h("thead", {}, h("tr", {}, ["When", "Outcome", "Took", "Memories", "Tokens"].map((title) => h("th", { scope: "col" }, title)))), rows);
   const note = h("div");
   const box = h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Requests", hidden: true }, table);
-  let after = 0, paused = false, gone = false, fails = false;
+  let after = 0, paused = false, gone = false, untold = true;
   const totals = new Map();
   const pause = button("Pause", () => { paused = !paused; pause.textContent = paused ? "Go on" : "Pause"; });
   fill(place, h("div", { class: "row" }, pause), counts, note, box);
-  tell();
+  fill(note, loading(2));
 
   // What stands in the place of requests, as long as there are none.
   function tell() {
@@ -32,7 +32,7 @@ export function live(place) {
       const told = await get("/v1/activity", { after });
       if (gone || paused) return;
       after = told.last;
-      if (fails) { fails = false; tell(); }
+      if (untold) { untold = false; tell(); }
       if (!told.requests.length) return;
       for (const one of told.requests) {
         totals.set(one.outcome, (totals.get(one.outcome) ?? 0) + 1);
@@ -44,8 +44,8 @@ export function live(place) {
       fill(counts, [...totals].sort((a, b) => b[1] - a[1]).map(([word, times]) => chip(`${word.replaceAll("_", " ")} ${number(times)}`, kind(word))));
     } catch (error) {
       if (gone) return;
-      fails = true;
-      fill(note, failed(error));
+      untold = true;
+      if (!note.textContent.includes(error.message)) fill(note, failed(error));
     }
   }
 

@@ -1,7 +1,7 @@
 // What is known about somebody: figures, a list that is searched as one types, and what can be done with all of it.
 
 import { get, may, ofUser, who } from "./api.js";
-import { button, choices, debounced, empty, failed, field, fill, h, loading, number, percent, select } from "./dom.js";
+import { button, choices, debounced, empty, failed, field, fill, h, loading, number, percent, select, unread } from "./dom.js";
 import { memoryItem } from "./memory_item.js";
 import { addForm, tools } from "./memory_tools.js";
 import { pages } from "./pages.js";
@@ -23,13 +23,14 @@ export function memories(place) {
   }
   const figures = h("div", { class: "figures", "aria-live": "polite" });
   const list = h("div", { class: "list" });
-  let figuresDue = true, paged = begun(), asking = 0;
+  let figuresDue = true, figuresAsked = false, paged = begun(), asking = 0;
 
   // Figures come with what is asked for anew, not with the parts that follow it.
   function begun() {
     const { q, type, status, project } = asked;
     return pages((cursor) => {
       const stats = figuresDue ? "true" : undefined;
+      figuresAsked = figuresDue;
       figuresDue = false;
       return get("/v1/memory", ofUser({ q, type, status, project_id: project, limit: PART, cursor, stats }));
     }, PAGE);
@@ -47,7 +48,9 @@ export function memories(place) {
       }
       drawList(page);
     } catch (error) {
-      if (mine === asking) fill(list, failed(error, load));
+      if (mine !== asking) return;
+      if (figuresAsked) fill(figures, unread("The figures"));
+      fill(list, failed(error, load));
     }
   }
 

@@ -1,7 +1,7 @@
 // One memory of a list: read, edited in its place, its past, forgotten with a way back.
 
-import { call, get, link, may, ofUser, post } from "./api.js";
-import { button, chip, confirmed, day, field, fill, h, moment, select, shownIn, toast } from "./dom.js";
+import { ApiError, call, get, link, may, ofUser, post } from "./api.js";
+import { button, chip, confirmed, day, field, fill, h, moment, select, shownIn, toast, unread } from "./dom.js";
 import { thumbs } from "./thumbs.js";
 
 const UNDO_S = 8;
@@ -103,8 +103,9 @@ function reading(memory, acts) {
 // The conversation that it was learnt from, where that is on record; looked for only when somebody asks for the past.
 async function origin(memory) {
   if (!memory.source.session) return null;
-  const told = await get("/v1/conversations", ofUser({ session_id: memory.source.session, project_id: memory.project_id, limit: 20 })).catch(() => null);
-  const found = told?.conversations.find((each) => each.project_id === memory.project_id);
+  const told = await get("/v1/conversations", ofUser({ session_id: memory.source.session, project_id: memory.project_id, limit: 20 })).catch((error) => error);
+  if (told instanceof ApiError) return unread("The conversation that it came from");
+  const found = told.conversations.find((each) => each.project_id === memory.project_id);
   return found && h("p", { class: "hint" }, "From the conversation ", h("a", { href: link("conversations", found.id) }, h("bdi", {}, found.title.trim() || "without a title")), ` of ${day(found.created_at)}.`);
 }
 

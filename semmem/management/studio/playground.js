@@ -19,6 +19,11 @@ const REASONS = {
   screened: "reads like an order, or holds a secret",
 };
 
+const UNEMBEDDED = {
+  embedder_busy: "; by words, since the embedder was too slow or has too much to do",
+  embedder_down: "; by words, since the embedder made no vector",
+};
+
 const asked = { query: "", strategy: "", limit: "", tokens: "" };
 
 export function playground(place) {
@@ -65,7 +70,7 @@ function picture(told, took) {
     h("ol", { class: "way" },
       step("Question", told.query === asked.query ? "searched for as it is" : `searched for as “${told.query}”`, "done"),
       step("Decision", decision(told.gate, request), told.gate === "search" && request?.wants_memories !== false ? "done" : "stop"),
-      step("Search", `${told.strategy}, ${told.path || "not searched"}: ${number(told.memories.length)} candidates`, told.memories.length ? "done" : "stop"),
+      step("Search", `${told.strategy}, ${told.path || "not searched"}: ${number(told.memories.length)} candidates${UNEMBEDDED[told.unembedded] ?? ""}`, told.memories.length ? "done" : "stop"),
       step("Kept", `${number(kept.length)} memories`, kept.length ? "done" : "stop"),
       step("Block", `${number(told.tokens)} tokens, in ${milliseconds(took)} with this page's call`, told.tokens ? "done" : "stop")),
     candidates(told.memories),

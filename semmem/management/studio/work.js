@@ -1,7 +1,7 @@
 // What waits to be learnt from, how the last batches ended, and which replicas share the journal. No content, no users.
 
 import { get } from "./api.js";
-import { card, chip, empty, failed, fill, h, moment, number } from "./dom.js";
+import { card, chip, empty, failed, fill, h, loading, moment, number } from "./dom.js";
 
 const TITLES = ["Ended", "Word", "Because of", "Turns", "Tries", "Said to learnt"];
 const BAD = /fail|gave|late|refused/;
@@ -18,6 +18,7 @@ export function work(place) {
   const table = h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Batches", hidden: true },
     h("table", {}, h("caption", { class: "hidden" }, "Batches, the last that ended first"),
       h("thead", {}, h("tr", {}, TITLES.map((title) => h("th", { scope: "col" }, title)))), rows));
+  fill(note, loading(2));
   fill(place, card("Learning", waiting, words, note, table), card("Replicas", replicas));
   return async () => {
     try {
@@ -33,7 +34,9 @@ export function work(place) {
       fill(replicas, shared.replicas.length ? h("ul", { class: "trips" }, shared.replicas.map(replica))
         : h("p", { class: "hint" }, "This process alone: its journal is a file that nobody shares."));
     } catch (error) {
-      fill(note, failed(error));
+      for (const each of [waiting, words]) fill(each);
+      table.hidden = true;
+      for (const each of [note, replicas]) if (!each.textContent.includes(error.message)) fill(each, failed(error));
     }
   };
 }

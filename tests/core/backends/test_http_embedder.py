@@ -118,12 +118,25 @@ async def test_a_call_has_a_deadline_and_a_server_that_keeps_failing_is_left_alo
     async with ScriptedLLM(lengths, Reply(hang=True)) as server:
         made = await opened(server, timeout_s=0.05, breaker_failures=2)
         for _ in range(2):
-            with pytest.raises(EmbedderError, match="no answer within the deadline"):
+            with pytest.raises(EmbedderBusy, match="no answer within the deadline"):
                 await made.embed("x")
         asked = len(server.requests)
-        with pytest.raises(EmbedderError, match="circuit open"):
+        with pytest.raises(EmbedderError, match="circuit open") as left_alone:
             await made.embed("x")
         assert len(server.requests) == asked
+        assert not isinstance(left_alone.value, EmbedderBusy), "a server that never answers is no busy one"
+
+
+@pytest.mark.parametrize(("status", "is_busy"), [(429, True), (529, True), (500, False), (503, False)])
+async def test_a_server_that_has_too_much_to_do_is_busy_also_while_it_is_left_alone(
+    opened: Make, status: int, is_busy: bool
+) -> None:
+    async with ScriptedLLM(lengths, Reply(status=status)) as server:
+        made = await opened(server, breaker_failures=2)
+        for told in (f"status {status}", f"status {status}", "circuit open"):
+            with pytest.raises(EmbedderError, match=told) as caught:
+                await made.embed("x")
+            assert isinstance(caught.value, EmbedderBusy) is is_busy
 
 
 async def test_a_server_that_is_away_at_the_start_is_asked_again(opened: Make) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import resource
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +19,7 @@ from semmem.backends.sql.file import write_ahead
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.rows import json_facts
 from semmem.memory import Fact, Memory, MemoryType, Scope
-from semmem.ports.errors import JournalError
+from semmem.ports.errors import JournalError, JournalFull
 from semmem.ports.history import Uses
 from tests.support.empty_journal import empty_journal
 from tests.support.journal_samples import EAGER, answered, erase, learnt, turn
@@ -254,7 +255,7 @@ async def test_a_full_disk_is_a_journal_error_and_passes(path: Path) -> None:
     journal = SqlJournal(path, size_bytes_max=_size(empty_journal(path)) + 200_000)
     await journal.open()
     kept: list[str] = []
-    with pytest.raises(JournalError, match="full"):
+    with pytest.raises(JournalFull, match="full"):
         await fill(journal, kept)
     assert 50 < len(kept) < 400
     assert (await journal.counts())["open"] == len(kept)
@@ -262,6 +263,23 @@ async def test_a_full_disk_is_a_journal_error_and_passes(path: Path) -> None:
     await journal.record([turn("again", text="x" * 1000)], [])
     assert (await learnt(journal))["again"] is None
     await journal.close()
+
+
+async def test_whether_there_is_room_is_told_without_a_write_to_the_file(journal: SqlJournal, path: Path) -> None:
+    before = journal.last_write()
+    await journal.check_room()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(JournalFull, match="File too large"):
+            await journal.check_room()
+        with pytest.raises(JournalFull):
+            await journal.record([turn("t")], [])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    await journal.check_room()
+    assert journal.last_write() == before
+    assert {each.name.removeprefix(path.name) for each in path.parent.iterdir()} == {"", "-wal", "-shm"}
 
 
 def _size(path: Path) -> int:

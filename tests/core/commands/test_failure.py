@@ -10,6 +10,8 @@ import pytest
 
 from semmem.cli import main
 from semmem.commands import failure
+from semmem.commands.asking import TIMEOUT_S
+from semmem.config import Settings
 from tests.core.commands.test_previewing import TOKEN, running
 from tests.support.scripted_api import Answer, answering, refusal
 
@@ -127,3 +129,9 @@ def test_a_file_that_cannot_be_read_is_named(capsys: pytest.CaptureFixture[str],
 def test_every_exit_status_is_one_of_the_table() -> None:
     kinds = {value for name, value in vars(failure).items() if name.isupper() and isinstance(value, int)}
     assert kinds == failure.EXITS.keys()
+
+
+def test_commands_wait_longer_than_the_api_waits_for_a_store() -> None:
+    """Else they could not say which part does not answer."""
+    memory = Settings().memory
+    assert min(memory.milvus.call_timeout_s, memory.qdrant.call_timeout_s) < TIMEOUT_S

@@ -17,6 +17,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import RecordWatch, Tasks
 from semmem.cli import main
+from semmem.commands.previewing import table
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
@@ -98,6 +99,12 @@ def running(folder: Path, trained: Trained | None = None, store: InProcessStore 
         loop.call_soon_threadsafe(stop.set)
         thread.join(20)
         loop.close()
+
+
+@pytest.mark.parametrize(("word", "shown"), [(None, "keyword, path"), ("embedder_down", "keyword (embedder_down), ")])
+def test_it_says_why_there_was_no_vector(word: str | None, shown: str) -> None:
+    found = {"query": "tea", "gate": "search", "strategy": "keyword", "path": "hot", "unembedded": word}
+    assert shown in "\n".join(table(found | {"request": None, "memories": [], "tokens": 0}))
 
 
 def test_it_shows_scores_verdicts_and_what_it_would_cost(

@@ -55,6 +55,16 @@ async def test_a_question_that_cannot_be_embedded_in_time_is_found_by_its_words(
     assert (await nobody.ask()).outcome is Outcome.EMBEDDER_BUSY
 
 
+async def test_an_embedder_that_answers_too_late_is_busy_and_not_down() -> None:
+    world = World(rules=replace(PATIENT, embed_timeout_s=0.02))
+    world.embedder.delay_s = 60.0
+    assert (await world.ask()).outcome is Outcome.EMBEDDER_BUSY
+    await world.knows(BUDGET)
+    result = await world.ask("What is my budget for the Hawaii trip?")
+    assert result.outcome is Outcome.EMBEDDER_BUSY
+    assert BUDGET in prompt(result)
+
+
 async def test_memories_without_vectors_are_found_by_their_words() -> None:
     """As long as they are of another model."""
     world = World()

@@ -96,12 +96,15 @@ class Failing(InProcessStore):
 class FailingEmbedder(HashEmbedder):
     failing = False
     busy = False
+    delay_s = 0.0
 
     async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         if self.failing:
             raise EmbedderError("no model")
         if self.busy and within_s is not None:
             raise EmbedderBusy("too late")
+        if self.delay_s and within_s is not None:
+            await asyncio.sleep(self.delay_s)
         return await super().embed(text)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,8 +22,8 @@ from semmem.management.curation import Curation
 from semmem.management.curation_api import curation_routes
 from semmem.management.memories import Memories
 from semmem.management.retrieval import scored
-from semmem.memory import Memory, Scope, Turn, Vector
-from semmem.ports.errors import StoreUnavailable
+from semmem.memory import Memory, MemoryType, Scope, Turn, Vector
+from semmem.ports.errors import EmbedderBusy, EmbedderError, JournalError, SemmemError, StoreTimeout, StoreUnavailable
 from semmem.ports.history import Uses
 from semmem.ports.learning import BatchRules
 from semmem.ports.models import LanguageModel
@@ -61,16 +61,29 @@ def life(store: InProcessStore, journal: SqlJournal, model: LanguageModel | None
 
 
 class Breakable(InProcessStore):
-    broken = False
+    """Fails with ``fails`` whatever it is to read."""
+
+    fails: SemmemError | None = None
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
-        if self.broken:
-            raise StoreUnavailable("the address of the store")
+        self._may_fail()
         return await super().get(scope, memory_id)
+
+    async def list(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
+    ) -> list[Memory]:
+        self._may_fail()
+        return await super().list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
+
+    def _may_fail(self) -> None:
+        if self.fails is not None:
+            raise self.fails
 
 
 class NotingEmbedder(HashEmbedder):
-    """Knows what it was asked."""
+    """Knows what it was asked, and fails with ``fails``."""
+
+    fails: EmbedderError | None = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,6 +91,8 @@ class NotingEmbedder(HashEmbedder):
 
     async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         self.asked.append(text)
+        if self.fails is not None:
+            raise self.fails
         return await super().embed(text, within_s=within_s)
 
 
@@ -90,7 +105,8 @@ class Api:
         self.metrics = Metrics()
         quota = Quota(self.store, journal, memories_max=5)
         self.decision = Decided()
-        recall = Recall(hot(self.store), HashEmbedder(), RecallRules(threshold=0.2), decision=self.decision)
+        self.questions = NotingEmbedder()
+        recall = Recall(hot(self.store), self.questions, RecallRules(threshold=0.2), decision=self.decision)
         self.erasing = Erasing(self.store, journal, clock=lambda: NOW)
         self.embedder = NotingEmbedder()
         self.memories = Memories(
@@ -255,6 +271,20 @@ async def test_a_preview_of_a_conversation_knows_what_was_said_and_what_the_gate
     hello = {"query": "hello", "user_id": "alice", "strategy": "recent"}
     found = (await api.client.post("/v1/memory/preview", json=hello, headers=ADMIN)).json()
     assert (found["gate"], found["strategy"], len(found["memories"])) == ("greeting", "recent", 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "word"), [(EmbedderBusy("full"), "embedder_busy"), (EmbedderError("no model"), "embedder_down")]
+)
+async def test_a_preview_says_that_it_searched_by_words_for_want_of_a_vector(
+    api: Api, error: EmbedderError, word: str
+) -> None:
+    await api.add("User likes green tea")
+    asked = {"query": "Which green tea do I like?", "user_id": "alice"}
+    assert (await api.client.post("/v1/memory/preview", json=asked, headers=ADMIN)).json()["unembedded"] is None
+    api.questions.fails = error
+    found = (await api.client.post("/v1/memory/preview", json=asked, headers=ADMIN)).json()
+    assert (found["strategy"], found["unembedded"], len(found["memories"])) == ("keyword", word, 1)
 
 
 async def test_a_preview_tells_what_was_decided_of_the_question(api: Api) -> None:
@@ -557,10 +587,28 @@ async def test_what_the_framework_refuses_looks_like_every_error(
 
 
 async def test_a_store_that_is_down_is_said_without_its_address(api: Api) -> None:
-    api.store.broken = True
+    api.store.fails = StoreUnavailable("the address of the store")
     response = await api.client.get("/v1/memory/mem_1", params={"user_id": "alice"}, headers=ADMIN)
     assert (response.status_code, response.json()["error"]["code"]) == (503, "MEMORY_NOT_AVAILABLE")
+    assert response.json()["detail"] == "the store cannot be reached (StoreUnavailable): try again later"
     assert "address" not in response.text
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (StoreTimeout("milvus list"), "the store did not answer in time (StoreTimeout)"),
+        (JournalError("SELECT secret"), "the journal failed (JournalError)"),
+        (EmbedderBusy("full"), "the embedder has too much to do (EmbedderBusy)"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/v1/memory?user_id=alice", "/v1/memory?user_id=alice&stats=true"])
+async def test_a_list_that_cannot_be_read_is_a_problem_that_names_the_part_and_never_an_empty_list(
+    api: Api, path: str, error: SemmemError, told: str
+) -> None:
+    api.store.fails = error
+    response = await api.client.get(path, headers=ADMIN)
+    assert (response.status_code, response.json()["detail"]) == (503, f"{told}: try again later")
 
 
 async def test_calls_are_counted_by_route_and_never_by_what_was_asked_for(api: Api) -> None:

@@ -16,7 +16,7 @@ from semmem.telemetry.page import MetricsPage
 
 
 async def test_health_over_a_real_socket() -> None:
-    ready = {"journal": True, "embedder": False}
+    ready: dict[str, str | None] = {"journal": None, "embedder": "is being loaded"}
     metrics = Metrics()
     listener = HttpListener(
         create_health(lambda: ready, MetricsPage(metrics, gauges={metrics.journal_queue: lambda: 7})), "127.0.0.1:0"
@@ -33,9 +33,11 @@ async def test_health_over_a_real_socket() -> None:
             except httpx.ConnectError:
                 await asyncio.sleep(0.02)
         assert live.status_code == 200
-        assert (await client.get("/readyz")).status_code == 503
-        ready["embedder"] = True
-        assert (await client.get("/readyz")).json() == ready
+        not_yet, why = await client.get("/readyz"), {"embedder": "is being loaded"}
+        assert (not_yet.status_code, not_yet.json()) == (503, {"journal": True, "embedder": False, "why": why})
+        ready["embedder"] = None
+        now = await client.get("/readyz")
+        assert (now.status_code, now.json()) == (200, {"journal": True, "embedder": True})
         families = {
             family.name: family for family in text_string_to_metric_families((await client.get("/metrics")).text)
         }

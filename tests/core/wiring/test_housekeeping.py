@@ -7,9 +7,9 @@ import time
 
 from semmem.backends.in_process import InProcessStore
 from semmem.background import Tasks
-from semmem.ports.errors import JournalError
+from semmem.ports.errors import JournalError, JournalFull
 from semmem.ports.events import Event, JournalCounted
-from semmem.wiring.maintenance import HousekeepingLoop
+from semmem.wiring.maintenance import CANNOT_WRITE, NO_ANSWER, HousekeepingLoop
 from semmem.wiring.store_watch import StoreWatch
 
 HOUR_S = 3600.0
@@ -19,7 +19,7 @@ class Journal:
     """Counts one open turn, and remembers until when it was pruned; fails while it is ``broken``."""
 
     def __init__(self) -> None:
-        self.broken = False
+        self.broken = self.full = False
         self.pruned: list[float] = []
         self.marks_pruned: list[float] = []
         self.states_pruned = 0
@@ -28,6 +28,10 @@ class Journal:
         if self.broken:
             raise JournalError("locked")
         return {"open": 1}
+
+    async def check_room(self) -> None:
+        if self.full:
+            raise JournalFull("no space left on device")
 
     async def prune(self, *, done_before: float) -> int:
         self.pruned.append(done_before)
@@ -48,7 +52,7 @@ class House:
         self.announced: list[Event] = []
         self.loop = HousekeepingLoop(
             self.journal,
-            StoreWatch(InProcessStore(), None),
+            StoreWatch(InProcessStore(), None, dimension=3),
             self.announced.append,
             retention_s=2 * HOUR_S,
             marks_s=HOUR_S,
@@ -63,9 +67,9 @@ class House:
             await asyncio.sleep(0.001)
         running.cancel()
 
-    async def until(self, *, answers: bool) -> None:
+    async def until(self, trouble: str | None) -> None:
         """Until that is known of the journal."""
-        while self.loop.journal_answers is not answers:
+        while self.loop.journal_trouble != trouble:
             await asyncio.sleep(0.001)
 
     @property
@@ -91,7 +95,16 @@ async def test_nothing_is_dropped_before_it_is_due() -> None:
 async def test_a_journal_that_fails_is_known_until_it_answers_again() -> None:
     house = House(prune_interval_s=HOUR_S)
     running = Tasks().spawn("housekeeping", house.loop.run())
-    for broken in (True, False):
+    for broken, trouble in ((True, NO_ANSWER), (False, None)):
         house.journal.broken = broken
-        await asyncio.wait_for(house.until(answers=not broken), 5.0)
+        await asyncio.wait_for(house.until(trouble), 5.0)
+    running.cancel()
+
+
+async def test_a_journal_without_room_is_known_until_it_has_some_again() -> None:
+    house = House(prune_interval_s=HOUR_S)
+    running = Tasks().spawn("housekeeping", house.loop.run())
+    for full, trouble in ((True, CANNOT_WRITE), (False, None)):
+        house.journal.full = full
+        await asyncio.wait_for(house.until(trouble), 5.0)
     running.cancel()
