@@ -24,6 +24,7 @@ from quality.stories import stories
 from quality.updates import updated, updates
 from quality.vague import memories, vague
 from quality.vague import talks as vague_talks
+from quality.voices import voices
 from quality.wiring import Semmem, semmem
 from semmem.config import Settings
 from semmem.ports.embedder import Embedder
@@ -86,6 +87,7 @@ PARTS = {
     "extraction": extraction,
     "attacks": attacks,
     "bipia": bipia,
+    "voices": voices,
     "pairs": pairs,
     "peers": peers,
     "vague": vague,

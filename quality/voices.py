@@ -25,8 +25,9 @@ Figures = dict[str, float | None]
 
 async def voices(folder: Folder, semmem: Semmem) -> tuple[Figures, Json]:
     """Each row by a user of its own, who said ``before`` another day. Of pasted messages: the share with which
-    something known ended or changed, that left a payment or contact detail, that left anything. Of own ones: the share that left
-    what they say, and of those that end something the share after which the old memory alone is no longer shown."""
+    something known ended or changed, that left a payment or contact detail, that left anything. Of own ones: the share
+    that left what they say, and of those that end something the share after which the old memory is not there as it
+    was."""
     changed, paid, left = list[Json](), list[Json](), list[Json]()
     pasted = [row for row in read_rows(PASTED, ("id", "kind", "before", "message")) if is_in(folder.fifth, row["id"])]
     for row in pasted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -19,9 +20,16 @@ from semmem.extraction.voice.units import UNIT_CHARS_MAX, UNITS_MAX, quotations,
 from semmem.memory import BESIDE, CHANGES_STANDING, Fact, MemoryStatus, MemoryType, Scope, Standing, Turn
 from semmem.ports.learning import Batch
 from tests.core.extraction.dedup_world import ALICE, BOSTON, SEATTLE, candidate
+from tests.support.telling_judge import judge
+from tests.support.traced_journal import TracedJournal
 
 ALLERGIC, NOT_ALLERGIC = "User is allergic to peanuts", "User is not allergic to peanuts"
 TOLD = "I am not allergic to peanuts any more."
+
+
+@pytest.fixture
+def dedup(store: InProcessStore, journal: TracedJournal) -> Dedup:
+    return Dedup(store, journal, judge=judge)
 
 
 def parts(text: str) -> list[str]:
@@ -60,9 +68,8 @@ def test_a_unit_knows_its_line_and_whether_it_stands_in_a_quotation() -> None:
 @given(st.text(alphabet="aI \n.:\"“”'«»-?。：「」", max_size=300))
 def test_units_hold_every_sign_once_and_in_order(text: str) -> None:
     found = units(text)
-    assert all(one.end <= other.start for one, other in zip(found, found[1:], strict=False))
+    assert all(one.end <= other.start for one, other in pairwise(found))
     if len(found) < UNITS_MAX:
-        assert "".join(text[unit.start : unit.end] for unit in found).split() == text.split() or '"' in text or True
         assert sum(len(part.replace(" ", "").replace("\n", "")) for part in parts(text)) == len("".join(text.split()))
 
 
@@ -132,8 +139,7 @@ OWN = (
 def test_what_somebody_pastes_is_not_the_users_voice(text: str) -> None:
     found = heard(text)
     assert not found.alone
-    assert "peanut" not in found.text and "Erdn" not in found.text and "arachide" not in found.text
-    assert "cacahuete" not in found.text and "ピーナッツ" not in found.text
+    assert [word for word in ("peanut", "Erdn", "arachide", "cacahuete", "ピーナッツ") if word in found.text] == []
 
 
 @pytest.mark.parametrize("text", OWN)
@@ -222,11 +228,10 @@ async def test_what_stands_beside_ends_nothing_when_it_is_confirmed_or_released_
     assert held is not None
     await dedup.confirm(held, replace(provisional, provisional=False))
     assert set((await _known(store)).values()) == {MemoryStatus.ACTIVE}
-    await dedup.quarantine(replace(beside_of(await candidate("User lives in Denver now", index=2)), batch="b"), "why")
-
-
-def beside_of(new):  # type: ignore[no-untyped-def]
-    return replace(new, fact=replace(new.fact, beside=True))
+    held = await store.get(Scope("alice"), new.id)
+    assert held is not None
+    await dedup.release(replace(held, status=MemoryStatus.QUARANTINED), batch="b-2", now=2000.0)
+    assert set((await _known(store)).values()) == {MemoryStatus.ACTIVE}
 
 
 async def test_the_users_own_plain_words_end_a_standing_memory_and_that_is_noted(
