@@ -18,7 +18,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from bench.machine import commit
-from demo.processes import Child, signals_raise
+from demo.processes import Child, Stopped, signals_raise
 from demo.stack import HOME
 from tests.prove import page, running
 from tests.prove.page import Row
@@ -36,8 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.check:
         return check()
     places = Places(options.data.resolve(), options.peers.resolve())
-    with signals_raise():
-        return smoke(options.only, places) if options.smoke else prove(options.only, places)
+    try:
+        with signals_raise():
+            return smoke(options.only, places) if options.smoke else prove(options.only, places)
+    except Stopped as stopped:
+        return 128 + stopped.signum
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -19,6 +19,7 @@ import grpc
 import httpx
 import yaml
 
+from demo.processes import signals_raise
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.envoy.server import SERVICE
 from tests.stall.attacks import ATTACKS, chat
@@ -176,7 +177,9 @@ async def stall(*, short: bool) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.stall", description=__doc__)
     parser.add_argument("--short", action="store_true", help="less time between the attacks")
-    return 0 if asyncio.run(stall(short=parser.parse_args().short)) else 1
+    short = parser.parse_args().short
+    with signals_raise():
+        return 0 if asyncio.run(stall(short=short)) else 1
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,7 @@ def test_what_a_suite_says_is_known_as_its_verdict(name: str, said: Callable[[],
     assert re.search(BY_NAME[name].verdict, said())
 
 
-EMPTY = {
+EMPTY: dict[str, Any] = {
     "machine": {"load_average": [0.0], "load_average_after": [0.0], "cores": 2, "processor": "any"},
     "parts": {},
     "started": "now",
