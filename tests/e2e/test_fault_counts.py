@@ -22,7 +22,7 @@ from tests.faults.counts import NotProven, miscounts
 from tests.faults.forms import EVERY_FORM, JSON, SSE, Form, without_injection
 from tests.faults.house import House, Trial
 from tests.faults.streams import Client, Crowd, chunk, word
-from tests.faults.suite import Cell, Result, run_house
+from tests.faults.suite import Cell, Result, run_house, try_out
 from tests.faults.table import FULL_JOURNAL_ROOM_BYTES, Run
 from tests.faults.upstream import Exchange
 from tests.support.empty_journal import empty_journal_bytes
@@ -172,6 +172,9 @@ class NoLedger:
     def open(self) -> None:
         pass
 
+    def close(self) -> tuple[str, list[str]]:
+        return "counted", []
+
 
 def unproven(_house: House, _form: Form) -> Trial:
     raise NotProven("never fired")
@@ -184,6 +187,31 @@ def unheard_of(_house: House, _form: Form) -> Trial:
 @contextmanager
 def opened(**faults: Run) -> Iterator[tuple[House, Mapping[str, Run]]]:
     yield cast(House, NoLedger()), faults
+
+
+def trials(*gaps: float) -> Run:
+    """A fault whose answer has each gap in turn, in place of the 0.1 s of one without semmem."""
+    left = iter(gaps)
+
+    def answer(gap_s: float) -> Seen:
+        return Seen(b"", 200, arrivals=[(1.0, 1), (1.0 + gap_s, 2)], seconds=2.0)
+
+    return lambda _house, _form: Trial(answer(0.1), answer(next(left)), "fired")
+
+
+@pytest.mark.parametrize(
+    ("gaps", "differs", "proof"),
+    [
+        ((0.2,), False, "fired; counted"),
+        ((5.0, 0.2), False, "fired; counted; at try 2"),
+        ((5.0, 6.0, 7.0), True, "fired; counted; at try 3"),
+    ],
+)
+def test_a_cell_that_is_late_is_tried_again_and_differs_when_it_is_late_each_time(
+    gaps: tuple[float, ...], differs: bool, proof: str
+) -> None:
+    cell = try_out("a", trials(*gaps), cast(House, NoLedger()), JSON)
+    assert (bool(cell.different), cell.proof) == (differs, proof)
 
 
 @contextmanager

@@ -216,8 +216,8 @@ def differences(plain: Seen, faulted: Seen, *, timed: bool = True) -> list[str]:
     if faulted.normal != plain.normal:
         found.append(f"body of {len(faulted.normal)} bytes, not the same {len(plain.normal)}")
     own = _own_answer(plain) + _own_answer(faulted)
-    late = _late(plain, faulted) if timed else []
-    return found + own + late + _prompt(plain, faulted) + _prompts_head(plain, faulted)
+    delays = late(plain, faulted) if timed else []
+    return found + own + delays + _prompt(plain, faulted) + _prompts_head(plain, faulted)
 
 
 def _own_answer(seen: Seen) -> list[str]:
@@ -232,7 +232,8 @@ def _own_answer(seen: Seen) -> list[str]:
     return found
 
 
-def _late(plain: Seen, faulted: Seen) -> list[str]:
+def late(plain: Seen, faulted: Seen) -> list[str]:
+    """What came later than without semmem."""
     found = []
     if faulted.seconds > plain.seconds + LATER_S:
         found.append(f"took {faulted.seconds:.2f} s, not {plain.seconds:.2f} s")

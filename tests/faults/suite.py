@@ -16,7 +16,7 @@ from demo.processes import Child
 from demo.stack import HOME
 from tests.faults import streams
 from tests.faults.body_faults import BODY_BYTES_MAX
-from tests.faults.client import differences
+from tests.faults.client import differences, late
 from tests.faults.counts import NotProven
 from tests.faults.forms import JSON, Form
 from tests.faults.house import House, house
@@ -43,6 +43,7 @@ from tests.support.empty_journal import empty_journal_bytes
 from tests.support.harness import eventually
 from tests.support.ports import free_port
 
+TRIES = 3
 Opening = AbstractContextManager[tuple[House, Mapping[str, Run]]]
 
 QUICK: dict[str, Any] = {
@@ -92,16 +93,22 @@ class Result:
 
 
 def try_out(fault: str, run: Run, on: House, form: Form, *, timed: bool = True) -> Cell:
+    """Where all that differs is that something came late it is tried again: a busy moment of the machine comes once,
+    and what semmem holds up is late each time."""
     started = time.monotonic()
-    try:
-        on.ledger.open()
-        trial = run(on, form)
-        counted, miscounts = on.ledger.close()
-        different = (*differences(trial.plain, trial.faulted, timed=timed), *trial.extra, *miscounts)
-        proof = f"{trial.proof}; {counted}"
-    except NotProven as error:
-        different, proof = (str(error),), ""
-    return Cell(fault, form, tuple(dict.fromkeys(different)), proof, time.monotonic() - started)
+    for attempt in range(1, TRIES + 1):
+        try:
+            on.ledger.open()
+            trial = run(on, form)
+            counted, miscounts = on.ledger.close()
+        except NotProven as error:
+            return Cell(fault, form, (str(error),), "", time.monotonic() - started)
+        different = (*differences(trial.plain, trial.faulted, timed=False), *trial.extra, *miscounts)
+        delays = late(trial.plain, trial.faulted) if timed else []
+        proof = f"{trial.proof}; {counted}" + (f"; at try {attempt}" if attempt > 1 else "")
+        if different or not delays:
+            break
+    return Cell(fault, form, tuple(dict.fromkeys((*different, *delays))), proof, time.monotonic() - started)
 
 
 # --- the houses ------------------------------------------------------------------------------------------------------
