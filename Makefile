@@ -264,4 +264,4 @@ clean-run: ## remove what run and demo kept: memories, token, logs (DATA_DIR= an
 	@$(PYTHON) -m demo.folder $(or $(DATA_DIR),.run .demo)
 
 clean: clean-run ## remove the environments as well
-	rm -rf $(VENV) $(ENVOY_VENV) $(DEPLOY_VENV) $(MEM0_VENV) $(MILVUS_VENV) $(PROFILE_VENV) $(ADAPTERS_VENV) .venv*.log
+	rm -rf .prove $(VENV) $(ENVOY_VENV) $(DEPLOY_VENV) $(MEM0_VENV) $(MILVUS_VENV) $(PROFILE_VENV) $(ADAPTERS_VENV) .venv*.log
