@@ -19,6 +19,8 @@ WORKERS ?= 4
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
 # Envoy's in `make run`; the next two are semmem's API and its metrics
 PORT ?= 18750
+# where other systems' scenarios lie (make peers)
+PEERS ?= ../shared/data/peers
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 # what is compiled is kept: some hundred processes of a run import the same
@@ -80,6 +82,18 @@ faults: setup ## every fault on a real Envoy, in three APIs, JSON and SSE: no an
 crashes: setup ## kill semmem at random moments (N=50): nothing accepted may be lost or learnt twice
 	$(BIN)/python -m tests.faults.crashes $(or $(N),50) $(if $(SEED),--seed $(SEED))
 
+.PHONY: smoke prove
+PROVE = @$(BIN)/python -m tests.prove $(if $(ONLY),--only "$(ONLY)") $(if $(DATA),--data "$(DATA)") --peers "$(PEERS)"
+smoke: setup ## the shortest honest form of every long suite, in some six minutes (ONLY=suites, comma between them)
+	$(PROVE) --smoke
+
+prove: setup ## every long suite whole, one after another, in hours; goes on where it was left (ONLY=suites): docs/proof.md
+	$(PROVE)
+
+.PHONY: stall
+stall: setup ## one user sends the worst: nobody else loses memory, and how late semmem's event loop was
+	@$(BIN)/python -m tests.stall
+
 .PHONY: canary
 canary: setup ## N=100000 operations of many users (SEED=): nobody meets another's words, and what was erased stays away
 	$(BIN)/python -m tests.canary --operations $(or $(N),100000) $(if $(SEED),--seed $(SEED))
@@ -109,7 +123,6 @@ adapters-test: setup $(ADAPTERS_VENV)/.ready ## the LangGraph store and the exam
 	@$(BIN)/python -m tests.adapters $(ARGS)
 
 .PHONY: peers
-PEERS ?= ../shared/data/peers
 peers: setup ## what other systems' tests tell, ask and expect, through Envoy and the API: PEERS=folder (docs/peers.md), ONLY=steps
 	@$(BIN)/python -m tests.peers "$(PEERS)" $(if $(ONLY),--only "$(ONLY)")
 
@@ -251,4 +264,4 @@ clean-run: ## remove what run and demo kept: memories, token, logs (DATA_DIR= an
 	@$(PYTHON) -m demo.folder $(or $(DATA_DIR),.run .demo)
 
 clean: clean-run ## remove the environments as well
-	rm -rf $(VENV) $(ENVOY_VENV) $(DEPLOY_VENV) $(MEM0_VENV) $(MILVUS_VENV) $(PROFILE_VENV) $(ADAPTERS_VENV) .venv*.log
+	rm -rf .prove $(VENV) $(ENVOY_VENV) $(DEPLOY_VENV) $(MEM0_VENV) $(MILVUS_VENV) $(PROFILE_VENV) $(ADAPTERS_VENV) .venv*.log

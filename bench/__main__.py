@@ -106,7 +106,9 @@ def shown(report: Json) -> str:
         + ", ".join(f"{name} {found}" for name, found in report["versions"].items())
     )
     tables = [part.table(report["parts"][part.name]) for part in PARTS if part.table and part.name in report["parts"]]
-    return "\n".join([head, *tables, "", verdict_table(report["verdicts"])])
+    met = sum(bool(one["met"]) for one in report["verdicts"])
+    last = f"bench: {met} of {len(report['verdicts'])} targets met, in parts {', '.join(report['parts'])}"
+    return "\n".join([head, *tables, "", verdict_table(report["verdicts"]), last])
 
 
 def astray(parts: Json) -> tuple[list[str], list[str]]:

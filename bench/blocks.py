@@ -12,7 +12,7 @@ from bench.client import Connection, Reply
 from bench.road import Road
 from bench.sidecars import Counts
 
-REQUEST_TIMEOUT_S = 30.0
+REQUEST_TIMEOUT_S = 60.0
 SETTLE_S = 0.1
 """After a block, before its CPU is read: the journal's commit and the end of observe streams belong to it."""
 MEANT_MIN = 0.95

@@ -1,4 +1,4 @@
-"""``python -m quality FOLDER``: one table, and every figure as JSON."""
+"""``python -m quality [FOLDER]``: one table, and every figure as JSON. Without a folder: what the repository has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.machine import commit, machine
 from quality.folder import FIFTHS, Folder, FolderError, read_folder
-from quality.report import TARGETS, met, table
+from quality.report import TARGETS, met, summed, table
 from quality.run import PARTS, Measured, measure
 from quality.scores import Json
 from semmem import __version__
@@ -31,7 +31,8 @@ def main(argv: list[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     started = datetime.now(UTC)
     try:
-        folder = read_folder(arguments.folder).part(arguments.fifth)
+        whole = read_folder(arguments.folder) if arguments.folder else Folder({}, ())
+        folder = whole.part(arguments.fifth)
         settings = load(arguments.config, os.environ) if arguments.config else None
     except (FolderError, ConfigError) as error:
         sys.stderr.write(f"quality: {error}\n")
@@ -40,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     measured = asyncio.run(measure(folder, cache=cache, say=_say, settings=settings, only=arguments.only))
     if arguments.out:
         arguments.out.write_text(json.dumps(report(measured, folder, started), indent=1, ensure_ascii=False) + "\n")
-    sys.stdout.write(table(measured.figures) + "\n")
+    sys.stdout.write(f"{table(measured.figures)}\n{summed(measured.figures)}\n")
     return 0
 
 
@@ -78,7 +79,7 @@ def _say(line: str) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="quality", description=__doc__)
-    parser.add_argument("folder", type=Path, help="where the labelled data lie (docs/quality.md)")
+    parser.add_argument("folder", type=Path, nargs="?", help="where the labelled data lie (docs/quality.md)")
     parser.add_argument("--out", type=Path, help="write every figure to this file as JSON")
     parser.add_argument("--cache", type=Path, default=_cache(), help="folder that keeps vectors between runs")
     parser.add_argument("--no-cache", action="store_true", help="make every vector anew and keep none")

@@ -91,6 +91,14 @@ def table(figures: Mapping[str, float | None]) -> str:
     return "\n".join(lines)
 
 
+def summed(figures: Mapping[str, float | None]) -> str:
+    """The last line: of the figures that have a target."""
+    aimed = [key for key, target in TARGETS.items() if target]
+    seen = [key for key in aimed if figures[key] is not None]
+    reached = sum(bool(met(key, figures[key])) for key in seen)
+    return f"quality: {reached} of {len(seen)} targets met, {len(aimed) - len(seen)} without data"
+
+
 def _word(key: str, value: float | None) -> str:
     if value is None:
         return "no data"

@@ -11,13 +11,14 @@ import tempfile
 import time
 from pathlib import Path
 
+from demo.processes import signals_raise
 from tests.support.copies import answers, ask, body, configured, questions, run, writing, written
 from tests.support.harness import semmem_process
 
 
 def main() -> int:
     options = _options()
-    with tempfile.TemporaryDirectory(prefix="semmem-backup-") as temporary:
+    with signals_raise(), tempfile.TemporaryDirectory(prefix="semmem-backup-") as temporary:
         differing, lost, took = _differences(Path(temporary), options.people, options.questions)
     seconds = ", ".join(f"{name} {value:.1f} s" for name, value in took.items())
     print(f"{seconds}\nbackup: {options.questions} questions, {differing} answered otherwise, {lost} lines differ")

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(420)  # roads are started one after the other: 
 
 PARTS = ("requests", "streams", "process", "saturation")
 PLAN = {
-    "patience": "20",
+    "patience": "100",
     "settle_s": "0.1",
     "warm_up": "4",
     "levels": "1,2",
@@ -105,6 +105,7 @@ def test_the_cpu_of_a_case_is_its_own_sidecars(requests: dict[str, Any]) -> None
     assert cpu["rewrite"]["rewrite"] > cpu["noop"]["rewrite"]
     assert cpu["embed"]["embed"] > cpu["rewrite"]["rewrite"]
     assert cpu["cold"]["cold"] > cpu["search"]["cold"]
+    assert cpu["known"]["semmem"] < cpu["search"]["semmem"]  # no forward pass
 
 
 def test_a_hot_search_asks_no_store_and_a_cold_one_each_time(requests: dict[str, Any]) -> None:
@@ -113,7 +114,6 @@ def test_a_hot_search_asks_no_store_and_a_cold_one_each_time(requests: dict[str,
     assert 1 <= stages["cold"]["list_calls"] < 2  # beside them, at times, one that somebody else caused
     assert stages["cold"]["search_calls"] == 0
     assert stages["search"]["embed"] > 0
-    assert stages["known"]["embed"] < stages["search"]["embed"]
     assert stages["skip"]["embed"] == stages["skip"]["list"] == 0
 
 

@@ -1,21 +1,31 @@
-"""The fault suite's other eyes: what semmem counted against what was done, and what a crowd of streams got."""
+"""The fault suite's other eyes: what semmem counted against what was done, what a crowd of streams got, and what a
+house that fails leaves undone."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from semmem.backends.sql.journal import SqlJournal
 from semmem.dialects import DIALECTS
 from semmem.memory import Injection
 from tests.faults import answers
 from tests.faults.client import Seen, differences
-from tests.faults.counts import miscounts
-from tests.faults.forms import EVERY_FORM, Form, without_injection
+from tests.faults.counts import NotProven, miscounts
+from tests.faults.forms import EVERY_FORM, JSON, SSE, Form, without_injection
+from tests.faults.house import House, Trial
 from tests.faults.streams import Client, Crowd, chunk, word
+from tests.faults.suite import Cell, Result, run_house, try_out
+from tests.faults.table import FULL_JOURNAL_ROOM_BYTES, Run
 from tests.faults.upstream import Exchange
+from tests.support.empty_journal import empty_journal_bytes
 
 # --- counts ----------------------------------------------------------------------------------------------------------
 
@@ -148,3 +158,94 @@ async def test_a_crowd_answers_only_when_everybody_is_there() -> None:
     assert crowd.open_at_once == 2
     assert crowd.wrong() == []
     assert all(word(2, client.head["x-nonce"]).encode() in client.body for client in crowd.clients)
+
+
+# --- houses ----------------------------------------------------------------------------------------------------------
+
+
+class NoLedger:
+    """A house as far as a fault needs one that never asks."""
+
+    def __init__(self) -> None:
+        self.ledger = self
+
+    def open(self) -> None:
+        pass
+
+    def close(self) -> tuple[str, list[str]]:
+        return "counted", []
+
+
+def unproven(_house: House, _form: Form) -> Trial:
+    raise NotProven("never fired")
+
+
+def unheard_of(_house: House, _form: Form) -> Trial:
+    raise OSError("nobody expects this")
+
+
+@contextmanager
+def opened(**faults: Run) -> Iterator[tuple[House, Mapping[str, Run]]]:
+    yield cast(House, NoLedger()), faults
+
+
+def trials(*gaps: float) -> Run:
+    """A fault whose answer has each gap in turn, in place of the 0.1 s of one without semmem."""
+    left = iter(gaps)
+
+    def answer(gap_s: float) -> Seen:
+        return Seen(b"", 200, arrivals=[(1.0, 1), (1.0 + gap_s, 2)], seconds=2.0)
+
+    return lambda _house, _form: Trial(answer(0.1), answer(next(left)), "fired")
+
+
+@pytest.mark.parametrize(
+    ("gaps", "differs", "proof"),
+    [
+        ((0.2,), False, "fired; counted"),
+        ((5.0, 0.2), False, "fired; counted; at try 2"),
+        ((5.0, 6.0, 7.0), True, "fired; counted; at try 3"),
+    ],
+)
+def test_a_cell_that_is_late_is_tried_again_and_differs_when_it_is_late_each_time(
+    gaps: tuple[float, ...], differs: bool, proof: str
+) -> None:
+    cell = try_out("a", trials(*gaps), cast(House, NoLedger()), JSON)
+    assert (bool(cell.different), cell.proof) == (differs, proof)
+
+
+@contextmanager
+def locked() -> Iterator[tuple[House, Mapping[str, Run]]]:
+    yield from ()  # which is an error: there is nobody to come in
+
+
+def test_a_house_that_fails_is_told_and_counted_and_the_next_one_is_tried() -> None:
+    result, told = Result(), list[Any]()
+    run_house(locked(), [("a", JSON), ("a", SSE)], result, told.append)
+    run_house(opened(a=unproven, b=unheard_of), [("a", JSON), ("b", JSON), ("b", SSE)], result, told.append)
+    run_house(opened(a=unproven), [("a", JSON)], result, told.append)
+    assert str(result) == "faults: 2 cells, 2 differ; 2 houses failed, 4 cells not run"
+    assert ["didn't yield" in str(text) for text in told] == [True, False, False, False]
+    assert "nobody expects this" in told[2]
+    assert "A HOUSE FAILED at b" in told[2]
+
+
+SAME, OTHER = Cell("a", JSON, (), "seen", 0.1), Cell("a", JSON, ("another answer",), "seen", 0.1)
+
+
+@pytest.mark.parametrize(
+    ("result", "good"),
+    [(Result(), False), (Result([SAME]), True), (Result([SAME, OTHER]), False), (Result([SAME], 1), False)],
+    ids=str,
+)
+def test_a_run_is_good_when_there_was_one_and_nothing_differs_and_no_house_failed(result: Result, good: bool) -> None:
+    assert result.good is good
+
+
+async def test_the_journal_that_is_to_be_full_holds_its_tables(tmp_path: Path) -> None:
+    journal = SqlJournal(tmp_path / "journal.db", size_bytes_max=empty_journal_bytes() + FULL_JOURNAL_ROOM_BYTES)
+    await journal.open()
+    try:
+        assert not sum((await journal.counts()).values())
+    finally:
+        await journal.close()

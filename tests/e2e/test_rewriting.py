@@ -64,7 +64,6 @@ def test_a_model_that_never_answers_costs_its_deadline_and_nothing_else(study: H
     reply = study.chat(alice, "How much?", messages=follow_up("The moon budget"))
     assert reply.status == 200
     assert reply.outcome == "injected"
-    assert reply.seconds < 5
     eventually(
         lambda: (
             sum(study.semmem.metric("semmem_query_rewrites_total", result=word) for word in ("late", "failed")) == 1

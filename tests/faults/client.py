@@ -199,8 +199,9 @@ TOKEN_S = 0.25
 """How much later than without semmem a token may come: far below any timeout, above what a busy machine does."""
 
 
-def differences(plain: Seen, faulted: Seen) -> list[str]:
-    """How the client's answer differs from the one without semmem; nothing is what is wanted."""
+def differences(plain: Seen, faulted: Seen, *, timed: bool = True) -> list[str]:
+    """How the client's answer differs from the one without semmem, also in time if that is ``timed``; nothing is what
+    is wanted."""
     found = []
     if faulted.status != plain.status:
         found.append(f"status {faulted.status}, not {plain.status}")
@@ -215,7 +216,8 @@ def differences(plain: Seen, faulted: Seen) -> list[str]:
     if faulted.normal != plain.normal:
         found.append(f"body of {len(faulted.normal)} bytes, not the same {len(plain.normal)}")
     own = _own_answer(plain) + _own_answer(faulted)
-    return found + own + _late(plain, faulted) + _prompt(plain, faulted) + _prompts_head(plain, faulted)
+    delays = late(plain, faulted) if timed else []
+    return found + own + delays + _prompt(plain, faulted) + _prompts_head(plain, faulted)
 
 
 def _own_answer(seen: Seen) -> list[str]:
@@ -230,7 +232,8 @@ def _own_answer(seen: Seen) -> list[str]:
     return found
 
 
-def _late(plain: Seen, faulted: Seen) -> list[str]:
+def late(plain: Seen, faulted: Seen) -> list[str]:
+    """What came later than without semmem."""
     found = []
     if faulted.seconds > plain.seconds + LATER_S:
         found.append(f"took {faulted.seconds:.2f} s, not {plain.seconds:.2f} s")

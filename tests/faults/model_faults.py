@@ -50,12 +50,12 @@ class Extraction:
 
 
 def _while_learning(house: House, form: Form, status: str, model_status: str) -> Trial:
-    """A turn is learnt from while the fault lasts, and another request comes meanwhile. A fresh semmem each time:
-    the circuit breaker remembers failures."""
+    """A turn is learnt from while the fault lasts, and another request comes meanwhile, which may be learnt from as
+    well by the time we look: so often, or more. A fresh semmem each time: the circuit breaker remembers failures."""
     plain = house.ask(form, plain=True)
     house.started_anew()
-    called = house.rises("semmem_model_seconds_count", role="memory_extraction", status=model_status)
-    ended = house.rises("llm_memory_extraction_total", status=status)
+    called = house.rises("semmem_model_seconds_count", role="memory_extraction", status=model_status, more=True)
+    ended = house.rises("llm_memory_extraction_total", status=status, more=True)
     user = f"{house.user}-{secrets.token_hex(3)}"
     told = house.ask(form, user=user, body=form.question("I like olives.")).status
     if told != 200:

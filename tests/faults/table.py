@@ -88,7 +88,8 @@ OBSERVED_MAX = 1024
 """limits.observe_streams_max as shipped."""
 STREAMING: dict[str, Run] = {"2,000 streams at once": streams.many_streams(OBSERVED_MAX, streams=STREAMS)}
 FULL: dict[str, Run] = {"journal full": store_faults.journal_full}
-JOURNAL_BYTES_MAX = 200 * 1024
+FULL_JOURNAL_ROOM_BYTES = 200 * 1024
+"""What the journal of that house has beyond its empty tables: some turns, and no more."""
 
 
 def remote_faults(way: Proxy) -> dict[str, Run]:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from demo.processes import signals_raise
 from tests.reindex.story import play
 
 THINGS = 50
@@ -25,7 +26,7 @@ def main() -> int:
     parser.add_argument("--backend", choices=["milvus", "qdrant"], default="milvus", help="whose embedded form")
     options = parser.parse_args()
     persons = max(1, options.memories // THINGS)
-    with tempfile.TemporaryDirectory(prefix="semmem-reindex-") as folder:
+    with signals_raise(), tempfile.TemporaryDirectory(prefix="semmem-reindex-") as folder:
         told = play(
             Path(folder),
             persons=persons,

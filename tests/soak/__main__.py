@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+from demo.processes import signals_raise
 from tests.soak.run import HEADER, Report, grown, soak
 
 SHOWN_MAX = 20
@@ -21,7 +22,7 @@ def main() -> int:
     options = _options()
     seed = random.randrange(10**6) if options.seed is None else options.seed
     print(f"soak: seed {seed}, {options.clients} clients\n{HEADER}", flush=True)
-    with tempfile.TemporaryDirectory(prefix="semmem-soak-") as temporary:
+    with signals_raise(), tempfile.TemporaryDirectory(prefix="semmem-soak-") as temporary:
         report = soak(
             (options.keep or Path(temporary)).resolve(),
             seconds=options.seconds,

@@ -1,15 +1,17 @@
-"""``python -m tests.stall``: how late semmem's event loop is while one user sends the worst, and whether another user's
-requests keep their memory. Envoy's side of ext_proc is spoken by this process, so that nothing else is measured."""
+"""``python -m tests.stall [--short]``: how late semmem's event loop is while one user sends the worst, and whether
+another user's requests keep their memory. Envoy's side of ext_proc is spoken by this process, so that nothing else is
+measured. Exit status 1 when a request of the other user went without, or none was asked beside an attack."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import grpc
 import httpx
 import yaml
 
+from demo.processes import signals_raise
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.envoy.server import SERVICE
 from tests.stall.attacks import ATTACKS, chat
@@ -24,8 +27,8 @@ from tests.stall.attacks import ATTACKS, chat
 TOKEN = "token-for-this-run-only"
 FACT = "User's budget for the Hawaii trip is $10,000"
 QUESTION = "What's my budget for the Hawaii trip?"
-QUIET_S = 5.0
-SETTLE_S = 8.0
+QUIET_S, SETTLE_S = 5.0, 8.0
+SHORT_S = 1.5
 PAUSE_S = 0.1
 AT_ONCE = 3
 
@@ -111,21 +114,33 @@ async def attack(channel: grpc.aio.Channel, bodies: Iterator[bytes]) -> Counter[
     return sum(await asyncio.gather(*(some() for _ in range(AT_ONCE))), Counter())
 
 
-async def phase(server: Server, channels: tuple[grpc.aio.Channel, grpc.aio.Channel], name: str) -> None:
+async def phase(
+    server: Server, channels: tuple[grpc.aio.Channel, grpc.aio.Channel], name: str, settle_s: float
+) -> Counter[str]:
+    """How the bystander's requests ended."""
     outcomes, slowest = Counter[str](), [0.0]
     await server.late()
     begun = time.monotonic()
     asking = asyncio.get_running_loop().create_task(bystander(channels[0], outcomes, slowest))
     bodies = ATTACKS.get(name)
     found = await attack(channels[1], bodies()) if bodies is not None else Counter[str]()
-    await asyncio.sleep(SETTLE_S if bodies is not None else QUIET_S)
+    await asyncio.sleep(settle_s)
     asking.cancel()
     late = " ".join(f"{key} {value:6.1f}" for key, value in (await server.late()).items())
     print(f"{name:28} {time.monotonic() - begun:5.1f} s  late by ms: {late}")
     print(f"{'':28} bystander {dict(outcomes)}, slowest {slowest[0] * 1000:.0f} ms; attacker {dict(found)}", flush=True)
+    return outcomes
 
 
-async def main() -> None:
+def verdict(phases: Sequence[Counter[str]]) -> tuple[str, bool]:
+    """The last line, of the phases with an attack, and whether everything is as it should be."""
+    asked = sum(outcomes.total() for outcomes in phases)
+    without = asked - sum(outcomes["injected"] for outcomes in phases)
+    said = f"stall: {len(phases)} attacks, {asked} questions of a bystander, {without} without memory"
+    return said, bool(phases) and all(outcomes.total() for outcomes in phases) and not without
+
+
+async def stall(*, short: bool) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         server = await started(Path(folder))
         options = [("grpc.max_send_message_length", 2**26), ("grpc.max_receive_message_length", 2**26)]
@@ -142,8 +157,9 @@ async def main() -> None:
                 headers={"authorization": f"Bearer {TOKEN}"},
             )
             stored.raise_for_status()
-            for name in ("nobody else", *ATTACKS):
-                await phase(server, (quiet, loud), name)
+            await phase(server, (quiet, loud), "nobody else", SHORT_S if short else QUIET_S)
+            settle_s = SHORT_S if short else SETTLE_S
+            phases = [await phase(server, (quiet, loud), name, settle_s) for name in ATTACKS]
             metrics = (await http.get(f"http://{server.addresses['health']}/metrics")).text
             told = (
                 "semmem_turns_unread_total",
@@ -153,7 +169,18 @@ async def main() -> None:
             )
             print(*(line for line in metrics.splitlines() if line.startswith(told)), sep="\n")
         await server.stop()
+    said, is_right = verdict(phases)
+    print(said)
+    return is_right
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.stall", description=__doc__)
+    parser.add_argument("--short", action="store_true", help="less time between the attacks")
+    short = parser.parse_args().short
+    with signals_raise():
+        return 0 if asyncio.run(stall(short=short)) else 1
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    sys.exit(main())

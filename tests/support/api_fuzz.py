@@ -14,6 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from demo.processes import signals_raise
 from tests.support.harness import ADMIN_TOKEN, SemmemProcess, semmem_process
 
 CHECKS = (
@@ -97,7 +98,11 @@ def main() -> int:
     parser.add_argument("--examples", type=int, default=100)
     parser.add_argument("--seconds", type=int, default=1800, help="at most, for each of the two callers")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, semmem_process(Path(name), UNLIMITED) as semmem:
+    with (
+        signals_raise(),
+        tempfile.TemporaryDirectory() as name,
+        semmem_process(Path(name), UNLIMITED) as semmem,
+    ):
         folder, mine = Path(name), seeded(semmem)
         results = {
             who: fuzz(

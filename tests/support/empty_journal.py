@@ -20,6 +20,11 @@ def empty_journal(path: Path) -> Path:
     return path
 
 
+def empty_journal_bytes() -> int:
+    """How large the file is before anything is in it."""
+    return len(_made_once())
+
+
 @cache
 def _made_once() -> bytes:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as thread:  # the caller's may have a loop

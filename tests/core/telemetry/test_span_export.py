@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Sequence
 
 import pytest
@@ -89,10 +88,9 @@ async def test_a_collector_that_does_not_answer_keeps_nobody() -> None:
     running = asyncio.get_running_loop().create_task(exporting.export.run())
     exporting.end(4)
     await asyncio.sleep(0.05)
-    started = time.perf_counter()
     exporting.end(1000)
     await asyncio.sleep(0)
-    assert time.perf_counter() - started < 1, "it would answer after ten seconds"
+    assert exporting.shelf.batches == [], "who ends spans is here again before the collector answers"
     assert exporting.counted("dropped") == 990
     exporting.shelf.open.set()
     while exporting.counted("exported") != 14:
@@ -130,9 +128,7 @@ async def test_the_end_waits_only_so_long_and_counts_what_it_gives_up() -> None:
 async def test_the_real_exporter_gives_up_in_its_time_and_is_quiet(caplog: pytest.LogCaptureFixture) -> None:
     exporting = Exporting(otlp_exporter(f"http://127.0.0.1:{free_port()}/v1/traces", timeout_s=0.5))
     exporting.end(1)
-    started = time.perf_counter()
     await exporting.export.flush()
-    assert time.perf_counter() - started < 20
     assert exporting.counted("failed") == 1
     assert [record.name for record in caplog.records] == ["semmem.telemetry.span_export"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from semmem.ports.errors import NewsError
 from semmem.ports.events import nobody_listens
 from semmem.retrieval.fence import Fence
 from semmem.wiring import news as wiring
-from semmem.wiring.news import LAST_WORD_S, JournalNews, News, news
+from semmem.wiring.news import JournalNews, News, news
 from tests.support.wire import Wire
 
 FENCE = Fence(b"the same on all replicas")
@@ -76,6 +75,4 @@ async def test_who_ends_does_not_wait_for_a_bus_that_hangs(monkeypatch: pytest.M
     monkeypatch.setattr(wiring, "LAST_WORD_S", 0.05)
     ending = News(ChangeNews(Hanging(), b"key"))
     ending.changes.changed("ada")
-    started = time.monotonic()
-    await ending.last_word()
-    assert time.monotonic() - started < LAST_WORD_S
+    await ending.last_word()  # who waited would be here an hour later

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -114,11 +113,9 @@ async def test_a_server_that_dies_or_falls_silent_is_noticed_and_named_without_i
             await bus.say(WORD)
             assert await listener.next_word() == WORD
             getattr(server, end)()
-            started = time.monotonic()
             lost = await asyncio.wait_for(listener.lost, 60.0)
             with pytest.raises(NewsError) as error:
                 await bus.say(WORD)
-            assert time.monotonic() - started < 60.0
         for told in (lost, str(error.value)):
             assert told.startswith("Redis")
             assert str(server.port) not in told

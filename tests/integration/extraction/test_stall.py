@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -167,11 +166,9 @@ async def test_an_endless_expression_costs_its_turn_and_no_more(worker: WorkerPr
     """With the real thing, whatever expression it may be that nobody has found yet."""
     unread: list[Event] = []
     extractor = RulesExtractor(work=_Endless(worker), turn_budget_s=0.3, announce=unread.append)
-    started = time.monotonic()
     facts = await extractor.extract(batch("I like oak", "I live in Rome"))
     assert [fact.turn_id for fact in facts] == ["t_1"]
     assert unread == [TurnsUnread("b_1", "too_slow", 1)]
-    assert time.monotonic() - started < 60
 
 
 class _Endless:
