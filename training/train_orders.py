@@ -131,8 +131,8 @@ def _elsewhere() -> Iterator[Row]:
 
 
 def _nonsense() -> Iterator[Row]:
-    """What undisguised texts are when they are read as disguised ones."""
-    for row in _memories():
+    """What undisguised texts are when they are read as disguised ones, in every language that orders are learnt in."""
+    for row in (*_memories(), *_elsewhere(), *(row for row in _framed() if not row.is_order)):
         for text in turned(row.text) if len(row.text) < NONSENSE_CHARS_MAX else ():
             yield Row(text, False, row.group, 0.5)
 
