@@ -23,8 +23,8 @@ from semmem.text.disguise import is_spelt_out, readings, turned
 from semmem.text.words import UNSPACED, is_unspaced
 
 BUCKETS = 1 << 16
-"""Places for the weights: with a quarter of them a dozen languages share too many. A feature's place is the CRC-32 of its
-spelling: the same everywhere, and fast."""
+"""Places for the weights: with a quarter of them a dozen languages share too many. A feature's place is the CRC-32 of
+its spelling: the same everywhere, and fast."""
 STEM_CHARS = 5
 """So much of a word stands for all of its forms, in any language that has spaces."""
 FEATURES_MIN = 40
