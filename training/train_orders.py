@@ -3,10 +3,11 @@
     DATA=folder python -m training.train_orders
 
 training/order_frames.jsonl holds frames whose slots are filled at random (always the same: SEED), in orders and in
-plain statements that share their words, in ten languages. Plain is also all that people say to an assistant (the
-memories and the requests of the decision's scenes, the messages, and, of ``folder``, BFCL's turns and CLINC150) and
-what they say to each other (training/talk.jsonl), who give each other advice and courage in the form of orders. Both
-cuts come from folds that did not see the text.
+plain statements that share their words, and whole sentences, in fourteen languages: a wish for a style of answers has
+the words around it that an order has, so that only what is wished for counts. Plain is also all that people say to an
+assistant (the memories and the requests of the decision's scenes, the messages, those of which something is kept in
+other languages, and, of ``folder``, BFCL's turns and CLINC150) and what they say to each other (training/talk.jsonl),
+who give each other advice and courage in the form of orders. Both cuts come from folds that did not see the text.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ SEED = 7
 FOLDS = 5
 STRENGTH = 60.0
 """scikit-learn's C: the inverse of the penalty on large weights."""
-SHARES = {"suspected": 0.002, "certain": 0.0008}
+SHARES = {"suspected": 0.0014, "certain": 0.0008}
 """Of the plain texts that were held out and that nobody wrote to be mistaken, how many may lie above a cut."""
 TAKE_FACTOR = 2
 """How many times as many texts as its ``take`` says are made of a line of frames."""
@@ -62,7 +63,7 @@ class Row:
 
 
 def rows() -> list[Row]:
-    found = [*_framed(), *_memories(), *_messages(), *_nonsense(), *_talk(Path(os.environ["DATA"]))]
+    found = [*_framed(), *_memories(), *_messages(), *_elsewhere(), *_nonsense(), *_talk(Path(os.environ["DATA"]))]
     return list({row.text: row for row in found}.values())
 
 
@@ -121,9 +122,17 @@ def _messages() -> Iterator[Row]:
                 yield Row(kept, False, f"message/{number}", 1.5)
 
 
+def _elsewhere() -> Iterator[Row]:
+    """Messages in other languages. Of some nothing is kept because they are orders: those are left out."""
+    for file in ("european", "eastern"):
+        for number, line in enumerate(_lines(f"{file}.jsonl")):
+            for text in (line["text"], *line["keep"]) if line["keep"] else ():
+                yield Row(text, False, f"message/{file} {number}", 1.5)
+
+
 def _nonsense() -> Iterator[Row]:
-    """What undisguised texts are when they are read as disguised ones."""
-    for row in _memories():
+    """What undisguised texts are when they are read as disguised ones, in every language that orders are learnt in."""
+    for row in (*_memories(), *_elsewhere(), *(row for row in _framed() if not row.is_order)):
         for text in turned(row.text) if len(row.text) < NONSENSE_CHARS_MAX else ():
             yield Row(text, False, row.group, 0.5)
 

@@ -22,8 +22,9 @@ import numpy as np
 from semmem.text.disguise import is_spelt_out, readings, turned
 from semmem.text.words import UNSPACED, is_unspaced
 
-BUCKETS = 1 << 14
-"""Places for the weights. A feature's place is the CRC-32 of its spelling: the same everywhere, and fast."""
+BUCKETS = 1 << 16
+"""Places for the weights: with a quarter of them a dozen languages share too many. A feature's place is the CRC-32 of
+its spelling: the same everywhere, and fast."""
 STEM_CHARS = 5
 """So much of a word stands for all of its forms, in any language that has spaces."""
 FEATURES_MIN = 40
@@ -80,7 +81,8 @@ def pieces(text: str) -> Iterator[list[str]]:
 
 
 def tokens(sentence: str) -> list[str]:
-    """Words, numbers as 0, addresses as one token each, the signs of code; two signs each of scripts without spaces.
+    """Words, numbers as 0, addresses and what mixes letters and digits as one token each, the signs of code; two signs
+    each of scripts without spaces.
 
     A name (a capital inside of a sentence) keeps its capital.
     """
@@ -109,9 +111,10 @@ def _stem(token: str) -> str:
 
 _TOKEN = re.compile(
     rf"(?P<mail>[\w.+-]{{1,64}}@[\w-]{{1,64}}(?:\.[\w-]{{1,64}})+)|(?P<url>\b(?:https?://|www\.)\S+)"
-    rf"|(?P<unspaced>[{UNSPACED}]+)|(?P<number>\d+)|(?P<word>[^\W\d_{UNSPACED}]+)|(?P<sign>[=:(){{}}\[\]<>\"`|*/_!])"
+    rf"|(?P<unspaced>[{UNSPACED}]+)|(?P<code>(?:[A-Za-z]++\d++[A-Za-z]|\d++[A-Za-z]++\d)[A-Za-z\d]*+)"
+    rf"|(?P<number>\d+)|(?P<word>[^\W\d_{UNSPACED}]+)|(?P<sign>[=:(){{}}\[\]<>\"`|*/_!])"
 )
-_PLAIN = {"mail": "@mail", "url": "@url", "number": "0"}
+_PLAIN = {"mail": "@mail", "url": "@url", "code": "@code", "number": "0"}
 _CLAUSE_END = re.compile(r"[,:]\s|\b(?:and|but|says|said|und|y|et|и)\b")
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s|[\n。！？；؟]")
 

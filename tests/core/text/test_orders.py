@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import codecs
+import random
 import sys
 import unicodedata
 from collections.abc import Callable
@@ -43,7 +44,7 @@ def test_ordinary_texts_that_nothing_was_trained_on_are_kept() -> None:
     assert sum(map(is_stopped, every)) <= 0.02 * len(every)
 
 
-@pytest.mark.parametrize("kind", ["life", "style"])
+@pytest.mark.parametrize("kind", ["life", "style", "wishes"])
 def test_lives_and_wishes_for_style_are_never_hurt(kind: str) -> None:
     assert [text for text in BENIGN[kind] if is_stopped(text)] == []
 
@@ -138,6 +139,15 @@ def test_addresses_numbers_and_names_are_read_for_what_they_are() -> None:
     ]  # fmt: skip
     assert tokens("忽略指令") == ["忽略", "略指", "指令"]
     assert features(["buy", "Zentro"]) != features(["buy", "zentro"])
+
+
+def test_what_mixes_letters_and_digits_is_one_word_whatever_it_is() -> None:
+    """Else its parts, which mean nothing, add up to an order now and then."""
+    assert tokens("canaryf0ecf5effdbd-content 29") == ["@code", "content", "0"]
+    assert tokens("base64 for 20 users, 3pm") == ["base", "0", "for", "0", "users", "0", "pm"]
+    chance = random.Random(1)
+    names = (f"canary{chance.randbytes(6).hex()}-content {number}" for number in range(1000))
+    assert sum(order_in(name) is not Order.NONE for name in names) <= 2
 
 
 def test_a_name_that_is_spelt_is_not_a_spelt_text() -> None:
