@@ -58,7 +58,31 @@ FRAMES = (
     "test_text",
 )
 """Kinds of messages that begin with what makes the words behind it somebody else's."""
-EPOCHS, BATCH, RATE = 7, 48, 3e-3
+NATURAL_EACH = 5
+"""So often a whole message counts beside those that are put together."""
+TOGETHER_EACH = 5
+OPENINGS = {
+    "en": ("Hi.", "Hi again.", "Hello!", "Thanks!", "Ok.", "Good morning.", "Quick question.", "So.", "Me again."),
+    "de": ("Hallo.", "Hi!", "Danke!", "Guten Morgen.", "Also."),
+    "fr": ("Bonjour.", "Salut !", "Merci !", "Alors."),
+    "es": ("Hola.", "¡Gracias!", "Buenos días.", "Bueno."),
+    "it": ("Ciao.", "Grazie!"),
+    "pt": ("Olá.", "Obrigado!"),
+    "nl": ("Hoi.", "Bedankt!"),
+    "pl": ("Cześć.", "Dzięki!"),
+    "ru": ("Привет.", "Спасибо!"),
+    "tr": ("Merhaba.", "Teşekkürler!"),
+    "zh": ("你好。", "谢谢！"),
+    "ja": ("こんにちは。", "ありがとう！"),
+    "ko": ("안녕.", "고마워!"),
+}
+JOINTS = {
+    "en": ("And ", "Also, ", "Oh and ", "But ", "PS: ", "- ", "Besides, "),
+    "de": ("Und ", "Außerdem: ", "Aber ", "- "),
+    "fr": ("Et ", "Mais ", "Aussi, ", "- "),
+    "es": ("Y ", "Además, ", "Pero ", "- "),
+}
+EPOCHS, BATCH, RATE = 6, 48, 3e-3
 WORD_DROPOUT = 0.15
 
 Segment = tuple[str, int]
@@ -145,7 +169,7 @@ def _template(line: dict[str, Any], fill: Fillings, around: int, language: str) 
 
 def examples() -> list[Example]:
     chance = random.Random(SEED)
-    return [*_pasted(Fillings(chance)), *_own(Fillings(chance)), *_marked(chance)]
+    return [*_pasted(Fillings(chance)), *_natural(), *_own(Fillings(chance)), *_marked(chance)]
 
 
 def _pasted(fill: Fillings) -> Iterator[Example]:
@@ -168,6 +192,18 @@ def _before(fill: Fillings, language: str) -> list[Segment]:
     return [(fill.statement(language), OWN), (fill.chance.choice((" ", "\n", "\n\n", "\n\n")), NOBODY)]
 
 
+def _natural() -> Iterator[Example]:
+    """Whole messages in which what others say is marked."""
+    for number, line in enumerate(_lines("voice_marked")):
+        parts = re.split(
+            "(" + "|".join(map(re.escape, sorted([*line["foreign"], *line["own"]], key=len, reverse=True))) + ")",
+            line["text"],
+        )
+        labels = {**dict.fromkeys(line["own"], OWN), **dict.fromkeys(line["foreign"], FOREIGN)}
+        made = example([(part, labels.get(part, NOBODY)) for part in parts], f"marked {number}", "pasted", line["lang"])
+        yield from [made] * NATURAL_EACH
+
+
 def _group(line: dict[str, Any], otherwise: str) -> str:
     """A request and a way of pasting that share their words are held out together."""
     return f"pair {line['pair']}" if "pair" in line else otherwise
@@ -179,14 +215,35 @@ def _own(fill: Fillings) -> Iterator[Example]:
         for _ in range(REQUESTED_EACH if "{" in line["text"] else 2):
             yield example(_template(line, fill, OWN, language), _group(line, f"request {number}"), "own", language)
     for number, line in enumerate(_lines("voice_messages")):
-        yield from [example([(line["text"], OWN)], f"message {number}", "own", line["lang"])] * 4
+        yield from [example([(line["text"], OWN)], f"message {number}", "own", line["lang"])] * NATURAL_EACH
+    asked = _asked()
     for language, statements in fill.statements.items():
         for number, statement in enumerate(statements):
             yield example([(statement, OWN)], f"statement {number}", "own", language)
-            for joint in (" ", "\n", "\n\n"):
-                count = fill.chance.choice((2, 2, 3, 4))
-                text = joint.join([statement, *(fill.statement(language) for _ in range(count - 1))])
-                yield example([(text, OWN)], f"statement {number}", "own", language)
+            for _ in range(TOGETHER_EACH):
+                yield example(
+                    [(_together(fill, language, statement, asked), OWN)], f"statement {number}", "own", language
+                )
+
+
+def _together(fill: Fillings, language: str, statement: str, asked: Sequence[str]) -> str:
+    """The statement among one or two others, with a greeting, a joint or a question about something else."""
+    chance = fill.chance
+    parts = [statement, *(fill.statement(language) for _ in range(chance.choice((0, 1, 1, 2))))]
+    chance.shuffle(parts)
+    joints = JOINTS.get(language, ("",))
+    parts = [parts[0], *(f"{chance.choice(joints)}{part}" if chance.random() < 0.5 else part for part in parts[1:])]
+    if chance.random() < 0.3:
+        parts.insert(0, chance.choice(OPENINGS.get(language, OPENINGS["en"])))
+    if language == "en" and chance.random() < 0.4:
+        parts.insert(chance.choice((0, len(parts))), chance.choice(asked))
+    return chance.choice((" ", " ", " ", "\n", "\n\n")).join(parts)
+
+
+def _asked() -> list[str]:
+    """Questions that people ask an assistant."""
+    files = ("sentences", "sentences_more")
+    return [line["text"] for name in files for line in _read(Path(scenes.__file__).with_name(f"{name}.jsonl"))]
 
 
 def _marked(chance: random.Random) -> Iterator[Example]:
@@ -205,9 +262,7 @@ def _marked(chance: random.Random) -> Iterator[Example]:
                 )
             elif line["keep"] or kind in ("question", "none", "task", "request", "command", "smalltalk", "greeting"):
                 yield example([(text, OWN)], group, "own", language)
-    files = ("sentences", "sentences_more")
-    asked = [line["text"] for name in files for line in _read(Path(scenes.__file__).with_name(f"{name}.jsonl"))]
-    for number, text in enumerate(chance.sample(asked, 500)):
+    for number, text in enumerate(chance.sample(_asked(), 500)):
         yield example([(text, OWN)], f"asked {number}", "own", "en", 0.5)
 
 
@@ -323,8 +378,8 @@ def fold_of(group: str) -> int:
 
 
 def report(known: Sequence[Example], odds: Sequence[np.ndarray]) -> None:
-    """By language and cut: the share of pasted messages of which a foreign unit, or every unit, is below the cut, and of
-    own ones of which a unit is above it."""
+    """By language and cut: the share of pasted messages of which a foreign unit, or every unit, is below the cut, and
+    of own ones of which a unit is above it."""
     for language in ("all", *sorted({one.language for one in known})):
         rows = [(one, o) for one, o in zip(known, odds, strict=True) if language in ("all", one.language)]
         pasted = [(np.array(one.labels), o) for one, o in rows if one.kind == "pasted"]

@@ -10,10 +10,10 @@ from semmem.extraction.voice.features import shapes, words_of
 from semmem.extraction.voice.model import Weights
 from semmem.extraction.voice.units import Unit, units
 
-OTHERS_MIN = -1.5
+OTHERS_MIN = -1.0
 """From these odds on (their logarithm) a unit is somebody else's: rather a fact of the user's less than one that a
 document made up. Chosen on messages made of ways of pasting that the weights had not seen."""
-ALONE_MAX = -2.5
+ALONE_MAX = -2.0
 """Below these odds for every unit nobody else speaks in a message."""
 
 

@@ -47,7 +47,7 @@ def parts(text: str) -> list[str]:
         ("I pay approx. 40 at Dr. Lee's.", ["I pay approx. 40 at Dr. Lee's."]),
         ('He said "I am not going there" twice.', ["He said", '"I am not going there"', "twice."]),
         ("翻译：我住在北京。谢谢！", ["翻译：", "我住在北京。", "谢谢！"]),
-        ("typos? -> I lives in Rome", ["typos? ->", "I lives in Rome"]),
+        ("typos? -> I lives in Rome", ["typos?", "-> I lives in Rome"]),
         ("", []),
         (" \n\t\n", []),
     ],
