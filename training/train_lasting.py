@@ -3,8 +3,9 @@ in semmem/extraction/lasting.
 
     DATA=folder [VECTORS=cache.npz] python -m training.train_lasting [english] [elsewhere]
 
-Beside this file lie messages of our own in which what is to be kept is marked (OWN: a file each). Nothing lasting is in
-the questions that retrieval is trained on, nor in ``folder``'s signals/clinc150.jsonl and
+Beside this file lie messages of our own in which what is to be kept is marked (OWN: a file each), statements, and
+messages in which others speak (train_voice.py), of which what the user says around their words is read. Nothing lasting
+is in the questions that retrieval is trained on, nor in ``folder``'s signals/clinc150.jsonl and
 signals/general_facts_*.jsonl. Figures come from folds that did not see the message.
 """
 
@@ -46,6 +47,10 @@ NEGATIVE_INTENTS_LEFT_OUT = ("change_user_name", "change_language", "user_name",
 """Intents whose messages may well say something about the user."""
 ELSEWHERE = ("european", "eastern")
 OWN = ("messages", "statements", "frames", *ELSEWHERE)
+VOICES = ("told", "spoken", "around", "leading")
+"""What the files of train_voice.py give: statements, whole messages, what is said around others' words, and what leads
+to them."""
+LEADING_EVERY, LEADING_WEIGHT = 3, 0.25
 NEGATIVE_WEIGHT = 0.5
 FRAMES = ("fiction", "roleplay", "translation", "textwork", "paste", "lyrics", "poem", "opener", "quote")
 """Kinds of messages whose words are somebody else's: nothing is to be learnt from them, which is seen before these
@@ -72,6 +77,7 @@ class Row:
     kind: str = TYPES[0]
     standing: str = ""
     weight: float = 1.0
+    language: str = "en"
 
 
 def rows(folder: Path) -> list[Row]:
@@ -87,15 +93,16 @@ def rows(folder: Path) -> list[Row]:
 
 def _rows(number: int, group: str, line: dict[str, Any], weight: float) -> Iterator[Row]:
     text = squeezed(line["text"])
+    language = line.get("lang", "en")
     marked = [_place(text, squeezed(part)) for part in line["keep"]]
     pieces = clauses(text)
     for clause, seen in zip(pieces, features(pieces), strict=True):
         index = next((i for i, place in enumerate(marked) if _overlaps(clause, place)), None)
         if index is None:
-            yield Row(number, group, clause, seen, False, weight=weight)
+            yield Row(number, group, clause, seen, False, weight=weight, language=language)
         else:
             standing = line.get("standing", {}).get(str(index), "")
-            yield Row(number, group, clause, seen, True, line["types"][index], standing, weight=weight)
+            yield Row(number, group, clause, seen, True, line["types"][index], standing, weight, language)
 
 
 def _renamed(line: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -115,18 +122,41 @@ def _is_anothers(line: dict[str, Any]) -> bool:
 
 
 def _weight(group: str) -> float:
-    return 1.0 if group in OWN else NEGATIVE_WEIGHT
+    return 1.0 if group in (*OWN, *VOICES[:-1]) else LEADING_WEIGHT if group in VOICES else NEGATIVE_WEIGHT
 
 
 def _messages(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in OWN:
         yield from ((name, line) for line in _lines(HERE / f"{name}.jsonl") if not _is_anothers(line))
+    yield from _voices()
     yield from (("own", {**line, "keep": []}) for line in _lines(QUESTIONS_FILE))
     clinc = (line for line in _lines(folder / "signals" / "clinc150.jsonl"))
     allowed = [line for line in clinc if line["intent"] not in NEGATIVE_INTENTS_LEFT_OUT]
     yield from (("clinc", {**line, "keep": []}) for line in allowed[::EVERY])
     for file in sorted(folder.glob("signals/general_facts_*.jsonl")):
         yield from (("quiz", {**line, "keep": []}) for line in list(_lines(file))[::EVERY])
+
+
+def _voices() -> Iterator[tuple[str, dict[str, Any]]]:
+    for line in _lines(HERE / "voice_statements.jsonl"):
+        if line["kind"] != "forget":
+            standing = line["kind"] if line["kind"] in STANDINGS else ""
+            kept = {"keep": [line["text"]], "types": [TYPES[0]], "standing": {"0": standing} if standing else {}}
+            yield "told", {**line, **kept, "kind": ""}
+    for line in _lines(HERE / "voice_messages.jsonl"):
+        if "own" in line:
+            yield "spoken", {**line, "keep": line["own"], "types": [TYPES[0]] * len(line["own"])}
+    for line in _lines(HERE / "voice_marked.jsonl"):
+        text = line["text"]
+        for part in line["foreign"]:
+            text = text.replace(part, "\n")
+        own = [part for part in line["own"] if part in text]
+        if text.strip():
+            yield "around", {"text": text, "keep": own, "types": [TYPES[0]] * len(own), "lang": line["lang"]}
+    for line in list(_lines(HERE / "voice_ways.jsonl"))[::LEADING_EVERY]:
+        text = re.sub(r"\{\w+\}", "", line["template"])
+        if text.strip():
+            yield "leading", {"text": text, "keep": [], "lang": line["lang"]}
 
 
 def _place(text: str, part: str) -> tuple[int, int]:
@@ -181,15 +211,15 @@ def report(found: Sequence[Row], probabilities: Matrix) -> str:
     """Precision and recall of the messages' clauses at several cuts, and how many of the others' are taken."""
     group = np.array([row.group for row in found])
     lasting = _lasting(found).astype(bool)
-    lines = [f"{'cut':>5}" + "".join(f"{name:>20}" for name in OWN) + f"{'others taken':>14}"]
+    lines = [f"{'cut':>5}" + "".join(f"{name:>20}" for name in (*OWN, *VOICES[:-1])) + f"{'others taken':>14}"]
     for cut in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
         taken = probabilities >= cut
         line = f"{cut:>5}"
-        for name in OWN:
+        for name in (*OWN, *VOICES[:-1]):
             right = (taken & lasting & (group == name)).sum()
             precision = right / max(1, (taken & (group == name)).sum())
             line += f"{100 * precision:>14.1f}{100 * right / max(1, (lasting & (group == name)).sum()):>6.1f}"
-        others = ~np.isin(group, (*OWN, "renamed"))
+        others = ~np.isin(group, (*OWN, *VOICES[:-1], "renamed"))
         lines.append(f"{line}{100 * (taken & others).sum() / others.sum():>14.2f}")
     return "\n".join(lines) + "\n"
 
@@ -213,13 +243,13 @@ def _seen(found: Sequence[Row]) -> Matrix:
 def trained(found: Sequence[Row], vectors: Matrix | None) -> dict[str, Any]:
     """The three heads; type and standing learn from the lasting clauses alone."""
     points, few = inputs(found, vectors)
-    lasting = np.array([row.lasting for row in found])
-    chosen = [row for row in found if row.lasting]
+    kinds = np.array([row.lasting and row.group not in VOICES[1:] for row in found])
+    chosen = [row for row in found if row.lasting and row.group not in VOICES[1:]]
     ones = np.ones(len(chosen))
     return {
         "lasting": _plain(fit(points, _lasting(found), _weights(found))),
-        "type": _plain(fit(few[lasting], [TYPES.index(row.kind) for row in chosen], ones)),
-        "standing": _plain(fit(few[lasting], [STANDINGS.index(row.standing) for row in chosen], ones)),
+        "type": _plain(fit(few[kinds], [TYPES.index(row.kind) for row in chosen], ones)),
+        "standing": _plain(fit(few[kinds], [STANDINGS.index(row.standing) for row in chosen], ones)),
     }
 
 
@@ -228,9 +258,9 @@ def _plain(model: LogisticRegression) -> dict[str, Any]:
 
 
 def main(languages: Sequence[str]) -> None:
-    vectors = Vectors(Path(os.environ["VECTORS"]) if os.environ.get("VECTORS") else None)
     everything = rows(Path(os.environ["DATA"]))
     for language in languages:
+        vectors = Vectors(Path(os.environ["VECTORS"]) if os.environ.get("VECTORS") else None)
         found = everything if language == "elsewhere" else _for_english(everything)
         made = np.asarray(vectors([row.clause.text for row in found]), dtype=np.float64)
         weights: dict[str, Any] = {"signature": vectors.signature, "types": TYPES, "standings": STANDINGS}
@@ -243,7 +273,7 @@ def main(languages: Sequence[str]) -> None:
 
 def _for_english(found: Sequence[Row]) -> list[Row]:
     """What the heads for English learn from; the few messages in other languages that it has do them good."""
-    own = [row for row in found if row.group not in ELSEWHERE]
+    own = [row for row in found if row.group not in ELSEWHERE and row.language == "en"]
     return [replace(row, seen=classifier.without_elsewhere(np.array([row.seen]))[0].tolist()) for row in own]
 
 

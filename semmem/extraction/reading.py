@@ -17,16 +17,14 @@ TURN_CHARS_MIN = 16
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """``shown``: the batch as an extractor sees it. ``said``: the words in it, which ground facts. ``mixed``: the ids
-    of turns in which somebody else speaks as well."""
+    """``shown``: the batch as an extractor sees it. ``said``: the words in it, which ground facts."""
 
     shown: Batch
     said: SourceText
-    mixed: frozenset[str]
 
     def weighed(self, facts: Sequence[Fact]) -> list[Fact]:
         """The facts; those of mixed turns end and change nothing."""
-        return [replace(fact, beside=True) if fact.turn_id in self.mixed else fact for fact in facts]
+        return [replace(fact, beside=True) if fact.turn_id in self.shown.mixed else fact for fact in facts]
 
 
 class Reader:
@@ -52,8 +50,8 @@ class Reader:
         """The batch as an extractor sees it, and whose words are in it."""
         turns, mixed = self._heard(batch.turns)
         context, _ = self._heard(batch.context)
-        shown = replace(batch, turns=turns, context=context)
-        return Read(shown, SourceText(text_of(turns), text_of(context)), mixed)
+        shown = replace(batch, turns=turns, context=context, mixed=mixed)
+        return Read(shown, SourceText(text_of(turns), text_of(context)))
 
     def turns(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
         """Those turns in which the user said something, and what they said."""

@@ -1,4 +1,4 @@
-"""What somebody pastes changes nothing that is known of them, and what they say themselves does; through a real Envoy."""
+"""What somebody pastes changes nothing that is known of them, and their own words do; through a real Envoy."""
 
 from __future__ import annotations
 

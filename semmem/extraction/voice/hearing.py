@@ -10,11 +10,11 @@ from semmem.extraction.voice.features import shapes, words_of
 from semmem.extraction.voice.model import Weights
 from semmem.extraction.voice.units import Unit, units
 
-OTHERS_MIN = -1.0
-"""From these odds on (their logarithm) a unit is somebody else's: rather a fact of the user's less than one that a
-document made up. Chosen on messages made of ways of pasting that the weights had not seen."""
-ALONE_MAX = -2.0
-"""Below these odds for every unit nobody else speaks in a message."""
+OTHERS_MIN = 0.5
+"""From these odds on (their logarithm) a unit is somebody else's. Chosen by development messages: 5 % of pasted ones
+stayed below it, and 3 % of users' own lay above."""
+ALONE_MAX = -1.0
+"""Below these odds for every unit nobody else speaks in a message: half as many pasted ones."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
-"""An extractor with given facts."""
+"""An extractor with given facts, and ears for which all is the user's own voice."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
+from semmem.extraction.voice.hearing import Heard
 from semmem.memory import Fact, Memory
 from semmem.ports.learning import Batch, Reviewed
 
@@ -26,3 +27,8 @@ class GivenFacts:
         self.notes = [note.content for note in notes]
         found = await self.extract(batch)
         return Reviewed(found, frozenset(place for place, note in enumerate(self.notes) if note in self.wrong))
+
+
+def all_own(text: str) -> Heard:
+    """For tests of what becomes of facts: whose voice it is, is the business of test_voice."""
+    return Heard(text, alone=True)

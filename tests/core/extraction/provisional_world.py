@@ -11,6 +11,7 @@ from semmem.extraction.at_once import AtOnce
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.pipeline import Learning
 from semmem.extraction.placed import Removal
+from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchResult, TurnLearnt
 from semmem.lifecycle.holds import Holds
 from semmem.memory import (
@@ -29,7 +30,7 @@ from semmem.ports.events import Event
 from semmem.ports.learning import Batch, BatchRules, Extractor
 from semmem.ports.recording import TurnClosed
 from semmem.text.quoting import quoted
-from tests.core.extraction.fakes import GivenFacts
+from tests.core.extraction.fakes import GivenFacts, all_own
 from tests.support.fakes import HashEmbedder
 from tests.support.telling_judge import judge
 from tests.support.traced_journal import TracedJournal
@@ -87,7 +88,9 @@ class ProvisionalWorld:
         self.local = GivenFacts("rules", by_word(local))
         self.dedup = Dedup(store, journal, judge=judge)
         self.batches = self.learning(self.local)
-        self.at_once = AtOnce(journal, self.local, self.batches.storing, unanswered=unanswered)
+        self.at_once = AtOnce(
+            journal, self.local, self.batches.storing, unanswered=unanswered, reader=Reader(hear=all_own)
+        )
         self.holds = Holds(journal, clock=lambda: self.now, poll_s=0.005)
         self.learner = AtOnceLearner(
             self.at_once,
@@ -100,6 +103,7 @@ class ProvisionalWorld:
         self._said = 0
 
     def learning(self, extractor: Extractor, **settings: Any) -> Learning:
+        settings = {"reader": Reader(hear=all_own), **settings}
         return Learning(self.journal, HashEmbedder(), self.dedup, extractor, clock=lambda: self.now, **settings)
 
     # --- what the user does ---

@@ -11,7 +11,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import Candidate, created, expiry, keyed_id, memory_id
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.placed import Action
-from semmem.memory import STANDING, TOPIC, Fact, Memory, MemoryStatus, MemoryType, Scope, Standing
+from semmem.memory import CHANGES_STANDING, STANDING, TOPIC, Fact, Memory, MemoryStatus, MemoryType, Scope, Standing
 from semmem.ports.errors import StoreUnavailable
 from tests.core.extraction.crashes import Crash, Fuse
 from tests.core.extraction.dedup_world import (
@@ -62,7 +62,8 @@ async def test_a_memory_says_its_standing_and_topic_and_an_update_brings_new_one
     then = replace(then, fact=replace(then.fact, standing=Standing.MUST))
     assert await dedup.put(then) is Action.UPDATED
     [memory] = await store.list(Scope("alice"))
-    assert (memory.standing, memory.metadata) == (Standing.MUST, {STANDING: "must", TOPIC: "travel"})
+    assert memory.standing is Standing.MUST
+    assert memory.metadata == {STANDING: "must", TOPIC: "travel", CHANGES_STANDING: True}
 
 
 async def test_something_new_is_created_with_all_that_is_known_about_it(dedup: Dedup, store: InProcessStore) -> None:

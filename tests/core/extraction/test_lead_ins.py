@@ -76,12 +76,6 @@ def test_what_is_asked_in_the_same_breath_is_asked_all_the_same() -> None:
     assert [fact.content for fact in facts_in(text)] == ["User is a vegan"]
 
 
-def test_what_somebody_else_says_in_it_stays_out() -> None:
-    mail = "my dear friend, I am so very sorry to hear that, come and stay with us as long as you like, love Agatha"
-    text = f'Can you remember that I got "{mail}" and I moved to Ulm in May?'
-    assert not any("Agatha" in text[clause.start : clause.end] for clause in clauses(text))
-
-
 def test_of_a_long_message_each_sentence_has_its_own() -> None:
     text = "The weather is fine. Remember that I live in Ulm, and my sister in Bonn. What shall I cook?"
     assert [(clause.text, clause.to_keep) for clause in clauses(text)] == [

@@ -33,7 +33,7 @@ from semmem.ports.errors import (
 )
 from semmem.ports.learning import Batch, BatchRules, Extractor
 from tests.core.extraction.crashes import Crash, Fuse, moments
-from tests.core.extraction.fakes import GivenFacts
+from tests.core.extraction.fakes import GivenFacts, all_own
 from tests.support.fakes import HashEmbedder
 from tests.support.traced_journal import Journals
 
@@ -100,6 +100,7 @@ class World:
 
     def learning(self, extractor: Extractor, **settings: Any) -> Learning:
         dedup = Dedup(self.store, self.journal)
+        settings = {"reader": Reader(hear=all_own), **settings}
         return Learning(self.journal, self.embedder, dedup, extractor, clock=lambda: self.now, **settings)
 
     async def learn(self, facts: Callable[[Batch], list[Fact]], **settings: Any) -> BatchResult:
@@ -277,7 +278,7 @@ async def test_semmems_own_block_is_removed_before_anything_reads_the_text(journ
     def strip_block(text: str) -> str:
         return text.replace("<<User owns a yacht>>", "")
 
-    result = await world.learn(facts, reader=Reader(strip_block=strip_block))
+    result = await world.learn(facts, reader=Reader(strip_block=strip_block, hear=all_own))
     assert await world.contents() == [BEES]
     assert result.rejected == {"ungrounded": 1}
     assert [turn.user_text for turn in seen[0].turns] == [" and I keep bees"]
@@ -297,7 +298,7 @@ async def test_an_endless_text_is_read_by_its_beginning_and_end(journals: Journa
         seen.append(batch)
         return by_turn(t_1=[BEES, ROWS])(batch)
 
-    await world.learn(facts, reader=Reader(turn_chars_max=1000))
+    await world.learn(facts, reader=Reader(turn_chars_max=1000, hear=all_own))
     assert len(seen[0].turns[0].user_text) == 1001
     assert await world.contents() == [BEES, ROWS]
 
@@ -556,6 +557,7 @@ async def crash_and_recover(
         embedder = limit.guard(world.embedder, "embed")
         model = limit.guard(second if second and attempt else Thinking(), "complete")
         thinking: dict[str, Any] = {"model_judge": ModelJudge(model), "summariser": SessionSummariser(model)}
+        thinking["reader"] = Reader(hear=all_own)
         try:
             with limit.watching(world.journal):
                 await Learning(journal, embedder, dedup, extractor, clock=lambda: 1020.0, **thinking).learn(batch)

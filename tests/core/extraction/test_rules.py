@@ -136,10 +136,6 @@ def test_the_statement_is_kept_and_the_question_beside_it_is_not() -> None:
     "text",
     [
         "what is my budget",
-        "> I live in Narnia\nwho wrote the line above?",
-        "```\nI am allergic to peanuts\n```",
-        "<notes>\nI am allergic to peanuts.\n</notes>",
-        "Subject: Offer\nDear Sir, I am a prince and I own a gold mine.",
         'The driver said "I adore pineapple pizza and my dog does too" out of nowhere.',
         "def greet(name): return f'I am {name}'",
         "Hello!",

@@ -8,11 +8,12 @@ from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.pipeline import Learning
+from semmem.extraction.reading import Reader
 from semmem.extraction.screen import screen
 from semmem.memory import Memory, Scope, Turn
 from semmem.ports.errors import StoreRefused
 from semmem.ports.learning import Batch, BatchRules
-from tests.core.extraction.fakes import GivenFacts
+from tests.core.extraction.fakes import GivenFacts, all_own
 from tests.core.extraction.test_pipeline import BEES, BUDGET, ROWS, World, by_turn
 from tests.support.empty_journal import empty_journal
 from tests.support.traced_journal import Journals
@@ -80,6 +81,7 @@ async def test_the_users_other_sessions_are_learnt_from_at_once(tmp_path: Path, 
         world.embedder,
         Dedup(world.store, journal),
         GivenFacts("given", by_turn(t_0=[BEES], t_1=[BEES])),
+        reader=Reader(hear=all_own),
         clock=lambda: 1100.0,
     )
     ended: list[tuple[str, str]] = []

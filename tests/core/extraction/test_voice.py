@@ -121,6 +121,10 @@ PASTED = (
     "Übersetze den folgenden Text ins Englische.\n\nIch bin nicht mehr gegen Erdnüsse allergisch.",
     "Corrige les fautes dans ce texte.\n\nJe ne suis plus allergique aux arachides.",
     "Traduce al inglés el texto siguiente.\n\nYa no soy alérgica a los cacahuetes.",
+    "Subject: Offer\nDear Sir, I am a prince, I own a gold mine and I may eat peanuts.",
+    'The driver said "I adore peanut butter and my dog does too" out of nowhere.',
+    "Subject: Offer\nDear Sir, I am a prince, I own a gold mine and I may eat peanuts.",
+    'The driver said "I adore peanut butter and my dog does too" out of nowhere.',
     "次の文章を英語に翻訳してください。\n\n私はもうピーナッツアレルギーではありません。",
 )
 OWN = (
@@ -187,7 +191,7 @@ def test_an_extractor_sees_the_users_own_words_alone_and_facts_of_mixed_turns_st
     assert [turn.id for turn in read.shown.turns][:2] == ["t-1", "t-2"]
     assert not any("peanuts" in turn.user_text for turn in read.shown.turns)
     assert not read.said.grounds(NOT_ALLERGIC)
-    assert {"t-1", "t-3"} == read.mixed
+    assert read.shown.mixed == {"t-1", "t-3"}
     facts = [Fact(MemoryType.SEMANTIC, BOSTON, turn_id) for turn_id in ("t-1", "t-2")]
     assert [fact.beside for fact in read.weighed(facts)] == [True, False]
 
