@@ -642,7 +642,6 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.voice.model.save": _NAMES,
     "retrieval.changes.Changes.said_back": _VALUES,
     "retrieval.changes.Changes.to_say_back": _VALUES,
-    "retrieval.context.changes_standing": _VALUES,
     "extraction.candidate.as_released": _VALUES,
     "extraction.candidate.confirmed": _VALUES,
     "extraction.candidate.created": _VALUES,

@@ -12,7 +12,7 @@ const path = (memory) => `/v1/memory/${encodeURIComponent(memory.id)}`;
 export function memoryItem(memory, changed) {
   const place = h("li", { class: `memory ${memory.status}`, "data-id": memory.id });
   const more = h("div", { class: "more" });
-  const show = () => fill(place, reading(memory, { edit, past, forget, release }), more);
+  const show = () => fill(place, reading(memory, { edit, past, forget, release, undo }), more);
 
   function edit() {
     const content = h("textarea", { rows: 3, maxLength: 500 });
@@ -79,6 +79,16 @@ export function memoryItem(memory, changed) {
     }
   }
 
+  async function undo() {
+    try {
+      await post(`${path(memory)}/undo?${new URLSearchParams(ofUser())}`);
+      toast("Undone: what was known before is known again.");
+      changed();
+    } catch (error) {
+      toast(error.message, { kind: "bad" });
+    }
+  }
+
   show();
   return place;
 }
@@ -95,6 +105,7 @@ function reading(memory, acts) {
       may("write") && button("Edit", acts.edit, { kind: "quiet" }),
       h("button", { type: "button", class: "button quiet", onclick: acts.past, "aria-expanded": "false" }, "History"),
       may("write") && memory.status === "quarantined" && button("Release", acts.release, { kind: "quiet" }),
+      may("write") && memory.status === "active" && memory.metadata.changes_standing && button("Undo change", acts.undo, { kind: "quiet" }),
       may("write") && button("Forget", acts.forget, { kind: "quiet danger" }),
       memory.status === "active" && thumbs(memory)),
   ];
