@@ -134,6 +134,16 @@ async def test_what_a_batch_said_in_other_words_since_can_be_undone(alice: World
     assert await alice.known() == {BOSTON: "settled"}
 
 
+async def test_other_words_that_are_another_turns_are_no_change_of_their_own(alice: World) -> None:
+    changed = await alice.changed(*RAISED, settled=False)
+    await alice.say("Summer, summer")
+    other_words = f"{FIFTEEN} in all"
+    await alice.learn({"Summer": [other_words]})
+    [now] = await alice.memories()
+    assert (now.content, now.source.turn) == (other_words, "t-3")
+    assert (await alice.undo(changed))["memory"]["content"] == TEN
+
+
 async def test_of_several_changes_the_last_one_is_undone_and_that_is_the_one_step(alice: World) -> None:
     await alice.tell(RAISED[0])
     await alice.learn()
@@ -226,6 +236,7 @@ async def test_a_change_that_is_erased_while_it_is_undone_is_gone(
 
     monkeypatch.setattr(alice.journal, "shut", erased)
     await alice.undo(changed, 404)
+    assert sum(event.number for event in alice.api.announced if isinstance(event, MemoriesRemoved)) == 0
     assert await alice.store.get(Scope("alice"), changed.id) is None
     assert await alice.journal.versions(Scope("alice"), changed.id) == []
 
