@@ -683,6 +683,8 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.retiring.Retiring.unsay": _WAITS,
     "extraction.retiring.Retiring.update": _WAITS,
     "extraction.retiring.Retiring.withdraw": _WAITS,
+    "extraction.retiring.was_replaced": _VALUES,
+    "extraction.undoing.Undoing.undo": "awaits the store; rewritten_by, which is in the table above, beside the loop",
     "extraction.llm.LlmExtractor.extract": _WAITS,
     "extraction.llm.operators_rules": _NAMES,
     "extraction.model_judge.ModelJudge.opinions": _WAITS,

@@ -1,6 +1,6 @@
 // One memory of a list: read, edited in its place, its past, forgotten with a way back.
 
-import { ApiError, call, get, link, may, ofUser, post } from "./api.js";
+import { ApiError, call, get, link, may, ofUser } from "./api.js";
 import { button, chip, confirmed, day, field, fill, h, moment, select, shownIn, toast, unread } from "./dom.js";
 import { thumbs } from "./thumbs.js";
 
@@ -70,7 +70,7 @@ export function memoryItem(memory, changed) {
 
   async function release() {
     try {
-      const told = await post(`${path(memory)}/release?${new URLSearchParams(ofUser())}`);
+      const told = await call("POST", `${path(memory)}/release`, { query: ofUser() });
       memory = told.memory;
       show();
       toast("Released: it can be shown from now on.");
@@ -81,7 +81,7 @@ export function memoryItem(memory, changed) {
 
   async function undo() {
     try {
-      await post(`${path(memory)}/undo?${new URLSearchParams(ofUser())}`);
+      await call("POST", `${path(memory)}/undo`, { query: ofUser() });
       toast("Undone: what was known before is known again.");
       changed();
     } catch (error) {
