@@ -95,6 +95,8 @@ UNFOUNDED = "unfounded"
 REWRITTEN, MODEL_DROPPED, REFUSED = "rewritten", "model_dropped", "refused"
 """Why a provisional memory is no longer retrieved: the batch of its turn says it in other words; the model that read
 the turn named it as wrong; its turn was refused in the end."""
+UNDONE = "undone"
+"""Why a memory with which a standing memory ended or changed is no longer retrieved: the user took that back."""
 
 
 class Role(StrEnum):
@@ -378,6 +380,11 @@ class Memory:
     def is_provisional(self) -> bool:
         """Whether it is what a turn said, and no batch has learnt from that turn yet."""
         return self.metadata.get(PROVISIONAL) is True
+
+    @property
+    def changes_standing(self) -> bool:
+        """Whether a standing memory ended or changed with it."""
+        return self.metadata.get(CHANGES_STANDING) is True
 
 
 SKEW_S = 60.0

@@ -145,6 +145,7 @@ class Dedup:
         gone: tuple[Removal, ...],
     ) -> Placed:
         gone += await self.retiring.supersede(contradicted, new, by=old.id)
+        new = replace(new, changes_standing=new.changes_standing or old.changes_standing)  # in other words the same
         if not await self._writes(new).replace(old, replace(updated(old, new), type=new.fact.type)):
             return Placed(Action.FORGOTTEN, gone)
         settled = await self.retiring.settle(neighbours, gone, new)

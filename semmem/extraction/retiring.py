@@ -109,13 +109,14 @@ class Retiring:
         """Let those memories be retrieved again that memory ``replaced`` has contradicted ``since`` then; their ids."""
         scope = Scope(new.turn.scope.user)
         memories = await self._store.list(scope, limit=max(1, await self._store.count(scope)))
-        back = [memory for memory in memories if _was_replaced(memory, replaced) and memory.updated_at >= since]
+        back = [memory for memory in memories if was_replaced(memory, replaced) and memory.updated_at >= since]
         return [old.id for old in back if await self._writes(new).replace(old, reinstated(old, new.now))]
 
     def _writes(self, new: Candidate) -> Writes:
         return Writes(self._store, self._records, new.batch)
 
 
-def _was_replaced(memory: Memory, by: str) -> bool:
+def was_replaced(memory: Memory, by: str) -> bool:
+    """Whether it is no longer retrieved since memory ``by`` says otherwise."""
     told = memory.metadata.get(SUPERSEDED_BY), memory.metadata.get(SUPERSEDED_WHY)
     return memory.status is MemoryStatus.SUPERSEDED and told == (by, CONTRADICTED)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from semmem.memory import OWN_METADATA, PROVISIONAL, RELEASED, UNSETTLED, Memory, MemoryType, Vector
+from semmem.memory import CHANGES_STANDING, OWN_METADATA, PROVISIONAL, RELEASED, UNSETTLED, Memory, MemoryType, Vector
 
-_OF_THE_OLD = (PROVISIONAL, UNSETTLED, RELEASED)
+_OF_THE_OLD = (PROVISIONAL, UNSETTLED, RELEASED, CHANGES_STANDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class Changes:
 
 def changed(old: Memory, changes: Changes, vector: Vector | None, *, now: float) -> Memory:
     """The next version; ``old`` itself when nothing is different. A new content is the API's word: no batch has to
-    confirm it, it is in doubt beside no other memory, and what was allowed of the old one is not allowed of it. What is
-    quarantined or superseded stays so."""
+    confirm it, it is in doubt beside no other memory, it is no change that could be undone, and what was allowed of the
+    old one is not allowed of it. What is quarantined or superseded stays so."""
     metadata = merged(old.metadata, changes.metadata, keep=changes.merge_metadata)
     is_new = changes.content is not None and changes.content != old.content
     if is_new:

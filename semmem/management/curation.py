@@ -9,8 +9,20 @@ from itertools import pairwise
 
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.placed import Action
+from semmem.extraction.undoing import Undoing, Undone
 from semmem.lifecycle.holds import Holds
-from semmem.memory import MERGED, RELEASED, SUMMARISED, SUPERSEDED_WHY, UNFOUNDED, UPDATED, Memory, MemoryStatus, Scope
+from semmem.memory import (
+    MERGED,
+    RELEASED,
+    SUMMARISED,
+    SUPERSEDED_WHY,
+    UNDONE,
+    UNFOUNDED,
+    UPDATED,
+    Memory,
+    MemoryStatus,
+    Scope,
+)
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
 from semmem.ports.history import CurationRecords, Dropped, Uses
 from semmem.ports.store import Store
@@ -77,7 +89,7 @@ class Reflected:
 
 
 class Curation:
-    """Raises StoreError, JournalError, EmbedderError, ModelUnavailable, Busy, and the exceptions above.
+    """Raises StoreError, JournalError, EmbedderError, ModelUnavailable, Busy, NothingToUndo, and the exceptions above.
 
     MemoriesRemoved is announced. ``hold_wait_s``: how long a call waits for a batch or another call that is at work on
     the same user's memories. ``holds``: shared with whoever else changes memories in this process.
@@ -88,6 +100,7 @@ class Curation:
         store: Store,
         records: CurationRecords,
         dedup: Dedup,
+        undoing: Undoing,
         consolidator: Consolidator,
         summariser: Summariser,
         reflector: Reflector,
@@ -100,6 +113,7 @@ class Curation:
         self._store = store
         self._records = records
         self._dedup = dedup
+        self._undoing = undoing
         self._consolidator = consolidator
         self._summariser = summariser
         self._reflector = reflector
@@ -128,6 +142,14 @@ class Curation:
                 raise NotQuarantined
             action, released = await self._dedup.release(memory, batch=hold_id, now=self._clock())
         return None if action is Action.FORGOTTEN else (action, released)
+
+    async def undo(self, scope: Scope, memory_id: str) -> Undone | None:
+        """Take back that a standing memory ended or changed with this one. None when there is no such memory."""
+        async with self._held(scope.user) as hold_id:
+            memory = await self._store.get(scope, memory_id)
+            undone = None if memory is None else await self._undoing.undo(memory, hold=hold_id, now=self._clock())
+        self._announce(MemoriesRemoved(UNDONE, int(undone is not None)))
+        return undone
 
     async def consolidate(self, scope: Scope, *, dry_run: bool) -> Consolidated:
         """Merge the scope's near-duplicates; a dry run only says which."""

@@ -1,4 +1,4 @@
-"""Routes for the life of memories: history, release from quarantine, consolidation, summaries.
+"""Routes for the life of memories: history, release from quarantine, a change undone, consolidation, summaries.
 
 Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
 """
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from semmem.extraction.placed import Action
+from semmem.extraction.undoing import NothingToUndo
 from semmem.management.access import Act, Denied
 from semmem.management.api import May
 from semmem.management.curation import Curation, NoModel, NotQuarantined
@@ -144,6 +145,14 @@ class Released(TypedDict):
     memory: MemoryShown
 
 
+class UndoneShown(TypedDict):
+    """``memory``: as it is now, which says again what it said before, or is superseded. ``restored``: how many other
+    memories are retrieved again."""
+
+    restored: int
+    memory: MemoryShown
+
+
 def curation_routes(life: Curation, may: May) -> APIRouter:
     """Everything under /v1/memory that is done with what is remembered already."""
     routes = APIRouter()
@@ -233,6 +242,20 @@ def curation_routes(life: Curation, may: May) -> APIRouter:
         action, memory = found
         return {"released": action is not Action.UNCHANGED, "memory": shown(memory)}
 
+    @routes.post("/v1/memory/{memory_id}/undo", **refuses(*OF_WRITE, "NOTHING_TO_UNDO"))
+    async def undo(
+        request: Request, memory_id: MemoryId, user_id: UserId = None, project_id: ProjectId = None
+    ) -> UndoneShown:
+        """Take back that a standing memory ended or changed with this one: what was known before is known again."""
+        try:
+            undone = await life.undo(Scope(may(request, user_id, Act.WRITE), project=project_id), memory_id)
+        except NothingToUndo:
+            reason = "no standing memory ended or changed with this one, or it was changed or replaced since"
+            raise Denied(409, "NOTHING_TO_UNDO", reason) from None
+        if undone is None:
+            raise missing(memory_id)
+        return {"restored": undone.restored, "memory": shown(undone.memory)}
+
     return routes
 
 
@@ -260,6 +283,6 @@ def _version(memory: Memory) -> Version:
     by, why = memory.metadata.get(SUPERSEDED_BY), memory.metadata.get(SUPERSEDED_WHY)
     return {
         **shown(memory),
-        "superseded_by": None if by is None else str(by),
+        "superseded_by": str(by) if by else None,
         "superseded_why": None if why is None else str(why),
     }

@@ -57,6 +57,7 @@ PROBLEMS: Mapping[str, Problem] = {
     "IDEMPOTENCY_IN_PROGRESS": Problem(409, "The first call with this Idempotency-Key is under way", retry_after_s=2),
     "KEY_IN_USE": Problem(409, "Another memory of the user has this key"),
     "NO_MODEL": Problem(409, "No language model is configured for this"),
+    "NOTHING_TO_UNDO": Problem(409, "No standing memory ended or changed with this one, or it was changed since"),
     "NOT_QUARANTINED": Problem(409, "The memory is not quarantined"),
     "TOO_MANY_SWITCHES": Problem(409, "There are as many switches as there may be"),
     "BODY_TOO_LARGE": Problem(413, "The body is larger than it may be"),

@@ -62,5 +62,9 @@ class ProvisionalRecords(Protocol):
         """A memory was removed by the batch of its turn: its versions go when the turn is pruned. Not what somebody
         had erased meanwhile, which stays known as that."""
 
+    async def shut(self, turn_id: str, memory_id: str) -> None:
+        """What the turn was made into with this memory was taken back: nothing more is learnt from it, where it still
+        waits or has not been settled."""
+
     async def settle_provisional(self, turn_ids: Sequence[str]) -> None:
         """Forget what else the turns were made into: their batch has learnt from them."""

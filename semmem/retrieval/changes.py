@@ -12,7 +12,6 @@ import numpy as np
 from cachetools import LRUCache
 
 from semmem.memory import Hit, Memory
-from semmem.retrieval.context import changes_standing
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.search import ResolvedQuery
 from semmem.text.screening import readable
@@ -48,13 +47,13 @@ class Changes:
     def said_back(self, shown: Sequence[Hit]) -> None:
         """These stand in a block."""
         for hit in shown:
-            if changes_standing(hit.memory):
+            if hit.memory.changes_standing:
                 self._said[hit.memory.id, hit.memory.version] = True
 
     def _places(self, index: MemoryIndex) -> tuple[int, ...]:
         places = self._of.get(index)
         if places is None:
-            flags = [changes_standing(memory) for memory in index.memories]
+            flags = [memory.changes_standing for memory in index.memories]
             places = self._of[index] = tuple(np.flatnonzero(flags).tolist())
         return places
 

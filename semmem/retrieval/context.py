@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from semmem.memory import CHANGES_STANDING, Conversation, Hit, Memory, Standing
+from semmem.memory import Conversation, Hit, Memory, Standing
 from semmem.retrieval.arrangement import arranged, doubtful
 from semmem.retrieval.days import UNDATED, happened, said
 from semmem.retrieval.once import OncePerMemory
@@ -102,11 +102,6 @@ def render(hits: Sequence[Hit], *, tokens_max: int, mark: Callable[[str], str]) 
     inside = "\n".join([HEADER, *_lines([hit.memory for hit in kept], [notes[place] for place in sorted(fitting)])])
     text = fenced(inside, mark(inside))
     return text, kept, estimate_tokens(text)
-
-
-def changes_standing(memory: Memory) -> bool:
-    """Whether something that always matters ended or changed with this memory."""
-    return memory.metadata.get(CHANGES_STANDING) is True
 
 
 def line_tokens(memory: Memory) -> int:
@@ -220,7 +215,7 @@ class _Note:
 
     @classmethod
     def of(cls, memory: Memory) -> _Note:
-        note = cls(_text(memory), said(memory), happened(memory), CHANGED if changes_standing(memory) else "")
+        note = cls(_text(memory), said(memory), happened(memory), CHANGED if memory.changes_standing else "")
         return replace(note, cost=_cost(note.written()))
 
     def written(self, *, doubted: bool = False, common: str = "") -> str:

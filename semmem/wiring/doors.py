@@ -19,6 +19,8 @@ from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts,
 from semmem.envoy.tls import TlsFiles, server_credentials
 from semmem.exchange import Exchange
 from semmem.extraction.screen import Ruling, screen_text
+from semmem.extraction.storing import Storing
+from semmem.extraction.undoing import Undoing
 from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.holds import Holds
@@ -265,10 +267,12 @@ def curation(settings: Settings, backends: Backends, announce: Announce, *, hold
         backends.models.get("memory_extraction"),
         ReflectionRules(chars_max=settings.memory.write_screen.fact_chars_max, timeout_s=timeout_s),
     )
+    compared = dedup(settings, backends)
     return Curation(
         backends.store,
         backends.journal,
-        dedup(settings, backends),
+        compared,
+        Undoing(backends.store, backends.journal, Storing(backends.embedder, compared)),
         consolidator(settings, backends),
         summariser,
         reflector,

@@ -44,7 +44,8 @@ ROUTES = (
     ("POST", "/v1/memory/search"), ("POST", "/v1/memory/preview"), ("POST", "/v1/memory/forget"),
     ("POST", "/v1/memory/consolidate"), ("POST", "/v1/memory/summarize"), ("POST", "/v1/sessions/s/end"),
     *((method, f"/v1/memory/{whose}") for method in ("GET", "PUT", "DELETE") for whose in (MINE, THEIRS)),
-    *(("GET", f"/v1/memory/{whose}/history") for whose in (MINE, THEIRS)), ("POST", f"/v1/memory/{THEIRS}/release"),
+    *(("GET", f"/v1/memory/{whose}/history") for whose in (MINE, THEIRS)),
+    ("POST", f"/v1/memory/{THEIRS}/release"), *(("POST", f"/v1/memory/{whose}/undo") for whose in (MINE, THEIRS)),
     ("POST", "/v1/tokens"), ("DELETE", "/v1/tokens"), ("POST", "/v1/import"), ("POST", "/v1/backup"),
     ("POST", "/v1/memory/reindex"),
 )  # fmt: skip

@@ -25,8 +25,8 @@ from semmem.memory import Turn
 from semmem.ports.provisional import Noted, TurnState
 
 NOTED, FORGOTTEN, WITHDRAWN = range(3)
-"""What became of a memory: nothing yet; somebody had it erased; its batch removed it, and what it said is kept as a
-version until the turn is pruned."""
+"""What became of a memory: nothing yet; somebody had it erased, or took it back; its batch removed it, and what it said
+is kept as a version until the turn is pruned."""
 READ = ""
 """In place of a memory's id: the turn was learnt from at once."""
 
@@ -99,6 +99,16 @@ class SqlProvisional(JournalPart):
         """As in the port. What somebody had erased meanwhile stays known as that."""
         this = and_(provisional.c.turn_id == turn_id, provisional.c.memory_id == memory_id)
         conn.execute(update(provisional).where(this, provisional.c.state == NOTED).values(state=WITHDRAWN))
+
+    @one_write
+    def shut(self, conn: Connection, turn_id: str, memory_id: str) -> None:
+        """As in the port. A turn that waits may be of a batch that is tried again, and noted nothing at once."""
+        locks.user_of_turn(conn, turn_id)
+        row = conn.execute(select(turns).where(turns.c.id == turn_id, turns.c.done_at.is_(None))).first()
+        if row is not None and row.opened_at is not None:
+            _note(conn, row, [memory_id])
+        this = and_(provisional.c.turn_id == turn_id, provisional.c.memory_id == memory_id)
+        conn.execute(update(provisional).where(this).values(state=FORGOTTEN))
 
 
 def mark_forgotten(conn: Connection, user: str, memory_ids: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
 // One memory of a list: read, edited in its place, its past, forgotten with a way back.
 
-import { ApiError, call, get, link, may, ofUser, post } from "./api.js";
+import { ApiError, call, get, link, may, ofUser } from "./api.js";
 import { button, chip, confirmed, day, field, fill, h, moment, select, shownIn, toast, unread } from "./dom.js";
 import { thumbs } from "./thumbs.js";
 
@@ -12,7 +12,7 @@ const path = (memory) => `/v1/memory/${encodeURIComponent(memory.id)}`;
 export function memoryItem(memory, changed) {
   const place = h("li", { class: `memory ${memory.status}`, "data-id": memory.id });
   const more = h("div", { class: "more" });
-  const show = () => fill(place, reading(memory, { edit, past, forget, release }), more);
+  const show = () => fill(place, reading(memory, { edit, past, forget, release, undo }), more);
 
   function edit() {
     const content = h("textarea", { rows: 3, maxLength: 500 });
@@ -70,10 +70,20 @@ export function memoryItem(memory, changed) {
 
   async function release() {
     try {
-      const told = await post(`${path(memory)}/release?${new URLSearchParams(ofUser())}`);
+      const told = await call("POST", `${path(memory)}/release`, { query: ofUser() });
       memory = told.memory;
       show();
       toast("Released: it can be shown from now on.");
+    } catch (error) {
+      toast(error.message, { kind: "bad" });
+    }
+  }
+
+  async function undo() {
+    try {
+      await call("POST", `${path(memory)}/undo`, { query: ofUser() });
+      toast("Undone: what was known before is known again.");
+      changed();
     } catch (error) {
       toast(error.message, { kind: "bad" });
     }
@@ -95,6 +105,7 @@ function reading(memory, acts) {
       may("write") && button("Edit", acts.edit, { kind: "quiet" }),
       h("button", { type: "button", class: "button quiet", onclick: acts.past, "aria-expanded": "false" }, "History"),
       may("write") && memory.status === "quarantined" && button("Release", acts.release, { kind: "quiet" }),
+      may("write") && memory.status === "active" && memory.metadata.changes_standing && button("Undo change", acts.undo, { kind: "quiet" }),
       may("write") && button("Forget", acts.forget, { kind: "quiet danger" }),
       memory.status === "active" && thumbs(memory)),
   ];

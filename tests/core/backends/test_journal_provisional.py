@@ -128,6 +128,24 @@ async def test_what_somebody_had_erased_stays_known_as_that_though_its_batch_rem
     assert await journal.provisional(["t"]) == [Noted("t", "mem_1", forgotten=True)]
 
 
+async def test_what_was_taken_back_shuts_its_turn_whether_that_had_noted_it_or_not(journal: SqlJournal) -> None:
+    await journal.record([turn(), turn("u", 12.0)], [])
+    await journal.note_provisional("t", ["mem_1", "mem_2"])
+    for name in ("t", "u", "unknown", ""):
+        await journal.shut(name, "mem_1")
+    found = {(noted.turn_id, noted.memory_id): noted.forgotten for noted in await journal.provisional(["t", "u"])}
+    assert found == {("t", "mem_1"): True, ("t", "mem_2"): False, ("u", "mem_1"): True}
+
+
+async def test_of_a_turn_that_is_learnt_from_nothing_is_noted_when_it_is_shut(journal: SqlJournal) -> None:
+    await journal.record([turn()], [TurnClosed("t", TurnEnding.ANSWERED, 11.0)])
+    batch = await journal.claim(RULES, now=20.0)
+    assert batch is not None
+    await journal.finish(batch.id, "stored", now=21.0)
+    await journal.shut("t", "mem_1")
+    assert await journal.provisional(["t"]) == []
+
+
 async def test_what_goes_for_want_of_room_tells_no_turn(journal: SqlJournal) -> None:
     await journal.record([turn()], [])
     await journal.note_provisional("t", ["mem_1"])

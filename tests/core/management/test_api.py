@@ -14,6 +14,8 @@ import pytest
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.extraction.dedup import Dedup
+from semmem.extraction.storing import Storing
+from semmem.extraction.undoing import Undoing
 from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
@@ -55,8 +57,18 @@ def life(store: InProcessStore, journal: SqlJournal, model: LanguageModel | None
     reflector = Reflector(store, journal, HashEmbedder(), model, ReflectionRules())
     dedup = Dedup(store, journal, judge=judge)
     holds = Holds(journal, clock=lambda: NOW)
+    undoing = Undoing(store, journal, Storing(HashEmbedder(), dedup))
     return Curation(
-        store, journal, dedup, consolidator, summariser, reflector, clock=lambda: NOW, holds=holds, hold_wait_s=0.0
+        store,
+        journal,
+        dedup,
+        undoing,
+        consolidator,
+        summariser,
+        reflector,
+        clock=lambda: NOW,
+        holds=holds,
+        hold_wait_s=0.0,
     )
 
 
@@ -472,6 +484,7 @@ def every_call(memory_id: str, user: str | None) -> list[tuple[str, str, dict[st
         ("PUT", f"/v1/memory/{memory_id}", {"json": {"importance": 0.9}, **params}),
         ("DELETE", f"/v1/memory/{memory_id}", params),
         ("POST", f"/v1/memory/{memory_id}/release", params),
+        ("POST", f"/v1/memory/{memory_id}/undo", params),
         ("POST", "/v1/memory/consolidate", {"json": {"dry_run": False, **named}}),
         ("POST", "/v1/memory/summarize", {"json": named}),
         ("POST", "/v1/sessions/s/end", {"json": named}),
@@ -506,7 +519,7 @@ async def test_a_user_reaches_only_their_own(api: Api) -> None:
             assert (response.status_code, response.json()["total"]) == (200, 0)
         else:
             assert response.status_code == 404, (method, path)
-    for method, path in (("GET", ""), ("GET", "/history"), ("DELETE", ""), ("POST", "/release")):
+    for method, path in (("GET", ""), ("GET", "/history"), ("DELETE", ""), ("POST", "/release"), ("POST", "/undo")):
         response = await api.client.request(method, f"/v1/memory/{bobs['id']}{path}", headers=ALICE)
         assert response.status_code == 404, (method, path)
     assert (await api.client.get("/v1/memory", headers=ALICE)).json()["total"] == 0

@@ -15,6 +15,8 @@ from msgspec import structs
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.extraction.dedup import Dedup
+from semmem.extraction.storing import Storing
+from semmem.extraction.undoing import Undoing
 from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
@@ -24,6 +26,7 @@ from semmem.management.curation_api import curation_routes
 from semmem.management.memories import Memories
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.errors import ModelUnavailable
+from semmem.ports.events import Event
 from semmem.ports.history import Uses
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.text.screening import readable
@@ -50,6 +53,7 @@ class LifeApi:
     def __init__(self, journal: SqlJournal, model: Model | None = None) -> None:
         self.store = InProcessStore()
         self.journal = journal
+        self.announced: list[Event] = []
         self.embedder = HashEmbedder()
         recall = Recall(hot(self.store), self.embedder, RecallRules())
         quota = Quota(self.store, journal)
@@ -65,16 +69,19 @@ class LifeApi:
             holds=erasing.holds,
             after=erasing.after,
         )
+        dedup = Dedup(self.store, journal, judge=judge)
         life = Curation(
             self.store,
             journal,
-            Dedup(self.store, journal, judge=judge),
+            dedup,
+            Undoing(self.store, journal, Storing(self.embedder, dedup)),
             Consolidator(self.store, journal, cosine_min=0.7),
             Summariser(self.store, journal, self.embedder, model, SummaryRules()),
             Reflector(self.store, journal, self.embedder, model, ReflectionRules()),
             clock=lambda: NOW,
             holds=Holds(journal, clock=lambda: NOW),
             hold_wait_s=0.0,
+            announce=self.announced.append,
         )
         access = AccessRules(trusted_headers=("x-user-id",))
         app = create_api(memories, access, more=[partial(curation_routes, life)])

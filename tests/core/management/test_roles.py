@@ -65,6 +65,7 @@ NEEDS = {
     ("POST", "/v1/memory/reflect"): Act.WRITE,
     ("GET", "/v1/memory/{memory_id}/history"): Act.READ,
     ("POST", "/v1/memory/{memory_id}/release"): Act.WRITE,
+    ("POST", "/v1/memory/{memory_id}/undo"): Act.WRITE,
     ("POST", "/v1/backup"): Act.ADMINISTER,
     ("GET", "/v1/export"): Act.ADMINISTER,
     ("POST", "/v1/import"): Act.ADMINISTER,
@@ -288,7 +289,9 @@ async def test_a_role_may_do_its_acts_and_no_other(guarded: Guarded, role: str) 
         others |= {"/v1/conversations/{conversation_id}"}
         takes_user = path not in others and not path.endswith("/memory-switches")
         body = BODIES.get(path, {}) | ({"user_id": "alice"} if takes_user else {})
-        asked = {"json": body} if method in ("POST", "PUT", "PATCH") and not path.endswith("/release") else {}
+        asked = (
+            {"json": body} if method in ("POST", "PUT", "PATCH") and not path.endswith(("/release", "/undo")) else {}
+        )
         url = path.format(
             memory_id="mem_0", conversation_id="conv_0", session_id="s", token_id="t", user_id="alice", group_id="staff"
         )

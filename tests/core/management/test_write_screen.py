@@ -248,7 +248,7 @@ async def test_an_administrator_reaches_whatever_name_was_stored_before(api: Api
 
 
 async def test_a_long_memory_id_is_refused(api: Api) -> None:
-    for method, end in (("GET", ""), ("DELETE", ""), ("GET", "/history"), ("POST", "/release")):
+    for method, end in (("GET", ""), ("DELETE", ""), ("GET", "/history"), ("POST", "/release"), ("POST", "/undo")):
         url = f"/v1/memory/{'m' * 2000}{end}"
         response = await api.client.request(method, url, params={"user_id": "alice"}, headers=ADMIN)
         assert response.status_code == 400
@@ -296,6 +296,7 @@ CALLS = [
     ("POST", "/v1/memory/summarize"),
     ("POST", "/v1/sessions/s/end"),
     ("POST", "/v1/memory/mem_1/release"),
+    ("POST", "/v1/memory/mem_1/undo"),
     ("GET", "/v1/memory"),
     ("GET", "/v1/memory/mem_1"),
     ("GET", "/v1/memory/mem_1/history"),

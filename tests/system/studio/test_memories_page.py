@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from tests.support.harness import House, eventually
 from tests.system.studio.conftest import TOLD, Studio
@@ -155,6 +156,52 @@ def test_a_copy_is_taken_and_brought_back(home: House, studio: Studio, person: s
     studio.page.get_by_label("File of an export").set_input_files(file)
     expect(studio.page.locator(".toast")).to_contain_text("erased: 1")
     assert len(home.semmem.contents(person)) == len(TOLD) - 1, "what is erased never comes back"
+
+
+def brought_in(studio: Studio, folder: Path, *versions: dict[str, Any]) -> Locator:
+    """A memory with these versions, made of one that is known and imported as a copy has it; its place on the page."""
+    with studio.page.expect_download() as download:
+        studio.page.get_by_role("button", name="Export", exact=True).click()
+    download.value.save_as(folder / "memories.jsonl")
+    copied = [json.loads(line) for line in (folder / "memories.jsonl").read_text().splitlines()]
+    told = next(line["memory"] for line in copied if line["kind"] == "memory")
+    memory_id = f"{told['id']}_again"
+    memories = [told | {"id": memory_id, "version": number} | each for number, each in enumerate(versions, 1)]
+    lines = [next(line for line in copied if line["kind"] == "semmem memories")]
+    lines += [{"kind": "version", "memory": each} for each in memories[:-1]]
+    lines += [{"kind": "memory", "memory": memories[-1]}]
+    lines += [{"kind": "end", "users": 1, "memories": 1, "versions": len(versions) - 1}]
+    for line in lines:
+        line.pop("digest", None)  # which holds for the words that the line had
+    file = folder / "made.jsonl"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    studio.page.get_by_label("File of an export").set_input_files(file)
+    return studio.page.locator(f".memory[data-id={memory_id}]")
+
+
+def test_a_change_of_what_always_matters_is_undone(studio: Studio, person: str, tmp_path: Path) -> None:
+    at(studio, person)
+    item = brought_in(
+        studio,
+        tmp_path,
+        {"content": "User is allergic to nuts", "metadata": {"standing": "must"}},
+        {"content": "User tolerates nuts", "metadata": {"changes_standing": True}, "source": {"turn": "t-2"}},
+    )
+    expect(item).to_contain_text("User tolerates nuts")
+    assert studio.page.get_by_role("button", name="Undo change").count() == 1
+    item.get_by_role("button", name="Undo change").click()
+    expect(item).to_contain_text("User is allergic to nuts")
+    expect(item).to_contain_text("always matters")
+    expect(studio.page.get_by_role("button", name="Undo change")).to_have_count(0)
+
+
+def test_what_is_quarantined_is_released(studio: Studio, person: str, tmp_path: Path) -> None:
+    at(studio, person)
+    held = {"content": "User says to answer in verse", "status": "quarantined"}
+    item = brought_in(studio, tmp_path, held | {"metadata": {"quarantined": "instruction"}})
+    item.get_by_role("button", name="Release").click()
+    expect(studio.page.locator(".toast").last).to_contain_text("Released")
+    expect(item.get_by_role("button", name="Release")).to_have_count(0)
 
 
 def test_half_a_copy_is_refused(home: House, studio: Studio, person: str, tmp_path: Path) -> None:

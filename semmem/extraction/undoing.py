@@ -1,0 +1,99 @@
+"""One step back, for the user: a standing memory that ended or changed is again as it was.
+
+A memory that had another value says that one again. One that took the place of others is superseded, and those are
+retrieved again. Nothing is lost: what was undone stays in the history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from semmem.extraction.candidate import Candidate, reconsidered
+from semmem.extraction.retiring import was_replaced
+from semmem.extraction.settling import SettlingRecords, rewritten_by
+from semmem.extraction.storing import Storing
+from semmem.lifecycle.spared import as_settled
+from semmem.memory import CHANGES_STANDING, UNDONE, Memory, MemoryStatus, Scope
+from semmem.ports.store import Store
+
+
+class NothingToUndo(Exception):
+    """No standing memory ended or changed with this one, or it was changed, replaced or undone since."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """``memory``: as it is now. ``restored``: how many other memories are retrieved again."""
+
+    memory: Memory
+    restored: int
+
+
+class Undoing:
+    """Raises StoreError, JournalError and EmbedderError. Whoever calls it holds the user."""
+
+    def __init__(self, store: Store, records: SettlingRecords, storing: Storing) -> None:
+        self._store = store
+        self._records = records
+        self._storing = storing
+        self._retiring = storing.dedup.retiring
+
+    async def undo(self, held: Memory, *, hold: str, now: float) -> Undone | None:
+        """None where the memory was erased meanwhile. Safe to repeat after a crash anywhere in it.
+
+        Raises NothingToUndo, before anything is written.
+        """
+        if held.status is not MemoryStatus.ACTIVE or not held.changes_standing:
+            raise NothingToUndo
+        user = Scope(held.user)
+        versions = await self._records.versions(user, held.id)
+        before = await asyncio.to_thread(_before, held, versions)
+        if before is None and not await self._replaces(held):
+            raise NothingToUndo
+        said = None if before is None else await self._storing.embedded(_as_known(before))
+        changed = [each for each in versions if before is None or each.version > before.version] + [held]
+        new = reconsidered(held if held.embedding is not None else await self._storing.embedded(held), hold, now)
+        for turn in sorted({each.source.turn for each in changed}):  # first: its batch must not learn it once more
+            await self._records.shut(turn, held.id)
+        # What was replaced by what it said before stays so.
+        since = 0.0 if before is None else min(each.updated_at for each in changed)
+        restored = await self._retiring.reinstate(held.id, new, since=since)
+        is_undone = await self._end(held, said, new)
+        memory = await self._store.get(user, held.id) if is_undone else None
+        return None if memory is None else Undone(memory, len(restored))
+
+    async def _end(self, held: Memory, said: Memory | None, new: Candidate) -> bool:
+        """Nothing stands for what is superseded here: whoever erases what is back must not bring this back."""
+        if said is None:
+            placed = await self._retiring.retire(as_settled(held), new, UNDONE)
+        else:
+            placed = await self._retiring.give_back(held, said, new, UNDONE)
+        return bool(placed.removals)
+
+    async def _replaces(self, held: Memory) -> bool:
+        """Whether there is something that it took the place of, or did until an earlier try was cut off."""
+        user = Scope(held.user)
+        memories = await self._store.list(user, limit=max(1, await self._store.count(user)), vectors=False)
+        if any(was_replaced(memory, held.id) for memory in memories):
+            return True
+        later = [each for each in memories if each.status is MemoryStatus.ACTIVE and each.updated_at >= held.updated_at]
+        pasts = [await self._records.versions(user, each.id) for each in later if each.version > 1]
+        return any(past and was_replaced(past[-1], held.id) for past in pasts)
+
+
+def _before(held: Memory, versions: Sequence[Memory]) -> Memory | None:
+    """What the memory said before the change; None where it began with it. A batch may have put the change in other
+    words since, by another turn that says it as well."""
+    for old in reversed(versions):
+        is_rewritten = old.changes_standing and rewritten_by(old.content, {held.id: held.content}) is not None
+        if old.source.turn != held.source.turn and not is_rewritten:
+            return old
+    return None
+
+
+def _as_known(before: Memory) -> Memory:
+    """As it is known again, not as a change that could be undone in its turn: this was the one step."""
+    metadata = {name: value for name, value in before.metadata.items() if name != CHANGES_STANDING}
+    return as_settled(replace(before, metadata=metadata))
