@@ -21,6 +21,7 @@ from semmem.background import Tasks
 from semmem.config import Settings
 from semmem.extraction.pipeline import Learning
 from semmem.extraction.result import BatchResult
+from semmem.extraction.voice.hearing import Heard
 from semmem.memory import (
     Controls,
     Conversation,
@@ -75,8 +76,9 @@ NOTE = "- "
 @dataclass(slots=True)
 class Semmem:
     """``recall`` as a request has it. ``ranking`` is the same without the gate, the cut and the budget, and
-    ``reading`` the same for another store, every search of which reads all of the user's memories first. ``batches``:
-    when turns are learnt from. With a language model learning ``may_fail``; ``failures`` counts how often, by
+    ``reading`` the same for another store, every search of which reads all of the user's memories first. ``judging``:
+    learning for which all is the user's own voice, as facts that are given are told. ``batches``: when turns are learnt
+    from. With a language model learning ``may_fail``; ``failures`` counts how often, by
     cause."""
 
     embedder: PrefetchedEmbedder
@@ -85,6 +87,7 @@ class Semmem:
     recall: Recall
     ranking: Recall
     learning: Learning
+    judging: Learning
     batches: BatchRules
     query_chars_max: int
     may_fail: bool
@@ -150,7 +153,7 @@ class Semmem:
             raise RuntimeError("the journal did not give the turn that was just recorded")
         if facts is not None:
             batch = replace(batch, facts=tuple(Fact(MemoryType.SEMANTIC, fact, turn.id) for fact in facts))
-        result = await self.learning.learn(batch)
+        result = await (self.learning if facts is None else self.judging).learn(batch)
         self.note(result)
         return result
 
@@ -164,6 +167,10 @@ class Semmem:
         """Every memory of the user that a search may find."""
         memories = await self.store.list(Scope(user), limit=ALL_MAX)
         return [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
+
+
+def _own(text: str) -> Heard:
+    return Heard(text, alone=True)
 
 
 def notes_in(block: str) -> list[str]:
@@ -201,6 +208,7 @@ async def semmem(
             recall=_recall(settings, backends),
             ranking=_recall(uncut(settings), backends),
             learning=learning(settings, backends, clock=LEARNT_AT.get),
+            judging=learning(settings, backends, clock=LEARNT_AT.get, hear=_own),
             batches=batch_rules(settings),
             may_fail=bool(models),
             query_chars_max=settings.limits.query_chars_max,

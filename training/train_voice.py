@@ -1,17 +1,19 @@
 """Trains what tells the user's own voice from others' in a message, and writes semmem/extraction/voice/weights.npz.
 
-    python -m training.train_voice [figures [one]]
+    DATA=folder python -m training.train_voice [figures [one]]
 
 Messages are put together: ways of pasting (voice_ways.jsonl) are filled with documents (voice_docs.jsonl), and those
 and the user's own messages (voice_requests.jsonl) with the same statements (voice_statements.jsonl), so that only what
-stands around a statement tells whose it is. Beside them whole messages in the user's own voice (voice_messages.jsonl)
-and the marked ones that other trainings use. With ``figures`` each fifth of the ways and requests is judged by a model
-that has seen none of them, and nothing is written; with ``figures one`` the first fifth alone.
+stands around a statement tells whose it is. Beside them stand whole messages, in the user's own voice
+(voice_messages.jsonl) and with what others say in them marked (voice_marked.jsonl), the marked ones that other
+trainings use, and of ``folder`` CLINC150 and BFCL's turns. With ``figures`` each fifth of the ways and requests is judged by a
+model that has seen none of them, and nothing is written; with ``figures one`` the first fifth alone.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import sys
@@ -43,7 +45,7 @@ ALONE_SHARE = 0.25
 """Of documents that are nothing but the statement."""
 STRANGE_SHARE = 0.1
 """Of documents in another language than the request."""
-BEFORE_SHARE = 0.1
+BEFORE_SHARE = 0.2
 """Of pasted messages that begin with something of the user's own."""
 FRAMES = (
     "fiction",
@@ -58,7 +60,8 @@ FRAMES = (
     "test_text",
 )
 """Kinds of messages that begin with what makes the words behind it somebody else's."""
-NATURAL_EACH = 5
+CLINC_EVERY, NOTED_MAX, ASKED_WEIGHT = 15, 900, 0.5
+NATURAL_EACH = 4
 """So often a whole message counts beside those that are put together."""
 TOGETHER_EACH = 5
 OPENINGS = {
@@ -260,10 +263,33 @@ def _marked(chance: random.Random) -> Iterator[Example]:
                 yield example(
                     [(part, OWN if part in line["keep"] else NOBODY) for part in marked], group, "own", language
                 )
-            elif line["keep"] or kind in ("question", "none", "task", "request", "command", "smalltalk", "greeting"):
+            elif line["keep"]:
+                yield from [example([(text, OWN)], group, "own", language)] * NATURAL_EACH
+            elif kind in ("question", "none", "task", "request", "command", "smalltalk", "greeting"):
                 yield example([(text, OWN)], group, "own", language)
-    for number, text in enumerate(chance.sample(_asked(), 500)):
-        yield example([(text, OWN)], f"asked {number}", "own", "en", 0.5)
+    for number, text in enumerate([*chance.sample(_asked(), 500), *_of_folder(Path(os.environ["DATA"]))]):
+        yield example([(text, OWN)], f"asked {number}", "own", "en", ASKED_WEIGHT)
+    for number, text in enumerate(_noted(chance)):
+        yield example([(text, OWN)], f"noted {number}", "own", "en", ASKED_WEIGHT)
+
+
+def _of_folder(folder: Path) -> Iterator[str]:
+    """What people ask of an assistant, and tell it at length, whole and in part."""
+    for number, line in enumerate(_read(folder / "signals/clinc150.jsonl")):
+        if number % CLINC_EVERY == 0:
+            yield line["text"]
+    for line in _read(folder / "retrieval/bfcl_memory_turns.jsonl"):
+        text = line["text"]
+        yield text
+        sentences = re.split(r"(?<=[.!?])\s+", text)
+        yield from (" ".join(sentences[at : at + 3]) for at in range(0, len(sentences), 3))
+
+
+def _noted(chance: random.Random) -> list[str]:
+    """Memories as an application tells them, in the third person."""
+    files = [Path(scenes.__file__).with_name(f"{letter}.jsonl") for letter in "abcdefg"]
+    told = [memory["text"] for file in files for line in _read(file) for memory in line["memories"]]
+    return chance.sample(told, min(NOTED_MAX, len(told)))
 
 
 def _read(file: Path) -> Iterator[dict[str, Any]]:

@@ -25,6 +25,7 @@ from semmem.extraction.rules import RulesExtractor, facts_in
 from semmem.extraction.screen import Ruling, screen
 from semmem.extraction.session_summary import SessionSummariser
 from semmem.extraction.unsettled import Unsettled
+from semmem.extraction.voice.hearing import Heard, heard
 from semmem.extraction.waiting_words import WaitingWords
 from semmem.extraction.work import InThread
 from semmem.ports.errors import SemmemError
@@ -142,7 +143,9 @@ def learning(
     announce: Announce = nobody_listens,
     *,
     clock: Callable[[], float] = time.time,
+    hear: Callable[[str], Heard] = heard,
 ) -> Learning:
+    """``hear`` is for whoever measures what becomes of facts, whoever said them."""
     _tell_what_is_uncalibrated(settings, backends)
     memory = settings.memory
     by_rules = local_extractor(settings, backends, announce)
@@ -164,7 +167,7 @@ def learning(
             on_instruction=Ruling(memory.write_screen.instructions),
             own_markers=FENCE_MARKERS,
         ),
-        reader=Reader(strip_block=without_tags),
+        reader=Reader(strip_block=without_tags, hear=hear),
         model_judge=_model_judge(settings, backends),
         unsettled=Unsettled(backends.store, backends.journal),
         summariser=_summariser(settings, backends),
