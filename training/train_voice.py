@@ -6,8 +6,8 @@ Messages are put together: ways of pasting (voice_ways.jsonl) are filled with do
 and the user's own messages (voice_requests.jsonl) with the same statements (voice_statements.jsonl), so that only what
 stands around a statement tells whose it is. Beside them stand whole messages, in the user's own voice
 (voice_messages.jsonl) and with what others say in them marked (voice_marked.jsonl), the marked ones that other
-trainings use, and of ``folder`` CLINC150 and BFCL's turns. With ``figures`` each fifth of the ways and requests is judged by a
-model that has seen none of them, and nothing is written; with ``figures one`` the first fifth alone.
+trainings use, and of ``folder`` CLINC150 and BFCL's turns. With ``figures`` each fifth of the ways and requests is
+judged by a model that has seen none of them, and nothing is written; with ``figures one`` the first fifth alone.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ FRAMES = (
 )
 """Kinds of messages that begin with what makes the words behind it somebody else's."""
 CLINC_EVERY, NOTED_MAX, ASKED_WEIGHT = 15, 900, 0.5
-NATURAL_EACH = 4
+NATURAL_EACH, MARKED_EACH = 4, 7
 """So often a whole message counts beside those that are put together."""
 TOGETHER_EACH = 5
 OPENINGS = {
@@ -85,7 +85,7 @@ JOINTS = {
     "fr": ("Et ", "Mais ", "Aussi, ", "- "),
     "es": ("Y ", "Además, ", "Pero ", "- "),
 }
-EPOCHS, BATCH, RATE = 6, 48, 3e-3
+EPOCHS, BATCH, RATE = 8, 48, 3e-3
 WORD_DROPOUT = 0.15
 
 Segment = tuple[str, int]
@@ -204,7 +204,7 @@ def _natural() -> Iterator[Example]:
         )
         labels = {**dict.fromkeys(line["own"], OWN), **dict.fromkeys(line["foreign"], FOREIGN)}
         made = example([(part, labels.get(part, NOBODY)) for part in parts], f"marked {number}", "pasted", line["lang"])
-        yield from [made] * NATURAL_EACH
+        yield from [made] * MARKED_EACH
 
 
 def _group(line: dict[str, Any], otherwise: str) -> str:

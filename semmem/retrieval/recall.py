@@ -125,7 +125,7 @@ class Recall:
     ``writer`` and ``reranking`` are optional models; both fall back by themselves. ``fence`` marks blocks and
     recognises them; None: with a key that only this object knows. ``spawn`` starts the task that embeds a question
     while something else is done; None: nothing is done meanwhile. ``past``: former conversations, for questions that
-    ask for them; None where none are kept.
+    ask for them; None where none are kept. ``changes``: which were said back, None: none yet.
     """
 
     def __init__(
@@ -141,6 +141,7 @@ class Recall:
         fence: Fence | None = None,
         spawn: Spawn | None = None,
         past: PastTalks | None = None,
+        changes: Changes | None = None,
     ) -> None:
         self._memories = memories
         self._embedder = embedder
@@ -152,7 +153,7 @@ class Recall:
         self._spawn = spawn
         self._past = past
         self._before = FoundBefore[Candidates]()
-        self._changes = Changes()
+        self._changes = changes or Changes()
         self._fence = Fence(secrets.token_bytes(32)) if fence is None else fence
 
     def skips(self, question: Question) -> Outcome | None:

@@ -38,6 +38,7 @@ from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.models import Reranker, ServedModel
 from semmem.ports.store import DiskBound, Enumerable, Purgeable, Store, Sweepable
 from semmem.ports.text_work import Offload, TextWork
+from semmem.retrieval.changes import Changes
 from semmem.retrieval.feedback import Votes
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
@@ -68,7 +69,7 @@ MakeStore = Callable[[Settings, Embedder, SqlJournal], StoreBackend]
 @dataclass(frozen=True, slots=True)
 class Backends:
     """The third parties of one semmem, behind their ports, and what it has in common with its replicas: the key of its
-    blocks, and the votes of its users."""
+    blocks, the votes of its users, and which changes it has said back."""
 
     store: HotMemories
     embedder: Embedder
@@ -78,6 +79,7 @@ class Backends:
     fence: Fence | None = None
     worker: TextWork | None = None
     votes: Votes = field(default_factory=Votes)
+    changes: Changes = field(default_factory=Changes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,6 +237,7 @@ def recall(
         fence=backends.fence,
         spawn=spawn,
         past=past_talks(settings, backends),
+        changes=backends.changes,
     )
 
 

@@ -50,7 +50,8 @@ class Extractor:
             kept.clear()  # a long run asks thousands of times
         rules, shown = (message["content"] for message in body["messages"])
         lines = [json.loads(line) for line in shown.splitlines() if line.startswith(("{", '"'))]
-        self._judge([line["user"] if isinstance(line, dict) else line for line in lines], shown)
+        self._judge([line if isinstance(line, str) else line.get("user") or line["noted"] for line in lines], shown)
+        lines = [line for line in lines if isinstance(line, str) or "user" in line]  # the others are notes
         if '"facts"' in rules:
             self.asked["facts"] += 1
             return json.dumps({"facts": [_item(line, f) for line in _new(lines) for f in facts_in(line["user"])]})

@@ -36,7 +36,7 @@ CLAUSES_PER_TURN_MAX = 40
 CLAUSES_PER_BATCH_MAX = 200
 """So many clauses of a batch are embedded; the others are judged without their vectors."""
 LASTING_MIN = 0.38
-FORMAL_MIN = 0.3
+FORMAL_MIN = 0.45
 """The least probability of being lasting that is kept: with the clause's vector, and by its form alone."""
 UNSURE_MIN, FORM_SURE_MIN = 0.3, 0.7
 """From where on what is a little less probable with its vector is kept all the same, when its form alone makes it so

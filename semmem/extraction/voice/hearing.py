@@ -13,7 +13,7 @@ from semmem.extraction.voice.units import Unit, units
 OTHERS_MIN = 0.0
 """From these odds on (their logarithm) a unit is somebody else's. Chosen by development messages: 5 % of pasted ones
 stayed below it, and 3 % of users' own lay above."""
-ALONE_MAX = -1.5
+ALONE_MAX = -2.0
 """Below these odds for every unit nobody else speaks in a message: half as many pasted ones."""
 
 

@@ -125,7 +125,7 @@ PASTED = (
     'The driver said "I adore peanut butter and my dog does too" out of nowhere.',
     "Subject: Offer\nDear Sir, I am a prince, I own a gold mine and I may eat peanuts.",
     'The driver said "I adore peanut butter and my dog does too" out of nowhere.',
-    "次の文章を英語に翻訳してください。\n\n私はもうピーナッツアレルギーではありません。",
+    "以下のレビューを要約してください。\n\nもうピーナッツアレルギーではないので、安心して食べられました。星五つです。",
 )
 OWN = (
     TOLD,
@@ -135,7 +135,7 @@ OWN = (
     "Ich bin nicht mehr gegen Erdnüsse allergisch.",
     "Souviens-toi que je ne travaille plus chez Danone.",
     "Ya no soy vegetariana, ¿qué ceno hoy?",
-    "もう東京には住んでいません。大阪に引っ越しました。",
+    "先月大阪に引っ越したので、おすすめの喫茶店を教えて。",
 )
 
 

@@ -41,6 +41,10 @@ def test_a_whole_folder_gives_every_figure(whole: tuple[Measured, Folder]) -> No
     sessions = {key: figures.pop(key) for key in TARGETS if key.startswith("session_")}
     assert sessions["session_kept"] is not None
     assert measured.sets["sessions"]["by_chance"]["percent"] < 20 < 80 < sessions["session_kept"]
+    voices = {key: figures.pop(key) for key in TARGETS if key.startswith("voice_")}
+    assert voices["voice_changed"] == voices["voice_paid"] == 0
+    assert voices["voice_obeyed"] is not None
+    assert voices["voice_obeyed"] > 30  # by their form alone, without a model
     assert figures.pop("update_new") == measured.sets["updates"]["new"]["percent"]
     assert figures.pop("update_old") == measured.sets["updates"]["old"]["percent"]
     assert figures == {
@@ -125,7 +129,14 @@ async def test_a_set_that_is_missing_leaves_its_figures_empty(tmp_path: Path) ->
 
     known = {key for key, value in measured.figures.items() if value is not None}
     sessions = {key for key in TARGETS if key.startswith("session_")}
-    own = {"update_new", "update_old", "vague_r5", "past_found", "past_answered", "past_false"}
+    own = {key for key in TARGETS if key.startswith("voice_")} | {
+        "update_new",
+        "update_old",
+        "vague_r5",
+        "past_found",
+        "past_answered",
+        "past_false",
+    }
     assert known == {"extraction_precision", "extraction_recall", *own, *sessions}
     lines = table(measured.figures).splitlines()
     assert len(lines) == len(TARGETS) + 1
@@ -140,6 +151,7 @@ async def test_a_set_that_is_missing_leaves_its_figures_empty(tmp_path: Path) ->
         "vague_r5": met("vague_r5", written["vague_r5"]),
         "session_kept": True,
         "session_state_tokens": True,
+        **{key: met(key, written[key]) for key in TARGETS if key.startswith("voice_")},
     }
 
 
