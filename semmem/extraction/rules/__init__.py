@@ -41,7 +41,7 @@ FORMAL_MIN = 0.45
 UNSURE_MIN, FORM_SURE_MIN = 0.3, 0.7
 """From where on what is a little less probable with its vector is kept all the same, when its form alone makes it so
 probable: a name that the embedding model has never met moves a sentence's vector anywhere."""
-MIXED_MIN = 0.8
+MIXED_MIN = 0.7
 """The same in a message in which others speak as well, where most of what the user says is about their text."""
 NEAR_MIN = 0.1
 """The least probability that belongs to a sentence of which another clause is kept."""

@@ -11,10 +11,8 @@ from semmem.extraction.voice.model import Weights
 from semmem.extraction.voice.units import Unit, units
 
 OTHERS_MIN = 0.0
-"""From these odds on (their logarithm) a unit is somebody else's. Chosen by development messages: 5 % of pasted ones
-stayed below it, and 3 % of users' own lay above."""
-ALONE_MAX = -2.0
-"""Below these odds for every unit nobody else speaks in a message: half as many pasted ones."""
+"""From these odds on (their logarithm) a unit is somebody else's: where of pasted messages and of users' own about as
+many were taken for the other (docs/learning.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,7 @@ def heard(text: str) -> Heard:
     rows = [words_of(text[unit.start : unit.end]) for unit in found]
     odds = _weights().odds(rows, shapes(text, found))
     own = [unit for unit, odd in zip(found, odds, strict=True) if odd < OTHERS_MIN and not unit.quoted]
-    return Heard(_joined(text, own), alone=len(own) == len(found) and float(odds.max()) < ALONE_MAX)
+    return Heard(_joined(text, own), alone=len(own) == len(found))
 
 
 def _joined(text: str, own: list[Unit]) -> str:
