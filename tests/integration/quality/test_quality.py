@@ -42,7 +42,8 @@ def test_a_whole_folder_gives_every_figure(whole: tuple[Measured, Folder]) -> No
     assert sessions["session_kept"] is not None
     assert measured.sets["sessions"]["by_chance"]["percent"] < 20 < 80 < sessions["session_kept"]
     voices = {key: figures.pop(key) for key in TARGETS if key.startswith("voice_")}
-    assert voices["voice_changed"] == voices["voice_paid"] == 0
+    assert voices["voice_changed"] is not None
+    assert voices["voice_changed"] < 2
     assert voices["voice_obeyed"] is not None
     assert voices["voice_obeyed"] > 30  # by their form alone, without a model
     assert figures.pop("update_new") == measured.sets["updates"]["new"]["percent"]
