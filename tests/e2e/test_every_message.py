@@ -16,7 +16,7 @@ from tests.support.ports import free_port
 FACT = "My budget for the Hawaii trip is $10,000"
 SEAT = "I prefer window seats on long flights."
 HOME = "I live in Porto"
-FOR_AT_MOST_S = 30
+FOR_AT_MOST_S = 90
 SLOW_TO_LEARN = {"memory": {"backend": "in_process", "extraction": {"session_idle_s": 3600.0, "answer_wait_s": 3600.0}}}
 
 
