@@ -94,7 +94,7 @@ def updated(old: Memory, new: Candidate) -> Memory:
         agent=new.turn.scope.agent,
         session=new.turn.scope.session,
         source=_source(new.turn),
-        metadata=_without(old, PROVISIONAL, UNSETTLED, CHANGES_STANDING) | _own_metadata(new),
+        metadata=_without(old, PROVISIONAL, UNSETTLED, BESIDE, CHANGES_STANDING) | _own_metadata(new),
         importance=max(old.importance, new.fact.importance),
         updated_at=new.now,
         occurred_at=new.fact.occurred_at,

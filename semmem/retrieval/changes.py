@@ -33,7 +33,7 @@ class Changes:
 
     def to_say_back(self, index: MemoryIndex | None, query: ResolvedQuery, kept: Sequence[Hit]) -> list[Hit]:
         """Those changes that no block has shown yet and ``kept`` does not hold, newest first. None where the user's
-        index is not at hand: the next request says them."""
+        index was not there in time: the next request says them."""
         places = () if index is None else self._places(index)
         if index is None or not places:
             return []

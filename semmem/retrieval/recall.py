@@ -323,8 +323,8 @@ class Recall:
                 found = await self._found(question, query, vector, cut_too=False, read=read)
                 _tell(span, found)
             kept = _kept(self._ranked(question, found))
-            index = self._memories.at_hand(query.scope.user)
-            kept = [*self._changes.to_say_back(index, query, kept), *kept]
+            if question.conversation.controls.limit is None:  # who asks for so many gets no more
+                kept = [*self._changes.to_say_back(found.index, query, kept), *kept]
             status = "hit" if kept else "miss"
         finally:
             self._announce(Searched(status, len(kept), time.perf_counter() - begun.at))

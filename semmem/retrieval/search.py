@@ -124,12 +124,14 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Candidates for a query, how they were found (HOT, COLD_DENSE, RECENT), and the least cosine they must have."""
+    """Candidates for a query, how they were found (HOT, COLD_DENSE, RECENT), the least cosine they must have, and the
+    user's index where it was asked."""
 
     query: ResolvedQuery
     candidates: Candidates
     path: str
     threshold: float | None = None
+    index: MemoryIndex | None = None
 
     @property
     def fitting(self) -> list[Hit]:
@@ -187,11 +189,11 @@ async def find(
             before.put(index, asked, vector, query.now, best)
             memories.found(query.scope.user, index, best.hits)
     if query.strategy is Strategy.RECENT:
-        return SearchResult(query, best, HOT)  # no cosine was asked for, so there is none to compare
+        return SearchResult(query, best, HOT, index=index)  # no cosine was asked for, so there is none to compare
     is_general = best.request is not None and best.request.is_general
     if query.threshold is not None and not is_general:
         best = replace(best, cuts={})
-    return SearchResult(query, best, HOT, query.threshold)
+    return SearchResult(query, best, HOT, query.threshold, index)
 
 
 async def find_by_words(memories: HotMemories, query: ResolvedQuery, *, timeout_s: float) -> SearchResult:

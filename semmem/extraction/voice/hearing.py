@@ -8,7 +8,7 @@ from pathlib import Path
 
 from semmem.extraction.voice.features import shapes, words_of
 from semmem.extraction.voice.model import Weights
-from semmem.extraction.voice.units import Unit, units
+from semmem.extraction.voice.units import UNITS_MAX, Unit, units
 
 OTHERS_MIN = 0.0
 """From these odds on (their logarithm) a unit is somebody else's: where of pasted messages and of users' own about as
@@ -18,7 +18,7 @@ many were taken for the other (docs/learning.md)."""
 @dataclass(frozen=True, slots=True)
 class Heard:
     """``text``: what the user says in their own voice, each line where it was. ``alone``: nobody else speaks in the
-    message, so that it may end or change what is known of the user."""
+    message, and all of it was read, so that it may end or change what is known of the user."""
 
     text: str
     alone: bool
@@ -32,7 +32,7 @@ def heard(text: str) -> Heard:
     rows = [words_of(text[unit.start : unit.end]) for unit in found]
     odds = _weights().odds(rows, shapes(text, found))
     own = [unit for unit, odd in zip(found, odds, strict=True) if odd < OTHERS_MIN and not unit.quoted]
-    return Heard(_joined(text, own), alone=len(own) == len(found))
+    return Heard(_joined(text, own), alone=len(own) == len(found) < UNITS_MAX)
 
 
 def _joined(text: str, own: list[Unit]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +14,7 @@ from semmem.backends.sql.rows import facts_json, json_facts
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.placed import Action
 from semmem.extraction.reading import Reader
+from semmem.extraction.voice import hearing
 from semmem.extraction.voice.hearing import Heard, heard
 from semmem.extraction.voice.units import UNIT_CHARS_MAX, UNITS_MAX, quotations, units
 from semmem.memory import BESIDE, CHANGES_STANDING, Fact, MemoryStatus, MemoryType, Scope, Standing, Turn
@@ -159,22 +159,21 @@ def test_beside_a_pasted_text_the_users_own_words_stay_and_change_nothing() -> N
 
 
 @given(st.text(max_size=400))
-def test_any_text_is_heard(text: str) -> None:
-    found = heard(text)
-    assert set(found.text.split()) <= set(text.split()) | set(found.text.split())
-    assert len(found.text) <= len(text) + len(units(text))
+def test_of_any_text_what_is_heard_stands_in_it_in_this_order(text: str) -> None:
+    signs = iter("".join(text.split()))
+    assert all(sign in signs for sign in "".join(heard(text).text.split()))
 
 
-def test_the_odds_do_not_depend_on_what_else_is_read() -> None:
-    from semmem.extraction.voice.features import shapes, words_of
-    from semmem.extraction.voice.hearing import _weights
+def test_a_request_behind_a_text_tells_whose_the_text_is() -> None:
+    said = "I stopped eating meat in March and I cook for two."
+    assert heard(said).alone
+    assert heard(f"{said}\n\nTranslate the text above into French, please.").text.find("March") == -1
 
-    text = PASTED[0]
-    found = units(text)
-    rows = [words_of(text[unit.start : unit.end]) for unit in found]
-    odds = _weights().odds(rows, shapes(text, found))
-    assert odds.shape == (2,)
-    assert np.isfinite(odds).all()
+
+def test_a_message_that_is_too_long_to_be_read_whole_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hearing, "UNITS_MAX", 2)
+    assert heard("I live in Lisbon.").alone
+    assert heard("I live in Lisbon. I keep two cats.") == Heard("I live in Lisbon. I keep two cats.", alone=False)
 
 
 # --- reading turns ---------------------------------------------------------------------------------------------------
@@ -246,6 +245,16 @@ async def test_the_users_own_plain_words_end_a_standing_memory_and_that_is_noted
     await dedup.put(await candidate(NOT_ALLERGIC, index=1))
     [now] = [m for m in await store.list(Scope("alice"), limit=10) if m.status is MemoryStatus.ACTIVE]
     assert (now.content, now.metadata.get(CHANGES_STANDING)) == (NOT_ALLERGIC, True)
+
+
+async def test_what_stood_beside_and_is_told_anew_in_plain_words_does_so_no_longer(
+    dedup: Dedup, store: InProcessStore
+) -> None:
+    old = await candidate(ALLERGIC)
+    await dedup.put(replace(old, fact=replace(old.fact, beside=True)))
+    await dedup.put(await candidate(NOT_ALLERGIC, index=1))
+    [now] = [m for m in await store.list(Scope("alice"), limit=10) if m.status is MemoryStatus.ACTIVE]
+    assert (now.content, BESIDE in now.metadata) == (NOT_ALLERGIC, False)
 
 
 async def test_a_change_of_what_does_not_stand_is_not_said_back(dedup: Dedup, store: InProcessStore) -> None:

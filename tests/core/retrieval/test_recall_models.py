@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -11,7 +12,18 @@ import pytest
 from msgspec import structs
 
 from semmem.backends.in_process import InProcessStore
-from semmem.memory import Controls, Conversation, Memory, MemoryType, Message, Role, Scope, Vector
+from semmem.memory import (
+    CHANGES_STANDING,
+    Controls,
+    Conversation,
+    Memory,
+    MemoryType,
+    Message,
+    Role,
+    Scope,
+    Source,
+    Vector,
+)
 from semmem.ports.errors import EmbedderError, ModelUnavailable
 from semmem.ports.events import Event, Searched
 from semmem.request.deadline import Deadline
@@ -327,3 +339,20 @@ async def test_an_earlier_filters_no_overrules_what_was_decided() -> None:
     question = asked("Which metal did the Romans call plumbum?")
     assert await world.found(question, fact=False) == ["metal the Romans call plumbum"]
     assert await world.found(question, fact=None) == "general_fact"
+
+
+@pytest.mark.parametrize(
+    ("limit", "shown"),
+    [(None, ["User eats meat again", "User paints kitchens"]), (1, ["User paints kitchens"])],
+)
+async def test_a_change_is_said_back_beside_what_is_asked_for_unless_the_request_sets_a_limit(
+    limit: int | None, shown: list[str]
+) -> None:
+    world = World(rules=RecallRules(threshold=0.3, limit=1))
+    await world.knows("User paints kitchens", "User eats meat again")
+    [meat] = [each for each in await world.store.list(ADA, limit=5) if "meat" in each.content]
+    vector = await HashEmbedder().embed(meat.content)
+    source, flag = Source(time=NOW - 60), {CHANGES_STANDING: True}
+    await world.store.put(ADA, replace(meat, version=2, metadata=flag, source=source, embedding=vector))
+    question = structs.replace(asked("User paints kitchens, in which colours?"), controls=Controls(limit=limit))
+    assert sorted(await world.found(question)) == shown
