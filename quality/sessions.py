@@ -131,7 +131,7 @@ def _sent(session: Session) -> tuple[bytes, bytes, bytes, int, int]:
     parts, _ = parts_of(elements, places, None, CHARS_MAX)
     block = rendered(extracted(parts, None, None, TOKENS_MAX), lambda _inside: "0" * 16)
     by_chance = _by_chance([part.text for part in parts], session.about)
-    ways = [request.rewrite(None, Replacement(places, text)) or b"" for text in (block, "(left out)", by_chance)]
+    ways = [request.rewrite(replacement=Replacement(places, text)) or b"" for text in (block, "(left out)", by_chance)]
     return ways[0], ways[1], ways[2], tokens_of(elements), estimate_tokens(block)
 
 

@@ -37,11 +37,15 @@ from semmem.request.outcome import Outcome
 from semmem.request.permission import Switched
 from semmem.request.question import Question
 from semmem.retrieval.begun import Begun
-from semmem.retrieval.block import Block, memories_of
+from semmem.retrieval.block import Block, memories_in
 from semmem.retrieval.context import without_blocks
-from semmem.retrieval.injection_cache import InjectionCache, goes_on, loop_of
+from semmem.retrieval.ledger.before import Before
+from semmem.retrieval.ledger.ledger import Ledger
 from semmem.retrieval.recall import Recall, Recalled
+from semmem.retrieval.showing import Asked as Asking
+from semmem.retrieval.showing import Showing, Shown
 from semmem.turns.encodings import decoder_for
+from semmem.turns.ids import session_without_start
 from semmem.turns.observation import Observation, Ticket
 from semmem.turns.recorder import CurrentTurn, TurnRecorder
 from semmem.usage.meter import Metering
@@ -80,7 +84,7 @@ class _Decision(Struct, frozen=True):
 
     outcome: Outcome
     ticket: Ticket | None = None
-    block: Block | None = None
+    blocks: tuple[Block, ...] = ()
     switched: Switched = Switched.NOTHING
     compressed: Compressed | None = None
     chained: WithHistory | None = None
@@ -101,9 +105,9 @@ class Exchange:
         askers: AskerRules,
         turns: TurnRecorder,
         recall: Recall,
+        showing: Showing | None = None,
         limits: ExchangeLimits,
         clock: Callable[[], float],
-        blocks: InjectionCache | None = None,
         work: BodyWork | None = None,
         note_uses: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
         after: Callable[[str, float], float] = lambda _user, now: now,
@@ -117,7 +121,7 @@ class Exchange:
         self._recall = recall
         self._limits = limits
         self._clock = clock
-        self._blocks = InjectionCache(entries_max=0, ttl_s=0.0) if blocks is None else blocks
+        self._showing = showing or Showing(Ledger(), recall)
         self._work = work or BodyWork()
         self._note_uses = note_uses
         self._after = after
@@ -176,7 +180,6 @@ class Exchange:
         question = Question(
             request.parsed.conversation, asker.scope, now, asker.allowed, asker.verdicts, request.deadline
         )
-        mark = self._blocks.mark()
         with self._recall.begin(question) as search:
             await search.under_way()
             said_at = self._after(asker.scope.user, now)
@@ -191,16 +194,16 @@ class Exchange:
             compressed = await self._compressed(request, turn, asked) if chained is None else None
             if compressed is not None:
                 asked = replace(asked, conversation=compressed.conversation)
-            recalled = await self._recall_once(asked, turn, request.parsed, search, mark, chained)
-            if ticket is not None and ticket.step is not None and recalled.shown:
-                ticket = msgspec.structs.replace(ticket, step=_showing(ticket.step, recalled.shown))
+            shown = await self._shown(asked, turn, request.parsed, search, compressed, chained)
+            if ticket is not None and ticket.step is not None and shown.has:
+                ticket = msgspec.structs.replace(ticket, step=_showing(ticket.step, shown.has))
             if ticket is not None and self._meter is not None:
                 said = request.said if compressed is None else compressed.conversation
-                ticket = _metered(self._meter, ticket, said, turn, recalled, said_at)
-        outcome = recalled.outcome
+                ticket = _metered(self._meter, ticket, said, turn, shown.blocks, said_at)
+        outcome = shown.outcome
         if outcome is Outcome.WRITE_ONLY and asker.switched is Switched.READING:
             outcome = Outcome.READING_OFF
-        return _Decision(outcome, ticket, recalled.block, asker.switched, compressed, chained)
+        return _Decision(outcome, ticket, shown.blocks, asker.switched, compressed, chained)
 
     async def _journalled(
         self, request: _Request, turn: CurrentTurn, asker: Asker, said_at: float, going_on: GoingOn
@@ -244,58 +247,57 @@ class Exchange:
     def _joiner(self) -> Joiner | None:
         return None if self._histories is None else Joiner(self._histories, self._work, self._limits)
 
-    async def _recall_once(
+    async def _shown(
         self,
         question: Question,
         turn: CurrentTurn,
         parsed: ParsedRequest,
         search: Begun,
-        mark: int,
+        compressed: Compressed | None,
         chained: WithHistory | None,
-    ) -> Recalled:
-        """What the prompt is given: nothing twice, and in a tool loop the same again. A history that is added from here
-        has none of it."""
-        parsed = parsed if chained is None else chained.parsed
+    ) -> Shown:
+        """What the prompt is given: what the session was shown, and what is found beside it. A history that is added
+        from here has none of it."""
         if search.outcome in (Outcome.WRITE_ONLY, Outcome.ALREADY_INJECTED):
-            return Recalled(search.outcome)
-        if turn.id is None:
-            return (await self._found(question, search)).placed(parsed.placed)
-        loop = partial(loop_of, turn.scope, turn.id, question.conversation)
-        if goes_on(question.conversation) and (block := self._blocks.get(loop(), now=question.now)) is not None:
-            has_it = turn.opened is None and chained is None and parsed.keeps(block.injection)
-            return Recalled(Outcome.ALREADY_INJECTED, stands=block) if has_it else Recalled(Outcome.REPEATED, block)
-        recalled = (await self._found(question, search)).placed(parsed.placed)
-        if recalled.block is not None or self._blocks.has_any(turn.scope.user):
-            self._blocks.put(loop(), recalled.block, mark=mark, now=question.now)
-        return recalled
+            return Shown(search.outcome)
+        asked = Asking(
+            question,
+            parsed if chained is None else chained.parsed,
+            turn.id,
+            None if turn.scope.session is None else session_without_start(turn.scope.session),
+            frozenset() if compressed is None else compressed.gone,
+            turn.after_at,
+            turn.opened is not None or chained is not None,
+        )
+        return await self._showing.show(asked, partial(self._found, question, search))
 
-    async def _found(self, question: Question, search: Begun) -> Recalled:
+    async def _found(self, question: Question, search: Begun, before: Before) -> Recalled:
         """What the search finds. Whatever fails costs the memories and not the request."""
         if search.outcome is not None:
             return Recalled(search.outcome)
         try:
             async with question.deadline.limit():
-                recalled = await self._recall.finish(question, search)
+                recalled = await self._recall.finish(question, search, before)
         except StoreTimeout:
             return Recalled(Outcome.STORE_TIMEOUT)
         except StoreError:
             return Recalled(Outcome.STORE_DOWN)
         except TimeoutError:
             return Recalled(Outcome.TIMEOUT)
-        if recalled.block is not None:
-            self._note_uses(question.scope.user, memories_of(recalled.block), question.now)
+        if recalled.hits:
+            self._note_uses(question.scope.user, memories_in(recalled.hits), question.now)
         return recalled
 
     async def _rewrite(self, request: _Request, decision: _Decision) -> RequestResult:
         """The request without semmem's own members and with the memories in it."""
-        block, ticket, switched = decision.block, decision.ticket, decision.switched
+        blocks, ticket, switched = decision.blocks, decision.ticket, decision.switched
         compressed, chained = decision.compressed, decision.chained
         parsed = request.parsed if chained is None else chained.parsed
         body_bytes = request.body_bytes if chained is None else len(chained.body)
         rewriting = partial(
             parsed.rewrite,
-            None if block is None else block.injection,
-            None if compressed is None else compressed.replacement,
+            *(block.injection for block in blocks),
+            replacement=None if compressed is None else compressed.replacement,
         )
         try:
             with spans.step("semmem.rewrite"):
@@ -307,9 +309,9 @@ class Exchange:
         if chained is not None and self._histories is not None:
             self._histories.count(chained.word)
             body = chained.body if body is None else body
-        if block is None:
-            return RequestResult(decision.outcome, body, ticket, switched=switched, compressed=compressed)
-        return RequestResult(decision.outcome, body, ticket, len(block.memories), block.tokens, switched, compressed)
+        injected = len({each for block in blocks for each in block.memories})
+        tokens = sum(block.tokens for block in blocks)
+        return RequestResult(decision.outcome, body, ticket, injected, tokens, switched, compressed)
 
     # --- response ----------------------------------------------------------------------------------------------------
 
@@ -345,10 +347,10 @@ def _showing(step: Step, shown: Sequence[str]) -> Step:
 
 
 def _metered(
-    meter: Metering, ticket: Ticket, said: Conversation, turn: CurrentTurn, recalled: Recalled, at: float
+    meter: Metering, ticket: Ticket, said: Conversation, turn: CurrentTurn, blocks: Sequence[Block], at: float
 ) -> Ticket:
     speaks = turn.opened is not None and not turn.opened.resumed
-    tokens = recalled.block.tokens if recalled.block is not None else 0
+    tokens = sum(block.tokens for block in blocks)
     asked = meter.asked(turn.scope, said, at, speaks=speaks, injected_tokens=tokens)
     return msgspec.structs.replace(ticket, asked=asked)
 

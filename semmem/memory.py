@@ -199,6 +199,7 @@ class Conversation(msgspec.Struct, frozen=True):
 class Injection:
     """Text to add to a request: as whom (system, developer, user) and where.
 
+    ``turn``: at the beginning of a message in the user's role, of which ``at`` is the number among these, from 0.
     ``system``: at the end of the first system or developer message, or of one of its own where there is none; as the
     user at the beginning of the user's last message. The others are messages of their own, where the API has room for
     them: ``first``, ``after_system``, ``before_last_user``. ``input_item`` is what a dialect makes of ``system`` where
@@ -208,6 +209,7 @@ class Injection:
     text: str
     role: str = "system"
     position: str = "system"
+    at: int = 0
 
 
 class Element(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ from msgspec import Struct
 from semmem.compression.cutting import (
     cut,
     digest_of,
+    gone_of,
     kept_of,
     may_part,
     replaceable,
@@ -67,13 +68,15 @@ class CompressionRules:
 
 class Compressed(Struct, frozen=True):
     """How a request is compressed: what takes the place of how many messages, and the estimated tokens of all its
-    messages before and after. ``conversation`` is what is left of it."""
+    messages before and after. ``conversation`` is what is left of it, ``gone`` the places of the messages that are
+    not."""
 
     replacement: Replacement
     conversation: Conversation
     messages: int
     tokens_before: int
     tokens_after: int
+    gone: frozenset[int] = frozenset()
 
 
 class Asked(Struct, frozen=True):
@@ -201,12 +204,14 @@ class Compressor:
         places = replaceable(elements, start_behind(elements, state.replaced) or 0)
         text = rendered(state.state, lambda inside: self._fence.mark(state.user, inside))
         before = sum(tokens)
+        gone = gone_of(said, elements, places)
         return Compressed(
             Replacement(places, text),
-            kept_of(said, elements, places),
+            kept_of(said, gone),
             len(places),
             before,
             before - sum(tokens[place] for place in places) + estimate_tokens(text),
+            gone,
         )
 
     # --- the next state ----------------------------------------------------------------------------------------------

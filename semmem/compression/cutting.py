@@ -7,7 +7,7 @@ wherever they stand. No result of a tool is parted from its call.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
@@ -72,15 +72,20 @@ def users_before(conversation: Conversation, elements: Sequence[Element], start:
     return sum(1 for message in conversation.messages[:end] if message.role is Role.USER)
 
 
-def kept_of(conversation: Conversation, elements: Sequence[Element], places: Sequence[int]) -> Conversation:
-    """The conversation without what these elements say."""
-    gone, messages = set(places), conversation.messages
-    at = len(messages) - sum(element.messages for element in elements)  # instructions that stand beside the list
-    kept = list(messages[:at])
+def gone_of(conversation: Conversation, elements: Sequence[Element], places: Sequence[int]) -> frozenset[int]:
+    """The places, in the conversation, of the messages that these elements are."""
+    chosen, gone = set(places), set[int]()
+    at = len(conversation.messages) - sum(element.messages for element in elements)  # instructions beside the list
     for place, element in enumerate(elements):
-        if place not in gone:
-            kept += messages[at : at + element.messages]
+        if place in chosen:
+            gone.update(range(at, at + element.messages))
         at += element.messages
+    return frozenset(gone)
+
+
+def kept_of(conversation: Conversation, gone: Collection[int]) -> Conversation:
+    """The conversation without the messages at these places."""
+    kept = (message for place, message in enumerate(conversation.messages) if place not in gone)
     return replace(conversation, messages=tuple(kept))
 
 

@@ -95,10 +95,12 @@ class RerankSection(Section):
 class InjectionSection(Section):
     """``memory.injection``: how memories enter a prompt."""
 
-    position: Literal["system", "first", "after_system", "before_last_user"] = Field(
-        default="system",
-        description="system: at the end of the first system message, as no server refuses it; the others are a message"
-        " of their own (first, behind the system messages, before the last user message)",
+    position: Literal["turn", "system", "first", "after_system", "before_last_user"] = Field(
+        default="turn",
+        description="turn: in the user's message it was found for, and in each later request again, so that the model"
+        " server's prompt cache stays warm. system: at the end of the first system message; the others are a message"
+        " of their own (first, behind the system messages, before the last user message). All but turn change the"
+        " prompt with every turn, which makes the model server read it anew",
     )
     role: Literal["system", "developer", "user"] = Field(default="system", description="as whom")
     max_inject_tokens: int = Field(
@@ -113,14 +115,18 @@ class InjectionSection(Section):
     profile_lines_max: int = Field(
         default=20, ge=1, le=100, description="most memories for a question about the user as a person"
     )
-    repeat_entries_max: int = Field(
-        default=1000,
-        ge=0,
-        le=100_000,
-        description="tool loops that keep their block from request to request; 0, or more than one replica: none does",
+    shown_hours: float = Field(
+        default=48.0,
+        gt=0,
+        le=24 * 365,
+        description="how long what a session was shown goes with its later requests, at the same place",
     )
-    repeat_ttl_s: Seconds = Field(
-        default=1800.0, description="how long a tool may take before its loop loses the block"
+    shown_sessions_max: int = Field(
+        default=10_000, ge=1, le=1_000_000, description="sessions of which that is kept in process, the latest"
+    )
+    shown_mb_max: int = Field(default=64, ge=1, le=10_000, description="memory that it takes there, in MB")
+    shown_lookup_ms: Milliseconds = Field(
+        default=50, description="how long a request waits for the journal to say what its session was shown elsewhere"
     )
     user_role_models: ListOf[NonEmptyLine] = Field(
         default=("o1", "o1-mini", "o1-preview", "glm", "glmt", "glm-cn", "zai", "qianfan"),

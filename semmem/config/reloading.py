@@ -94,7 +94,11 @@ ROWS: tuple[Row, ...] = (
         "memory.injection",
         "position role max_inject_tokens standing_lines_max profile_lines_max user_role_models",
     ),
-    Row("memory.injection", "repeat_entries_max repeat_ttl_s", "blocks of tool loops under way are kept by it"),
+    Row(
+        "memory.injection",
+        "shown_hours shown_sessions_max shown_mb_max shown_lookup_ms",
+        "what sessions were shown is kept by it",
+    ),
     Row("memory.injection", "fence_key fence_key_former", "blocks of requests under way are known by it"),
     Row("memory.write_screen", "secrets instructions fact_chars_min fact_chars_max"),
     Row("memory.decay", "enabled half_life_days floor never_used_days importance_max"),

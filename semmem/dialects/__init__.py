@@ -28,9 +28,9 @@ class ParsedRequest(Protocol):
     @property
     def conversation(self) -> Conversation: ...
 
-    def rewrite(self, injection: Injection | None, replacement: Replacement | None = None) -> bytes | None:
-        """The body with semmem's own members removed and the injection added, and with the replacement made; None when
-        there is nothing to change.
+    def rewrite(self, *injections: Injection, replacement: Replacement | None = None) -> bytes | None:
+        """The body with semmem's own members removed and the injections added, and with the replacement made; None
+        when there is nothing to change. No two injections go to the same place, and none to what is replaced.
 
         Every other member keeps its place and its bytes, and so does every element that is not replaced.
         """

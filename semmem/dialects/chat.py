@@ -15,7 +15,7 @@ import msgspec
 from semmem.dialects import AnswerReader, Malformed
 from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for
 from semmem.dialects.elements import Told, elements_of, named
-from semmem.dialects.inject import SplicedRequest, merge_into_message, message_json
+from semmem.dialects.inject import SplicedRequest, message_json
 from semmem.dialects.json_splice import Edit, JsonObject, insert_element, read_object
 from semmem.dialects.request import (
     OTHER_ROLE,
@@ -83,6 +83,8 @@ class ChatCompletions:
 class ChatRequest(SplicedRequest):
     """One request.
 
+    Position ``turn``: at the beginning of the user's message.
+
     Position ``system``: at the end of the first system or developer message, which is given back as the kind of
     content it was; as the user at the beginning of the user's last message. Many templates refuse a message more: one
     of its own, at the front, is there only where there is none to put it in. The other positions make it one more
@@ -100,13 +102,15 @@ class ChatRequest(SplicedRequest):
         return elements_of(messages, [_told(each) for each in decoded(_elements, messages.value, "messages")])
 
     def _edits(self, injection: Injection) -> list[Edit]:
-        messages, as_user = self._source.members["messages"], injection.role == "user"
-        host = _host(self._roles, as_user=as_user) if injection.position == "system" else None
-        if host is not None and (
-            merged := merge_into_message(self._source, messages, host, injection.text, part="text", behind=not as_user)
-        ):
+        behind, host = False, None
+        if injection.position == "turn":
+            host = [place for place, role in enumerate(self._roles) if role == "user"][injection.at]
+        elif injection.position == "system":
+            host, behind = _host(self._roles, as_user=injection.role == "user"), injection.role != "user"
+        if host is not None and (merged := self._merged_into(host, injection.text, part="text", behind=behind)):
             return merged
-        return [insert_element(messages, _index(self._roles, injection.position), message_json(injection))]
+        index = host if injection.position == "turn" and host is not None else _index(self._roles, injection.position)
+        return [insert_element(self._source.members["messages"], index, message_json(injection))]
 
 
 # --- reading a request -----------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from semmem.dialects.json_splice import (
     cut_members,
     insert_element,
     insert_member,
-    read_element,
+    object_at,
     read_elements,
     splice,
 )
@@ -34,25 +34,26 @@ GAP = rb"\n\n"
 class SplicedRequest(ABC):
     """One request: what it says, and the bytes it came in. A subclass knows where its API takes an injection."""
 
-    __slots__ = ("_source", "conversation")
+    __slots__ = ("_source", "_spans", "conversation")
 
-    POSITIONS: ClassVar[tuple[str, ...]] = ("system", "first", "after_system", "before_last_user")
+    POSITIONS: ClassVar[tuple[str, ...]] = ("turn", "system", "first", "after_system", "before_last_user")
     LIST: ClassVar[str] = "messages"
     """The member that holds the elements."""
 
     def __init__(self, source: JsonObject, conversation: Conversation) -> None:
         self._source = source
+        self._spans: list[tuple[int, int]] | None = None
         self.conversation = conversation
 
-    def rewrite(self, injection: Injection | None, replacement: Replacement | None = None) -> bytes | None:
-        """The body without OWN_MEMBERS, with the injection, and with the replacement in place of its elements.
+    def rewrite(self, *injections: Injection, replacement: Replacement | None = None) -> bytes | None:
+        """The body without OWN_MEMBERS, with the injections, and with the replacement in place of its elements.
 
         None when that changes nothing. Raises ValueError for a position that does not exist.
         """
         edits = cut_members(self._source, OWN_MEMBERS)
         if replacement is not None:
             edits += replace_elements(self._source.members[self.LIST], replacement)
-        if injection is not None:
+        for injection in injections:
             if injection.position not in self.POSITIONS:
                 raise ValueError(f"no such position: {injection.position!r}")
             edits += self._edits(injection)
@@ -82,6 +83,27 @@ class SplicedRequest(ABC):
     @abstractmethod
     def _edits(self, injection: Injection) -> list[Edit]:
         """What adds the injection, whose position is one of POSITIONS."""
+
+    def _element(self, index: int) -> JsonObject:
+        """The object at ``index`` of LIST. The list is walked once, however many are asked for. Raises Malformed."""
+        if self._spans is None:
+            self._spans = read_elements(self._source.members[self.LIST])
+        return object_at(self._source, self._spans[index])
+
+    def _merged_into(self, index: int, text: str, *, part: str, behind: bool, at: int = 0) -> list[Edit]:
+        """Edits that put the text at the end (``behind``) or the beginning of the content of the message at ``index``:
+        of a list, before the part at ``at``.
+
+        Nothing when the message names a member twice: no reader would read it alike, so it is left alone.
+        """
+        try:
+            message = self._element(index)
+        except Malformed:
+            return []
+        content = message.members.get("content")
+        if content is None:
+            return [insert_member(message, "content", string_token(text))]
+        return merge_behind(content, text, part=part) if behind else merge_before(content, text, part=part, index=at)
 
 
 def string_token(text: str) -> bytes:
@@ -120,23 +142,6 @@ def merge_before(content: Member, text: str, *, part: str, index: int = 0) -> li
         return [Edit(content.value_start, content.end, string_token(text))]
     gap, at = b"" if content.value == b'""' else GAP, content.value_start + 1
     return [Edit(at, at, string_token(text)[1:-1] + gap)]
-
-
-def merge_into_message(
-    source: JsonObject, array: Member, index: int, text: str, *, part: str, behind: bool, at: int = 0
-) -> list[Edit]:
-    """Edits that put the text at the end (``behind``) or the beginning of the content of the message at ``index``.
-
-    Nothing when the message names a member twice: no reader would read it alike, so it is left alone.
-    """
-    try:
-        message = read_element(source, array, index)
-    except Malformed:
-        return []
-    content = message.members.get("content")
-    if content is None:
-        return [insert_member(message, "content", string_token(text))]
-    return merge_behind(content, text, part=part) if behind else merge_before(content, text, part=part, index=at)
 
 
 def add_part(content: Member, text: str, *, part: str, index: int) -> list[Edit]:

@@ -111,9 +111,10 @@ def read_object(body: bytes) -> JsonObject:
     return _object(body, 0, len(body))
 
 
-def read_element(source: JsonObject, array: Member, index: int) -> JsonObject:
-    """The object at ``index`` of an array in the source. Raises Malformed (not an object, a name twice), IndexError."""
-    return _object(source.body, *read_elements(array)[index])
+def object_at(source: JsonObject, span: tuple[int, int]) -> JsonObject:
+    """The object that stands there in the source, as ``read_elements`` says. Raises Malformed (not an object, a name
+    twice)."""
+    return _object(source.body, *span)
 
 
 def read_elements(array: Member) -> list[tuple[int, int]]:

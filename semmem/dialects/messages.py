@@ -17,8 +17,8 @@ import msgspec
 from semmem.dialects import AnswerReader, Malformed
 from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for
 from semmem.dialects.elements import Told, elements_of, named
-from semmem.dialects.inject import SplicedRequest, add_part, merge_behind, merge_into_message, string_token
-from semmem.dialects.json_splice import UNREADABLE, Edit, JsonObject, insert_member, read_element, read_object
+from semmem.dialects.inject import SplicedRequest, add_part, merge_behind, string_token
+from semmem.dialects.json_splice import UNREADABLE, Edit, JsonObject, insert_member, read_object
 from semmem.dialects.request import (
     OTHER_ROLE,
     ROLES,
@@ -99,7 +99,7 @@ class AnthropicMessages:
         )
         instructing = None if _text(system).strip() else _instructing(messages)
         places = _Places(len(_blocks(system)), _spot(messages), instructing)
-        return MessagesRequest(source, places, conversation)
+        return MessagesRequest(source, messages, places, conversation)
 
     def reader(
         self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int, calls_bytes_max: int = 0
@@ -111,6 +111,8 @@ class AnthropicMessages:
 
 class MessagesRequest(SplicedRequest):
     """One request.
+
+    Position ``turn``: in front of the user's own words in the message, as below.
 
     Position ``system``: behind what ``system`` says, in the same string, or as one more block of a list; as the user at
     the beginning of the user's last own words, in the same way. At the other positions it is one more block always.
@@ -125,10 +127,13 @@ class MessagesRequest(SplicedRequest):
     when no user speaks.
     """
 
-    __slots__ = ("_places",)
+    __slots__ = ("_messages", "_places")
 
-    def __init__(self, source: JsonObject, places: _Places, conversation: Conversation) -> None:
+    def __init__(
+        self, source: JsonObject, messages: Sequence[_MessageParam], places: _Places, conversation: Conversation
+    ) -> None:
         super().__init__(source, conversation)
+        self._messages = messages
         self._places = places
 
     def elements(self) -> Sequence[Element]:
@@ -136,6 +141,10 @@ class MessagesRequest(SplicedRequest):
         return elements_of(messages, [_told(each) for each in decoded(_messages, messages.value, "messages")])
 
     def _edits(self, injection: Injection) -> list[Edit]:
+        if injection.position == "turn":
+            spot = _spots(self._messages)[injection.at]
+            at_user = self._merged_into(spot.message, injection.text, part="text", behind=False, at=spot.block)
+            return at_user or self._beside_system(injection.text, "system")
         as_user = injection.role == "user" or injection.position == "before_last_user"
         beside_user = self._beside_user(injection.text, injection.position) if as_user else []
         return beside_user or self._beside_system(injection.text, injection.position)
@@ -145,11 +154,10 @@ class MessagesRequest(SplicedRequest):
         spot = self._places.spot
         if spot is None:
             return []
-        source, messages = self._source, self._source.members["messages"]
         if position == "system":
-            return merge_into_message(source, messages, spot.message, text, part="text", behind=False, at=spot.block)
+            return self._merged_into(spot.message, text, part="text", behind=False, at=spot.block)
         try:
-            content = read_element(source, messages, spot.message).members.get("content")
+            content = self._element(spot.message).members.get("content")
         except Malformed:
             return []
         return (
@@ -160,10 +168,12 @@ class MessagesRequest(SplicedRequest):
 
     def _beside_system(self, text: str, position: str) -> list[Edit]:
         source, system, instructing = self._source, self._source.members.get("system"), self._places.instructing
-        if position == "system" and instructing is not None:
-            messages = source.members["messages"]
-            if merged := merge_into_message(source, messages, instructing, text, part="text", behind=True):
-                return merged
+        if (
+            position == "system"
+            and instructing is not None
+            and (merged := self._merged_into(instructing, text, part="text", behind=True))
+        ):
+            return merged
         if system is None:
             return [insert_member(source, "system", string_token(text))]
         if position == "system":
@@ -229,15 +239,23 @@ def _instructing(messages: Sequence[_MessageParam]) -> int | None:
 
 
 def _spot(messages: Sequence[_MessageParam]) -> _Spot | None:
-    for index in reversed(range(len(messages))):
-        message = messages[index]
-        if message.role != "user" or message.content is None:
-            continue
-        ends = [at + 1 for at, b in enumerate(_blocks(message.content)) if isinstance(b, _Block) and b.is_result]
-        if not ends or _text(message.content).strip():
-            return _Spot(index, ends[-1] if ends else 0)
-    empty = (index for index, message in enumerate(messages) if message.role == "user" and message.content is None)
-    return next((_Spot(index, 0) for index in empty), None)
+    """Of the user's last words; of the first message without any where there are none."""
+    spoken = (index for index in reversed(range(len(messages))) if messages[index].content is not None)
+    found = next((spot for index in spoken if (spot := _spot_in(messages, index)) is not None), None)
+    return found or next(iter(_spots(messages)), None)
+
+
+def _spots(messages: Sequence[_MessageParam]) -> list[_Spot]:
+    """Of each Message that the user is read to say."""
+    return [spot for index in range(len(messages)) if (spot := _spot_in(messages, index)) is not None]
+
+
+def _spot_in(messages: Sequence[_MessageParam], index: int) -> _Spot | None:
+    message = messages[index]
+    if message.role != "user":
+        return None
+    ends = [at + 1 for at, b in enumerate(_blocks(message.content)) if isinstance(b, _Block) and b.is_result]
+    return _Spot(index, ends[-1] if ends else 0) if not ends or _text(message.content).strip() else None
 
 
 # --- parting it ------------------------------------------------------------------------------------------------------

@@ -53,8 +53,8 @@ class _Shortened:
         self._parsed = parsed
         self.conversation = conversation
 
-    def rewrite(self, injection: Injection | None, replacement: Replacement | None = None) -> bytes | None:
-        return self._parsed.rewrite(injection, replacement)
+    def rewrite(self, *injections: Injection, replacement: Replacement | None = None) -> bytes | None:
+        return self._parsed.rewrite(*injections, replacement=replacement)
 
     def elements(self) -> Sequence[Element]:
         return self._parsed.elements()

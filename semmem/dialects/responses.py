@@ -21,7 +21,6 @@ from semmem.dialects.inject import (
     SplicedRequest,
     merge_before,
     merge_behind,
-    merge_into_message,
     message_json,
     string_token,
 )
@@ -131,6 +130,8 @@ class Responses:
 class ResponsesRequest(SplicedRequest):
     """One request.
 
+    Position ``turn``: at the beginning of the user item.
+
     Position ``system``: at the end of ``instructions``; where there are none but a system or developer item in
     ``input``, at the end of that, since a server puts instructions before it as one more message; as the user at the
     beginning of the last user item.
@@ -158,7 +159,7 @@ class ResponsesRequest(SplicedRequest):
 
     def keeps(self, injection: Injection) -> bool:
         """Items of ``input`` become part of the chain or conversation; ``instructions`` are said anew each time."""
-        return injection.position in ("before_last_user", "input_item") or injection.role == "user"
+        return injection.position in ("turn", "before_last_user", "input_item") or injection.role == "user"
 
     def placed(self, injection: Injection) -> Injection:
         """``input_item`` instead of ``system`` where it goes into an item of ``input``, which the API keeps."""
@@ -198,6 +199,9 @@ class ResponsesRequest(SplicedRequest):
         return any(name in self._source.members and self._source.members[name].value != b"null" for name in names)
 
     def _edits(self, injection: Injection) -> list[Edit]:
+        if injection.position == "turn":
+            users = [index for index, item in enumerate(self._items) if _speaks(item, "user")]
+            return self._merged_at(users[injection.at], injection.text, behind=False)
         if injection.position in ("system", "input_item") and (merged := self._merged(injection)):
             return merged
         last_user = self._host(as_user=True)
@@ -211,12 +215,14 @@ class ResponsesRequest(SplicedRequest):
     def _merged(self, injection: Injection) -> list[Edit]:
         """Nothing when no item takes it in."""
         as_user = injection.role == "user"
-        if (host := self._host(as_user=as_user)) is None:
-            return []
+        host = self._host(as_user=as_user)
+        return [] if host is None else self._merged_at(host, injection.text, behind=not as_user)
+
+    def _merged_at(self, index: int, text: str, *, behind: bool) -> list[Edit]:
         given = self._source.members["input"]
         if not given.value.startswith(b"["):
-            return merge_before(given, injection.text, part="input_text")
-        return merge_into_message(self._source, given, host, injection.text, part="input_text", behind=not as_user)
+            return merge_before(given, text, part="input_text")
+        return self._merged_into(index, text, part="input_text", behind=behind)
 
     def _host(self, *, as_user: bool) -> int | None:
         """The item that takes the injection in: the user's last, or the first with instructions if it is they that a

@@ -95,6 +95,15 @@ class Searched(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class PromptPrefix(Event):
+    """What became of a session's earlier blocks in a request, in one word: ``kept``; ``edited``, some belong to
+    messages that its history does not have; and why none is there: ``erased``, ``quarantined``, ``unfounded``,
+    ``expired``, ``compacted``, ``late``. ``unwritten``: no other process will have them."""
+
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
 class Rewritten(Event):
     """A model was wanted for a query: ``written``, ``cached``, ``failed``, ``late`` or ``unusable``."""
 

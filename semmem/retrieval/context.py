@@ -104,6 +104,11 @@ def render(hits: Sequence[Hit], *, tokens_max: int, mark: Callable[[str], str]) 
     return text, kept, estimate_tokens(text)
 
 
+def says(text: str, memory: Memory) -> bool:
+    """Whether a block's text holds the memory's words, whatever day it gives them."""
+    return f"\n- {_note(memory).text}" in text
+
+
 def line_tokens(memory: Memory) -> int:
     """What one memory costs in a block."""
     return _note(memory).cost

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 
-from semmem.memory import Hit, Injection, MemoryType, Role, Scope, Vector
+from semmem.memory import Hit, Injection, MemoryType, Role, Scope, Standing, Vector
 from semmem.ports import spans
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderBusy, EmbedderError
@@ -25,7 +25,10 @@ from semmem.retrieval.decide.signals import SEARCH, decide
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.found_before import FoundBefore
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
-from semmem.retrieval.injection_cache import goes_on
+from semmem.retrieval.index.memory_index import MemoryIndex
+from semmem.retrieval.ledger.anchors import goes_on
+from semmem.retrieval.ledger.before import NOTHING, Before
+from semmem.retrieval.ledger.truth import corrections
 from semmem.retrieval.past_talks import PastTalks
 from semmem.retrieval.query.build import build_query
 from semmem.retrieval.query.rewrite import QueryWriter
@@ -77,24 +80,14 @@ class RecallRules:
 @dataclass(frozen=True, slots=True)
 class Recalled:
     """How a search ended; the block for the prompt, where there is one, and the hits that it shows, best first.
-    ``stands``: the block that is in the prompt already."""
+    ``start``: what goes with every answer, for the session's beginning. ``compacted``: no earlier block goes with
+    these; together they would have no room."""
 
     outcome: Outcome
     block: Block | None = None
     hits: tuple[Hit, ...] = ()
-    stands: Block | None = None
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """The ids of what the prompt shows in the end."""
-        block = self.block or self.stands
-        return () if block is None else block.memories
-
-    def placed(self, place: Callable[[Injection], Injection]) -> Recalled:
-        """The same with the block where ``place`` says exactly."""
-        if self.block is None or (injection := place(self.block.injection)) is self.block.injection:
-            return self
-        return replace(self, block=replace(self.block, injection=injection))
+    start: Block | None = None
+    compacted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +184,18 @@ class Recall:
         with self.begin(question) as begun:
             return await self.finish(question, begun)
 
-    async def finish(self, question: Question, begun: Begun) -> Recalled:
-        """The relevant memories. When the question cannot be embedded, what shares words with it, or the newest.
+    async def index(self, user: str) -> MemoryIndex | None:
+        """All of the user's memories; None where they cannot be had in time. Raises StoreError."""
+        return await self._memories.index(user, wait_s=self._rules.store_timeout_s)
+
+    def injection(self, text: str, model: str, at: int = 0) -> Injection:
+        """The text as a block for this model: as whom, and where; ``at``: at which of the user's messages."""
+        role = "user" if self._refuses_system(model) else self._rules.role
+        return Injection(text, role=role, position=self._rules.position, at=at)
+
+    async def finish(self, question: Question, begun: Begun, before: Before = NOTHING) -> Recalled:
+        """The relevant memories that are not in the prompt. When the question cannot be embedded, what shares words
+        with it, or the newest.
 
         Raises StoreError. The question's deadline is extended once, before models are called that take longer than a
         search.
@@ -201,11 +204,11 @@ class Recall:
             return Recalled(begun.outcome)
         query = self._query(question, begun.text, self._rules.strategy)
         try:
-            return await self._search_by_meaning(question, query, begun)
+            return await self._search_by_meaning(question, query, begun, before)
         except EmbedderBusy:
-            return await self._by_words(question, query, Outcome.EMBEDDER_BUSY, otherwise=Outcome.EMBEDDER_BUSY)
+            return await self._by_words(question, query, before, Outcome.EMBEDDER_BUSY, Outcome.EMBEDDER_BUSY)
         except EmbedderError:
-            return await self._by_words(question, query, Outcome.DEGRADED, otherwise=Outcome.EMBEDDER_DOWN)
+            return await self._by_words(question, query, before, Outcome.DEGRADED, Outcome.EMBEDDER_DOWN)
 
     async def preview(
         self,
@@ -312,7 +315,9 @@ class Recall:
             span.note(spans.RECORD_COUNT, len(found))
         return found
 
-    async def _search_by_meaning(self, question: Question, query: ResolvedQuery, begun: Begun) -> Recalled:
+    async def _search_by_meaning(
+        self, question: Question, query: ResolvedQuery, begun: Begun, before: Before
+    ) -> Recalled:
         """Raises EmbedderError and StoreError."""
         kept: list[Hit] = []
         status = "error"
@@ -331,7 +336,7 @@ class Recall:
         talks = await self._talks(question, vector)
         outcome = Outcome.COLD_DENSE if found.path == COLD_DENSE else Outcome.INJECTED
         otherwise = Outcome(_refusal(found) or Outcome.NO_HITS)
-        return self._recalled(question, [*talks, *kept], outcome, otherwise=otherwise)
+        return self._recalled(question, [*talks, *kept], outcome, otherwise, before, found.index)
 
     def _read(self, query: ResolvedQuery) -> WordsRead | None:
         """The query's words, where the user's index is here to compare them with."""
@@ -341,7 +346,7 @@ class Recall:
         return read_words(index, query.text, self._decision, scope=query.scope, types=query.types, now=query.now)
 
     async def _by_words(
-        self, question: Question, query: ResolvedQuery, outcome: Outcome, *, otherwise: Outcome
+        self, question: Question, query: ResolvedQuery, before: Before, outcome: Outcome, otherwise: Outcome
     ) -> Recalled:
         """Raises StoreError."""
         with spans.step(spans.SEARCH_MEMORY) as span:
@@ -349,7 +354,7 @@ class Recall:
             _tell(span, found)
         talks = await self._talks(question, None)
         kept = [*talks, *_kept(self._ranked(question, found))]
-        return self._recalled(question, kept, outcome, otherwise=otherwise)
+        return self._recalled(question, kept, outcome, otherwise, before, found.index)
 
     async def _found(
         self,
@@ -437,15 +442,64 @@ class Recall:
             span.note("semmem.tokens", tokens)
         return block, shown, tokens
 
-    def _recalled(self, question: Question, kept: Sequence[Hit], outcome: Outcome, *, otherwise: Outcome) -> Recalled:
+    def _recalled(
+        self,
+        question: Question,
+        kept: Sequence[Hit],
+        outcome: Outcome,
+        otherwise: Outcome,
+        before: Before,
+        index: MemoryIndex | None,
+    ) -> Recalled:
         """``otherwise``: the outcome where there is nothing to show."""
-        text, shown, tokens = self._render(question, kept)
-        if text is None:
-            return Recalled(otherwise)
-        self._changes.said_back(shown)
-        role = "user" if self._refuses_system(question.conversation.model) else self._rules.role
-        injection = Injection(text, role=role, position=self._rules.position)
-        return Recalled(outcome, block_of(injection, shown, tokens), tuple(shown))
+        news = [hit for hit in kept if not before.holds(hit.memory)]
+        if index is not None and before.blocks:
+            news = [*corrections(before.blocks, index, question.now, apart_from=news), *news]
+        if not news:
+            return Recalled(Outcome.REPEATED if kept else otherwise)
+        blocks = self._blocks(question, news, before, self._rules.tokens_max - before.tokens)
+        if before.tokens and sum(len(hits) for _, hits in blocks) < len(news):
+            before = Before(at=before.at)
+            blocks = self._blocks(question, kept, before, self._rules.tokens_max)
+            return self._made(outcome, otherwise, blocks, compacted=True)
+        return self._made(outcome, otherwise, blocks)
+
+    def _blocks(
+        self, question: Question, hits: Sequence[Hit], before: Before, room: int
+    ) -> list[tuple[Block, list[Hit]]]:
+        """What goes with every answer in one of its own, where the session begins; then the others."""
+
+        def for_start(hit: Hit) -> bool:
+            return before.begins and hit.memory.standing is Standing.STYLE
+
+        blocks: list[tuple[Block, list[Hit]]] = []
+        for position, some in (
+            ("system", [hit for hit in hits if for_start(hit)]),
+            (self._rules.position, [hit for hit in hits if not for_start(hit)]),
+        ):
+            text, shown, tokens = self._render(question, some, room) if some else (None, [], 0)
+            if text is not None:
+                injection = self.injection(text, question.conversation.model, before.at)
+                blocks.append((block_of(replace(injection, position=position), shown, tokens), shown))
+                room -= tokens
+        return blocks
+
+    def _made(
+        self,
+        outcome: Outcome,
+        otherwise: Outcome,
+        blocks: Sequence[tuple[Block, list[Hit]]],
+        *,
+        compacted: bool = False,
+    ) -> Recalled:
+        if not blocks:
+            return Recalled(otherwise, compacted=compacted)
+        hits = tuple(hit for _, shown in blocks for hit in shown)
+        self._changes.said_back(hits)
+        is_start = blocks[0][0].injection.position != self._rules.position
+        start = blocks[0][0] if is_start else None
+        block = next((block for block, _ in blocks[is_start:]), None)
+        return Recalled(outcome, block, hits, start, compacted)
 
     def _refuses_system(self, model: str) -> bool:
         return any(fnmatchcase(model.lower(), pattern.lower()) for pattern in self._rules.user_role_models)

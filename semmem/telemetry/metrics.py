@@ -43,6 +43,12 @@ class Metrics:
         self.retrieval_results = Histogram(
             "llm_memory_retrieval_results", "Memories found per search.", ["backend"], buckets=COUNTS, registry=r
         )
+        self.prompt_prefixes = Counter(
+            "semmem_prompt_prefixes",
+            "What became of a session's earlier blocks in a request: kept, edited, or why none is there.",
+            ["result"],
+            registry=r,
+        )
         self.rewrites = Counter(
             "semmem_query_rewrites", "Queries a model was wanted for, by result.", ["result"], registry=r
         )

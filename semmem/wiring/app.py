@@ -70,7 +70,6 @@ class App:
         )
         self._activity = Activity(time.time)
         self._reloading = Reloading[Serving](settings, read or (lambda: (settings, ())), announce=self._announce)
-        self._injection_cache = request.injection_cache(settings)
         self._tasks = Tasks()
         self._embedder_answers = False
         self._embedder_tried = asyncio.Event()
@@ -89,14 +88,12 @@ class App:
     async def running(self) -> AsyncIterator[Addresses]:
         """Serve inside the block; drain and close at its end. Raises OSError or SemmemError when it cannot start."""
         async with AsyncExitStack() as stack:
-            listeners = [self._injection_cache.changed]
             self._tracing = tracing.tracing(self._settings, self._metrics, stack)
             opened = await open_backends(
                 self._settings,
                 self._metrics,
                 stack,
                 spawn=self._tasks.spawn,
-                listeners=listeners,
                 announce=self._announce,
                 make_store=self._make_store,
             )
@@ -139,7 +136,7 @@ class App:
             opened,
             self._announce,
             movable=self._store,
-            blocks=self._injection_cache,
+            shown=request.ledger(self._settings, opened.backends.journal, self._tasks.spawn, self._announce),
             embedder_tried=self._embedder_tried,
             tracer=self._tracing.tracer,
         )
@@ -197,7 +194,7 @@ class App:
         if parts.opened.news is not None:
             here = parts.replicas
             is_counted = (lambda: True) if here is None else (lambda: here.is_counted)
-            parts.opened.news.begin(self._tasks, Kept(backends.store, self._injection_cache), is_counted)
+            parts.opened.news.begin(self._tasks, Kept(backends.store, parts.shown), is_counted)
         if (placer := conversations.placer(settings, parts.patient)) is not None:
             self._tasks.keep("vectors of conversations", placer.run)
         if self._tracing.run is not None:
@@ -309,6 +306,7 @@ class App:
             log.error("stopped with %d halves of turns not committed", len(parts.writer))
         if parts.at_once is not None:
             await parts.at_once.drained(AT_ONCE_DRAIN_S)
+        await parts.shown.flush()
         await parts.learner.drained(max(0.5, min(LEARN_DRAIN_S, deadline - time.monotonic())))
         if parts.opened.news is not None:
             await parts.opened.news.last_word()

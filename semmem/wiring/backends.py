@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,12 +115,11 @@ async def open_backends(
     stack: AsyncExitStack,
     *,
     spawn: Spawn,
-    listeners: Sequence[Listener],
     make_store: MakeStore,
     announce: Announce = nobody_listens,
 ) -> Opened:
     """Every backend, to be closed with ``stack``. The journal is open; store and embedder are opened while requests
-    pass already. ``listeners`` are told of every write to the store. Raises OSError, SemmemError and BackupError."""
+    pass already. Raises OSError, SemmemError and BackupError."""
     if is_unfinished(Path(settings.data_dir)):
         raise BackupError(f"a restore into {settings.data_dir} was not finished: run `semmem restore` again")
     if not settings.journal.url:
@@ -140,8 +139,9 @@ async def open_backends(
     mark = await asyncio.to_thread(fence, settings)
     others = news(settings, turns, mark, announce, stack)
     watched: Store = store_backend
+    listeners: list[Listener] = []  # are told of every write
     if others is not None:
-        watched, listeners = AttentiveStore(store_backend, others.changes), [*listeners, others.changes.changed]
+        watched, listeners = AttentiveStore(store_backend, others.changes), [others.changes.changed]
     # Below the hot memories: nothing runs between what listeners are told and what changes there.
     gate = WriteGate(ObservedStore(watched, metrics, settings.memory.backend, listeners))
     hiding = hidden(gate)

@@ -22,7 +22,7 @@ from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce
 from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.hot_memories import HotMemories
-from semmem.retrieval.injection_cache import InjectionCache
+from semmem.retrieval.ledger.ledger import Ledger
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.turns.sessions import Sessions
 from semmem.turns.unread import UnreadHistories
@@ -40,8 +40,8 @@ class Here:
 
     writer: JournalWriter
     memories: HotMemories
-    shown: HidingStore
-    blocks: InjectionCache
+    store: HidingStore
+    shown: Ledger
     sessions: Sessions
     notes: AccessRecorder
     votes: Votes = field(default_factory=Votes)
@@ -52,7 +52,7 @@ class Here:
     def forget(self, what: Forgetting) -> tuple[int, list[str]]:
         user = what.scope.user
         self.memories.forget_user(user)
-        self.blocks.changed(user, None)  # a conversation that is shown may say what the memory said
+        self.shown.forget(user)
         self.forget_states(user)
         if what.takes_user:
             self.sessions.forget(user)
@@ -66,13 +66,13 @@ class Here:
     async def settled(self, user: str, *, timeout_s: float) -> None:
         try:
             async with asyncio.timeout(timeout_s):
-                await self.shown.puts_ended(user)
+                await self.store.puts_ended(user)
                 await self.notes.settled()
         except TimeoutError:  # what comes later is refused or taken back by whoever writes it
             pass
 
     def forget_memories(self, user: str, memory_ids: Sequence[str] | None) -> None:
-        self.blocks.changed(user, None)  # until now a conversation could be read that said the same
+        self.shown.forget(user)  # until now a conversation could be read that said the same
         self.notes.forget(user, memory_ids)
         self.votes.forget(user, memory_ids)
 

@@ -16,7 +16,7 @@ from semmem.ports.events import Announce
 from semmem.ports.news import ListeningBus, NewsBus
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index.hot_memories import HotMemories
-from semmem.retrieval.injection_cache import InjectionCache
+from semmem.retrieval.ledger.ledger import Ledger
 
 PURPOSE = b"semmem: names of users in news of changes"
 LAST_WORD_S = 1.0
@@ -41,18 +41,18 @@ class Kept:
     """What this process keeps of users' memories, as news want it (lifecycle.change_news.Copies)."""
 
     memories: HotMemories
-    blocks: InjectionCache
+    shown: Ledger
 
     def holds(self, user: str) -> bool:
-        return self.memories.holds(user) or self.blocks.has_any(user)
+        return self.memories.holds(user) or self.shown.has_any(user)
 
     def changed_elsewhere(self, user: str) -> bool:
-        self.blocks.changed(user, None)
+        self.shown.talk_changed(user)
         return self.memories.changed_elsewhere(user)
 
     def all_changed_elsewhere(self) -> None:
         self.memories.all_changed_elsewhere()
-        self.blocks.everything_changed()
+        self.shown.everything_changed()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from semmem.ports.switches import SwitchRow
 from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.reindexing import Reindexing
 from semmem.request.switches import Switches
-from semmem.retrieval.injection_cache import InjectionCache
+from semmem.retrieval.ledger.ledger import Ledger
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.turns.seen import SeenMessages
 from semmem.turns.sessions import Sessions
@@ -54,7 +54,7 @@ class Parts:
     sessions: Sessions
     seen: SeenMessages
     unread: UnreadHistories
-    blocks: InjectionCache
+    shown: Ledger
     erasure: Erasure
     purging: Purging
     snapshots: Snapshots
@@ -85,11 +85,11 @@ def parts(
     announce: Announce,
     *,
     movable: MovableStore,
-    blocks: InjectionCache,
+    shown: Ledger,
     embedder_tried: asyncio.Event,
     tracer: Tracer,
 ) -> Parts:
-    """``movable``: the store as what moves it sees it; ``blocks``: those of tool loops under way."""
+    """``movable``: the store as what moves it sees it; ``shown``: what sessions were."""
     backends = opened.backends
     store = StoreWatch(
         backends.store,
@@ -110,7 +110,7 @@ def parts(
         writer,
         backends.store,
         opened.hidden.shown,
-        blocks,
+        shown,
         sessions,
         uses,
         backends.votes,
@@ -134,7 +134,7 @@ def parts(
         sessions=sessions,
         seen=request.seen_messages(settings, backends),
         unread=here.unread,
-        blocks=blocks,
+        shown=shown,
         erasure=erasure,
         purging=Purging([backends.journal, opened.store_backend]),
         snapshots=backup.snapshots(settings, opened),

@@ -32,11 +32,12 @@ from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.decide.trained import SHIPPED, Trained, UnusableWeights
 from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.hot_memories import Spawn
-from semmem.retrieval.injection_cache import InjectionCache
+from semmem.retrieval.ledger.ledger import Ledger, LedgerRecords, LedgerRules
 from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.rerank import Reranking
 from semmem.retrieval.search import Fusion, Strategy
+from semmem.retrieval.showing import Showing
 from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import Recovery, RecoveryRules
 from semmem.turns.seen import SeenMessages
@@ -60,7 +61,7 @@ def exchange(
     announce: Announce,
     *,
     turns: TurnRecorder,
-    injection_cache: InjectionCache,
+    ledger: Ledger,
     after: Callable[[str, float], float],
     note_uses: Callable[[str, Sequence[str], float], None],
     work: BodyWork,
@@ -74,6 +75,7 @@ def exchange(
     """``after`` gives a time after a user's last erasure; ``note_uses`` is told whose memories were put into a prompt,
     which, and when; ``spawn`` starts what embeds questions while their turns are recorded."""
     limits = settings.limits
+    finds = recall(settings, backends, announce, spawn)
     return Exchange(
         askers=AskerRules(
             identity(settings),
@@ -82,7 +84,8 @@ def exchange(
             switches,
         ),
         turns=turns,
-        recall=recall(settings, backends, announce, spawn),
+        recall=finds,
+        showing=Showing(ledger, finds, announce),
         limits=ExchangeLimits(
             request_body_bytes_max=limits.request_body_bytes_max,
             answer_bytes_max=limits.answer_bytes_max,
@@ -92,7 +95,6 @@ def exchange(
             reading=ParseLimits(messages_max=limits.request_messages_max, values_max=limits.request_values_max),
         ),
         clock=time.time,
-        blocks=injection_cache,
         work=work,
         note_uses=note_uses,
         after=after,
@@ -296,9 +298,12 @@ def reranking(settings: Settings, backends: Backends, announce: Announce) -> Rer
     return Reranking(backends.reranker, rules.timeout_ms / 1000, rules.candidates_max, announce)
 
 
-def injection_cache(settings: Settings) -> InjectionCache:
-    """None are kept beside other replicas: a loop's next request may come to one that has no such block, and news of
-    what changed there may be lost for longer than a memory may be stale."""
-    injection = settings.memory.injection
-    alone = settings.deployment.replicas == 1
-    return InjectionCache(entries_max=injection.repeat_entries_max if alone else 0, ttl_s=injection.repeat_ttl_s)
+def ledger(settings: Settings, journal: LedgerRecords, spawn: Spawn, announce: Announce) -> Ledger:
+    keys = settings.memory.injection
+    rules = LedgerRules(
+        sessions_max=keys.shown_sessions_max,
+        bytes_max=keys.shown_mb_max * 1024 * 1024,
+        kept_s=keys.shown_hours * 3600,
+        lookup_s=keys.shown_lookup_ms / 1000,
+    )
+    return Ledger(journal, rules, spawn=spawn, announce=announce)

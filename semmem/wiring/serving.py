@@ -102,7 +102,7 @@ class Workshop:
 
     def _unshown(self, user: str, conversation_id: str) -> None:
         """A conversation is gone: no block shows it any more, here or elsewhere, and no state of a session here."""
-        self._parts.blocks.changed(user, conversation_id)
+        self._parts.shown.talk_changed(user, conversation_id)
         self._parts.compression.maker.forget(user)
         if (news := self._parts.opened.news) is not None:
             news.changes.changed(user)
@@ -135,7 +135,7 @@ class Workshop:
             backends,
             self._announce,
             turns=turns,
-            injection_cache=parts.blocks,
+            ledger=parts.shown,
             after=parts.opened.hidden.marks.after,
             note_uses=parts.uses.note,
             work=work,

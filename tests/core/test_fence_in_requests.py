@@ -14,7 +14,6 @@ from semmem.request.head import RequestHead
 from semmem.request.outcome import Outcome
 from semmem.retrieval.context import CLOSING, HEADER, OPENING, without_tags
 from semmem.retrieval.fence import Fence
-from semmem.retrieval.injection_cache import InjectionCache
 from tests.core.exchange.world import BUDGET, PATIENT, QUESTION, World, as_body
 from tests.core.test_tool_loops import APIS, Api
 
@@ -151,7 +150,7 @@ async def test_what_the_user_says_in_a_block_of_his_own_making_is_learnt(fake: s
 
 
 async def test_a_chain_that_began_with_a_system_item_keeps_its_block_in_it() -> None:
-    world = World(rules=PATIENT, phase_s=20.0, blocks=InjectionCache(entries_max=10, ttl_s=60), fence=Fence(KEY))
+    world = World(rules=PATIENT, phase_s=20.0, fence=Fence(KEY))
     await world.knows(BUDGET)
     head = RequestHead("POST", "/v1/responses", {"x-user-id": ("alice",), "x-session-id": ("s",)})
     asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": QUESTION}]

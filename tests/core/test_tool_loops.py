@@ -19,15 +19,13 @@ from semmem.request.outcome import Outcome
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.context import OPENING
-from semmem.retrieval.injection_cache import InjectionCache
+from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.recall import RecallRules
-from semmem.telemetry.metrics import Metrics
-from semmem.telemetry.observed_store import ObservedStore
 from tests.core.exchange.world import BUDGET, NOW, PATIENT, QUESTION, World
 
 Json = dict[str, Any]
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
-POSITIONS = ("system", "first", "after_system", "before_last_user")
+POSITIONS = ("turn", "system", "first", "after_system", "before_last_user")
 
 
 def call(number: int) -> Json:
@@ -105,9 +103,8 @@ class Client:
     def __init__(self, api: Api = CHAT, user: str = "alice", rules: RecallRules = PATIENT, **world: Any) -> None:
         self.api = api
         self.user = user
-        self.blocks = InjectionCache(entries_max=10, ttl_s=60)
-        self.world = World(blocks=self.blocks, rules=rules, phase_s=20.0, **world)
-        self.store = ObservedStore(self.world.store, Metrics(), "test", [self.blocks.changed])
+        self.world = World(rules=rules, phase_s=20.0, **world)
+        self.store = self.world.memories
 
     async def send(self, rounds: int, headers: Mapping[str, str] = NO_HEADERS, **members: Any) -> RequestResult:
         return await self.post(self.api.body(self.api.loop(rounds), **members), headers)
@@ -284,7 +281,7 @@ async def test_what_a_gateway_before_this_one_has_put_in_is_left_alone() -> None
 # --- what has gone is not shown --------------------------------------------------------------------------------------
 
 
-CHANGES: dict[str, Callable[[ObservedStore, Memory], Awaitable[object]]] = {
+CHANGES: dict[str, Callable[[HotMemories, Memory], Awaitable[object]]] = {
     "forgotten": lambda store, memory: store.forget(Scope("alice"), memory.id),
     "all forgotten": lambda store, memory: store.forget_scope(Scope("alice")),
     "written anew": lambda store, memory: store.put(Scope("alice"), memory),
@@ -293,7 +290,7 @@ CHANGES: dict[str, Callable[[ObservedStore, Memory], Awaitable[object]]] = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 async def test_a_memory_that_changed_is_not_repeated(
-    change: Callable[[ObservedStore, Memory], Awaitable[object]],
+    change: Callable[[HotMemories, Memory], Awaitable[object]],
 ) -> None:
     client = Client()
     await client.asked()

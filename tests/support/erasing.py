@@ -18,7 +18,7 @@ from semmem.ports.embedder import Embedder
 from semmem.ports.events import Event
 from semmem.ports.store import Store
 from semmem.retrieval.index.hot_memories import HotMemories
-from semmem.retrieval.injection_cache import InjectionCache
+from semmem.retrieval.ledger.ledger import Ledger
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.observed_store import ObservedStore
@@ -45,14 +45,14 @@ class Erasing:
         **limits: Any,
     ) -> None:
         self.tasks = Tasks()
-        self.blocks = InjectionCache(entries_max=100, ttl_s=60.0)
-        self.hidden = hidden(ObservedStore(store, Metrics(), "test", [self.blocks.changed]))
+        self.shown = Ledger()
+        self.hidden = hidden(ObservedStore(store, Metrics(), "test"))
         self.store = HotMemories(self.hidden.shown, spawn=self.tasks.spawn)
         self.writer = JournalWriter(journal, commit_interval_s=0.01, retry_s=0.05)
         self.sessions = Sessions(journal)
         self.notes = AccessRecorder(journal)
         self.announced: list[Event] = []
-        here = Here(self.writer, self.store, self.hidden.shown, self.blocks, self.sessions, self.notes)
+        here = Here(self.writer, self.store, self.hidden.shown, self.shown, self.sessions, self.notes)
         elsewhere = Elsewhere(journal, self.hidden.marks, here, obey_s=obey_s, poll_s=0.02)
         sparing = Sparing(
             self.store,

@@ -65,7 +65,7 @@ from semmem.retrieval.decide.decision import Decision, heads_of
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index import succession, word_index
 from semmem.retrieval.index.memory_index import MemoryIndex
-from semmem.retrieval.injection_cache import goes_on, loop_of
+from semmem.retrieval.ledger.anchors import anchors_of, goes_on
 from semmem.retrieval.query import build as query
 from semmem.retrieval.query import looks_back, past_conversations, rewrite
 from semmem.retrieval.search import Strategy, best_of, in_time
@@ -196,7 +196,7 @@ def _rewritten(dialect: Dialect) -> Call:
 
 def _rewrite(dialect: Dialect, body: bytes) -> None:
     request = dialect.parse(body)
-    for position in ("first", "after_system", "before_last_user"):
+    for position in ("turn", "first", "after_system", "before_last_user"):
         injection = Injection("what is known", position=position)
         request.rewrite(injection)
         request.keeps(injection)
@@ -460,8 +460,8 @@ REGISTRY: Mapping[str, Call] = {
     # retrieval
     "retrieval.answers.offered": lambda t: asked.offered(t, words.words(t)),
     "retrieval.answers.wanted": asked.wanted,
-    "retrieval.injection_cache.goes_on": lambda t: goes_on(_said(t)),
-    "retrieval.injection_cache.loop_of": lambda t: loop_of(Scope("ada"), "t_1", _said(t)),
+    "retrieval.ledger.anchors.anchors_of": lambda t: anchors_of(_said(t)),
+    "retrieval.ledger.anchors.goes_on": lambda t: goes_on(_said(t)),
     "retrieval.arrangement.arranged": lambda t: arrangement.arranged([_memory(t), _memory("likes tea")]),
     "retrieval.days.happened": lambda t: days.happened(_memory(t)),
     "retrieval.arrangement.doubtful": lambda t: arrangement.doubtful([_memory(t), _memory("likes tea")]),
@@ -610,6 +610,7 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.json_splice.cut_members": "called with every parse above",
     "dialects.inject.replace_elements": "elements_of and splice above",
     "compression.by_model.ModelWriter.write": "shortens each text, and asks a model",
+    "compression.cutting.gone_of": "looks at no text",
     "compression.cutting.kept_of": "looks at no text",
     "compression.cutting.users_before": "looks at no text",
     "compression.cutting.users_of": "looks at no text",
@@ -622,12 +623,11 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.context.fenced": "called with every render above",
     "dialects.json_splice.insert_element": "called with every parse above",
     "dialects.json_splice.insert_member": "called with every parse above",
-    "dialects.json_splice.read_element": "called with every rewrite above",
+    "dialects.json_splice.object_at": "called with every rewrite above",
     "dialects.json_splice.splice": "called with every parse above",
     "dialects.inject.add_part": "called with every rewrite above",
     "dialects.inject.merge_before": "called with every rewrite above",
     "dialects.inject.merge_behind": "called with every rewrite above",
-    "dialects.inject.merge_into_message": "called with every rewrite above",
     "dialects.inject.string_token": "called with every rewrite above",
     "dialects.request.text_of": "called with every parse above",
     "dialects.request.conversation_of": "called with every parse above",
@@ -743,8 +743,6 @@ NEEDLESS: Mapping[str, str] = {
     "request.identity.usable_user": _NAMES,
     "request.identity.user_in_header": _NAMES,
     "request.identity.user_of_key": "one HMAC of a key, which is as long as a header may be",
-    "retrieval.injection_cache.InjectionCache.changed": _NAMES,
-    "retrieval.injection_cache.InjectionCache.has_any": _NAMES,
     "retrieval.index.hot_memories.HotMemories.at_hand": _NAMES,
     "retrieval.index.hot_memories.HotMemories.changed_elsewhere": _NAMES,
     "retrieval.index.hot_memories.HotMemories.forget": _NAMES,

@@ -34,6 +34,7 @@ from semmem.backends.sql.recording import SqlRecording
 from semmem.backends.sql.reindexing import SqlReindexing
 from semmem.backends.sql.rewording import SqlRewording
 from semmem.backends.sql.sessions import SqlSessions
+from semmem.backends.sql.shown_blocks import SqlShownBlocks
 from semmem.backends.sql.states import SqlSessionStates
 from semmem.backends.sql.switches import SqlSwitches
 from semmem.backends.sql.talks import SqlTalks
@@ -66,6 +67,7 @@ class SqlJournal(
     SqlContinuing,
     SqlTalks,
     SqlSessionStates,
+    SqlShownBlocks,
     SqlErasure,
     SqlReindexing,
     SqlKnownErasures,

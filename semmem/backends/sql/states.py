@@ -12,7 +12,7 @@ from semmem.backends.sql import locks, marks
 from semmem.backends.sql.messages import said_before
 from semmem.backends.sql.part import JournalPart, one_look, one_read
 from semmem.backends.sql.rows import upsert_into
-from semmem.backends.sql.tables import forgotten_memories, pending_erasures, session_states
+from semmem.backends.sql.tables import forgotten_memories, pending_erasures, session_states, shown_blocks
 from semmem.ports.errors import JournalError
 from semmem.ports.session_states import CurrentState, Place, SessionState
 
@@ -57,35 +57,38 @@ class SqlSessionStates(JournalPart):
 
 
 def forget_states(conn: Connection, user: str) -> None:
-    """All of the user's: what was erased may stand in any of them."""
-    conn.execute(delete(session_states).where(session_states.c.user_id == user))
+    """All of the user's, and all that their sessions were shown: what was erased may stand in any of them."""
+    for table in (session_states, shown_blocks):
+        conn.execute(delete(table).where(table.c.user_id == user))
 
 
 def forget_all_states(conn: Connection) -> None:
-    conn.execute(delete(session_states))
+    for table in (session_states, shown_blocks):
+        conn.execute(delete(table))
 
 
 def prune_states(conn: Connection, now: float) -> None:
-    conn.execute(delete(session_states).where(session_states.c.expires_at <= now))
+    for table in (session_states, shown_blocks):
+        conn.execute(delete(table).where(table.c.expires_at <= now))
 
 
 def _may_be_kept(conn: Connection, user: str, said: Sequence[Place]) -> bool:
     """Whether all of it is known, accepted, and said since the user's last erasure."""
-    erased_at = _erased_at(conn, user)
-    if erased_at is None:
+    since = erased_at(conn, user)
+    if since is None:
         return False
     for first in range(0, len(said), ASKED_MAX):
         some = said[first : first + ASKED_MAX]
         found = said_before(conn, [each.message_id for each in some])
         declined = {(each.message_id, each.ordinal) for each in found if each.declined}
-        kept = {(each.message_id, each.ordinal) for each in found if not each.declined and each.at > erased_at}
+        kept = {(each.message_id, each.ordinal) for each in found if not each.declined and each.at > since}
         wanted = {(each.message_id, each.ordinal) for each in some}
         if not wanted <= kept or wanted & declined:
             return False
     return True
 
 
-def _erased_at(conn: Connection, user: str) -> float | None:
+def erased_at(conn: Connection, user: str) -> float | None:
     """When anything of the user's was erased last, 0 for never; None while something is being erased."""
     pending = select(pending_erasures.c.id).where(pending_erasures.c.user_id == user).limit(1)
     if conn.execute(pending).first() is not None:

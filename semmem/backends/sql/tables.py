@@ -528,6 +528,19 @@ session_states = Table(
 """What stands for the older part of a long session. ``body`` is JSON. All of it can be made again of what the client
 sends, so whatever is erased of a user takes all of the user's with it."""
 
+shown_blocks = Table(
+    "shown_blocks",
+    metadata,
+    Column("user_id", AnyText, primary_key=True),
+    Column("session", Text, primary_key=True),
+    Column("anchor", Text, primary_key=True),
+    Column("shown_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+    Column("body", AnyText, nullable=False),
+)
+"""What sessions were shown. ``session`` and ``anchor`` are digests, ``body`` is a ShownBlock as JSON; as with the
+states, all of it goes with whatever is erased of a user."""
+
 WAITING = and_(turns.c.opened_at.is_not(None), turns.c.batch_id.is_(None), turns.c.done_at.is_(None))
 IN_BATCH = and_(turns.c.batch_id.is_not(None), turns.c.done_at.is_(None))
 LONELY = and_(turns.c.opened_at.is_(None), turns.c.done_at.is_(None))
@@ -583,4 +596,5 @@ _index(
 )
 _index("conversation_messages_shown", conversation_messages.c.user_id, where=conversation_messages.c.shown != "")
 Index("session_states_expiry", session_states.c.expires_at)
+Index("shown_blocks_expiry", shown_blocks.c.expires_at)
 _index("batches_finished", batches.c.finished_at, where=batches.c.status.is_not(None))

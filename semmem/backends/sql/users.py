@@ -17,6 +17,7 @@ from semmem.backends.sql.tables import (
     dropped,
     provisional,
     session_states,
+    shown_blocks,
     turns,
     users,
     versions,
@@ -45,7 +46,7 @@ class SqlUsers(JournalPart):
         """As in the port. Of an erased turn nobody knows whose it was: its user is empty."""
         known = (
             select(table.c.user_id).where(table.c.user_id > user).distinct().order_by(table.c.user_id).limit(limit)
-            for table in (users, turns, conversations, session_states)
+            for table in (users, turns, conversations, session_states, shown_blocks)
         )
         return sorted({name for each in known for name in conn.execute(each).scalars()})[:limit]
 

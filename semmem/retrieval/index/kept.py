@@ -71,7 +71,7 @@ def built(memories: dict[str, Memory], read_at: float) -> Kept:
     for memory in memories.values():
         is_live = memory.status is MemoryStatus.ACTIVE and stands(memory, memories)
         (live if is_live else hidden).append(memory)
-    index = MemoryIndex(live)
+    index = MemoryIndex(live, hidden)
     return Kept(memories, index, read_at, index.bytes + sizes.of_memories(hidden))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -85,11 +86,12 @@ class MemoryIndex:
 
     Their embeddings are made rows of ``vectors``: kept twice, these would be two thirds of all that a user takes.
     ``bytes``: what all of it takes in this process, estimated. ``lacks_vectors``: there are some memories, and none of
-    them has an embedding.
+    them has an embedding. ``hidden``: the user's memories that are not recalled, of which only ``of`` knows.
     """
 
-    def __init__(self, memories: Sequence[Memory]) -> None:
+    def __init__(self, memories: Sequence[Memory], hidden: Sequence[Memory] = ()) -> None:
         in_order = sorted(memories, key=lambda memory: memory.id)
+        self._hidden = {memory.id: memory for memory in hidden}
         self._vectors = _stacked(in_order)
         _share(in_order, self._vectors)
         self.memories = tuple(in_order)
@@ -110,6 +112,18 @@ class MemoryIndex:
         self._occurred_at = np.fromiter(happened, np.float64, len(self.memories))
         of_rows = sizes.ROW_BYTES * len(self.memories) + self._vectors.nbytes + self._words.bytes
         self.bytes = sizes.INDEX_BYTES + of_rows + sizes.of_memories(self.memories)
+
+    def of(self, memory_id: str) -> Memory | None:
+        """The user's memory of this id, recalled or not."""
+        return self._live.get(memory_id) or self._hidden.get(memory_id)
+
+    def is_live(self, memory_id: str) -> bool:
+        """Whether it is recalled."""
+        return memory_id in self._live
+
+    @cached_property
+    def _live(self) -> dict[str, Memory]:
+        return {memory.id: memory for memory in self.memories}
 
     @property
     def vectors(self) -> Floats:

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semmem.compression.cutting import cut, digest_of, kept_of, may_part, replaceable, start_behind, users_before
+from semmem.compression.cutting import (
+    cut,
+    digest_of,
+    gone_of,
+    kept_of,
+    may_part,
+    replaceable,
+    start_behind,
+    users_before,
+)
 from semmem.dialects import DIALECTS
 from semmem.memory import Element, Injection, Replacement, Role
 from tests.core.compression.histories import (
@@ -36,7 +45,13 @@ def compressed(api: Api, body: bytes, kept: int, injection: Injection | None = N
     parsed = DIALECTS[api.path].parse(body)
     found = parsed.elements()
     start = cut(found, turns_kept=kept)
-    return None if start is None else parsed.rewrite(injection, Replacement(replaceable(found, start), STATE))
+    return (
+        None
+        if start is None
+        else parsed.rewrite(
+            *(() if injection is None else (injection,)), replacement=Replacement(replaceable(found, start), STATE)
+        )
+    )
 
 
 def is_instruction(element: Json) -> bool:
@@ -201,7 +216,7 @@ def test_what_is_left_of_a_conversation_is_what_is_sent(api: Api) -> None:
     parsed = DIALECTS[api.path].parse(api.encoded(LONG))
     found = parsed.elements()
     start = cut(found, turns_kept=5) or 0
-    left = kept_of(parsed.conversation, found, replaceable(found, start))
+    left = kept_of(parsed.conversation, gone_of(parsed.conversation, found, replaceable(found, start)))
     sent = DIALECTS[api.path].parse(compressed(api, api.encoded(LONG), 5) or b"").conversation.messages
     assert [m.text for m in left.messages] == [m.text for m in sent if m.text != STATE]
     assert users_before(parsed.conversation, found, start) == 4

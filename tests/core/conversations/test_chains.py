@@ -23,7 +23,6 @@ from semmem.ports.errors import JournalError
 from semmem.ports.recording import TurnClosed
 from semmem.request.head import RequestHead
 from semmem.request.outcome import Outcome
-from semmem.retrieval.injection_cache import InjectionCache
 from semmem.turns.recorder import TurnRecorder
 from semmem.turns.sessions import Sessions
 from tests.core.exchange.world import BUDGET, PATIENT, QUESTION, World
@@ -47,7 +46,7 @@ class House:
 
     def __init__(self, journal: SqlJournal, **limits: Any) -> None:
         self.journal = journal
-        self.world = World(blocks=InjectionCache(entries_max=9, ttl_s=99.0), **limits)
+        self.world = World(**limits)
         self.writer = ConversationWriter(journal, ConversationLimits(), retention_s=1e9)
         self.exchange: Any = self.world.exchange
         self.exchange._conversations = Tap(self.writer.add, chars_max=1000)

@@ -176,7 +176,7 @@ def test_the_users_words_and_wishes_are_read(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_semmems_members_are_stripped_also_without_an_injection(name: str) -> None:
     request = SAMPLES[name].request
-    stripped = BY_NAME[name].parse(request).rewrite(None)
+    stripped = BY_NAME[name].parse(request).rewrite()
     assert stripped == request.replace(OWN + b",", b"").replace(b"," + OWN, b"")
     assert b"memory_" not in stripped
 
@@ -184,7 +184,7 @@ def test_semmems_members_are_stripped_also_without_an_injection(name: str) -> No
 @pytest.mark.parametrize("name", NAMES)
 def test_a_body_with_nothing_to_change_is_left_alone(name: str) -> None:
     dialect = BY_NAME[name]
-    assert dialect.parse(dialect.parse(SAMPLES[name].request).rewrite(None) or b"").rewrite(None) is None
+    assert dialect.parse(dialect.parse(SAMPLES[name].request).rewrite() or b"").rewrite() is None
 
 
 @pytest.mark.parametrize("position", ["system", "first", "after_system", "before_last_user"])
@@ -192,7 +192,7 @@ def test_a_body_with_nothing_to_change_is_left_alone(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_an_injection_is_one_new_text_and_changes_no_other_byte(name: str, role: str, position: str) -> None:
     request = BY_NAME[name].parse(SAMPLES[name].request)
-    stripped, rewritten = request.rewrite(None), request.rewrite(Injection(FACTS, role, position))
+    stripped, rewritten = request.rewrite(), request.rewrite(Injection(FACTS, role, position))
     assert stripped is not None
     assert rewritten is not None
     added = len(rewritten) - len(stripped)

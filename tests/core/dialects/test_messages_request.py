@@ -280,7 +280,7 @@ def test_controls_are_read_and_semmems_members_stripped(members: dict[str, Any],
     kept = {name: value for name, value in members.items() if name not in OWN}
     assert request.conversation.controls == controls
     stripped = json.dumps({"model": "m", "messages": [HELLO], **kept}).encode()
-    assert request.rewrite(None) == (None if kept == members else stripped)
+    assert request.rewrite() == (None if kept == members else stripped)
 
 
 # --- where an injection stands
@@ -479,7 +479,7 @@ def without(body: bytes, pieces: tuple[bytes, ...]) -> set[bytes]:
 @given(bodies())
 def test_stripping_takes_semmems_members_and_nothing_else(drawn: tuple[bytes, bytes]) -> None:
     body, bare = drawn
-    assert AnthropicMessages().parse(body).rewrite(None) == (bare if bare != body else None)
+    assert AnthropicMessages().parse(body).rewrite() == (bare if bare != body else None)
 
 
 @given(bodies(), INJECTIONS)
@@ -506,7 +506,7 @@ def test_rewriting_again_gives_the_same_and_leaves_nothing_to_strip(
     request = AnthropicMessages().parse(drawn[0])
     injected = request.rewrite(injection)
     assert injected == request.rewrite(injection)
-    assert AnthropicMessages().parse(injected or b"").rewrite(None) is None
+    assert AnthropicMessages().parse(injected or b"").rewrite() is None
 
 
 @given(st.binary(max_size=80) | bodies().map(lambda drawn: drawn[0]), st.integers(0, 200), st.binary(max_size=3))

@@ -287,14 +287,14 @@ def test_what_a_request_asks_of_memory_is_read_and_stripped() -> None:
     assert request.conversation.controls == Controls(
         enabled=True, types=(MemoryType.EPISODIC,), limit=7, project="p", claimed_user="ada"
     )
-    assert request.rewrite(None) == json.dumps({"model": "m", "input": [HELLO], "user": "ada"}).encode()
+    assert request.rewrite() == json.dumps({"model": "m", "input": [HELLO], "user": "ada"}).encode()
 
 
 # --- rewriting: instructions
 
 
 def test_a_body_with_nothing_to_change_is_not_rewritten() -> None:
-    assert parse(metadata={"memory_config": {}}).rewrite(None) is None
+    assert parse(metadata={"memory_config": {}}).rewrite() is None
 
 
 @pytest.mark.parametrize("role", ["system", "developer"])
@@ -493,7 +493,7 @@ def bodies(draw: st.DrawFn) -> tuple[bytes, bytes]:
 @given(bodies())
 def test_stripping_takes_semmems_members_and_nothing_else(drawn: tuple[bytes, bytes]) -> None:
     body, without = drawn
-    assert Responses().parse(body).rewrite(None) == (without if without != body else None)
+    assert Responses().parse(body).rewrite() == (without if without != body else None)
 
 
 def without_piece(body: bytes, piece: bytes, instead: bytes = b"") -> set[bytes]:
@@ -543,7 +543,7 @@ def test_rewriting_again_gives_the_same_and_leaves_nothing_to_strip(
     request = Responses().parse(drawn[0])
     rewritten = request.rewrite(injection)
     assert rewritten == request.rewrite(injection)
-    assert Responses().parse(rewritten or b"").rewrite(None) is None
+    assert Responses().parse(rewritten or b"").rewrite() is None
 
 
 @given(st.binary(max_size=80) | bodies().map(lambda drawn: drawn[0]), st.integers(0, 200), st.binary(max_size=3))

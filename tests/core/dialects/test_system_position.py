@@ -208,7 +208,7 @@ def test_taking_the_notes_out_gives_the_body_back(drawn: tuple[str, tuple[bytes,
     start = rewritten.index(INNER)
     assert bare in bodies_before(rewritten, start, start + len(INNER))
     assert spelled(name, body, role)[0] == rewritten
-    assert BY_NAME[name].parse(rewritten).rewrite(None) is None
+    assert BY_NAME[name].parse(rewritten).rewrite() is None
 
 
 # --- strict servers

@@ -24,9 +24,10 @@ from semmem.request.permission import PermissionRules
 from semmem.request.switches import Switches
 from semmem.request.verdicts import NO_SOURCES, VerdictRules
 from semmem.retrieval.fence import Fence
-from semmem.retrieval.injection_cache import InjectionCache
+from semmem.retrieval.ledger.ledger import Ledger
 from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.recall import Recall, RecallRules
+from semmem.retrieval.showing import Showing
 from semmem.turns.recorder import TurnRecorder
 from semmem.turns.sessions import Sessions
 from tests.support.decisions import Decided
@@ -130,7 +131,7 @@ class World:
         *,
         capture: str = "observe",
         upstream: VerdictRules = NO_SOURCES,
-        blocks: InjectionCache | None = None,
+        ledger: Ledger | None = None,
         rules: RecallRules = replace(PATIENT, user_role_models=("o1", "*/o1-*")),
         writer: QueryWriter | None = None,
         fence: Fence | None = None,
@@ -151,23 +152,25 @@ class World:
         self.noted: list[tuple[str, Sequence[str], float]] = []
         self.tasks = Tasks()
 
+        self.memories = hot(self.store)
+        recall = Recall(
+            self.memories,
+            self.embedder if embedder is None else embedder,
+            self.rules,
+            decision=self.decision,
+            writer=writer,
+            fence=fence,
+            spawn=self.tasks.spawn,
+        )
         self.exchange = Exchange(
             askers=AskerRules(
                 IdentityRules(trusted_headers=("x-user-id",)), permissions, upstream, switches or Switches()
             ),
             turns=TurnRecorder(Sessions(NoSessions()), self.journal, capture=capture),
-            recall=Recall(
-                hot(self.store),
-                self.embedder if embedder is None else embedder,
-                self.rules,
-                decision=self.decision,
-                writer=writer,
-                fence=fence,
-                spawn=self.tasks.spawn,
-            ),
+            recall=recall,
+            showing=Showing(ledger or Ledger(), recall),
             limits=ExchangeLimits(**{"phase_s": 20.0} | limits),
             clock=lambda: self.now,
-            blocks=blocks,
             work=BodyWork(inline_body_bytes_max, offload, offload_large),
             note_uses=lambda *noted: self.noted.append(noted),
         )

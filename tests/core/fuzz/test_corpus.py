@@ -65,9 +65,9 @@ class CarelessRequest:
     def elements(self) -> Sequence[Element]:
         return self._parsed.elements()
 
-    def rewrite(self, injection: Injection | None, replacement: Replacement | None = None) -> bytes | None:
-        body = self._parsed.rewrite(injection, replacement)
-        return body.replace(*self._change) if body is not None and injection is not None else body
+    def rewrite(self, *injections: Injection, replacement: Replacement | None = None) -> bytes | None:
+        body = self._parsed.rewrite(*injections, replacement=replacement)
+        return body.replace(*self._change) if body is not None and injections else body
 
     def placed(self, injection: Injection) -> Injection:
         return self._parsed.placed(injection)

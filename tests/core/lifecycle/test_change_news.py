@@ -21,7 +21,7 @@ from semmem.ports.events import ChangesTold, Event, NewsBack, NewsLost
 from semmem.ports.store_wrapper import StoreCall, StoreWrapper
 from semmem.retrieval.index.freshness import ALL_DOUBT_S
 from semmem.retrieval.index.hot_memories import HotMemories
-from semmem.retrieval.injection_cache import InjectionCache
+from semmem.retrieval.ledger.ledger import Ledger
 from semmem.telemetry.metrics import Metrics
 from semmem.telemetry.observed_store import ObservedStore
 from semmem.wiring.news import Kept
@@ -414,7 +414,7 @@ class Replica:
             AttentiveStore(View(shared, clock), self.news), Metrics(), "in_process", [self.news.changed]
         )
         self.hot = HotMemories(store, spawn=self.tasks.spawn, clock=clock)
-        self.news.of(Kept(self.hot, InjectionCache(entries_max=0, ttl_s=1.0)))
+        self.news.of(Kept(self.hot, Ledger()))
         self.news.connected()
 
     async def contents(self, user: str) -> list[str]:

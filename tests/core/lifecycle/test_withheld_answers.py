@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from semmem.memory import Conversation as Prompt
-from semmem.memory import Injection, Memory, Message, Role, Scope, Source
+from semmem.memory import Memory, Role, Scope, Source
 from semmem.ports.conversations import (
     FIRST_ANSWER,
     ConversationLimits,
@@ -18,8 +17,7 @@ from semmem.ports.conversations import (
     Step,
     conversation_id,
 )
-from semmem.retrieval.block import Block
-from semmem.retrieval.injection_cache import loop_of
+from semmem.ports.shown_blocks import ShownBlock
 from semmem.retrieval.past_talks import PastTalks
 from semmem.retrieval.query.past_conversations import asked_before
 from tests.core.lifecycle.erased_world import ErasedWorld, erased_world
@@ -140,15 +138,16 @@ async def test_an_erasure_that_breaks_off_is_tried_again_and_withholds_what_was_
 async def test_a_block_that_was_made_while_the_record_still_had_it_is_repeated_to_no_loop(tmp_path: Path) -> None:
     async with erased_world(tmp_path) as world:
         fence = await Talker(world).memory("The fence is ultramarine")
-        blocks, loop = world.erasing.blocks, loop_of(HOME, "t_1", Prompt((Message(Role.USER, "x"),)))
+        ledger = world.erasing.shown
         marks = world.journal.mark_memories
 
         async def in_between(memories: list[Memory], **times: float) -> int:
-            note = Block(Injection("the answer was: ultramarine"), (conversation_id(HOME),), 9)
-            blocks.put(loop, note, mark=blocks.mark(), now=time.time())
-            assert blocks.get(loop, now=time.time()) is not None
+            page = await ledger.page("alice", "session", (), held=False, now=time.time())
+            told = ((conversation_id(HOME), 1),)
+            ledger.add(page, ShownBlock("message", "the answer was: ultramarine", told, 9, "t_1", "turn", time.time()))
+            assert page.blocks
             return await marks(memories, **times)
 
         world.journal.mark_memories = in_between  # type: ignore[method-assign,assignment]
         await world.delete(f"/{fence}")
-        assert blocks.get(loop, now=time.time()) is None
+        assert not ledger.has_any("alice")

@@ -13,11 +13,12 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.memory import Controls, Conversation, MemoryType, Message, Role, Scope
+from semmem.ports.shown_blocks import ShownBlock
 from semmem.ports.talks import Talk
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
-from semmem.retrieval.block import memories_of
-from semmem.retrieval.injection_cache import InjectionCache, loop_of
+from semmem.retrieval.block import memories_in
+from semmem.retrieval.ledger.ledger import Ledger
 from semmem.retrieval.past_talks import TALKS_MAX, PastTalks
 from semmem.retrieval.query.looks_back import SHIPPED, LooksBack, UnusableWeights
 from semmem.retrieval.query.past_conversations import asked_before, has_form
@@ -130,7 +131,7 @@ async def recalled(
     said = Conversation((Message(Role.USER, question),), controls=controls or Controls())
     found = await recall.search(Question(said, Scope(user, session="now"), NOW))
     text = found.block.injection.text if found.block else ""
-    return found.outcome, text, memories_of(found.block) if found.block else ()
+    return found.outcome, text, memories_in(found.hits)
 
 
 async def test_a_conversation_is_injected_dated_and_counts_as_no_memory() -> None:
@@ -161,19 +162,13 @@ async def test_a_question_for_nothing_of_the_past_asks_no_records() -> None:
 
 
 async def test_a_block_that_shows_a_conversation_goes_with_it() -> None:
-    cache = InjectionCache(entries_max=9, ttl_s=60.0)
-    store = InProcessStore()
-    await store.open()
-    past = PastTalks(ListedTalks({"ada": [PATIO]}), timeout_s=0.5)
-    recall = Recall(hot(store), HashEmbedder(), RecallRules(threshold=2.0), past=past)
-    said = Conversation((Message(Role.USER, "What did we say about the patio drain?"),))
-    block = (await recall.search(Question(said, ADA, NOW))).block
-    loop = loop_of(ADA, "turn-1", said)
-    cache.put(loop, block, mark=cache.mark(), now=NOW)
-    cache.changed("ada", "conv_baking")
-    assert cache.get(loop, now=NOW) is block
-    cache.changed("ada", "conv_patio")
-    assert cache.get(loop, now=NOW) is None
+    ledger = Ledger()
+    page = await ledger.page("ada", "session", (), held=False, now=NOW)
+    ledger.add(page, ShownBlock("message", "Notes", (("conv_patio", 1),), 9, "turn-1", "turn", NOW))
+    ledger.talk_changed("ada", "conv_baking")
+    assert list(page.blocks) == ["message"]
+    ledger.talk_changed("ada", "conv_patio")
+    assert not page.blocks
 
 
 async def test_what_is_near_in_meaning_is_shown_without_a_shared_word_and_what_is_far_is_not() -> None:

@@ -1,0 +1,71 @@
+"""What sessions were shown. It says what memories say, so whatever is erased of a user takes all of it along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row, and_, delete, select, tuple_
+
+from semmem.backends.sql import locks
+from semmem.backends.sql.part import JournalPart, one_read, one_write
+from semmem.backends.sql.rows import upsert_into
+from semmem.backends.sql.states import erased_at
+from semmem.backends.sql.tables import shown_blocks
+from semmem.ports.errors import JournalError
+from semmem.ports.shown_blocks import ShownBlock, ShownRow
+
+_KEY = ("user_id", "session", "anchor")
+
+
+class SqlShownBlocks(JournalPart):
+    """ShownBlocks."""
+
+    @one_read
+    def shown_blocks(self, conn: Connection, user: str, session: str, *, now: float) -> list[ShownBlock]:
+        mine = and_(shown_blocks.c.user_id == user, shown_blocks.c.session == session)
+        live = select(shown_blocks.c.body).where(mine, shown_blocks.c.expires_at > now)
+        return [_block(row) for row in conn.execute(live.order_by(shown_blocks.c.shown_at))]
+
+    @one_write
+    def keep_shown(self, conn: Connection, rows: Sequence[ShownRow], *, per_user: int) -> None:
+        users = sorted({user for user, _, _ in rows})
+        locks.users_shared(conn, users)
+        erased = {user: erased_at(conn, user) for user in users}
+        for user, session, block in rows:
+            then = erased[user]
+            if block is None:
+                of_session = and_(shown_blocks.c.user_id == user, shown_blocks.c.session == session)
+                conn.execute(delete(shown_blocks).where(of_session))
+            elif then is not None and block.shown_at > then:
+                _keep(conn, user, session, block)
+        for user in users:
+            mine = shown_blocks.c.user_id == user
+            newest = select(*(shown_blocks.c[name] for name in _KEY)).where(mine)
+            newest = newest.order_by(shown_blocks.c.shown_at.desc()).limit(per_user)
+            conn.execute(delete(shown_blocks).where(mine, _key().not_in(newest)))
+
+
+def _keep(conn: Connection, user: str, session: str, block: ShownBlock) -> None:
+    row = {
+        "user_id": user,
+        "session": session,
+        "anchor": block.anchor,
+        "shown_at": block.shown_at,
+        "expires_at": block.expires_at,
+        "body": msgspec.json.encode(block).decode(),
+    }
+    statement = upsert_into(conn.dialect.name, shown_blocks).values(row)
+    conn.execute(statement.on_conflict_do_update(index_elements=list(_KEY), set_=row))
+
+
+def _key() -> Any:
+    return tuple_(*(shown_blocks.c[name] for name in _KEY))
+
+
+def _block(row: Row[Any]) -> ShownBlock:
+    try:
+        return msgspec.json.decode(row.body, type=ShownBlock)
+    except msgspec.MsgspecError:
+        raise JournalError("the journal holds a block that cannot be read") from None

@@ -1,0 +1,235 @@
+"""The blocks that sessions were shown, in this process and, behind the requests, in the journal's database.
+
+A session is read from there when its history has messages that this process has not seen: after a restart, or where
+another replica was asked in between. Reading late, or not at all, costs a cold prompt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from semmem.memory import Memory, Scope
+from semmem.ports.errors import JournalError
+from semmem.ports.events import Announce, PromptPrefix, nobody_listens
+from semmem.ports.history import VersionHistory
+from semmem.ports.shown_blocks import START, ShownBlock, ShownBlocks, ShownRow
+from semmem.ports.talks import TALK_ID
+from semmem.retrieval.index.hot_memories import Spawn
+from semmem.retrieval.ledger.anchors import Anchor
+
+GATHER_S = 0.02
+"""Blocks are gathered so long before they are written together."""
+BLOCK_BYTES = 400
+"""What a block takes beside its text, estimated."""
+LATE, ERASED, UNWRITTEN = "late", "erased", "unwritten"
+BLOCKS_MAX = 200
+"""Of one session, its branches included; the first one stays, then the oldest go."""
+
+
+class LedgerRecords(ShownBlocks, VersionHistory, Protocol):
+    """What the journal keeps for the ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRules:
+    """At most ``sessions_max`` sessions and ``bytes_max`` bytes are kept in this process, a block for ``kept_s``
+    seconds, ``per_user_max`` blocks of a user in the database, which has ``lookup_s`` seconds to answer. At most
+    ``waiting_max`` blocks wait to be written; further ones are this process's alone."""
+
+    sessions_max: int = 10_000
+    bytes_max: int = 64 * 1024 * 1024
+    kept_s: float = 48 * 3600.0
+    per_user_max: int = 1000
+    lookup_s: float = 0.1
+    waiting_max: int = 10_000
+
+
+@dataclass(slots=True)
+class Page:
+    """What one session was shown. ``known``: the messages that this process has seen; ``withdrawn``: memories that are
+    in their history alone."""
+
+    user: str
+    name: str
+    blocks: dict[str, ShownBlock] = field(default_factory=dict)
+    known: set[str] = field(default_factory=set)
+    withdrawn: set[str] = field(default_factory=set)
+
+    @property
+    def bytes(self) -> int:
+        return sum(len(block.text) + BLOCK_BYTES for block in self.blocks.values()) + BLOCK_BYTES
+
+
+class Ledger:
+    """``records``: None where nothing is kept beside this process. Never raises; what goes wrong is counted.
+
+    A page that was given out and is dropped meanwhile, because the user was erased, takes nothing in any more: so what
+    was read before an erasure is not kept after it.
+    """
+
+    def __init__(
+        self,
+        records: LedgerRecords | None = None,
+        rules: LedgerRules = LedgerRules(),
+        *,
+        spawn: Spawn | None = None,
+        announce: Announce = nobody_listens,
+    ) -> None:
+        self._records = records if spawn is not None else None
+        self._rules = rules
+        self._spawn = spawn
+        self._announce = announce
+        self._pages: OrderedDict[tuple[str, str], Page] = OrderedDict()
+        self._of_user: dict[str, set[str]] = {}
+        self._bytes = 0
+        self._waiting: list[ShownRow] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    @property
+    def kept_s(self) -> float:
+        """How long a block is shown, at most."""
+        return self._rules.kept_s
+
+    def __len__(self) -> int:
+        return len(self._pages)
+
+    def has_any(self, user: str) -> bool:
+        """Whether anything is kept here of what the user was shown."""
+        return user in self._of_user
+
+    async def page(self, user: str, name: str, before: Iterable[Anchor], *, held: bool, now: float) -> Page:
+        """The session's page. ``before`` are the messages of its history, which may have blocks; ``held``: it has a
+        history that the request does not bring."""
+        key, anchors = (user, name), {anchor.name for anchor in before}
+        page = self._pages.get(key)
+        is_new = page is None
+        if page is None:
+            page = self._pages[key] = Page(user, name)
+            self._of_user.setdefault(user, set()).add(name)
+            self._bytes += page.bytes
+        self._pages.move_to_end(key)
+        if (not anchors <= page.known or (held and is_new)) and await self._read(page, now):
+            page.known |= anchors
+        self._make_room()
+        return page
+
+    def add(self, page: Page, block: ShownBlock) -> None:
+        """Keep a block, in place of another of the same message."""
+        had = page.blocks.get(block.anchor)
+        if (had is not None and had.text == block.text) or self._pages.get((page.user, page.name)) is not page:
+            return
+        self._take(page, [block])
+        self._write(page, block)
+        self._make_room()
+
+    def clear(self, page: Page, why: str) -> None:
+        """Show the session nothing of this again."""
+        self._announce(PromptPrefix(why))
+        if self._pages.get((page.user, page.name)) is page:
+            self._bytes -= page.bytes
+            page.blocks.clear()
+            self._bytes += page.bytes
+            self._write(page, None)
+        page.blocks.clear()
+
+    def forget(self, user: str) -> None:
+        """Something of the user's was erased: whatever was shown may have said it."""
+        self._waiting = [row for row in self._waiting if row[0] != user]
+        for name in tuple(self._of_user.get(user, ())):
+            if self._pages[user, name].blocks:
+                self._announce(PromptPrefix(ERASED))
+            self._remove((user, name))
+
+    def talk_changed(self, user: str, talk: str | None = None) -> None:
+        """A former conversation was removed, or may have been: sessions that were shown it, of the user."""
+        for name in tuple(self._of_user.get(user, ())):
+            if any(_tells(block, talk) for block in self._pages[user, name].blocks.values()):
+                self.clear(self._pages[user, name], ERASED)
+
+    def everything_changed(self) -> None:
+        """Anybody's may have been."""
+        for user in tuple(self._of_user):
+            self.talk_changed(user)
+
+    async def versions(self, user: str, memory_id: str) -> list[Memory]:
+        """Earlier versions of a memory; none where that is not known in time."""
+        if self._records is None:
+            return []
+        try:
+            async with asyncio.timeout(self._rules.lookup_s):
+                return await self._records.versions(Scope(user), memory_id)
+        except (TimeoutError, JournalError):
+            return []
+
+    async def flush(self) -> None:
+        """Write what waits."""
+        while self._writing is not None:
+            await asyncio.wait({self._writing})
+
+    # --- this process ------------------------------------------------------------------------------------------------
+
+    def _take(self, page: Page, blocks: Iterable[ShownBlock]) -> None:
+        self._bytes -= page.bytes
+        for block in blocks:
+            page.blocks[block.anchor] = block
+        for oldest in [anchor for anchor in page.blocks if anchor != START][:-BLOCKS_MAX]:
+            del page.blocks[oldest]
+        self._bytes += page.bytes
+
+    def _remove(self, key: tuple[str, str]) -> None:
+        if (page := self._pages.pop(key, None)) is None:
+            return
+        self._bytes -= page.bytes
+        names = self._of_user[page.user]
+        names.discard(page.name)
+        if not names:
+            del self._of_user[page.user]
+
+    def _make_room(self) -> None:
+        rules = self._rules
+        while len(self._pages) > rules.sessions_max or (self._bytes > rules.bytes_max and len(self._pages) > 1):
+            self._remove(next(iter(self._pages)))
+
+    # --- the database ------------------------------------------------------------------------------------------------
+
+    async def _read(self, page: Page, now: float) -> bool:
+        """Whether all is known now that the session was shown."""
+        if self._records is None:
+            return True
+        try:
+            async with asyncio.timeout(self._rules.lookup_s):
+                blocks = await self._records.shown_blocks(page.user, page.name, now=now)
+        except (TimeoutError, JournalError):
+            self._announce(PromptPrefix(LATE))
+            return False
+        if self._pages.get((page.user, page.name)) is page:
+            self._take(page, blocks)
+        return True
+
+    def _write(self, page: Page, block: ShownBlock | None) -> None:
+        if self._records is None or self._spawn is None or len(self._waiting) >= self._rules.waiting_max:
+            return
+        self._waiting.append((page.user, page.name, block))
+        if self._writing is None:
+            self._writing = self._spawn("keep shown blocks", self._written(self._records))
+            self._writing.add_done_callback(self._has_written)
+
+    async def _written(self, records: LedgerRecords) -> None:
+        while self._waiting:
+            await asyncio.sleep(GATHER_S)
+            rows, self._waiting = self._waiting, []
+            try:
+                await records.keep_shown(rows, per_user=self._rules.per_user_max)
+            except JournalError:
+                self._announce(PromptPrefix(UNWRITTEN))
+
+    def _has_written(self, _task: asyncio.Task[None]) -> None:
+        self._writing = None
+
+
+def _tells(block: ShownBlock, talk: str | None) -> bool:
+    return any(each.startswith(TALK_ID) and talk in (None, each) for each, _ in block.memories)

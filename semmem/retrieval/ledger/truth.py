@@ -1,0 +1,86 @@
+"""Whether a block that was shown may be shown again, and what has to be said beside it because it has changed since.
+
+A memory that was superseded stays in its old block, and the new block says what holds now. One that nobody may see any
+more takes the block along. A memory that is not in the store was either withdrawn by the batch that says it in better
+words, and is then in its history, or was erased, and is nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from semmem.memory import CONTRADICTED, SUPERSEDED_BY, SUPERSEDED_WHY, UPDATED, Hit, Memory, MemoryStatus
+from semmem.ports.shown_blocks import ShownBlock
+from semmem.ports.talks import TALK_ID
+from semmem.retrieval.context import says
+from semmem.retrieval.index.memory_index import MemoryIndex
+from semmem.text.screening import readable
+
+EXPIRED, QUARANTINED, UNFOUNDED = "expired", "quarantined", "unfounded"
+CORRECTIONS_MAX = 3
+"""In one block, the newest."""
+STEPS_MAX = 10
+"""From a memory to what took its place, to what took the place of that, and so on."""
+
+
+def unfit(block: ShownBlock, index: MemoryIndex, now: float) -> str | None:
+    """Why the block may not be shown, as far as the memories that are there say it: a word, None for nothing."""
+    if now >= block.expires_at:
+        return EXPIRED
+    for memory_id, _ in block.memories:
+        memory = index.of(memory_id)
+        if memory is None:
+            continue
+        if memory.expires_at is not None and now >= memory.expires_at:
+            return EXPIRED
+        if memory.status is MemoryStatus.QUARANTINED:
+            return QUARANTINED
+        if memory.status is MemoryStatus.ACTIVE and not index.is_live(memory_id):
+            return UNFOUNDED  # a reflection, and what it rests on may be erased
+        if memory.status is MemoryStatus.ACTIVE and readable(memory) is not None:
+            return QUARANTINED
+    return None
+
+
+def absent(blocks: Iterable[ShownBlock], index: MemoryIndex) -> set[str]:
+    """The ids of memories in these blocks that the user does not have, in whatever state."""
+    ids = {memory_id for block in blocks for memory_id, _ in block.memories}
+    return {memory_id for memory_id in ids if not memory_id.startswith(TALK_ID) and index.of(memory_id) is None}
+
+
+def corrections(
+    blocks: Iterable[ShownBlock], index: MemoryIndex, now: float, *, apart_from: Iterable[Hit]
+) -> list[Hit]:
+    """What holds now in place of what these blocks say, and stands in none of them; newest first."""
+    shown = {pair: block.text for block in blocks for pair in block.memories}
+    found = {
+        after.id: after
+        for (memory_id, version), text in shown.items()
+        if (after := _after(memory_id, version, text, index)) is not None
+        and (after.id, after.version) not in shown
+        and all(hit.memory.id != after.id for hit in apart_from)
+        and readable(after) is None
+        and (after.expires_at is None or now < after.expires_at)
+    }
+    newest = sorted(found.values(), key=lambda memory: -memory.said_at)
+    return [Hit(memory, 0.0, 0.0) for memory in newest[:CORRECTIONS_MAX]]
+
+
+def _after(memory_id: str, version: int, text: str, index: MemoryIndex) -> Memory | None:
+    """What took the memory's place, where that says something else."""
+    chain = _successors(memory_id, index)
+    after = next((memory for memory in chain if memory.status is MemoryStatus.ACTIVE), None)
+    if after is None or (after.id, after.version) == (memory_id, version) or says(text, after):
+        return None
+    return after
+
+
+def _successors(memory_id: str, index: MemoryIndex) -> Iterator[Memory]:
+    memory = index.of(memory_id)
+    for _ in range(STEPS_MAX):
+        if memory is None:
+            return
+        yield memory
+        if memory.metadata.get(SUPERSEDED_WHY) not in (CONTRADICTED, UPDATED):
+            return
+        memory = index.of(str(memory.metadata.get(SUPERSEDED_BY)))

@@ -1,0 +1,247 @@
+"""One request and its session's ledger: what it is given again, and what is kept of what it is given anew."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+
+from msgspec import Struct
+
+from semmem.dialects import ParsedRequest
+from semmem.memory import Injection, Role, Scope
+from semmem.ports.errors import StoreError
+from semmem.ports.events import Announce, PromptPrefix, nobody_listens
+from semmem.ports.shown_blocks import START, ShownBlock
+from semmem.request.outcome import Outcome
+from semmem.request.question import Question
+from semmem.retrieval.block import Block
+from semmem.retrieval.ledger.anchors import Anchor, anchors_of
+from semmem.retrieval.ledger.before import Before
+from semmem.retrieval.ledger.ledger import ERASED, LATE, Ledger, Page
+from semmem.retrieval.ledger.truth import absent, unfit
+from semmem.retrieval.recall import Recall, Recalled
+from semmem.text.digest import digest
+
+KEPT, EDITED, COMPACTED = "kept", "edited", "compacted"
+ABSENT_MAX = 20
+"""So many memories are looked up in their history for one request; of more the session's blocks go."""
+
+Find = Callable[[Before], Awaitable[Recalled]]
+"""The search, given what is in the prompt already. Raises nothing expected."""
+
+
+class Shown(Struct, frozen=True):
+    """How a request's search ended. ``blocks``: all that its prompt is given; ``has``: the ids of what the prompt shows
+    in the end, what the API hands on from before included."""
+
+    outcome: Outcome
+    blocks: tuple[Block, ...] = ()
+    has: tuple[str, ...] = ()
+
+
+class Asked(Struct, frozen=True):
+    """A request, as its ledger sees it: ``parsed`` is what will be rewritten, ``gone`` are the places of messages in it
+    that something else takes the place of. ``turn``: the id of the turn it belongs to; ``session``: as it is called
+    whenever it began; None where that is not known. ``after_at``: when the answer ended that it goes on from, where the
+    API keeps the history; ``has_words``: it brings the user's words, or those were added to it here.
+    """
+
+    question: Question
+    parsed: ParsedRequest
+    turn: str | None
+    session: str | None
+    gone: frozenset[int] = frozenset()
+    after_at: float = 0.0
+    has_words: bool = True
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the API keeps the history, and what was put beside the user's words in it."""
+        said = self.parsed.conversation
+        return said.previous_id is not None or said.conversation_id is not None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nobody has spoken since the user did: nothing but a retry can have come with these words."""
+        roles = (message.role for message in reversed(self.parsed.conversation.messages))
+        return next((role for role in roles if role is not Role.SYSTEM), None) is Role.USER
+
+
+class _Open(Struct, frozen=True):
+    """What is known before the search. ``blocks``: those of the session that may be shown, by their anchors."""
+
+    asked: Asked
+    anchors: list[Anchor]
+    injection: Injection
+    page: Page
+    blocks: Mapping[str, ShownBlock]
+
+    @property
+    def here(self) -> Anchor | None:
+        return self.anchors[-1] if self.anchors else None
+
+    @property
+    def at(self) -> int:
+        return self.here.at if self.here else 0
+
+    @property
+    def begins(self) -> bool:
+        """Whether a block at the session's beginning changes nothing that was sent."""
+        can = self.injection.position == "turn" and self.injection.role != "user"
+        return can and not self.asked.is_held and self.asked.is_new and self.at == 0
+
+
+class Showing:
+    """Holds nothing of any request."""
+
+    def __init__(self, ledger: Ledger, recall: Recall, announce: Announce = nobody_listens) -> None:
+        self._ledger = ledger
+        self._recall = recall
+        self._announce = announce
+
+    async def show(self, asked: Asked, find: Find) -> Shown:
+        """What the prompt is given: what it was given before, and what ``find`` finds beside it."""
+        anchors = anchors_of(asked.parsed.conversation, asked.gone)
+        if asked.turn is None or asked.session is None:
+            return _shown(_placed(await find(Before(at=anchors[-1].at if anchors else 0)), asked), [])
+        opened = await self._open(asked, anchors, asked.session)
+        again = self._again(opened)
+        if not asked.is_new and (own := _own(opened)) is not None:
+            return _repeated(opened, own, again)
+        recalled = _placed(await find(_before(opened, again)), asked)
+        if recalled.compacted:
+            self._ledger.clear(opened.page, COMPACTED)
+            again = []
+        self._keep(opened, recalled)
+        return _shown(recalled, again)
+
+    # --- steps -------------------------------------------------------------------------------------------------------
+
+    async def _open(self, asked: Asked, anchors: list[Anchor], session: str) -> _Open:
+        scope, said, now = asked.question.scope, asked.question.conversation, asked.question.now
+        injection = self._recall.injection("", said.model)
+        terms = (scope.project or "", session, injection.role, injection.position, repr(said.controls))
+        history = () if asked.is_held else anchors[:-1] if asked.is_new else anchors
+        page = await self._ledger.page(scope.user, digest(*terms), history, held=asked.is_held, now=now)
+        stands = not page.blocks or await self._stands(page, scope, now)
+        blocks = {anchor: block for anchor, block in page.blocks.items() if block.text} if stands else {}
+        return _Open(asked, anchors, injection, page, blocks)
+
+    async def _stands(self, page: Page, scope: Scope, now: float) -> bool:
+        """Whether what the page holds may be shown. What may not be is gone for good; what is not known is for now."""
+        try:
+            index = await self._recall.index(scope.user)
+        except StoreError:
+            index = None
+        if index is None:
+            self._announce(PromptPrefix(LATE))
+            return False
+        blocks = tuple(page.blocks.values())
+        why = next((why for block in blocks if (why := unfit(block, index, now)) is not None), None)
+        missing = absent(blocks, index) - page.withdrawn if why is None else set[str]()
+        if len(missing) > ABSENT_MAX:
+            why = ERASED
+        for memory_id in missing if why is None else ():
+            if not await self._ledger.versions(scope.user, memory_id):
+                why = ERASED
+                break
+            page.withdrawn.add(memory_id)
+        if why is not None:
+            self._ledger.clear(page, why)
+        return why is None
+
+    def _again(self, opened: _Open) -> list[Block]:
+        """The blocks of the session's beginning and of earlier messages, each for its place."""
+        asked, blocks, found = opened.asked, opened.blocks, list[Block]()
+        if (start := blocks.get(START)) is not None and not opened.begins:
+            block = _block(start, opened.injection)
+            if not (asked.is_held and asked.parsed.keeps(block.injection)):
+                found.append(block)
+        if opened.injection.position != "turn" or asked.is_held:
+            return found
+        earlier = opened.anchors[:-1] if asked.is_new else opened.anchors
+        kept = [(anchor, blocks[anchor.name]) for anchor in earlier if anchor.name in blocks]
+        if earlier and blocks:
+            here = {anchor.name for anchor in opened.anchors} | {START}
+            self._announce(PromptPrefix(KEPT if blocks.keys() <= here else EDITED))
+        return [*found, *(_block(block, opened.injection, anchor.at) for anchor, block in kept)]
+
+    def _keep(self, opened: _Open, recalled: Recalled) -> None:
+        """What the message was shown, in place of what an earlier try was."""
+        asked, here = opened.asked, opened.here
+        turn, now = asked.turn or "", asked.question.now
+        places = [(here.name if here else turn, recalled.block)]
+        if opened.begins:
+            places.append((START, recalled.start))
+        for anchor, block in places:
+            had, until = opened.page.blocks.get(anchor), now + self._ledger.kept_s
+            if block is not None:
+                until = until if block.expires_at is None else min(until, block.expires_at)
+                memories = tuple(zip(block.memories, block.versions, strict=True))
+                text, position = block.injection.text, block.injection.position
+                new = ShownBlock(anchor, text, memories, block.tokens, turn, position, now, until)
+            elif had is not None:
+                new = ShownBlock(anchor, "", (), 0, turn, had.position, now, until)
+            else:
+                continue
+            self._ledger.add(opened.page, new)
+        if here is not None:
+            opened.page.known.add(here.name)
+
+
+def _own(opened: _Open) -> ShownBlock | None:
+    """The block of the message that the request goes on from."""
+    if opened.here is not None:
+        return opened.blocks.get(opened.here.name)
+    turn = opened.asked.turn
+    return next((block for block in opened.blocks.values() if block.turn == turn and block.anchor != START), None)
+
+
+def _repeated(opened: _Open, own: ShownBlock, again: list[Block]) -> Shown:
+    """The same turn goes on."""
+    asked, block = opened.asked, _block(own, opened.injection, opened.at)
+    if not asked.has_words and asked.parsed.keeps(block.injection):
+        return Shown(Outcome.ALREADY_INJECTED, tuple(again), (*_ids(again), *block.memories))
+    has = {each.injection.text for each in again}
+    blocks = again if block.injection.text in has else [*again, block]
+    return Shown(Outcome.REPEATED, tuple(blocks), _ids(blocks))
+
+
+def _before(opened: _Open, again: list[Block]) -> Before:
+    at = opened.at
+    if opened.injection.position != "turn":
+        return Before(at=at)
+    if opened.asked.is_held:
+        blocks = [block for block in opened.blocks.values() if block.shown_at <= opened.asked.after_at]
+    else:
+        texts = {block.injection.text for block in again}
+        blocks = [block for block in opened.blocks.values() if block.text in texts]
+    return Before(at, tuple(blocks), sum(block.tokens for block in again), opened.begins)
+
+
+def _placed(recalled: Recalled, asked: Asked) -> Recalled:
+    """With its blocks where the request has room for them."""
+    if recalled.block is None and recalled.start is None:
+        return recalled
+    place = asked.parsed.placed
+    return replace(recalled, block=_at(recalled.block, place), start=_at(recalled.start, place))
+
+
+def _at(block: Block | None, place: Callable[[Injection], Injection]) -> Block | None:
+    return None if block is None else replace(block, injection=place(block.injection))
+
+
+def _shown(recalled: Recalled, again: list[Block]) -> Shown:
+    blocks = [*again, *(block for block in (recalled.start, recalled.block) if block is not None)]
+    return Shown(recalled.outcome, tuple(blocks), _ids(blocks))
+
+
+def _ids(blocks: list[Block]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each for block in blocks for each in block.memories))
+
+
+def _block(shown: ShownBlock, injection: Injection, at: int = 0) -> Block:
+    """It, as it goes into the prompt."""
+    ids, versions = tuple(each for each, _ in shown.memories), tuple(version for _, version in shown.memories)
+    placed = replace(injection, text=shown.text, position=shown.position, at=at)
+    return Block(placed, ids, shown.tokens, shown.expires_at, versions)
