@@ -66,6 +66,7 @@ EVENTS = (
     events.StreamFailed("observe"),
     events.RequestEnded("injected", 0.01, 2, 40),
     events.Searched("hit", 2, 0.01),
+    events.PromptPrefix("kept"),
     events.Rewritten("written"),
     events.Reranked("late"),
     events.LongRequest("compressed", 9000, 2500),
