@@ -140,9 +140,10 @@ def counted(raw: msgspec.Raw) -> int | None:
     if not raw:
         return None
     try:
-        return _tokens.decode(raw)
+        count: int | None = _tokens.decode(raw)
     except UNREADABLE:
         return _WRONG
+    return count
 
 
 class AnswerBuilder(ABC):

@@ -15,7 +15,7 @@ from semmem.backends.sql import locks
 from semmem.backends.sql.tables import SCHEMA_VERSION, journal_schema, metadata
 from semmem.ports.errors import JournalError
 
-HEAD = "0016"
+HEAD = "0017"
 """The newest revision in ``migrations/versions``. Asking here spares most starts the import of Alembic."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 VERSION_TABLE = "journal_revision"

@@ -186,6 +186,6 @@ def test_of_the_counts_of_a_stream_the_last_of_each_holds() -> None:
     nothing = {"choices": [], "usage": {"prompt_tokens": 100, "prompt_tokens_details": None}}
     assert read("chat", SSE, events(*chunks, nothing)).prompt_cache == PromptCache(100, 80)
     for nonsense in (chat(100, "80"), {"prompt_tokens": 100, "prompt_tokens_details": "many"}):
-        wrong = {"choices": [], "usage": nonsense}
+        wrong: dict[str, Any] = {"choices": [], "usage": nonsense}
         assert read("chat", SSE, events(*chunks, wrong)).prompt_cache is None
         assert read("chat", SSE, events(wrong, *chunks)).prompt_cache == PromptCache(100, 80)
