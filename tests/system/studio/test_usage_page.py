@@ -239,6 +239,10 @@ def test_what_was_cached_over_more_days_is_a_bar_for_each_week(studio: Studio) -
 
 
 def test_where_no_provider_reports_it_nothing_is_drawn_and_the_share_is_unknown(studio: Studio) -> None:
+    studio.page.set_viewport_size({"width": 390, "height": 900})
     page = shown(studio, with_cache({0: (0, 0), 1: (0, 0)}, datetime.now(UTC).date()))
     expect(page.locator(".figure", has_text="no provider reported it")).to_contain_text("unknown")
+    too_wide = "each => each.filter((figure) => figure.scrollWidth > figure.clientWidth).length"
+    assert page.locator(".figure").evaluate_all(too_wide) == 0
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.locator(".shares").count() == 0
