@@ -73,6 +73,7 @@ EVENTS = (
     events.StateMade("rules"),
     events.HistoryRead("recovered", 2),
     events.TurnEnded("answered"),
+    events.PromptReported(1000, 800),
     events.JournalCommitted("ok", 0.01),
     events.JournalCounted({"open": 3}),
     events.TurnsUnread("b-1", "too_slow", 1),
