@@ -47,7 +47,6 @@ from semmem.retrieval.search import (
 from semmem.retrieval.time_filter import time_filter
 from semmem.retrieval.words_read import WordsRead, read_words
 
-
 TRUTH_SHARE = 0.25
 """Of the store's time so much is waited for a user's memories to compare them with what was shown: the search that
 follows waits for the same load, and has all of its time still."""
