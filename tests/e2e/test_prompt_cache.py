@@ -1,4 +1,4 @@
-"""What a session was shown stays where it was shown, through Envoy: after a restart, by another replica, till erased."""
+"""What a session was shown stays where it was, through Envoy: after a restart, by another replica, until erased."""
 
 from __future__ import annotations
 
