@@ -186,7 +186,7 @@ class Showing:
                 continue
             self._ledger.add(opened.page, new)
         if here is not None:
-            opened.page.known.add(here.name)
+            self._ledger.knows(opened.page, (here.name,))
 
 
 def _own(opened: _Open) -> ShownBlock | None:
