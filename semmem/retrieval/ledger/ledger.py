@@ -7,6 +7,7 @@ another replica was asked in between. Reading late, or not at all, costs a cold 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -237,10 +238,8 @@ class Ledger:
         if page.cleared != cleared:
             return False
         if self._pages.get((page.user, page.name)) is page:
-            had = page.blocks
-            newer = [
-                block for block in blocks if (old := had.get(block.anchor)) is None or old.shown_at < block.shown_at
-            ]
+            had = {anchor: block.shown_at for anchor, block in page.blocks.items()}
+            newer = [block for block in blocks if had.get(block.anchor, -math.inf) < block.shown_at]
             self._take(page, newer)
         return True
 
