@@ -141,11 +141,9 @@ class Showing:
         missing = absent(blocks, index) - page.withdrawn if why is None else set[str]()
         if len(missing) > ABSENT_MAX:
             why = ERASED
-        for memory_id in missing if why is None else ():
-            if not await self._ledger.versions(scope.user, memory_id):
-                why = ERASED
-                break
-            page.withdrawn.add(memory_id)
+        if why is None and missing:
+            page.withdrawn |= await self._ledger.withdrawn(scope.user, missing)
+            why = None if missing <= page.withdrawn else ERASED
         if why is not None:
             self._ledger.clear(page, why)
         return why is None
@@ -164,7 +162,12 @@ class Showing:
         if earlier and blocks:
             here = {anchor.name for anchor in opened.anchors} | {START}
             self._announce(PromptPrefix(KEPT if blocks.keys() <= here else EDITED))
-        return [*found, *(_block(block, opened.injection, anchor.at) for anchor, block in kept)]
+        texts = {block.injection.text for block in found}
+        for anchor, shown in kept:  # branches that come together may have been told the same at two messages
+            if shown.text not in texts:
+                texts.add(shown.text)
+                found.append(_block(shown, opened.injection, anchor.at))
+        return found
 
     def _keep(self, opened: _Open, recalled: Recalled) -> None:
         """What the message was shown, in place of what an earlier try was."""

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from msgspec import structs
 
-from semmem.memory import Memory, Scope
+from semmem.memory import Scope
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce, PromptPrefix, nobody_listens
 from semmem.ports.history import VersionHistory
@@ -180,15 +180,20 @@ class Ledger:
         for user in tuple(self._of_user):
             self.talk_changed(user)
 
-    async def versions(self, user: str, memory_id: str) -> list[Memory]:
-        """Earlier versions of a memory; none where that is not known in time."""
+    async def withdrawn(self, user: str, memory_ids: Collection[str]) -> set[str]:
+        """Those of these memories that have a history, as far as that is known in time, which is for all together."""
+        found = set[str]()
         if self._records is None:
-            return []
+            return found
         try:
             async with asyncio.timeout(self._rules.lookup_s):
-                return await self._records.versions(Scope(user), memory_id)
+                for memory_id in sorted(memory_ids):
+                    if not await self._records.versions(Scope(user), memory_id):
+                        break  # one is enough
+                    found.add(memory_id)
         except (TimeoutError, JournalError):
-            return []
+            pass
+        return found
 
     async def flush(self) -> None:
         """Write what waits."""

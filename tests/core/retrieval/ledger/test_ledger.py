@@ -244,7 +244,7 @@ async def test_without_a_database_nothing_is_written_and_nothing_is_late() -> No
     process = alone()
     await process.add(block("m1"))
     await process.ledger.flush()
-    assert await process.ledger.versions("ada", "mem_1") == []
+    assert await process.ledger.withdrawn("ada", {"mem_1"}) == set()
     assert process.heard.words == []
 
 
@@ -314,7 +314,7 @@ async def test_a_database_in_trouble_is_counted_and_asked_again_next_time(
     for name, value in trouble.items():
         setattr(process.records, name, value)
     assert await after.shown("m1") == {}
-    assert await after.ledger.versions("ada", "mem_1") == []
+    assert await after.ledger.withdrawn("ada", {"mem_1"}) == set()
     assert after.heard.words == [LATE]
     process.records.delay_s, process.records.broken = 0.0, False
     assert await after.shown("m1") == {"m1": "Notes"}
@@ -493,15 +493,16 @@ async def test_a_session_that_makes_room_while_it_is_read_takes_nothing_in() -> 
     await taken(process)
 
 
-# --- versions --------------------------------------------------------------------------------------------------------
+# --- histories -------------------------------------------------------------------------------------------------------
 
 
-async def test_earlier_versions_are_the_journals(process: Process) -> None:
+async def test_a_memory_that_has_a_history_was_withdrawn(process: Process) -> None:
     assert process.records is not None
-    old = Memory("mem_1", 1, MemoryType.SEMANTIC, "User likes tea", "ada")
-    process.records.past["mem_1"] = [old]
-    assert await process.ledger.versions("ada", "mem_1") == [old]
-    assert await process.ledger.versions("ada", "mem_2") == []
+    for id in ("mem_1", "mem_2"):
+        process.records.past[id] = [Memory(id, 1, MemoryType.SEMANTIC, "User likes tea", "ada")]
+    assert await process.ledger.withdrawn("ada", {"mem_1", "mem_2"}) == {"mem_1", "mem_2"}
+    assert "mem_3" not in await process.ledger.withdrawn("ada", {"mem_1", "mem_3"})
+    assert await process.ledger.withdrawn("ada", set()) == set()
 
 
 def test_a_page_is_found_by_the_names_of_real_messages() -> None:
