@@ -149,6 +149,11 @@ class Recall:
         self._changes = changes or Changes()
         self._fence = Fence(secrets.token_bytes(32)) if fence is None else fence
 
+    @property
+    def tokens_max(self) -> int:
+        """Of all blocks in a prompt together."""
+        return self._rules.tokens_max
+
     def skips(self, question: Question) -> Outcome | None:
         """The reason not to search, as far as the words alone say it; None: search."""
         if not any(message.role is Role.USER and message.text.strip() for message in question.conversation.messages):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from semmem.dialects import ParsedRequest
 from semmem.memory import Injection, Role, Scope
@@ -106,6 +106,9 @@ class Showing:
             return _shown(_placed(await find(Before(at=anchors[-1].at if anchors else 0)), asked), [])
         opened = await self._open(asked, anchors, asked.session)
         again = self._again(opened)
+        if sum(block.tokens for block in again) > self._recall.tokens_max:  # of branches that have come together
+            self._ledger.clear(opened.page, COMPACTED)
+            opened, again = structs.replace(opened, blocks={}), []
         if not asked.is_new and (own := _own(opened)) is not None:
             return _repeated(opened, own, again)
         recalled = _placed(await find(_before(opened, again)), asked)

@@ -546,6 +546,25 @@ async def test_where_there_is_no_room_beside_the_earlier_ones_these_go_once() ->
     assert heard.words.count("compacted") == 1
 
 
+async def test_branches_that_come_together_have_no_more_room() -> None:
+    heard, world = heard_world()
+    session = await begun(rules=replace(TURN, tokens_max=220), **world)
+    await session.asks("Fine day")
+    await session.asks(ON_TRIP)
+    await session.asks(ON_DOG)
+    kept = [*session.said]
+    session.said[2] = session.api.user("Good night")
+    session.said[4:] = [session.api.user(ON_DOG + " And which Hawaii budget?")]
+    other = await session.sends()
+    assert len(other.lines[2]) == 2
+    session.said[2] = kept[2]
+    session.answers()
+    seen = await session.asks("Good night")
+    assert seen.result.tokens <= 220
+    assert heard.words.count("compacted") == 1
+    assert (await session.asks(ON_CAR)).lines[-1] == [CAR]
+
+
 async def test_a_turn_whose_memories_never_fit_together_does_not_cost_the_prefix_each_time() -> None:
     heard, world = heard_world()
     session = Session(world=World(rules=replace(TURN, tokens_max=200), **world))

@@ -14,6 +14,7 @@ from semmem.ports.shown_blocks import ShownBlock
 from semmem.ports.talks import TALK_ID
 from semmem.retrieval.context import says
 from semmem.retrieval.index.memory_index import MemoryIndex
+from semmem.retrieval.ledger.ledger import ERASED
 from semmem.text.screening import readable
 
 EXPIRED, QUARANTINED = "expired", "quarantined"
@@ -31,6 +32,8 @@ def unfit(block: ShownBlock, index: MemoryIndex, now: float) -> str | None:
         memory = index.of(memory_id)
         if memory is None:
             continue
+        if memory.created_at > block.shown_at:
+            return ERASED  # what was shown was, and this is another one of its name
         if memory.expires_at is not None and now >= memory.expires_at:
             return EXPIRED
         if memory.status is MemoryStatus.QUARANTINED:
