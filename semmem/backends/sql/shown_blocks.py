@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 from msgspec import structs
-from sqlalchemy import Connection, Row, and_, delete, select, tuple_
+from sqlalchemy import Connection, and_, delete, select, tuple_
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
@@ -28,7 +28,7 @@ class SqlShownBlocks(JournalPart):
     def shown_blocks(self, conn: Connection, user: str, session: str, *, now: float) -> list[ShownBlock]:
         mine = and_(shown_blocks.c.user_id == user, shown_blocks.c.session == session)
         live = select(shown_blocks.c.body, shown_blocks.c.expires_at).where(mine, shown_blocks.c.expires_at > now)
-        return [_block(row) for row in conn.execute(live.order_by(shown_blocks.c.shown_at))]
+        return [_block(row.body, row.expires_at) for row in conn.execute(live.order_by(shown_blocks.c.shown_at))]
 
     @one_write
     def keep_shown(self, conn: Connection, rows: Sequence[ShownRow], *, per_user: int) -> None:
@@ -80,8 +80,8 @@ def _key() -> Any:
     return tuple_(*(shown_blocks.c[name] for name in _KEY))
 
 
-def _block(row: Row[Any]) -> ShownBlock:
+def _block(body: str, expires_at: float) -> ShownBlock:
     try:
-        return structs.replace(msgspec.json.decode(row.body, type=ShownBlock), expires_at=row.expires_at)
+        return structs.replace(msgspec.json.decode(body, type=ShownBlock), expires_at=expires_at)
     except msgspec.MsgspecError:
         raise JournalError("the journal holds a block that cannot be read") from None
