@@ -237,10 +237,10 @@ async def test_nobody_else_gets_a_users_block_by_saying_the_same_in_the_same_ses
         ({}, {"memory_config": {"memory_types": ["procedural"]}}),
         ({}, {"memory_config": {"retrieval_limit": 0}}),
     ],
-    ids=["project", "model", "types", "limit"],
+    ids=["project", "role", "types", "limit"],
 )
 async def test_a_request_that_would_have_found_something_else_is_not_given_it(headers: Any, members: Any) -> None:
-    client = Client()
+    client = Client(rules=replace(PATIENT, user_role_models=("o1",)))
     session = {"x-session-id": "s"}
     await client.asked(session)
     assert (await client.send(1, session | headers, **members)).outcome is Outcome.TOOL_TURN
@@ -284,7 +284,6 @@ async def test_what_a_gateway_before_this_one_has_put_in_is_left_alone() -> None
 CHANGES: dict[str, Callable[[HotMemories, Memory], Awaitable[object]]] = {
     "forgotten": lambda store, memory: store.forget(Scope("alice"), memory.id),
     "all forgotten": lambda store, memory: store.forget_scope(Scope("alice")),
-    "written anew": lambda store, memory: store.put(Scope("alice"), memory),
 }
 
 
@@ -304,6 +303,8 @@ async def test_another_memory_or_somebody_elses_may_change_meanwhile() -> None:
     await client.asked()
     await client.store.forget(Scope("alice"), "mem_other")
     await client.store.forget_scope(Scope("bob"))
+    [memory] = await client.store.list(Scope("alice"))
+    await client.store.put(Scope("alice"), memory)
     assert (await client.send(1)).outcome is Outcome.REPEATED
 
 
@@ -324,7 +325,7 @@ async def test_a_memory_that_is_forgotten_while_it_is_searched_for_is_not_kept()
     async with asyncio.TaskGroup() as group:
         first = group.create_task(client.send(0))
         await answered.wait()
-        await client.store.forget(Scope("alice"), memory.id)
+        await client.world.store.forget(Scope("alice"), memory.id)
         forgotten.set()
     assert first.result().outcome is Outcome.INJECTED
     assert (await client.send(1)).outcome is Outcome.TOOL_TURN

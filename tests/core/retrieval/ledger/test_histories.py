@@ -42,8 +42,8 @@ Key = tuple[str, str]
 
 @dataclass
 class Client:
-    """``sent`` is the last request, ``of`` the history that it was of, ``touched`` are messages that were asked about by
-    others since; ``begun``: another began the session anew since; ``heard`` is how many words there had been."""
+    """``sent`` is the last request, ``of`` the history that it was of, ``touched`` are messages that others asked about
+    since; ``begun``: another began the session anew since; ``heard`` is how many words there had been."""
 
     session: Session
     sent: Seen | None = None
