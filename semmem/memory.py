@@ -240,14 +240,24 @@ class Replacement:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptCache:
+    """How many tokens a prompt has, and how many of them the provider read from its prompt cache, as it reports them:
+    0 <= ``cached_tokens`` <= ``prompt_tokens``."""
+
+    prompt_tokens: int
+    cached_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a model answered. ``complete`` only when it was seen to its proper end.
 
     ``text`` is the visible text of the first choice, or only its tail when it was longer than the reader's limit.
     ``filtered``: the provider withheld the answer. ``calls_tool``: the model waits for a tool; this is not yet the
-    answer, whatever it said on the way. Token counts are None when the provider did not say. ``answer_id``
-    is the API's own name for the answer, by which a later request may go on from it. ``model`` is the one that the
-    provider says answered, empty where it does not; ``tool_calls`` is how many calls the client is asked to make.
+    answer, whatever it said on the way. Token counts are None when the provider did not say. ``prompt_cache`` is None
+    when it did not say how much of the prompt was cached, or said what cannot be. ``answer_id`` is the API's own name
+    for the answer, by which a later request may go on from it. ``model`` is the one that the provider says answered,
+    empty where it does not; ``tool_calls`` is how many calls the client is asked to make.
     ``calls`` are those, where somebody wanted them kept. ``whole``: text and calls are all that the model answered,
     but for its reasoning, and all of them is here. ``broke``: nothing of it was missed, and it did not come to its
     proper end, or said that it failed. None of these makes it another answer.
@@ -261,6 +271,7 @@ class Answer:
     output_tokens: int | None = None
     answer_id: str | None = None
     calls_tool: bool = False
+    prompt_cache: PromptCache | None = None
     model: str = field(default="", compare=False)
     tool_calls: int = field(default=0, compare=False)
     calls: tuple[ToolCall, ...] = field(default=(), compare=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from quality.agent_memory.talking import Asked
+from quality.agent_memory.talking import Asked, blocks_in
 
 Json = dict[str, Any]
 
@@ -72,5 +72,6 @@ def _is_right(http: httpx.Client, asked: Asked, answers: Model, judge: Model) ->
 
 def prompt(asked: Asked) -> list[Json]:
     """What the model received for the question, of all users together, and how to answer."""
-    notes = [message for given in asked.given for message in given.prompt if message["role"] != "user"]
+    blocks = [block for given in asked.given for block in blocks_in(given.prompt)]
+    notes = [{"role": "system", "content": block} for block in blocks]
     return [{"role": "system", "content": _ANSWERS}, *notes, {"role": "user", "content": asked.question.text}]

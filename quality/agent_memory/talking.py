@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,7 +142,7 @@ def _ask(house: House, user: str, question: Question, memories: Sequence[Memory]
         house.chat(user, messages, session=f"q-{word}-{question.id}", request_id=f"q-{word}-{question.id}", memory=word)
         for word in ("read", "off")
     )
-    block = "\n".join(part for message in sent.received for part in _BLOCK.findall(_text(message)))
+    block = "\n".join(blocks_in(sent.received))
     lines = notes_in(block)
     of_lines = [_turns_of(line, memories) for line in lines]
     return Given(
@@ -169,6 +169,11 @@ def _words(text: str) -> str:
 
 def _tokens(messages: Sequence[Json]) -> int:
     return sum(estimate_tokens(_text(message)) for message in messages)
+
+
+def blocks_in(messages: Iterable[Json]) -> list[str]:
+    """What stands in the blocks of a prompt."""
+    return [part for message in messages for part in _BLOCK.findall(_text(message))]
 
 
 def _text(message: Json) -> str:

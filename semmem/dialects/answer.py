@@ -13,7 +13,7 @@ import msgspec
 from semmem.dialects import AnswerReader
 from semmem.dialects.json_splice import UNREADABLE, decode_repaired
 from semmem.dialects.sse import EventStream
-from semmem.memory import Answer, ToolCall
+from semmem.memory import Answer, PromptCache, ToolCall
 
 T = TypeVar("T")
 
@@ -97,11 +97,53 @@ class KeptCalls:
         return tuple(ToolCall(*call) for call in self._calls.values())
 
 
+ABSENT: msgspec.Raw = msgspec.Raw()
+PROMPT_TOKENS_MAX = 10**9
+"""No prompt has more tokens than that."""
+_WRONG = -1
+"""Stands for what is no count of tokens."""
+
+
+class _Details(msgspec.Struct, gc=False):
+    cached_tokens: msgspec.Raw = ABSENT
+
+
+_details = msgspec.json.Decoder(_Details | None)
+_tokens = msgspec.json.Decoder(int | None)
+
+
 class Usage(msgspec.Struct, gc=False):
-    """Token counts, as two of the three APIs call them."""
+    """Token counts, as two of the three APIs call them. What is said of the cache is read by itself, so that nonsense
+    in it costs no answer."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
+    details: msgspec.Raw = msgspec.field(name="input_tokens_details", default=ABSENT)
+
+    def cached(self) -> int | None:
+        """Tokens of the prompt that were read from the provider's cache."""
+        if not self.details:
+            return None
+        try:
+            details = _details.decode(self.details)
+        except UNREADABLE:
+            return _WRONG
+        return None if details is None else counted(details.cached_tokens)
+
+    def uncached_beside(self) -> int | None:
+        """Tokens of the prompt that are neither cached nor in ``input_tokens``."""
+        return None
+
+
+def counted(raw: msgspec.Raw) -> int | None:
+    """A count of tokens: None where it is not said, below zero where it is none."""
+    if not raw:
+        return None
+    try:
+        count: int | None = _tokens.decode(raw)
+    except UNREADABLE:
+        return _WRONG
+    return count
 
 
 class AnswerBuilder(ABC):
@@ -115,6 +157,8 @@ class AnswerBuilder(ABC):
     """Finish reasons that say that the model or its provider refused."""
     TOOL_CALLS: ClassVar[frozenset[str]] = frozenset()
     """Finish reasons after which the client comes back with the same turn."""
+    COUNTS_CACHED_APART: ClassVar[bool] = False
+    """Whether ``input_tokens`` are only those that were neither read from the cache nor written to it."""
 
     def __init__(self, answer_bytes_max: int, calls_bytes_max: int = 0) -> None:
         self.tail = TextTail(bytes_max=answer_bytes_max)
@@ -129,6 +173,8 @@ class AnswerBuilder(ABC):
         self._model = ""
         self._input_tokens: int | None = None
         self._output_tokens: int | None = None
+        self._cached: int | None = None
+        self._uncached_beside: int | None = None
 
     @abstractmethod
     def read_body(self, body: bytes) -> None:
@@ -159,6 +205,17 @@ class AnswerBuilder(ABC):
         if usage is not None:
             self._input_tokens = self._input_tokens if usage.input_tokens is None else usage.input_tokens
             self._output_tokens = self._output_tokens if usage.output_tokens is None else usage.output_tokens
+            cached, beside = usage.cached(), usage.uncached_beside()
+            self._cached = self._cached if cached is None else cached
+            self._uncached_beside = self._uncached_beside if beside is None else beside
+
+    def prompt_cache(self) -> PromptCache | None:
+        """As far as the counts agree with one another."""
+        given, cached, beside = self._input_tokens, self._cached, self._uncached_beside or 0
+        if given is None or cached is None or min(given, cached, beside) < 0:
+            return None
+        prompt = given + cached + beside if self.COUNTS_CACHED_APART else given
+        return PromptCache(prompt, cached) if cached <= prompt <= PROMPT_TOKENS_MAX else None
 
     def named(self, model: object) -> None:
         """The model that answers, where this is a name."""
@@ -175,6 +232,7 @@ class AnswerBuilder(ABC):
             input_tokens=self._input_tokens,
             output_tokens=self._output_tokens,
             answer_id=self.answer_id,
+            prompt_cache=self.prompt_cache(),
             model=self._model,
             tool_calls=self.tool_calls,
             calls=self.calls.told(),

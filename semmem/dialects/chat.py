@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from semmem.dialects import AnswerReader, Malformed
-from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for
+from semmem.dialects.answer import ABSENT, AnswerBuilder, Usage, readable, reader_for
 from semmem.dialects.elements import Told, elements_of, named
 from semmem.dialects.inject import SplicedRequest, message_json
 from semmem.dialects.json_splice import Edit, JsonObject, insert_element, read_object
@@ -226,6 +226,7 @@ class _Choice(msgspec.Struct):
 class _ChatUsage(Usage, gc=False):
     input_tokens: int | None = msgspec.field(name="prompt_tokens", default=None)
     output_tokens: int | None = msgspec.field(name="completion_tokens", default=None)
+    details: msgspec.Raw = msgspec.field(name="prompt_tokens_details", default=ABSENT)
 
 
 class _Completion(msgspec.Struct):

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from semmem.dialects import AnswerReader, Malformed
-from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for
+from semmem.dialects.answer import ABSENT, AnswerBuilder, Usage, counted, readable, reader_for
 from semmem.dialects.elements import Told, elements_of, named
 from semmem.dialects.inject import SplicedRequest, add_part, merge_behind, string_token
 from semmem.dialects.json_splice import UNREADABLE, Edit, JsonObject, insert_member, read_object
@@ -284,9 +284,6 @@ def _told(message: _MessageParam) -> Told:
 # --- reading an answer -----------------------------------------------------------------------------------------------
 
 
-_NOTHING = msgspec.Raw()
-
-
 class _Piece(msgspec.Struct):
     """A block of an answer, or what a stream adds to one."""
 
@@ -295,7 +292,7 @@ class _Piece(msgspec.Struct):
     stop_reason: str | None = None
     id: Any = None
     name: Any = None
-    input: msgspec.Raw = _NOTHING
+    input: msgspec.Raw = ABSENT
     partial_json: Any = None
 
     @property
@@ -303,16 +300,28 @@ class _Piece(msgspec.Struct):
         return self.type in ("text", "text_delta") and not isinstance(self.text, str)
 
 
+class _MessagesUsage(Usage, gc=False):
+    """Input that was read from the provider's cache, or written to it, is not in ``input_tokens``."""
+
+    cache_read_input_tokens: msgspec.Raw = ABSENT
+    cache_creation_input_tokens: msgspec.Raw = ABSENT
+
+    def cached(self) -> int | None:
+        return counted(self.cache_read_input_tokens)
+
+    def uncached_beside(self) -> int | None:
+        return counted(self.cache_creation_input_tokens)
+
+
 class _AnswerMessage(msgspec.Struct):
-    """A whole answer, or the beginning of a streamed one. Input that was read from the provider's cache, or written to
-    it, is not in ``input_tokens``."""
+    """A whole answer, or the beginning of a streamed one."""
 
     id: Any = None
     type: Any = None
     model: Any = None
     content: list[_Piece] | None = None
     stop_reason: str | None = None
-    usage: Usage | None = None
+    usage: _MessagesUsage | None = None
     error: Any = None
 
 
@@ -323,7 +332,7 @@ class _MessageEvent(msgspec.Struct):
     message: _AnswerMessage | None = None
     content_block: _Piece | None = None
     delta: _Piece | None = None
-    usage: Usage | None = None
+    usage: _MessagesUsage | None = None
     error: Any = None
 
 
@@ -363,6 +372,7 @@ class MessagesAnswer(AnswerBuilder):
 
     REFUSALS = frozenset({"refusal"})
     TOOL_CALLS = frozenset({"tool_use", "pause_turn"})
+    COUNTS_CACHED_APART = True
 
     def __init__(self, answer_bytes_max: int, calls_bytes_max: int = 0) -> None:
         super().__init__(answer_bytes_max, calls_bytes_max)

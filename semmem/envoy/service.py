@@ -41,6 +41,7 @@ from semmem.envoy.wire import (
 from semmem.exchange import Exchange, RequestResult
 from semmem.ports.events import (
     Announce,
+    PromptReported,
     RequestEnded,
     StreamClosed,
     StreamFailed,
@@ -239,6 +240,8 @@ class ExternalProcessor:
         ending = observation.end(seen=seen)
         span.note("semmem.ending", ending)
         self._announce(TurnEnded(ending))
+        if (cache := observation.prompt_cache) is not None:
+            self._announce(PromptReported(cache.prompt_tokens, cache.cached_tokens))
 
     def _begin(self, ticket: Ticket, message: pb.ProcessingRequest) -> Observation:
         headers = header_values(message.response_headers.headers)

@@ -11,7 +11,9 @@ DaysShown = TypedDict("DaysShown", {"from": str, "to": str})
 
 
 class FiguresShown(TypedDict):
-    """``estimated``: requests of which a token count is not the provider's."""
+    """``estimated``: requests of which a token count is not the provider's. ``cache_reported``: requests of which the
+    provider reported how much of the prompt was cached; the last three members are of these alone, and ``cached_share``
+    is null where there is none."""
 
     requests: int
     errors: int
@@ -21,6 +23,10 @@ class FiguresShown(TypedDict):
     tokens_out: int
     estimated: int
     mean_duration_ms: float | None
+    cache_reported: int
+    prompt_tokens: int
+    cached_tokens: int
+    cached_share: float | None
 
 
 class CostShown(FiguresShown):
@@ -62,7 +68,11 @@ class BusiestDay(TypedDict):
 
 
 class ActiveDay(BusiestDay):
+    """``prompt_tokens`` and ``cached_tokens`` are of the requests whose provider reported both."""
+
     tokens: int
+    prompt_tokens: int
+    cached_tokens: int
 
 
 class ModelOfUse(CostShown):

@@ -133,6 +133,14 @@ class TurnEnded(Event):
     status: str
 
 
+@dataclass(frozen=True, slots=True)
+class PromptReported(Event):
+    """A provider reported how many tokens a prompt has, and how many of them its prompt cache had."""
+
+    prompt_tokens: int
+    cached_tokens: int
+
+
 # --- the journal, and learning ---------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from semmem.memory import TurnEnding
+from semmem.memory import PromptCache, TurnEnding
 
 DAY_S, HOUR_S = 86_400, 3600
 
@@ -37,7 +37,8 @@ class Asked(msgspec.Struct, frozen=True, array_like=True):
 class UsageRow(msgspec.Struct, frozen=True):
     """One answered request. ``id`` makes a second try of writing it harmless. ``model`` is the one that answered, or
     that was asked where the answer names none. ``estimated``: a token count is not the provider's. ``messages``: the
-    user's new message and the model's answer, as far as there were such."""
+    user's new message and the model's answer, as far as there were such. ``prompt_cache``: None where the provider did
+    not report it."""
 
     id: str
     at: float
@@ -47,6 +48,7 @@ class UsageRow(msgspec.Struct, frozen=True):
     provider: str
     tokens_in: int
     tokens_out: int
+    prompt_cache: PromptCache | None
     estimated: bool
     duration_ms: int
     streamed: bool
@@ -71,7 +73,8 @@ class Span:
 @dataclass(frozen=True, slots=True)
 class UsageSum:
     """What the rows of one group come to. ``key`` has a value for each column that was asked for: a time in seconds for
-    ``hour`` and ``day``, 0 or 1 for ``streamed``, else a text."""
+    ``hour`` and ``day``, 0 or 1 for ``streamed``, else a text. ``cache_reported``: the requests of which the provider
+    reported how much of the prompt was cached; ``prompt_tokens`` and ``cached_tokens`` are of these alone."""
 
     key: tuple[str | int, ...]
     requests: int
@@ -82,6 +85,9 @@ class UsageSum:
     tokens_out: int
     estimated: int
     duration_ms: int
+    cache_reported: int
+    prompt_tokens: int
+    cached_tokens: int
 
 
 COLUMNS = ("hour", "day", "user", "project", "endpoint", "model_asked", "model", "provider", "streamed")

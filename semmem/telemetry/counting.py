@@ -28,6 +28,7 @@ from semmem.ports.events import (
     NewsBack,
     NewsLost,
     PromptPrefix,
+    PromptReported,
     RequestEnded,
     Reranked,
     Rewritten,
@@ -75,6 +76,7 @@ class Counting:
             StateMade: lambda event: metrics.session_states.labels(event.result).inc(),
             HistoryRead: lambda event: metrics.history_messages.labels(event.result).inc(event.messages),
             TurnEnded: lambda event: self._turn(event.status).inc(),
+            PromptReported: self._prompt_reported,
             JournalCommitted: lambda event: metrics.journal_commit_seconds.labels(event.status).observe(event.seconds),
             JournalCounted: self._journal_counted,
             TurnsUnread: self._turns_unread,
@@ -111,6 +113,10 @@ class Counting:
         if event.tokens_before:
             self._metrics.compressed_tokens.labels("before").inc(event.tokens_before)
             self._metrics.compressed_tokens.labels("after").inc(event.tokens_after)
+
+    def _prompt_reported(self, event: PromptReported) -> None:
+        self._metrics.prompt_tokens.inc(event.prompt_tokens)
+        self._metrics.cached_prompt_tokens.inc(event.cached_tokens)
 
     def _searched(self, event: Searched) -> None:
         self._retrieval(self._backend, event.status).inc()

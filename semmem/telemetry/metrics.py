@@ -72,6 +72,14 @@ class Metrics:
 
         # response phase and journal
         self.turns = Counter("llm_memory_turns", "Observed turns by how their answer ended.", ["status"], registry=r)
+        self.prompt_tokens = Counter(
+            "semmem_prompt_tokens",
+            "Tokens of prompts, of answers whose provider reported how many of them its prompt cache had.",
+            registry=r,
+        )
+        self.cached_prompt_tokens = Counter(
+            "semmem_cached_prompt_tokens", "Those of them that the provider's prompt cache had.", registry=r
+        )
         self.journal_turns = Gauge("semmem_journal_turns", "Turns in the journal by state.", ["state"], registry=r)
         self.journal_queue = Gauge("semmem_journal_queue", "Halves of turns waiting to be committed.", registry=r)
         self.journal_dropped = Counter("semmem_journal_dropped", "Halves lost to a full queue.", registry=r)

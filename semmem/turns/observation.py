@@ -7,7 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from semmem.dialects import AnswerReader
-from semmem.memory import Answer, TurnEnding
+from semmem.memory import Answer, PromptCache, TurnEnding
 from semmem.ports.conversations import Step
 from semmem.ports.spans import NOWHERE, Place
 from semmem.ports.usage import Asked
@@ -38,7 +38,8 @@ class Closing(Protocol):
 
 
 class Observation:
-    """One answer as it passes. ``end`` must be called once, however the answer ended."""
+    """One answer as it passes. ``end`` must be called once, however the answer ended; ``prompt_cache`` is what the
+    answer said of it by then."""
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class Observation:
         self._decoder = decoder
         self._reader = reader
         self._close = close
+        self.prompt_cache: PromptCache | None = None
 
     @property
     def wants_body(self) -> bool:
@@ -71,6 +73,7 @@ class Observation:
         """Close the turn; how it ended. ``seen``: that was the answer's end, and not only that of what could be seen
         of it."""
         answer = self._reader.end() if self._reader is not None else None
+        self.prompt_cache = answer.prompt_cache if answer is not None else None
         ending = self._ending(answer)
         failed = self._status >= 400 or (seen and answer is not None and answer.broke)
         self._close(self._ticket, ending, answer, failed=failed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -14,6 +14,7 @@ from semmem.usage.prices import Cost, Prices, cost
 TOP = 10
 """Entries of a list of what is used most."""
 TIMES = ("hour", "day")
+_SUMS = [field.name for field in fields(UsageSum)][1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Ledger:
     async def _total(self, span: Span) -> dict[str, Any]:
         whole = await self._records.usage_sums(span, ())
         models = await self._records.usage_sums(span, ("model",))
-        figures = _figures(whole[0] if whole else UsageSum((), 0, 0, 0, 0, 0, 0, 0, 0))
+        figures = _figures(whole[0] if whole else UsageSum((), *[0] * len(_SUMS)))
         told = _told_cost(cost(self._prices, models))
         return {"total": figures | told, "currency": self._prices.currency, "time_zone": "UTC"}
 
@@ -117,12 +118,13 @@ def _providers(sums: Iterable[UsageSum], prices: Prices) -> list[dict[str, Any]]
 
 
 def _added(sums: Sequence[UsageSum]) -> UsageSum:
-    names = ("requests", "errors", "messages", "tool_calls", "tokens_in", "tokens_out", "estimated", "duration_ms")
-    return UsageSum((), *(sum(getattr(used, name) for used in sums) for name in names))
+    return UsageSum((), *(sum(getattr(used, name) for used in sums) for name in _SUMS))
 
 
 def _figures(used: UsageSum) -> dict[str, Any]:
-    """``estimated``: requests of which a token count is not the provider's."""
+    """``estimated``: requests of which a token count is not the provider's. ``cache_reported``: requests of which the
+    provider reported how much of the prompt was cached; ``prompt_tokens``, ``cached_tokens`` and their ``cached_share``
+    are of these alone."""
     return {
         "requests": used.requests,
         "errors": used.errors,
@@ -132,11 +134,18 @@ def _figures(used: UsageSum) -> dict[str, Any]:
         "tokens_out": used.tokens_out,
         "estimated": used.estimated,
         "mean_duration_ms": round(used.duration_ms / used.requests, 1) if used.requests else None,
+        "cache_reported": used.cache_reported,
+        **_cached(used),
+        "cached_share": round(used.cached_tokens / used.prompt_tokens, 4) if used.prompt_tokens else None,
     }
 
 
+def _cached(used: UsageSum) -> dict[str, int]:
+    return {"prompt_tokens": used.prompt_tokens, "cached_tokens": used.cached_tokens}
+
+
 def _activity(used: UsageSum) -> dict[str, int]:
-    return {"requests": used.requests, "tokens": used.tokens_in + used.tokens_out}
+    return {"requests": used.requests, "tokens": used.tokens_in + used.tokens_out, **_cached(used)}
 
 
 def _told_cost(spent: Cost) -> dict[str, Any]:

@@ -88,6 +88,7 @@ class Meter:
                 provider=_short(self._prices.provider(model)) if model else "",
                 tokens_in=_figure(asked.tokens if counted_in is None else counted_in),
                 tokens_out=_figure(tokens_out if counted_out is None else counted_out),
+                prompt_cache=answer.prompt_cache if answer else None,
                 estimated=counted_in is None or counted_out is None,
                 duration_ms=_figure(1000 * (now - asked.at)),
                 streamed=asked.streamed,

@@ -237,7 +237,7 @@ async def test_nobody_else_gets_a_users_block_by_saying_the_same_in_the_same_ses
         ({}, {"memory_config": {"memory_types": ["procedural"]}}),
         ({}, {"memory_config": {"retrieval_limit": 0}}),
     ],
-    ids=["project", "role", "types", "limit"],
+    ids=["project", "model", "types", "limit"],
 )
 async def test_a_request_that_would_have_found_something_else_is_not_given_it(headers: Any, members: Any) -> None:
     client = Client(rules=replace(PATIENT, user_role_models=("o1",)))
@@ -288,7 +288,7 @@ CHANGES: dict[str, Callable[[HotMemories, Memory], Awaitable[object]]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-async def test_a_memory_that_changed_is_not_repeated(
+async def test_a_memory_that_is_gone_is_not_repeated(
     change: Callable[[HotMemories, Memory], Awaitable[object]],
 ) -> None:
     client = Client()
@@ -298,13 +298,13 @@ async def test_a_memory_that_changed_is_not_repeated(
     assert (await client.send(1)).outcome is Outcome.TOOL_TURN
 
 
-async def test_another_memory_or_somebody_elses_may_change_meanwhile() -> None:
+async def test_a_memory_may_get_a_new_version_meanwhile_and_others_may_go() -> None:
     client = Client()
     await client.asked()
     await client.store.forget(Scope("alice"), "mem_other")
     await client.store.forget_scope(Scope("bob"))
     [memory] = await client.store.list(Scope("alice"))
-    await client.store.put(Scope("alice"), memory)
+    await client.store.put(Scope("alice"), replace(memory, version=2, content="User has no budget any more"))
     assert (await client.send(1)).outcome is Outcome.REPEATED
 
 
@@ -325,9 +325,9 @@ async def test_a_memory_that_is_forgotten_while_it_is_searched_for_is_not_kept()
     async with asyncio.TaskGroup() as group:
         first = group.create_task(client.send(0))
         await answered.wait()
-        await client.world.store.forget(Scope("alice"), memory.id)
+        await client.store.forget(Scope("alice"), memory.id)
         forgotten.set()
-    assert first.result().outcome is Outcome.INJECTED
+    assert first.result().outcome is Outcome.NO_HITS
     assert (await client.send(1)).outcome is Outcome.TOOL_TURN
 
 

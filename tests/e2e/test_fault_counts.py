@@ -63,7 +63,7 @@ def test_what_was_counted_is_what_clients_were_told(
 @pytest.mark.parametrize("members", [{}, {"model": "a\r\nb"}, {"metadata": {"user_id": "x"}}], ids=str)
 def test_one_injection_is_taken_out_again(form: Form, members: dict[str, str]) -> None:
     body = form.question(**members)
-    block = Injection('<semmem-memory 0123456789abcdef>\n- "x\\"\n</semmem-memory>')
+    block = Injection('<semmem-memory 0123456789abcdef>\n- "x\\"\n</semmem-memory>', position="turn")
     rewritten = DIALECTS[form.path].parse(body).rewrite(block)
     assert rewritten is not None
     assert rewritten != body

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.harness import SHIPPED_EMBEDDER, House, Json, StandInModel, eventually, house
+from tests.support.harness import SHIPPED_EMBEDDER, House, Json, Reply, StandInModel, eventually, house
 
 FACT = "My budget for the Hawaii trip is $10,000"
 QUESTION = "What's my budget for the trip?"
@@ -113,6 +113,11 @@ def test_a_retry_is_the_same_turn(school: House, alice: str) -> None:
     assert len(school.semmem.memories(alice)) == 1
 
 
+def block_in(asked: Reply) -> str:
+    block, closing, _ = str(asked.messages[-1]["content"]).partition("</semmem-memory>")
+    return block + closing
+
+
 def test_an_injected_memory_is_never_learnt_again(school: House, alice: str) -> None:
     first = school.semmem.remember(alice, FACT)
     kept = {(first["id"], first["version"])}
@@ -122,7 +127,7 @@ def test_an_injected_memory_is_never_learnt_again(school: House, alice: str) -> 
         # Each question is another one, so that each round is a turn of its own.
         asked = school.chat(alice, f"Round {number}: what's my budget for the trip?", session=session)
         assert asked.outcome == "injected"
-        block = next(message for message in asked.messages if message["role"] == "system")
+        block = {"role": "system", "content": block_in(asked)}
         answer = {"role": "assistant", "content": f"Your budget for the Hawaii trip is $10,{number}00."}
         # A client that feeds the whole prompt back, and one that quotes the block in the user's own words.
         school.chat(alice, "Thank you.", session=session, messages=[block, *asked.messages, answer])
@@ -136,7 +141,7 @@ def test_an_injected_memory_is_never_learnt_again(school: House, alice: str) -> 
 def test_a_forgotten_memory_does_not_come_back_through_a_quoted_prompt(school: House, alice: str) -> None:
     memory = school.semmem.remember(alice, FACT)
     asked = school.chat(alice, QUESTION, session="quoting")
-    block = next(message["content"] for message in asked.messages if message["role"] == "system")
+    block = block_in(asked)
     assert "10,000" in block
     school.semmem.api("DELETE", f"/v1/memory/{memory['id']}", params={"user_id": alice})
 

@@ -91,10 +91,11 @@ def test_a_fact_told_in_one_conversation_comes_back_in_the_next(home: House, ali
         assert said(told) == "Got it, thank you for telling me."
         assert "10,000" in said(asked)
         assert asked.stop_reason == "end_turn"
-        own, _, injected = client.prompt["system"].partition("\n\n")
-        assert own == "Be brief."
+        assert client.prompt["system"] == "Be brief."
+        (message,) = client.prompt["messages"]
+        injected, _, own = message["content"].rpartition("\n\n")
+        assert own == QUESTION
         assert "10,000" in injected
-        assert client.prompt["messages"] == [{"role": "user", "content": QUESTION}]
 
 
 def test_what_was_told_by_chat_is_recalled_by_messages(home: House, alice: str) -> None:
@@ -104,7 +105,7 @@ def test_what_was_told_by_chat_is_recalled_by_messages(home: House, alice: str) 
     with caller(home, alice) as client:
         asked = client.ask(QUESTION)
 
-        assert "10,000" in client.prompt["system"]
+        assert "10,000" in client.prompt["messages"][0]["content"]
     assert "10,000" in said(asked)
 
 
@@ -143,9 +144,9 @@ def test_the_body_changes_only_by_the_injection(home: House, alice: str) -> None
     reply = home.send(ODD_BODY, user=alice, path=PATH)
 
     assert reply.outcome == "injected"
-    before, own, after = ODD_BODY.partition(b'"Be \\u0062rief.')
-    assert reply.prompt.startswith(before + own + b"\\n\\n<semmem-memory ")
-    assert reply.prompt.endswith(b"</semmem-memory>" + after)
+    before, own, after = ODD_BODY.partition(b"What")
+    assert reply.prompt.startswith(before + b"<semmem-memory ")
+    assert reply.prompt.endswith(b"</semmem-memory>\\n\\n" + own + after)
     assert reply.received is not None
     assert reply.received.header("content-length") == str(len(reply.prompt))
 
@@ -155,10 +156,12 @@ def test_a_system_prompt_marked_for_caching_keeps_its_marks(home: House, alice: 
     marked = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
 
     with caller(home, alice) as client:
-        client.ask(QUESTION, system=marked)
+        client.ask([{"role": "user", "content": [marked[0] | {"text": QUESTION}]}], system=marked)
 
-        assert client.prompt["system"][:1] == marked
-        assert "10,000" in client.prompt["system"][1]["text"]
+        assert client.prompt["system"] == marked
+        (message,) = client.prompt["messages"]
+        assert "10,000" in message["content"][0]["text"]
+        assert message["content"][1:] == [marked[0] | {"text": QUESTION}]
 
 
 def test_semmems_own_members_never_reach_the_model(home: House, alice: str) -> None:
@@ -190,9 +193,8 @@ def test_a_tools_round_trip_is_one_turn_and_teaches_only_what_the_user_said(
         second = client.prompt
 
     assert (called.stop_reason, answered.stop_reason) == ("tool_use", "end_turn")
-    assert "10,000" in first["system"]
-    assert second["system"] == first["system"], "a loop keeps its block, and a tool's result is no new question"
-    assert second["messages"][: len(first["messages"])] == first["messages"]
+    assert "10,000" in first["messages"][0]["content"]
+    assert second["messages"][: len(first["messages"])] == first["messages"], "a loop keeps its block"
     assert second["messages"][-1]["content"] == [result]
     assert answers(home, alice) == [said(answered)]
     assert [text for text, _ in home.semmem.turns(alice)] == [asked]

@@ -42,9 +42,8 @@ def test_a_fact_told_in_one_conversation_comes_back_in_the_next(home: House, ali
     asked = home.chat(alice, QUESTION, session="second", stream=stream)
 
     assert asked.outcome == "injected"
-    added = [message for message in asked.messages if message["role"] != "user"]
-    assert [message["role"] for message in added] == ["system"]
-    assert "10,000" in added[0]["content"]
+    (message,) = asked.messages
+    assert "10,000" in message["content"].removesuffix(QUESTION)
     assert b"10,000" in asked.body
 
 
@@ -78,12 +77,9 @@ def test_the_body_changes_only_by_the_injection(home: House, alice: str) -> None
     reply = home.send(ODD_BODY, user=alice)
 
     assert reply.outcome == "injected"
-    before, message, after = ODD_BODY.partition(b'{"role":"user"')
-    assert reply.prompt.startswith(before)
-    assert reply.prompt.endswith(message + after)
-    injected = reply.prompt[len(before) : -len(message + after)]
-    assert injected.rstrip().endswith(b",")
-    assert json.loads(injected.rstrip()[:-1])["role"] == "system"
+    before, message, after = ODD_BODY.partition(b"What")
+    assert reply.prompt.startswith(before + b"<semmem-memory ")
+    assert reply.prompt.endswith(b"</semmem-memory>\\n\\n" + message + after)
 
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}

@@ -100,9 +100,10 @@ def test_a_fact_told_in_one_conversation_comes_back_in_the_next(home: House, ali
 
         assert told.output_text == THANKED
         assert "10,000" in asked.output_text
-        assert "10,000" in client.prompt["instructions"]
-        assert client.prompt["instructions"].startswith("Be brief.\n\n<semmem-memory ")
-        assert client.prompt["input"] == QUESTION
+        assert client.prompt["instructions"] == "Be brief."
+        assert "10,000" in client.prompt["input"]
+        assert client.prompt["input"].startswith("<semmem-memory ")
+        assert client.prompt["input"].endswith("\n\n" + QUESTION)
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["json", "sse"])
@@ -113,7 +114,7 @@ def test_what_was_told_by_chat_is_recalled_by_responses(home: House, alice: str,
 
         asked = client.ask([{"role": "user", "content": QUESTION}], stream=stream)
 
-        assert "10,000" in client.prompt["instructions"]
+        assert "10,000" in client.prompt["input"][0]["content"]
         assert "10,000" in asked.output_text
 
 
@@ -156,22 +157,22 @@ def test_the_body_changes_only_by_the_injection(home: House, alice: str) -> None
     reply = home.send(ODD_BODY, user=alice, path=PATH)
 
     assert reply.outcome == "injected"
-    before, own, after = ODD_BODY.partition(b"Be \\u0062rief.\\/")
-    assert reply.prompt.startswith(before + own + b"\\n\\n")
-    assert reply.prompt.endswith(after)
-    assert b"10,000" in reply.prompt[len(before + own) : -len(after)]
+    before, own, after = ODD_BODY.partition(b"What")
+    assert reply.prompt.startswith(before + b"<semmem-memory ")
+    assert reply.prompt.endswith(b"\\n\\n" + own + after)
+    assert b"10,000" in reply.prompt[len(before) : -len(own + after)]
     assert reply.received is not None
     assert reply.received.header("content-length") == str(len(reply.prompt))
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["json", "sse"])
-def test_a_chain_is_one_session_and_every_link_is_injected_anew(home: House, alice: str, stream: bool) -> None:
+def test_a_chain_is_one_session_and_is_told_once_what_it_holds(home: House, alice: str, stream: bool) -> None:
     home.semmem.remember(alice, FACT)
     with caller(home, alice) as client:
         first = client.ask("We grow tomatoes on the balcony.", stream=stream)
         answers(home, alice, 1)
         second = client.ask(QUESTION, stream=stream, previous_response_id=first.id)
-        assert "10,000" in client.prompt["instructions"]
+        assert "10,000" in client.prompt["input"]
         answers(home, alice, 2)
         third = client.ask("What grows on the balcony?", stream=stream, previous_response_id=second.id)
 
@@ -218,8 +219,9 @@ def test_a_tools_round_trip_is_one_turn_and_teaches_only_what_the_user_said(
             answered = client.ask([*history, sent_back, output], stream=stream, tools=[WEATHER])
         second = client.prompt
 
-    assert "10,000" in first["instructions"]
-    assert second["instructions"] == first["instructions"], "a loop keeps its block; an output is no new question"
+    assert "10,000" in first["input"][0]["content"]
+    assert chained or second["input"][: len(first["input"])] == first["input"], "a loop keeps its block"
+    assert "instructions" not in second
     assert second["input"][-1] == output
     assert answers(home, alice) == [answered.output_text]
     assert [text for text, _ in home.semmem.turns(alice)] == [asked]
@@ -267,7 +269,7 @@ def test_a_tool_loop_in_chat_has_one_block_in_one_place_until_its_memory_is_forg
         ask()
 
     first, second, third, after = prompts
-    assert "10,000" in first[0]["content"]
+    assert "10,000" in first[1]["content"]
     assert (second, third) == ([*first, *messages[2:4]], [*first, *messages[2:6]])
     assert after == messages
 

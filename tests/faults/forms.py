@@ -41,10 +41,9 @@ KINDS = (JSON, SSE)
 """Chat completions, both ways."""
 EVERY_FORM = tuple(Form(api, sse) for api in PATHS for sse in (False, True))
 
-_TEXT = rb'"<semmem-memory [0-9a-f]{16}>(?:[^"\\]|\\.)*"'
-_INJECTED = re.compile(rb'\{"role":"system","content":' + _TEXT + rb'\},?|,"(?:instructions|system)":' + _TEXT)
+_INJECTED = re.compile(rb'(?<=")<semmem-memory [0-9a-f]{16}>(?:[^"\\<]|\\.)*</semmem-memory>\\n\\n')
 
 
 def without_injection(body: bytes) -> bytes:
-    """The body without the one message, or the one member, that semmem put in."""
+    """The body without what semmem put in front of the user's words."""
     return _INJECTED.sub(b"", body, count=1)

@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from semmem.memory import Answer, Conversation, Message, Role, Scope, TurnEnding
+from semmem.memory import Answer, Conversation, Message, PromptCache, Role, Scope, TurnEnding
 from semmem.ports.usage import UsageRow
 from semmem.usage.meter import KnownNames, Meter
 from semmem.usage.prices import Price, Prices
@@ -39,7 +39,8 @@ ENDINGS = (TurnEnding.ANSWERED,) * 7 + (TurnEnding.CONTINUES, TurnEnding.REFUSED
 
 @dataclass(frozen=True)
 class Scripted:
-    """One request as it was written down, before anything of ours has seen it."""
+    """One request as it was written down, before anything of ours has seen it. ``cache``: tokens of the prompt, and
+    those of them that were cached."""
 
     at: datetime
     user: str
@@ -49,6 +50,7 @@ class Scripted:
     model: str
     asked: str
     tokens: tuple[int, int] | None
+    cache: tuple[int, int] | None
     seconds: float
     ending: TurnEnding
     calls: int
@@ -58,11 +60,11 @@ class Scripted:
 
 def script(number: int, *, seed: int, begins: datetime, days: int = 1) -> list[Scripted]:
     """In no order of time."""
-    dice = random.Random(seed)
-    return [_one(dice, begins, days) for _ in range(number)]
+    dice, caches = random.Random(seed), random.Random(-seed)
+    return [_one(dice, caches, begins, days) for _ in range(number)]
 
 
-def _one(dice: random.Random, begins: datetime, days: int) -> Scripted:
+def _one(dice: random.Random, caches: random.Random, begins: datetime, days: int) -> Scripted:
     user = f"user-{dice.randrange(40)}"
     ending = dice.choice(ENDINGS)
     return Scripted(
@@ -74,6 +76,7 @@ def _one(dice: random.Random, begins: datetime, days: int) -> Scripted:
         model=dice.choice(list(PROVIDERS)),
         asked=dice.choice(("auto", "gpt-4o", "local-8b")),
         tokens=(dice.randrange(1, 9000), dice.randrange(0, 2000)) if dice.random() < 0.9 else None,
+        cache=(caches.randrange(4000, 9000), caches.randrange(0, 4000)) if caches.random() < 0.6 else None,
         seconds=dice.randrange(60_000) / 1000,
         ending=ending,
         calls=dice.randrange(1, 4) if ending is TurnEnding.CONTINUES else 0,
@@ -102,11 +105,18 @@ def rows(scripted: Sequence[Scripted]) -> list[UsageRow]:
             True,
             input_tokens=counted[0],
             output_tokens=counted[1],
+            prompt_cache=PromptCache(*one.cache) if one.cache else None,
             model=one.model,
             tool_calls=one.calls,
         )
         meter.answered(asked, one.dialect, one.ending, answer, began + one.seconds)
     return made
+
+
+COUNTED = (
+    *("requests", "errors", "messages", "tool_calls", "tokens_in", "tokens_out", "estimated", "unpriced"),
+    *("cache_reported", "prompt_tokens", "cached_tokens"),
+)
 
 
 def by_hand(scripted: Sequence[Scripted]) -> dict[str, Any]:
@@ -122,11 +132,17 @@ def by_hand(scripted: Sequence[Scripted]) -> dict[str, Any]:
         told["tokens_in"] += tokens[0]
         told["tokens_out"] += tokens[1]
         told["estimated"] += one.tokens is None
+        told["cache_reported"] += one.cache is not None
+        told["prompt_tokens"] += one.cache[0] if one.cache else 0
+        told["cached_tokens"] += one.cache[1] if one.cache else 0
         told["unpriced"] += one.model not in TENTHS
         prices = TENTHS.get(one.model, (0, 0))
         tenths += tokens[0] * prices[0] + tokens[1] * prices[1]
-    names = ("requests", "errors", "messages", "tool_calls", "tokens_in", "tokens_out", "estimated", "unpriced")
-    return {name: told[name] for name in names} | {"cost": float(round(Fraction(tenths, 10_000_000), 6))}
+    share = Fraction(told["cached_tokens"], told["prompt_tokens"]) if told["prompt_tokens"] else None
+    return {name: told[name] for name in COUNTED} | {
+        "cost": float(round(Fraction(tenths, 10_000_000), 6)),
+        "cached_share": None if share is None else float(round(share, 4)),
+    }
 
 
 def parted(scripted: Sequence[Scripted], by: str) -> Iterator[tuple[Any, list[Scripted]]]:

@@ -389,7 +389,11 @@ api_call_users = Table(
 """Whose content the answers of these calls hold."""
 
 USAGE_GROUP = ("user_name", "project", "endpoint", "model_asked", "model", "provider", "streamed")
-USAGE_SUMS = ("requests", "errors", "messages", "tool_calls", "tokens_in", "tokens_out", "estimated", "duration_ms")
+CACHE_SUMS = ("cache_reported", "prompt_tokens", "cached_tokens")
+USAGE_SUMS = (
+    *("requests", "errors", "messages", "tool_calls", "tokens_in", "tokens_out", "estimated", "duration_ms"),
+    *CACHE_SUMS,
+)
 
 usage_key = Table(
     "usage_key",
@@ -421,8 +425,11 @@ usage_requests = Table(
     Column("ending", Text, nullable=False),
     Column("tool_calls", Integer, nullable=False),
     Column("messages", Integer, nullable=False),
+    Column("prompt_tokens", BigInteger),
+    Column("cached_tokens", BigInteger),
 )
-"""One answered request, in figures. ``user_name`` and ``session`` are keyed digests."""
+"""One answered request, in figures. ``user_name`` and ``session`` are keyed digests. The last two are null where the
+provider did not report both."""
 
 
 def _usage_sums(name: str) -> Table:
@@ -431,7 +438,10 @@ def _usage_sums(name: str) -> Table:
         metadata,
         Column("began_at", BigInteger, primary_key=True, autoincrement=False),
         *_usage_group(is_key=True),
-        *(Column(figure, BigInteger, nullable=False) for figure in USAGE_SUMS),
+        *(
+            Column(figure, BigInteger, nullable=False, server_default="0" if figure in CACHE_SUMS else None)
+            for figure in USAGE_SUMS
+        ),
     )
 
 

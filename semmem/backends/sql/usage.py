@@ -135,6 +135,8 @@ def _request(row: UsageRow) -> dict[str, Any]:
         "ending": row.ending,
         "tool_calls": row.tool_calls,
         "messages": row.messages,
+        "prompt_tokens": row.prompt_cache and row.prompt_cache.prompt_tokens,
+        "cached_tokens": row.prompt_cache and row.prompt_cache.cached_tokens,
     }
 
 
@@ -161,6 +163,7 @@ def _figures(row: UsageRow) -> tuple[int, ...]:
         row.tokens_out,
         row.estimated,
         row.duration_ms,
+        *((1, row.prompt_cache.prompt_tokens, row.prompt_cache.cached_tokens) if row.prompt_cache else (0, 0, 0)),
     )
 
 

@@ -5,24 +5,29 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, inspect, text
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.schema import HEAD, MIGRATIONS, _upgrade
-from semmem.memory import Scope
+from semmem.memory import PromptCache, Scope
 from semmem.ports.errors import JournalError
 from semmem.ports.history import Uses
+from semmem.ports.usage import DAY_S, Span, UsageRow
 from tests.support.journal_samples import EAGER, Place, answered, change, learnt, rows_of, turn
 from tests.support.postgres import TestServer, worker_name
+from tests.support.usage import rows as rows_of_usage
+from tests.support.usage import script
 
 EARLIER = Path(__file__).parent / "journal_of_029ae4f.sql"
 """What that build's SQLite file holds: turns in all states, a leased batch with facts, a version, uses, marks."""
@@ -138,6 +143,46 @@ async def test_an_earlier_build_goes_on_with_the_file_of_this_one(tmp_path: Path
         file.commit()
     async with opened(path) as journal:
         assert await journal.uses("ada") == {"mem_1": Uses(3, 123.0)}
+
+
+def reported(identity: str) -> UsageRow:
+    """A request at the beginning of time: 80 of its 100 tokens were cached."""
+    row = rows_of_usage(script(1, seed=1, begins=datetime(2026, 5, 1, tzinfo=UTC)))[0]
+    return msgspec.structs.replace(row, id=identity, at=0.0, tokens_in=100, prompt_cache=PromptCache(100, 80))
+
+
+def add_sums_of_before(conn: Connection) -> None:
+    """What a build before revision 17 writes of two requests of the same group."""
+    row = reported("")
+    group = {name: getattr(row, name) for name in ("project", "endpoint", "model_asked", "model", "provider")}
+    figures = dict.fromkeys(("errors", "messages", "tool_calls", "tokens_out", "estimated", "duration_ms"), 0)
+    sums = {"began_at": 0, "user_name": row.user, "streamed": int(row.streamed), "requests": 2, "tokens_in": 900}
+    values = group | figures | sums
+    for table in ("usage_hours", "usage_days"):
+        places = ", ".join(f":{name}" for name in values)
+        conn.execute(text(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places})"), values)
+
+
+async def test_usage_of_before_what_was_cached_was_kept_is_unknown_and_is_added_to(place: Place) -> None:
+    async with opened(place) as journal:
+        await journal._database.write(partial(downgrade, revision="0016"))
+        await journal._database.write(add_sums_of_before)
+    async with opened(place) as journal:
+        [before] = await journal.usage_sums(Span(0, DAY_S), ())
+        assert (before.requests, before.cache_reported, before.prompt_tokens, before.cached_tokens) == (2, 0, 0, 0)
+        assert await journal.add_usage([reported("a")]) == 1
+        for by in ("hour", "day"):
+            [used] = await journal.usage_sums(Span(0, DAY_S), (by,))
+            assert (used.requests, used.tokens_in, used.cache_reported) == (3, 1000, 1)
+            assert (used.prompt_tokens, used.cached_tokens) == (100, 80)
+
+
+async def test_an_earlier_build_adds_usage_beside_one_that_keeps_what_was_cached(place: Place) -> None:
+    async with opened(place) as journal:
+        await journal._database.write(add_sums_of_before)
+        assert await journal.add_usage([reported("a")]) == 1
+        [used] = await journal.usage_sums(Span(0, DAY_S), ())
+        assert (used.requests, used.cache_reported, used.prompt_tokens) == (3, 1, 100)
 
 
 EARLIER_TABLES = (

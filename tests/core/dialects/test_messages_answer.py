@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from semmem.dialects import AnswerReader
 from semmem.dialects.messages import AnthropicMessages
-from semmem.memory import Answer
+from semmem.memory import Answer, PromptCache
 
 STREAMS = Path(__file__).parent / "golden" / "messages" / "streams"
 MIB = 1 << 20
@@ -87,7 +88,8 @@ STOP = {"type": "message_stop"}
 def test_a_json_answer_is_the_text_of_its_text_blocks(content: list[Any], words: str) -> None:
     usage = {"input_tokens": 3, "output_tokens": 5, "cache_read_input_tokens": 100}
     body = {"id": "msg_1", "type": "message", "content": content, "stop_reason": "end_turn", "usage": usage}
-    assert read_json(body) == Answer(words, True, "end_turn", False, 3, 5, "msg_1")
+    expected = Answer(words, True, "end_turn", False, 3, 5, "msg_1", prompt_cache=PromptCache(103, 100))
+    assert read_json(body) == expected
 
 
 def test_json_and_a_stream_of_the_same_answer_read_the_same() -> None:
@@ -185,6 +187,11 @@ SAMPLES = {
     "error": Answer("Half an", False, None, False, 31, 1, "msg_01Rex"),
     "lone_surrogates": Answer("a\ufffd\ufffdb", True, "end_turn", False, 31, 2, "msg_01Rex"),
 }
+SAMPLES = {
+    name: replace(answer, prompt_cache=PromptCache(answer.input_tokens, 0)) if answer.input_tokens else answer
+    for name, answer in SAMPLES.items()
+}
+"""Where tokens are counted, none of the prompt was cached."""
 
 
 def test_every_stream_has_its_answer() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from semmem.dialects import AnswerReader
 from semmem.dialects.responses import Responses
-from semmem.memory import Answer
+from semmem.memory import Answer, PromptCache
 
 STREAMS = Path(__file__).parent / "golden" / "responses" / "streams"
 MIB = 1 << 20
@@ -204,6 +205,11 @@ SAMPLES = {
     "healed": Answer("lost and found", True, "completed", answer_id="resp_13"),
     "lone_surrogates": Answer("a\ufffd\ufffdb", True, "completed", answer_id="resp_14"),
 }
+SAMPLES = {
+    name: replace(answer, prompt_cache=PromptCache(answer.input_tokens, 0)) if answer.input_tokens else answer
+    for name, answer in SAMPLES.items()
+}
+"""Where tokens are counted, none of the prompt was cached."""
 
 
 def test_every_stream_has_its_answer() -> None:

@@ -359,6 +359,24 @@ async def test_an_observed_answer_closes_its_turn() -> None:
         assert d.metric("llm_memory_turns_total", status="answered") == 1
 
 
+async def test_prompt_tokens_and_those_cached_are_counted_where_a_provider_reports_both() -> None:
+    answers: list[dict[str, Any]] = [
+        {"prompt_tokens": 1000, "prompt_tokens_details": {"cached_tokens": 800}},
+        {"prompt_tokens": 50, "prompt_tokens_details": {"cached_tokens": 0}},
+        {"prompt_tokens": 7000, "prompt_tokens_details": None},
+        {"prompt_tokens": 7000, "prompt_tokens_details": {"cached_tokens": 7001}},
+        {"prompt_tokens": 7000},
+    ]
+    async with door() as d:
+        for usage in answers:
+            answer = json.loads(ANSWER) | {"usage": usage}
+            await d.observe(response_headers(TICKET), response_body(json.dumps(answer).encode(), True))
+        await d.observe(response_headers(TICKET, status=503))
+        assert d.metric("llm_memory_turns_total", status="answered") == len(answers)
+        assert d.metric("semmem_prompt_tokens_total") == 1050
+        assert d.metric("semmem_cached_prompt_tokens_total") == 800
+
+
 @pytest.mark.parametrize(
     "last", [pb.ProcessingRequest(response_trailers=pb.HttpTrailers()), response_body(b"", True), None]
 )

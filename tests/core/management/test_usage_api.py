@@ -60,6 +60,18 @@ async def test_an_administrator_sees_all_or_whom_they_name(used: Guarded) -> Non
         assert answer.json()["total"]["requests"] == number
 
 
+async def test_the_share_that_was_cached_is_told_of_all_and_of_each_group(used: Guarded) -> None:
+    token = (await used.make(role="operator"))["token"]
+    summary = await told(used, token)
+    users = (await told(used, token, "/v1/usage", by="user"))["groups"]
+    for each in (summary["total"], *summary["models"], *summary["providers"], *summary["top_projects"], *users):
+        assert 0 < each["cache_reported"] < each["requests"]
+        assert each["cached_share"] == round(each["cached_tokens"] / each["prompt_tokens"], 4)
+    [day] = summary["activity"]
+    assert day["prompt_tokens"] == summary["total"]["prompt_tokens"] == sum(each["prompt_tokens"] for each in users)
+    assert day["cached_tokens"] == summary["total"]["cached_tokens"] > 0
+
+
 @pytest.mark.parametrize("role", ["user", "reader"])
 async def test_who_is_bound_to_a_user_sees_that_users(used: Guarded, role: str) -> None:
     token = (await used.make(role=role, user_id="alice"))["token"]

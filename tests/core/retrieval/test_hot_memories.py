@@ -413,11 +413,11 @@ class SlowIndex(MemoryIndex):
 
     building = most = 0
 
-    def __init__(self, memories: Sequence[Memory]) -> None:
+    def __init__(self, memories: Sequence[Memory], hidden: Sequence[Memory] = ()) -> None:
         SlowIndex.building += 1
         SlowIndex.most = max(SlowIndex.most, SlowIndex.building)
         time.sleep(0.06)
-        super().__init__(memories)
+        super().__init__(memories, hidden)
         SlowIndex.building -= 1
 
 

@@ -16,9 +16,8 @@ from semmem.dialects import DIALECTS as SERVED
 from semmem.ports.usage import user_name
 from semmem.usage.ledger import Days, Ledger, longest_streak
 from tests.support.journal_samples import Place
-from tests.support.usage import DIALECTS, KEY, PRICES, Scripted, by_hand, parted, rows, script
+from tests.support.usage import COUNTED, DIALECTS, KEY, PRICES, Scripted, by_hand, parted, rows, script
 
-FIGURES = ("requests", "errors", "messages", "tool_calls", "tokens_in", "tokens_out", "estimated", "unpriced")
 AMSTERDAM = timezone(timedelta(hours=2))
 DAY = datetime(2026, 3, 29, tzinfo=UTC)
 """The day on which clocks in Europe are put forward: of 24 hours in UTC all the same."""
@@ -49,7 +48,7 @@ async def written(journal: SqlJournal, scripted: list[Scripted]) -> None:
 
 
 def figures(told: dict[str, Any]) -> dict[str, Any]:
-    found = {name: told[name] for name in FIGURES}
+    found = {name: told[name] for name in (*COUNTED, "cached_share")}
     return found | {"cost": told["cost"] or 0.0}
 
 
@@ -88,6 +87,8 @@ async def test_the_twelve_figures_are_those_of_a_hand(journal: SqlJournal) -> No
     assert told["most_active_day"] == {"day": busiest[0], "requests": len(busiest[1])}
     assert [(each["day"], each["requests"]) for each in told["activity"]] == [(key, len(all_)) for key, all_ in by_day]
     assert [each["tokens"] for each in told["activity"]] == [_tokens(group) for _, group in by_day]
+    for name in ("prompt_tokens", "cached_tokens"):
+        assert [each[name] for each in told["activity"]] == [by_hand(group)[name] for _, group in by_day]
     assert [(each["model"], figures(each)) for each in told["models"]] == _hands(scripted, "model")
     assert [(each["provider"], figures(each)) for each in told["providers"]] == _hands(scripted, "provider")
     assert told["sessions"] == len({(one.user, one.session) for one in scripted if one.session})
@@ -99,6 +100,26 @@ async def test_the_twelve_figures_are_those_of_a_hand(journal: SqlJournal) -> No
     counts = by_hand(priced)
     as_reference = (counts["tokens_in"] * 2.5 + counts["tokens_out"] * 10) / 1e6
     assert told["cost_saved"] == pytest.approx(as_reference - counts["cost"], abs=2e-6)
+
+
+async def test_the_share_that_was_cached_is_of_requests_that_reported_it(journal: SqlJournal) -> None:
+    first, *others = script(5, seed=12, begins=DAY)
+    unknown = [replace(one, tokens=(9000, 10), cache=None) for one in others]
+    await written(journal, [replace(first, tokens=(1000, 10), cache=(1000, 800)), *unknown])
+    ledger, days = Ledger(journal, PRICES), Days(DAY.date(), DAY.date())
+    total = (await ledger.summary(days))["total"]
+    assert (total["requests"], total["tokens_in"]) == (5, 37_000)
+    assert (total["cache_reported"], total["prompt_tokens"], total["cached_tokens"]) == (1, 1000, 800)
+    assert total["cached_share"] == 0.8
+
+
+async def test_nothing_reported_is_unknown_and_nothing_cached_is_nought(journal: SqlJournal) -> None:
+    for back, (cache, share) in enumerate(((None, None), ((1000, 0), 0.0), ((0, 0), None))):
+        day = DAY - timedelta(days=back)
+        await written(journal, [replace(one, cache=cache) for one in script(3, seed=13, begins=day)])
+        told = await Ledger(journal, PRICES).groups(Days(day.date(), day.date()), "day", limit=5)
+        assert told["total"]["cached_share"] == told["groups"][0]["cached_share"] == share
+        assert told["total"]["cache_reported"] == (0 if cache is None else 3)
 
 
 async def test_a_user_alone_is_what_that_user_did(journal: SqlJournal) -> None:
@@ -132,6 +153,7 @@ async def test_nothing_recorded_is_told_as_nothing(journal: SqlJournal) -> None:
     told = await Ledger(journal, PRICES).summary(Days(DAY.date(), DAY.date()))
     assert (told["started"], told["days_active"], told["most_active_day"], told["cost_saved"]) == (None, 0, None, None)
     assert (told["sessions"], told["longest_streak"], told["total"]["requests"]) == (0, 0, 0)
+    assert told["total"]["cached_share"] is None
 
 
 @pytest.mark.parametrize(("days", "longest"), [([], 0), ([3], 1), ([1, 2, 4, 5, 6, 9], 3), ([1, 3, 5], 1)])

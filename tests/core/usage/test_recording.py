@@ -15,7 +15,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.marks import digest
 from semmem.background import Tasks, UsageRetention, UsageWriter
 from semmem.dialects import BY_NAME
-from semmem.memory import Answer, Conversation, Message, Role, Scope, TurnEnding
+from semmem.memory import Answer, Conversation, Message, PromptCache, Role, Scope, TurnEnding
 from semmem.ports.erasure import Mark
 from semmem.ports.errors import JournalError
 from semmem.ports.usage import DAY_S, Span, UsageRow, session_name, user_name
@@ -59,9 +59,10 @@ def events(*data: Any) -> bytes:
     return b"".join(b"data: " + msgspec.json.encode(each) + b"\n\n" for each in data)
 
 
+CHAT_USAGE = {"prompt_tokens": 11, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 8}}
 CHAT = {
     "model": "gpt-4o-mini",
-    "usage": {"prompt_tokens": 11, "completion_tokens": 5},
+    "usage": CHAT_USAGE,
     "choices": [
         {"finish_reason": "tool_calls", "message": {"content": None, "tool_calls": [{"id": "a"}, {"id": "b"}]}}
     ],
@@ -70,16 +71,17 @@ CHUNKS = [
     {"model": "gpt-4o-mini", "choices": [{"delta": {"tool_calls": [{"index": 0, "id": "a"}]}}]},
     {"model": "gpt-4o-mini", "choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": "{"}}]}}]},
     {"model": "gpt-4o-mini", "choices": [{"delta": {"tool_calls": [{"index": 1}]}, "finish_reason": "tool_calls"}]},
-    {"model": "gpt-4o-mini", "choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": 5}},
+    {"model": "gpt-4o-mini", "choices": [], "usage": CHAT_USAGE},
 ]
+MESSAGE_USAGE = {"input_tokens": 11, "output_tokens": 5, "cache_read_input_tokens": 8, "cache_creation_input_tokens": 2}
 MESSAGE = {
     "model": "gpt-4o-mini",
     "stop_reason": "tool_use",
-    "usage": {"input_tokens": 11, "output_tokens": 5},
+    "usage": MESSAGE_USAGE,
     "content": [{"type": "text", "text": "Let me look"}, {"type": "tool_use"}, {"type": "tool_use"}],
 }
 MESSAGE_EVENTS = [
-    {"type": "message_start", "message": {"model": "gpt-4o-mini", "content": [], "usage": {"input_tokens": 11}}},
+    {"type": "message_start", "message": {"model": "gpt-4o-mini", "content": [], "usage": MESSAGE_USAGE}},
     {"type": "content_block_start", "content_block": {"type": "tool_use"}},
     {"type": "content_block_start", "content_block": {"type": "tool_use"}},
     {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 5}},
@@ -88,7 +90,7 @@ MESSAGE_EVENTS = [
 RESPONSE = {
     "model": "gpt-4o-mini",
     "status": "completed",
-    "usage": {"input_tokens": 11, "output_tokens": 5},
+    "usage": {"input_tokens": 11, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 8}},
     "output": [{"type": "function_call"}, {"type": "function_call"}],
 }
 
@@ -109,6 +111,7 @@ def test_every_dialect_tells_model_tokens_and_calls(dialect: str, content_type: 
     assert (row.model_asked, row.model, row.provider) == ("auto", "gpt-4o-mini", "openai")
     assert (row.tokens_in, row.tokens_out, row.estimated, row.tool_calls) == (11, 5, False, 2)
     assert (row.duration_ms, row.messages) == (2500, 1)
+    assert row.prompt_cache == PromptCache(21 if dialect == "messages" else 11, 8)
 
 
 @pytest.mark.parametrize("calls", [7, "x", {}, [], [None], [{"index": -1}], [{"index": 10**9}], [{"index": "0"}]])
@@ -276,6 +279,17 @@ async def test_what_waited_while_its_user_was_erased_is_not_written_and_what_com
     await erase(journal, Scope("ada"), at=now)
     assert await journal.add_usage([row_of(key, "ada", now - 5), row_of(key, "bea", now - 5)]) == 1
     assert await journal.add_usage([row_of(key, "ada", now + 5)]) == 1
+
+
+async def test_a_request_whose_cached_tokens_are_not_known_has_none_and_not_nought(journal: SqlJournal) -> None:
+    key = await journal.usage_key()
+    row = row_of(key, "ada")
+    for name, cache in (("unknown", None), ("nothing", PromptCache(90, 0)), ("most", PromptCache(90, 80))):
+        await journal.add_usage([msgspec.structs.replace(row, id=name, prompt_cache=cache)])
+    kept = {row[0]: row[-2:] for row in (await rows_of(journal))["usage_requests"]}
+    assert kept == {"unknown": (None, None), "nothing": (90, 0), "most": (90, 80)}
+    [used] = await journal.usage_sums(ALL, ())
+    assert (used.requests, used.cache_reported, used.prompt_tokens, used.cached_tokens) == (3, 2, 180, 80)
 
 
 async def test_an_erasure_of_a_project_leaves_the_figures(journal: SqlJournal) -> None:

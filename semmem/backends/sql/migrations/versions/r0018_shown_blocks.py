@@ -7,7 +7,7 @@ from sqlalchemy import Column, Double, Index, MetaData, Table, Text
 from sqlalchemy.dialects import postgresql
 
 revision = "0018"
-down_revision = "0016"
+down_revision = "0017"
 branch_labels = None
 depends_on = None
 
