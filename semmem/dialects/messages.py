@@ -112,7 +112,8 @@ class AnthropicMessages:
 class MessagesRequest(SplicedRequest):
     """One request.
 
-    Position ``turn``: in front of the user's own words in the message, as below.
+    Position ``turn``: in front of the user's own words in the message, as below; nowhere else, since another injection
+    may stand in ``system``.
 
     Position ``system``: behind what ``system`` says, in the same string, or as one more block of a list; as the user at
     the beginning of the user's last own words, in the same way. At the other positions it is one more block always.
@@ -127,13 +128,14 @@ class MessagesRequest(SplicedRequest):
     when no user speaks.
     """
 
-    __slots__ = ("_messages", "_places")
+    __slots__ = ("_messages", "_own", "_places")
 
     def __init__(
         self, source: JsonObject, messages: Sequence[_MessageParam], places: _Places, conversation: Conversation
     ) -> None:
         super().__init__(source, conversation)
         self._messages = messages
+        self._own: list[_Spot] | None = None
         self._places = places
 
     def elements(self) -> Sequence[Element]:
@@ -142,9 +144,10 @@ class MessagesRequest(SplicedRequest):
 
     def _edits(self, injection: Injection) -> list[Edit]:
         if injection.position == "turn":
-            spot = _spots(self._messages)[injection.at]
-            at_user = self._merged_into(spot.message, injection.text, part="text", behind=False, at=spot.block)
-            return at_user or self._beside_system(injection.text, "system")
+            if self._own is None:  # read once, however many injections there are
+                self._own = _spots(self._messages)
+            spot = self._own[injection.at]
+            return self._merged_into(spot.message, injection.text, part="text", behind=False, at=spot.block)
         as_user = injection.role == "user" or injection.position == "before_last_user"
         beside_user = self._beside_user(injection.text, injection.position) if as_user else []
         return beside_user or self._beside_system(injection.text, injection.position)

@@ -40,4 +40,5 @@ class ShownBlocks(Protocol):
 
     async def keep_shown(self, rows: Sequence[ShownRow], *, per_user: int) -> None:
         """Keep blocks in their order, the ``per_user`` newest of a user. Of one anchor the last stays. None is kept of
-        what was shown before the user's last erasure, whatever that was of."""
+        what was shown before the user's last erasure, whatever that was of, nor with a conversation before that was
+        removed."""

@@ -76,6 +76,8 @@ _UNDER_HEADER = re.compile(
     rf"(?P<header>\n(?:{_ANY_HEADER}))(?:{_COMMON_DAY}\.)?+(?:\n- [^\n<>]*+)*+"
     rf"(?:\n{re.escape(CLOSING)}|\n</?[a-z-]{{0,20}}+\Z|\n-?\Z)?"
 )
+# What a note knows beside its words, up to the end of its line.
+_KNOWN = re.compile(rf"(?: \((?:said|noted|{UNDATED}|meaning|on|in|{CHANGED}|{OUTDATED})[^()\n]*+\))?(?=\n|\Z)")
 _TAG = re.compile(rf"{re.escape(OPENING)}[^<>\n]{{0,40}}+>|{re.escape(CLOSING)}")
 
 
@@ -105,8 +107,13 @@ def render(hits: Sequence[Hit], *, tokens_max: int, mark: Callable[[str], str]) 
 
 
 def says(text: str, memory: Memory) -> bool:
-    """Whether a block's text holds the memory's words, whatever day it gives them."""
-    return f"\n- {_note(memory).text}" in text
+    """Whether a line of a block's text is the memory's words, whatever day it gives them."""
+    line, end = f"\n- {_note(memory).text}", 0
+    while (start := text.find(line, end)) >= 0:
+        end = start + len(line)
+        if _KNOWN.match(text, end):
+            return True
+    return False
 
 
 def line_tokens(memory: Memory) -> int:

@@ -153,6 +153,11 @@ class Recall:
         self._changes = changes or Changes()
         self._fence = Fence(secrets.token_bytes(32)) if fence is None else fence
 
+    @property
+    def tokens_max(self) -> int:
+        """Of all blocks in a prompt together."""
+        return self._rules.tokens_max
+
     def skips(self, question: Question) -> Outcome | None:
         """The reason not to search, as far as the words alone say it; None: search."""
         if not any(message.role is Role.USER and message.text.strip() for message in question.conversation.messages):
@@ -457,15 +462,17 @@ class Recall:
     ) -> Recalled:
         """``otherwise``: the outcome where there is nothing to show."""
         news = [hit for hit in kept if not before.holds(hit.memory)]
+        held = {hit.memory.id for hit in kept} - {hit.memory.id for hit in news}
+        corrected: list[Hit] = []
         if index is not None and before.blocks:
-            news = [*corrections(before.blocks, index, question.now, apart_from=news), *news]
-        if not news:
+            corrected = corrections(before.blocks, index, question.now, apart_from=news)
+        if not news and not corrected:
             return Recalled(Outcome.REPEATED if kept else otherwise)
-        blocks = self._blocks(question, news, before, self._rules.tokens_max - before.tokens)
-        if before.tokens and sum(len(hits) for _, hits in blocks) < len(news):
-            before = Before(at=before.at)
-            blocks = self._blocks(question, kept, before, self._rules.tokens_max)
-            return self._made(outcome, otherwise, blocks, compacted=True)
+        blocks = self._blocks(question, [*corrected, *news], before, self._rules.tokens_max - before.tokens)
+        if before.tokens and (missing := _ids([*corrected, *news]) - _shown(blocks)):
+            anew = self._blocks(question, kept, Before(at=before.at), self._rules.tokens_max)
+            if missing & _ids(corrected) or _says_more(anew, held | _shown(blocks), kept):
+                return self._made(outcome, otherwise, anew, compacted=True)
         return self._made(outcome, otherwise, blocks)
 
     def _blocks(
@@ -507,6 +514,25 @@ class Recall:
 
     def _refuses_system(self, model: str) -> bool:
         return any(fnmatchcase(model.lower(), pattern.lower()) for pattern in self._rules.user_role_models)
+
+
+_Blocks = Sequence[tuple[Block, list[Hit]]]
+
+
+def _ids(hits: Sequence[Hit]) -> set[str]:
+    return {hit.memory.id for hit in hits}
+
+
+def _shown(blocks: _Blocks) -> set[str]:
+    return {hit.memory.id for _, hits in blocks for hit in hits}
+
+
+def _says_more(anew: _Blocks, without: set[str], kept: Sequence[Hit]) -> bool:
+    """Whether more of what is needed stands in the prompt where the earlier blocks go, or more of what always matters:
+    to give them up for less would do so again in the next turn."""
+    must = _ids([hit for hit in kept if hit.memory.standing is Standing.MUST])
+    here, there = _shown(anew), without & _ids(kept)
+    return (len(here & must), len(here)) > (len(there & must), len(there))
 
 
 def _kept(ranked: Sequence[Ranked]) -> list[Hit]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from semmem.dialects import ParsedRequest
 from semmem.memory import Injection, Role, Scope
@@ -106,6 +106,9 @@ class Showing:
             return _shown(_placed(await find(Before(at=anchors[-1].at if anchors else 0)), asked), [])
         opened = await self._open(asked, anchors, asked.session)
         again = self._again(opened)
+        if sum(block.tokens for block in again) > self._recall.tokens_max:  # of branches that have come together
+            self._ledger.clear(opened.page, COMPACTED)
+            opened, again = structs.replace(opened, blocks={}), []
         if not asked.is_new and (own := _own(opened)) is not None:
             return _repeated(opened, own, again)
         recalled = _placed(await find(_before(opened, again)), asked)
@@ -141,11 +144,9 @@ class Showing:
         missing = absent(blocks, index) - page.withdrawn if why is None else set[str]()
         if len(missing) > ABSENT_MAX:
             why = ERASED
-        for memory_id in missing if why is None else ():
-            if not await self._ledger.versions(scope.user, memory_id):
-                why = ERASED
-                break
-            page.withdrawn.add(memory_id)
+        if why is None and missing:
+            page.withdrawn |= await self._ledger.withdrawn(scope.user, missing)
+            why = None if missing <= page.withdrawn else ERASED
         if why is not None:
             self._ledger.clear(page, why)
         return why is None
@@ -164,7 +165,12 @@ class Showing:
         if earlier and blocks:
             here = {anchor.name for anchor in opened.anchors} | {START}
             self._announce(PromptPrefix(KEPT if blocks.keys() <= here else EDITED))
-        return [*found, *(_block(block, opened.injection, anchor.at) for anchor, block in kept)]
+        texts = {block.injection.text for block in found}
+        for anchor, shown in kept:  # branches that come together may have been told the same at two messages
+            if shown.text not in texts:
+                texts.add(shown.text)
+                found.append(_block(shown, opened.injection, anchor.at))
+        return found
 
     def _keep(self, opened: _Open, recalled: Recalled) -> None:
         """What the message was shown, in place of what an earlier try was."""
@@ -186,7 +192,7 @@ class Showing:
                 continue
             self._ledger.add(opened.page, new)
         if here is not None:
-            opened.page.known.add(here.name)
+            self._ledger.knows(opened.page, (here.name,))
 
 
 def _own(opened: _Open) -> ShownBlock | None:

@@ -7,12 +7,15 @@ another replica was asked in between. Reading late, or not at all, costs a cold 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from semmem.memory import Memory, Scope
+from msgspec import structs
+
+from semmem.memory import Scope
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce, PromptPrefix, nobody_listens
 from semmem.ports.history import VersionHistory
@@ -25,6 +28,10 @@ GATHER_S = 0.02
 """Blocks are gathered so long before they are written together."""
 BLOCK_BYTES = 400
 """What a block takes beside its text, estimated."""
+KNOWN_BYTES = 150
+"""What the name of a message takes, estimated."""
+KNOWN_MAX = 5000
+"""Of one session; then only those of the last history stay known."""
 LATE, ERASED, UNWRITTEN = "late", "erased", "unwritten"
 BLOCKS_MAX = 200
 """Of one session, its branches included; the first one stays, then the oldest go."""
@@ -51,17 +58,21 @@ class LedgerRules:
 @dataclass(slots=True)
 class Page:
     """What one session was shown. ``known``: the messages that this process has seen; ``withdrawn``: memories that are
-    in their history alone."""
+    in their history alone. ``cleared``: how often what is being read meanwhile became void; ``is_late``: what was kept
+    elsewhere was asked for, and did not come."""
 
     user: str
     name: str
     blocks: dict[str, ShownBlock] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
     withdrawn: set[str] = field(default_factory=set)
+    cleared: int = 0
+    is_late: bool = False
 
     @property
     def bytes(self) -> int:
-        return sum(len(block.text) + BLOCK_BYTES for block in self.blocks.values()) + BLOCK_BYTES
+        of_blocks = sum(len(block.text) + BLOCK_BYTES for block in self.blocks.values())
+        return of_blocks + KNOWN_BYTES * len(self.known) + BLOCK_BYTES
 
 
 class Ledger:
@@ -112,15 +123,26 @@ class Ledger:
             self._of_user.setdefault(user, set()).add(name)
             self._bytes += page.bytes
         self._pages.move_to_end(key)
-        if (not anchors <= page.known or (held and is_new)) and await self._read(page, now):
-            page.known |= anchors
+        if not anchors <= page.known or (held and (is_new or page.is_late)):
+            page.is_late = not await self._read(page, now)
+            if not page.is_late:
+                self.knows(page, anchors)
         self._make_room()
         return page
+
+    def knows(self, page: Page, anchors: Collection[str]) -> None:
+        """These messages of the session were seen here."""
+        kept = self._pages.get((page.user, page.name)) is page
+        self._bytes -= page.bytes if kept else 0
+        if len(page.known) + len(anchors) > KNOWN_MAX:
+            page.known.clear()
+        page.known.update(anchors)
+        self._bytes += page.bytes if kept else 0
 
     def add(self, page: Page, block: ShownBlock) -> None:
         """Keep a block, in place of another of the same message."""
         had = page.blocks.get(block.anchor)
-        if (had is not None and had.text == block.text) or self._pages.get((page.user, page.name)) is not page:
+        if (had is not None and _same(had, block)) or self._pages.get((page.user, page.name)) is not page:
             return
         self._take(page, [block])
         self._write(page, block)
@@ -129,6 +151,7 @@ class Ledger:
     def clear(self, page: Page, why: str) -> None:
         """Show the session nothing of this again."""
         self._announce(PromptPrefix(why))
+        page.cleared += 1
         if self._pages.get((page.user, page.name)) is page:
             self._bytes -= page.bytes
             page.blocks.clear()
@@ -147,23 +170,30 @@ class Ledger:
     def talk_changed(self, user: str, talk: str | None = None) -> None:
         """A former conversation was removed, or may have been: sessions that were shown it, of the user."""
         for name in tuple(self._of_user.get(user, ())):
-            if any(_tells(block, talk) for block in self._pages[user, name].blocks.values()):
-                self.clear(self._pages[user, name], ERASED)
+            page = self._pages[user, name]
+            page.cleared += 1
+            if any(_tells(block, talk) for block in page.blocks.values()):
+                self.clear(page, ERASED)
 
     def everything_changed(self) -> None:
         """Anybody's may have been."""
         for user in tuple(self._of_user):
             self.talk_changed(user)
 
-    async def versions(self, user: str, memory_id: str) -> list[Memory]:
-        """Earlier versions of a memory; none where that is not known in time."""
+    async def withdrawn(self, user: str, memory_ids: Collection[str]) -> set[str]:
+        """Those of these memories that have a history, as far as that is known in time, which is for all together."""
+        found = set[str]()
         if self._records is None:
-            return []
+            return found
         try:
             async with asyncio.timeout(self._rules.lookup_s):
-                return await self._records.versions(Scope(user), memory_id)
+                for memory_id in sorted(memory_ids):
+                    if not await self._records.versions(Scope(user), memory_id):
+                        break  # one is enough
+                    found.add(memory_id)
         except (TimeoutError, JournalError):
-            return []
+            pass
+        return found
 
     async def flush(self) -> None:
         """Write what waits."""
@@ -176,6 +206,9 @@ class Ledger:
         self._bytes -= page.bytes
         for block in blocks:
             page.blocks[block.anchor] = block
+        in_order = sorted(page.blocks.items(), key=lambda each: each[1].shown_at)
+        page.blocks.clear()
+        page.blocks.update(in_order)
         for oldest in [anchor for anchor in page.blocks if anchor != START][:-BLOCKS_MAX]:
             del page.blocks[oldest]
         self._bytes += page.bytes
@@ -200,21 +233,33 @@ class Ledger:
         """Whether all is known now that the session was shown."""
         if self._records is None:
             return True
+        cleared = page.cleared
         try:
             async with asyncio.timeout(self._rules.lookup_s):
                 blocks = await self._records.shown_blocks(page.user, page.name, now=now)
         except (TimeoutError, JournalError):
             self._announce(PromptPrefix(LATE))
             return False
+        if page.cleared != cleared:
+            return False
         if self._pages.get((page.user, page.name)) is page:
-            self._take(page, blocks)
+            had = {anchor: block.shown_at for anchor, block in page.blocks.items()}
+            newer = [block for block in blocks if had.get(block.anchor, -math.inf) < block.shown_at]
+            self._take(page, newer)
         return True
 
     def _write(self, page: Page, block: ShownBlock | None) -> None:
-        if self._records is None or self._spawn is None or len(self._waiting) >= self._rules.waiting_max:
+        if self._records is None:
+            return
+        if block is not None and len(self._waiting) >= self._rules.waiting_max:
+            self._announce(PromptPrefix(UNWRITTEN))
             return
         self._waiting.append((page.user, page.name, block))
         if self._writing is None:
+            self._begin_to_write()
+
+    def _begin_to_write(self) -> None:
+        if self._records is not None and self._spawn is not None:
             self._writing = self._spawn("keep shown blocks", self._written(self._records))
             self._writing.add_done_callback(self._has_written)
 
@@ -227,8 +272,15 @@ class Ledger:
             except JournalError:
                 self._announce(PromptPrefix(UNWRITTEN))
 
-    def _has_written(self, _task: asyncio.Task[None]) -> None:
+    def _has_written(self, task: asyncio.Task[None]) -> None:
         self._writing = None
+        if self._waiting and not task.cancelled():  # they came when it had just ended
+            self._begin_to_write()
+
+
+def _same(had: ShownBlock, block: ShownBlock) -> bool:
+    """Whether they differ in their times alone."""
+    return structs.replace(block, shown_at=had.shown_at, expires_at=had.expires_at) == had
 
 
 def _tells(block: ShownBlock, talk: str | None) -> bool:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from semmem.memory import CONTRADICTED, SUPERSEDED_BY, SUPERSEDED_WHY, UPDATED, Hit, Memory, MemoryStatus
+from semmem.memory import CONTRADICTED, SUPERSEDED_BY, SUPERSEDED_WHY, UNFOUNDED, UPDATED, Hit, Memory, MemoryStatus
 from semmem.ports.shown_blocks import ShownBlock
 from semmem.ports.talks import TALK_ID
 from semmem.retrieval.context import says
 from semmem.retrieval.index.memory_index import MemoryIndex
+from semmem.retrieval.ledger.ledger import ERASED
 from semmem.text.screening import readable
 
-EXPIRED, QUARANTINED, UNFOUNDED = "expired", "quarantined", "unfounded"
+EXPIRED, QUARANTINED = "expired", "quarantined"
 CORRECTIONS_MAX = 3
 """In one block, the newest."""
 STEPS_MAX = 10
@@ -31,13 +32,16 @@ def unfit(block: ShownBlock, index: MemoryIndex, now: float) -> str | None:
         memory = index.of(memory_id)
         if memory is None:
             continue
+        if memory.created_at > block.shown_at:
+            return ERASED  # what was shown was, and this is another one of its name
         if memory.expires_at is not None and now >= memory.expires_at:
             return EXPIRED
         if memory.status is MemoryStatus.QUARANTINED:
             return QUARANTINED
-        if memory.status is MemoryStatus.ACTIVE and not index.is_live(memory_id):
+        is_active = memory.status is MemoryStatus.ACTIVE
+        if (is_active and not index.is_live(memory_id)) or memory.metadata.get(SUPERSEDED_WHY) == UNFOUNDED:
             return UNFOUNDED  # a reflection, and what it rests on may be erased
-        if memory.status is MemoryStatus.ACTIVE and readable(memory) is not None:
+        if is_active and readable(memory) is not None:
             return QUARANTINED
     return None
 
@@ -70,7 +74,9 @@ def _after(memory_id: str, version: int, text: str, index: MemoryIndex) -> Memor
     """What took the memory's place, where that says something else."""
     chain = _successors(memory_id, index)
     after = next((memory for memory in chain if memory.status is MemoryStatus.ACTIVE), None)
-    if after is None or (after.id, after.version) == (memory_id, version) or says(text, after):
+    if after is None or not index.is_live(after.id):
+        return None
+    if (after.id, after.version) == (memory_id, version) or says(text, after):
         return None
     return after
 

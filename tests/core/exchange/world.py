@@ -13,6 +13,7 @@ from semmem.background import Tasks
 from semmem.exchange import Exchange, RequestResult
 from semmem.memory import Hit, Memory, MemoryType, Message, Scope, Turn, Vector
 from semmem.ports.errors import EmbedderBusy, EmbedderError
+from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.recording import TurnClosed
 from semmem.ports.text_work import Offload
 from semmem.request.asker import AskerRules
@@ -132,6 +133,7 @@ class World:
         capture: str = "observe",
         upstream: VerdictRules = NO_SOURCES,
         ledger: Ledger | None = None,
+        announce: Announce = nobody_listens,
         rules: RecallRules = replace(PATIENT, user_role_models=("o1", "*/o1-*")),
         writer: QueryWriter | None = None,
         fence: Fence | None = None,
@@ -151,6 +153,7 @@ class World:
         self.decision = Decided()
         self.noted: list[tuple[str, Sequence[str], float]] = []
         self.tasks = Tasks()
+        self.ledger = Ledger(announce=announce) if ledger is None else ledger
 
         self.memories = hot(self.store)
         recall = Recall(
@@ -168,7 +171,7 @@ class World:
             ),
             turns=TurnRecorder(Sessions(NoSessions()), self.journal, capture=capture),
             recall=recall,
-            showing=Showing(ledger or Ledger(), recall),
+            showing=Showing(self.ledger, recall, announce),
             limits=ExchangeLimits(**{"phase_s": 20.0} | limits),
             clock=lambda: self.now,
             work=BodyWork(inline_body_bytes_max, offload, offload_large),
