@@ -92,7 +92,7 @@ class Plan:
     mem0_rounds: int = 10
     mem0_noise: int = 100
 
-    cache_pairs: int = 6
+    cache_pairs: int = 5
     cache_turns: int = 10
 
     journalled: int = 5_000

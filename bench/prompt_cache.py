@@ -20,7 +20,7 @@ from typing import Any
 
 import httpx
 
-from bench.blocks import REQUEST_TIMEOUT_S, ending
+from bench.blocks import ending
 from bench.cases import CASE_HEADER, SEMMEM_BOTH, Case
 from bench.client import Reply
 from bench.figures import grid, once, paired
@@ -42,6 +42,8 @@ KEPT_MIN = 0.99
 text is cut into tokens anew."""
 ANSWER_TOKENS = 24
 WARM_UP_TURNS = 2
+TOKEN_TIMEOUT_S = 180.0
+"""The first one of a long prompt, on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ def measure(plan: Plan, place: Place, say: Say, *, environment: Path = LLAMA_VEN
 def _pairs(here: Road, plan: Plan, say: Say) -> list[Pair]:
     """The first of a pair is with memory in every other one."""
     pairs = []
-    with httpx.Client(base_url=f"http://127.0.0.1:{here.port}", timeout=REQUEST_TIMEOUT_S, trust_env=False) as http:
+    with httpx.Client(base_url=f"http://127.0.0.1:{here.port}", timeout=TOKEN_TIMEOUT_S, trust_env=False) as http:
         for case in CASES:
             _session(http, case, plan.cache_pairs, WARM_UP_TURNS)
         for number in range(plan.cache_pairs):
