@@ -12,7 +12,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 from statistics import median
@@ -42,6 +42,9 @@ KEPT_MIN = 0.99
 text is cut into tokens anew."""
 ANSWER_TOKENS = 24
 WARM_UP_TURNS = 2
+PATIENCE = 20.0
+"""Every deadline is so many times longer than the plan's. On a busy machine a question that is embedded too late would
+be given the newest memories, the same as the last one that was late, and an engine would keep that block."""
 TOKEN_TIMEOUT_S = 180.0
 """The first one of a long prompt, on a busy machine."""
 
@@ -88,7 +91,8 @@ def measure(plan: Plan, place: Place, say: Say, *, environment: Path = LLAMA_VEN
         reason = f"llama.cpp is not installed: make {environment.name}/.ready"
         return {"keys": {}, "not_measured": dict.fromkeys(KEYS, reason)}
     users = [_user(number) for number in range(plan.cache_pairs + 1)]
-    with road(place, CASES, plan, users=users, memories=len(MEMORIES), known=MEMORIES, model=llama.start) as here:
+    patient = replace(plan, patience=plan.patience * PATIENCE)
+    with road(place, CASES, patient, users=users, memories=len(MEMORIES), known=MEMORIES, model=llama.start) as here:
         pairs = _pairs(here, plan, say)
     return {"about": llama.about(), **figures(pairs)}
 
@@ -191,6 +195,7 @@ def figures(pairs: Sequence[Pair]) -> Json:
     return {
         "pairs": len(pairs),
         "turns": turns,
+        "sessions": [{case.name: [_seen(turn) for turn in pair.of(case)] for case in CASES} for pair in pairs],
         "kept": kept,
         "ratios": {
             "last_turn_evaluated": last_turn(evaluated),
@@ -201,6 +206,15 @@ def figures(pairs: Sequence[Pair]) -> Json:
             case.name: {"c1": ending(case, [turn.reply for pair in pairs for turn in pair.of(case)])} for case in CASES
         },
         "keys": {"prompt_cache_ttft": last_turn(first_token), "prompt_cache_kept": once(kept[ON.name])},
+    }
+
+
+def _seen(turn: Turn) -> Json:
+    return {
+        "prompt_tokens": turn.prompt,
+        "cached_tokens": turn.cached,
+        "first_token_ms": turn.first_token_s * 1000,
+        "outcome": turn.reply.outcome,
     }
 
 
