@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -24,6 +24,7 @@ from bench.blocks import ending
 from bench.cases import CASE_HEADER, SEMMEM_BOTH, Case
 from bench.client import Reply
 from bench.figures import grid, once, paired
+from bench.kernel import cpu_seconds
 from bench.llama_server import LLAMA_VENV, installed
 from bench.plan import Place, Plan, Say
 from bench.road import Road, road
@@ -51,12 +52,14 @@ TOKEN_TIMEOUT_S = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One request and its answer. ``cached`` of the ``prompt`` tokens were not evaluated, by the engine's own word."""
+    """One request and its answer. ``cached`` of the ``prompt`` tokens were not evaluated, by the engine's own word.
+    ``engine_cpu_s``: what the engine's process used until the first token was here."""
 
     reply: Reply
     prompt: int
     cached: int
     answer: str
+    engine_cpu_s: float = 0.0
 
     @property
     def evaluated(self) -> int:
@@ -105,10 +108,10 @@ def _pairs(here: Road, plan: Plan, say: Say) -> list[Pair]:
     pairs = []
     with httpx.Client(base_url=f"http://127.0.0.1:{here.port}", timeout=TOKEN_TIMEOUT_S, trust_env=False) as http:
         for case in CASES:
-            _session(http, case, plan.cache_pairs, WARM_UP_TURNS)
+            _session(here, http, case, plan.cache_pairs, WARM_UP_TURNS)
         for number in range(plan.cache_pairs):
             order = CASES if number % 2 == 0 else CASES[::-1]
-            held = {case.name: _session(http, case, number, plan.cache_turns) for case in order}
+            held = {case.name: _session(here, http, case, number, plan.cache_turns) for case in order}
             pairs.append(Pair(held[ON.name], held[OFF.name]))
             last = {name: session[-1] for name, session in held.items()}
             told = ", ".join(f"{turn.first_token_s:.2f} s {name}" for name, turn in last.items())
@@ -116,7 +119,7 @@ def _pairs(here: Road, plan: Plan, say: Say) -> list[Pair]:
     return pairs
 
 
-def _session(http: httpx.Client, case: Case, number: int, turns: int) -> Session:
+def _session(here: Road, http: httpx.Client, case: Case, number: int, turns: int) -> Session:
     """A conversation with the model's own answers in it."""
     headers = {
         "authorization": f"Bearer {DEMO_TOKEN_PREFIX}{_user(number)}",
@@ -128,29 +131,34 @@ def _session(http: httpx.Client, case: Case, number: int, turns: int) -> Session
     held = []
     for said in said_in(number, turns):
         messages.append({"role": "user", "content": said})
-        turn = _turn(http, headers, messages)
+        turn = _turn(here, http, headers, messages)
         messages.append({"role": "assistant", "content": turn.answer})
         held.append(turn)
     return held
 
 
-def _turn(http: httpx.Client, headers: dict[str, str], messages: Sequence[Json]) -> Turn:
+def _turn(here: Road, http: httpx.Client, headers: dict[str, str], messages: Sequence[Json]) -> Turn:
     """Raises Failed for an answer that is none."""
     more = {"stream": True, "stream_options": {"include_usage": True}, "max_tokens": ANSWER_TOKENS}
     body = {"model": "llama", "messages": messages, **more}
-    began = time.monotonic()
+    engine = here.pids["upstream"]
+    cpu, began = cpu_seconds(engine), time.monotonic()
+    pieces: list[tuple[float, Json]] = []
     try:
         with http.stream("POST", "/v1/chat/completions", json=body, headers=headers) as answer:
-            pieces = [(time.monotonic() - began, event) for event in events(answer.iter_lines())]
+            for event in events(answer.iter_lines()):
+                pieces.append((time.monotonic() - began, event))
+                if len(pieces) == 1:
+                    cpu = cpu_seconds(engine) - cpu
     except httpx.HTTPError as error:
         raise Failed(f"a request was not answered: {error!r}") from error
     if answer.status_code != 200 or not pieces:
         raise Failed(f"a request was answered {answer.status_code}")
     outcome = answer.headers.get("x-semmem-outcome", "")
-    return turn_of(answer.status_code, outcome, time.monotonic() - began, pieces)
+    return replace(turn_of(answer.status_code, outcome, time.monotonic() - began, pieces), engine_cpu_s=cpu)
 
 
-def events(lines: Iterable[str]) -> Iterable[Json]:
+def events(lines: Iterable[str]) -> Iterator[Json]:
     """Of a stream of chat completions."""
     for line in lines:
         if line.startswith("data: {"):
@@ -199,6 +207,7 @@ def figures(pairs: Sequence[Pair]) -> Json:
         "kept": kept,
         "ratios": {
             "last_turn_evaluated": last_turn(evaluated),
+            "last_turn_engine_cpu": last_turn(attrgetter("engine_cpu_s")),
             "session_first_token": session(first_token),
             "session_evaluated": session(evaluated),
         },
@@ -214,6 +223,7 @@ def _seen(turn: Turn) -> Json:
         "prompt_tokens": turn.prompt,
         "cached_tokens": turn.cached,
         "first_token_ms": turn.first_token_s * 1000,
+        "engine_cpu_ms": turn.engine_cpu_s * 1000,
         "outcome": turn.reply.outcome,
     }
 

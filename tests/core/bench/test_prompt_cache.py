@@ -21,7 +21,7 @@ ABOUT = {"llama.cpp": "b1", "model": "small.gguf"}
 
 
 def _turn(prompt: int, cached: int, first_token_s: float, outcome: str = "injected") -> Turn:
-    return Turn(Reply(200, outcome, 0, first_token_s + 0.5, first_token_s), prompt, cached, "Yes.")
+    return Turn(Reply(200, outcome, 0, first_token_s + 0.5, first_token_s), prompt, cached, "Yes.", first_token_s / 2)
 
 
 def _session(numbers: Sequence[tuple[int, int, float]], outcome: str) -> Session:
@@ -73,6 +73,7 @@ def test_the_last_turns_are_compared_within_a_pair() -> None:
     assert found["keys"]["prompt_cache_kept"]["value"] == 0.0
     assert found["kept"] == {"on": 0.0, "off": 1.0}
     assert found["ratios"]["last_turn_evaluated"]["value"] == pytest.approx(580 / 200)
+    assert found["ratios"]["last_turn_engine_cpu"]["by_round"] == pytest.approx([3.0, 3.0])
     assert found["ratios"]["session_evaluated"]["value"] == pytest.approx((280 + 580) / (180 + 200))
     assert found["turns"][1]["on"]["first_token_ms"] == pytest.approx(9000)
     assert {case.name: found["cases"][case.name]["c1"]["as_meant"] for case in CASES} == {"on": 1.0, "off": 1.0}
