@@ -15,7 +15,7 @@ import msgspec
 from semmem.dialects import AnswerReader, Malformed
 from semmem.dialects.answer import ABSENT, AnswerBuilder, Usage, readable, reader_for
 from semmem.dialects.elements import Told, elements_of, named
-from semmem.dialects.inject import SplicedRequest, message_json
+from semmem.dialects.inject import SplicedRequest, message_json, nth
 from semmem.dialects.json_splice import Edit, JsonObject, insert_element, read_object
 from semmem.dialects.request import (
     OTHER_ROLE,
@@ -104,7 +104,7 @@ class ChatRequest(SplicedRequest):
     def _edits(self, injection: Injection) -> list[Edit]:
         behind, host = False, None
         if injection.position == "turn":
-            host = [place for place, role in enumerate(self._roles) if role == "user"][injection.at]
+            host = nth((place for place, role in enumerate(self._roles) if role == "user"), injection.at)
         elif injection.position == "system":
             host, behind = _host(self._roles, as_user=injection.role == "user"), injection.role != "user"
         if host is not None and (merged := self._merged_into(host, injection.text, part="text", behind=behind)):

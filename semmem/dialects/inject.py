@@ -7,8 +7,9 @@ get one. The bytes that stand there stay, a null apart.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import ClassVar, TypeVar
 
 import msgspec
 
@@ -26,6 +27,8 @@ from semmem.dialects.json_splice import (
 )
 from semmem.dialects.request import OWN_MEMBERS, STRING
 from semmem.memory import Conversation, Element, Injection, Past, Replacement
+
+T = TypeVar("T")
 
 GAP = rb"\n\n"
 """Between what stood there and what is added, as it is spelled inside a JSON string."""
@@ -104,6 +107,11 @@ class SplicedRequest(ABC):
         if content is None:
             return [insert_member(message, "content", string_token(text))]
         return merge_behind(content, text, part=part) if behind else merge_before(content, text, part=part, index=at)
+
+
+def nth(found: Iterable[T], number: int) -> T | None:
+    """The one with this number, from 0; None where there are fewer."""
+    return next(islice(found, number, None), None)
 
 
 def string_token(text: str) -> bytes:

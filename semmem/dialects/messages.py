@@ -17,7 +17,7 @@ import msgspec
 from semmem.dialects import AnswerReader, Malformed
 from semmem.dialects.answer import ABSENT, AnswerBuilder, Usage, counted, readable, reader_for
 from semmem.dialects.elements import Told, elements_of, named
-from semmem.dialects.inject import SplicedRequest, add_part, merge_behind, string_token
+from semmem.dialects.inject import SplicedRequest, add_part, merge_behind, nth, string_token
 from semmem.dialects.json_splice import UNREADABLE, Edit, JsonObject, insert_member, read_object
 from semmem.dialects.request import (
     OTHER_ROLE,
@@ -146,7 +146,8 @@ class MessagesRequest(SplicedRequest):
         if injection.position == "turn":
             if self._own is None:  # read once, however many injections there are
                 self._own = _spots(self._messages)
-            spot = self._own[injection.at]
+            if (spot := nth(self._own, injection.at)) is None:
+                return []
             return self._merged_into(spot.message, injection.text, part="text", behind=False, at=spot.block)
         as_user = injection.role == "user" or injection.position == "before_last_user"
         beside_user = self._beside_user(injection.text, injection.position) if as_user else []

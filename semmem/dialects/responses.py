@@ -22,6 +22,7 @@ from semmem.dialects.inject import (
     merge_before,
     merge_behind,
     message_json,
+    nth,
     string_token,
 )
 from semmem.dialects.json_splice import (
@@ -200,8 +201,9 @@ class ResponsesRequest(SplicedRequest):
 
     def _edits(self, injection: Injection) -> list[Edit]:
         if injection.position == "turn":
-            users = [index for index, item in enumerate(self._items) if _speaks(item, "user")]
-            return self._merged_at(users[injection.at], injection.text, behind=False)
+            users = (index for index, item in enumerate(self._items) if _speaks(item, "user"))
+            index = nth(users, injection.at)
+            return [] if index is None else self._merged_at(index, injection.text, behind=False)
         if injection.position in ("system", "input_item") and (merged := self._merged(injection)):
             return merged
         last_user = self._host(as_user=True)

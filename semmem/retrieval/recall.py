@@ -19,7 +19,7 @@ from semmem.request.question import Question
 from semmem.retrieval.begun import Begun, embed_query
 from semmem.retrieval.block import Block, block_of
 from semmem.retrieval.changes import Changes
-from semmem.retrieval.context import render
+from semmem.retrieval.context import HEADER, HEADER_MORE, render
 from semmem.retrieval.decide.decision import Decision, RequestVerdict
 from semmem.retrieval.decide.signals import SEARCH, decide
 from semmem.retrieval.fence import Fence
@@ -442,11 +442,12 @@ class Recall:
             )
 
     def _render(
-        self, question: Question, kept: Sequence[Hit], tokens_max: int | None = None
+        self, question: Question, kept: Sequence[Hit], tokens_max: int | None = None, header: str = HEADER
     ) -> tuple[str | None, list[Hit], int]:
         room = self._rules.tokens_max if tokens_max is None else tokens_max
+        mark = partial(self._fence.mark, question.scope.user)
         with spans.step("semmem.render") as span:
-            block, shown, tokens = render(kept, tokens_max=room, mark=partial(self._fence.mark, question.scope.user))
+            block, shown, tokens = render(kept, tokens_max=room, mark=mark, header=header)
             span.note(spans.RECORD_COUNT, len(shown))
             span.note("semmem.tokens", tokens)
         return block, shown, tokens
@@ -488,7 +489,8 @@ class Recall:
             ("system", [hit for hit in hits if for_start(hit)]),
             (self._rules.position, [hit for hit in hits if not for_start(hit)]),
         ):
-            text, shown, tokens = self._render(question, some, room) if some else (None, [], 0)
+            header = HEADER_MORE if before.blocks or blocks else HEADER
+            text, shown, tokens = self._render(question, some, room, header) if some else (None, [], 0)
             if text is not None:
                 injection = self.injection(text, question.conversation.model, before.at)
                 blocks.append((block_of(replace(injection, position=position), shown, tokens), shown))

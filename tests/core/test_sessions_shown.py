@@ -531,14 +531,14 @@ async def test_a_first_message_that_names_its_content_twice_makes_no_member_twic
 
 async def test_where_there_is_no_room_beside_the_earlier_ones_these_go_once() -> None:
     heard, world = heard_world()
-    session = await begun(rules=replace(TURN, tokens_max=250), **world)
+    session = await begun(rules=replace(TURN, tokens_max=190), **world)
     first = await session.asks(ON_TRIP)
     second = await session.asks(ON_DOG)
-    assert (first.result.tokens <= 250, second.result.tokens <= 250) == (True, True)
+    assert (first.result.tokens <= 190, second.result.tokens <= 190) == (True, True)
     assert second.goes_on_from(first)
     third = await session.asks(ON_CAR)
     assert third.lines == [[], [], [CAR]]
-    assert third.result.tokens <= 250
+    assert third.result.tokens <= 190
     assert heard.words.count("compacted") == 1
     fourth = await session.asks(ON_DOG)
     assert fourth.lines == [[], [], [CAR], [DOG]]

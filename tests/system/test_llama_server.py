@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,8 +16,8 @@ from bench.llama_server import LLAMA_VENV, SERVER
 from bench.prompt_cache import events
 from demo.processes import Children
 
-NODE = str(LLAMA_VENV / "bin" / "node") if (LLAMA_VENV / ".ready").exists() else shutil.which("node")
-pytestmark = pytest.mark.skipif(NODE is None, reason="Node.js is not here: make .venv-llama/.ready")
+NODE = str(LLAMA_VENV / "bin" / "node")
+"""make .venv-llama/.ready brings it."""
 
 LLAMA = """
 // A token is a character; an answer is a letter of two tokens, and then the last ten of the prompt.
