@@ -104,7 +104,10 @@ class ChatRequest(SplicedRequest):
     def _edits(self, injection: Injection) -> list[Edit]:
         behind, host = False, None
         if injection.position == "turn":
-            host = [place for place, role in enumerate(self._roles) if role == "user"][injection.at]
+            users = [place for place, role in enumerate(self._roles) if role == "user"]
+            if injection.at >= len(users):
+                return []
+            host = users[injection.at]
         elif injection.position == "system":
             host, behind = _host(self._roles, as_user=injection.role == "user"), injection.role != "user"
         if host is not None and (merged := self._merged_into(host, injection.text, part="text", behind=behind)):

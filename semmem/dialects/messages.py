@@ -146,6 +146,8 @@ class MessagesRequest(SplicedRequest):
         if injection.position == "turn":
             if self._own is None:  # read once, however many injections there are
                 self._own = _spots(self._messages)
+            if injection.at >= len(self._own):
+                return []
             spot = self._own[injection.at]
             return self._merged_into(spot.message, injection.text, part="text", behind=False, at=spot.block)
         as_user = injection.role == "user" or injection.position == "before_last_user"

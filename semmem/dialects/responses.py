@@ -201,7 +201,8 @@ class ResponsesRequest(SplicedRequest):
     def _edits(self, injection: Injection) -> list[Edit]:
         if injection.position == "turn":
             users = [index for index, item in enumerate(self._items) if _speaks(item, "user")]
-            return self._merged_at(users[injection.at], injection.text, behind=False)
+            has = injection.at < len(users)
+            return self._merged_at(users[injection.at], injection.text, behind=False) if has else []
         if injection.position in ("system", "input_item") and (merged := self._merged(injection)):
             return merged
         last_user = self._host(as_user=True)
