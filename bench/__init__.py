@@ -14,6 +14,7 @@ process.py    a part: start, memory and idle of one semmem
 saturation.py a part: new questions a second
 scale.py      a part, without Envoy: many memories of many users
 mem0_part.py  a part, without Envoy: mem0 beside semmem, on the same memories and questions
+prompt_cache.py  a part: first tokens of a real engine, sessions with memory and without
 learning.py   a part, without Envoy: journal, batches, learning at once
 purge.py      not a part: how long a purge of the embedded store takes
 
@@ -25,6 +26,8 @@ bare.py       the floor: a process that only embeds, or only asks Milvus
 client.py     HTTP/1.1 over raw asyncio; blocks.py: so many requests over so many connections
 recalling.py  semmem's retrieval alone, over collections of a Milvus; own_milvus.py and milvus_server.py: a server
 facts.py      invented facts about people, and questions that they answer
+talks.py      a user's memories, and conversations that need them
+llama_server.py, llama/  llama.cpp with a small model in the model's place, on Node.js
 mem0_process.py, mem0_worker.py  mem0 in a process and an environment of its own
 kernel.py     what Linux knows of another process; machine.py: of this machine
 figures.py    samples -> figures; plot.py: figures -> pictures

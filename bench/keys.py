@@ -42,6 +42,8 @@ KEYS = (
     Key("mem0_total_ratio", "mem0 on Milvus / semmem, p50, each as shipped", 3.0, at_least=True),
     Key("scale_hot_ratio", "100k memories of 10k users / 1k of 10, hot", 1.2),
     Key("scale_cold_ratio", "100k memories of 10k users / 1k of 10, cold on the server", 1.5),
+    Key("prompt_cache_ttft", "llama.cpp: first token of a session's last turn, with memory / without", 1.15),
+    Key("prompt_cache_kept", "requests that find the prompt before them in its cache, share", 0.95, at_least=True),
 )
 BY_NAME = {key.name: key for key in KEYS}
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bench import cores, learning, mem0_part, misses, process, requests, saturation, scale, streams
+from bench import cores, learning, mem0_part, misses, process, prompt_cache, requests, saturation, scale, streams
 from bench.plan import Place, Plan, Say
 
 Json = dict[str, Any]
@@ -33,6 +33,7 @@ PARTS = (
     Part("scale", scale.measure, scale.table, quick=False),
     Part("misses", misses.measure, misses.table, quick=False),
     Part("mem0", mem0_part.measure, mem0_part.table, quick=False),
+    Part("prompt_cache", prompt_cache.measure, prompt_cache.table, quick=False),
     Part("learning", learning.measure, learning.table, quick=False),
 )
 """In the order in which they run. A further one is a module with such a function, and a row here."""

@@ -41,6 +41,8 @@ class Plan:
     mem0: ``mem0_questions`` about ``mem0_facts`` in ``mem0_rounds`` rounds, and at most ``mem0_noise`` of each kind
     that nothing answers.
 
+    Prompt cache: ``cache_pairs`` of sessions of ``cache_turns`` each.
+
     Learning: ``journalled`` turns are written as fast as can be; ``sessions`` of ten turns are learnt from in batches;
     ``turns_alone`` at once, one after another, and ``turns_burst`` of as many users all together.
     """
@@ -90,6 +92,9 @@ class Plan:
     mem0_rounds: int = 10
     mem0_noise: int = 100
 
+    cache_pairs: int = 5
+    cache_turns: int = 10
+
     journalled: int = 5_000
     sessions: int = 60
     turns_alone: int = 60
@@ -128,6 +133,7 @@ QUICK = Plan(
     scale_calls=50,
     scale_rounds=5,
     scale_seconds_max=20.0,
+    cache_pairs=2,
     journalled=2_000,
     sessions=10,
     turns_alone=10,

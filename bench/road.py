@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -84,26 +84,29 @@ def road(
     *,
     users: Sequence[str] = (USER,),
     memories: int = len(MEMORIES),
+    known: Sequence[str] = MEMORIES,
     bare: bool = False,
     learns: bool = False,
+    model: Callable[[Children], Child] | None = None,
 ) -> Iterator[Road]:
     """Start what the cases need, give each of ``users`` so many memories, and end everything. Raises Failed.
 
+    ``known``: what the memories say, from the first on. ``model`` starts what stands in the upstream's place.
     ``learns``: as shipped, from every turn. The semmems ``cold`` and ``second`` are there where a case asks them.
-    ``bare``: with the process that embeds, and asks the Milvus of the cold
-    semmem, or else of the hot one.
+    ``bare``: with the process that embeds, and asks the Milvus of the cold semmem, or else of the hot one.
     """
     asked = {case.sidecar for case in cases}
     with processes(place.folder) as (children, http):
         stream = ("--tokens", str(plan.tokens), "--interval-ms", str(plan.token_interval_ms))
-        others = {"upstream": start_python(children, "upstream", "bench.upstream", *stream)}
+        upstream = model(children) if model else start_python(children, "upstream", "bench.upstream", *stream)
+        others = {"upstream": upstream}
         names = ["semmem", *(name for name in ("second", "cold") if name in asked)]
         start = partial(start_semmem, children, place.folder, http, plan, learns=learns)
         semmems = {name: start(name=name, hot=name != "cold") for name in names}
         try:
             for semmem in semmems.values():
                 semmem.wait()
-                semmem.seed(users, memories)
+                semmem.seed(users, memories, known)
             time.sleep(plan.pause_s)
             grown = semmems["semmem"].injected_bytes() if "rewrite" in asked else 0
             others["noop"] = start_python(children, "noop", "bench.noop")

@@ -7,7 +7,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
@@ -117,10 +117,12 @@ class Semmem:
             raise Failed(f"{path}: {answer.status_code} {answer.text[:200]}", self.child.log)
         return answer.json()
 
-    def seed(self, users: Iterable[str] = (USER,), memories: int = len(MEMORIES)) -> None:
-        """Give each user so many memories. Raises Failed."""
+    def seed(
+        self, users: Iterable[str] = (USER,), memories: int = len(MEMORIES), known: Sequence[str] = MEMORIES
+    ) -> None:
+        """Give each user so many memories, ``known`` from the first on. Raises Failed."""
         for user in users:
-            for content in islice(cycle(MEMORIES), memories):
+            for content in islice(cycle(known), memories):
                 self.post("/v1/memory", {"user_id": user, "content": content})
 
     def injected_bytes(self) -> int:

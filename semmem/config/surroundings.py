@@ -69,6 +69,11 @@ def remarks(settings: Settings, environ: Mapping[str, str], *, here: bool) -> It
             "memory.hot_cache.warm_users loads users in vain, who are read again when they come: they are kept for"
             f" {age_s} s. Where replicas tell each other of changes it can be minutes"
         )
+    if (position := settings.memory.injection.position) != "turn":
+        yield (
+            f"memory.injection.position is {position}: what is put into a prompt changes with every turn, so that model"
+            " servers read everything behind it anew. With turn their cache of the prompt stays warm"
+        )
     if settings.tracing.endpoint and settings.tracing.content:
         yield "tracing.content is true: the collector is given what users say, and no erasure reaches it there"
 

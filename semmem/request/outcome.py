@@ -16,7 +16,7 @@ class Outcome(StrEnum):
     GREETING = "greeting"  # nothing but courtesy
     GENERAL_FACT = "general_fact"  # a question no memory can answer
     TOOL_TURN = "tool_turn"  # a tool answers
-    REPEATED = "repeated"  # a tool loop goes on: the memories of its first request, in the same place
+    REPEATED = "repeated"  # all that fits stands in the prompt: where an earlier request of the session was given it
     ALREADY_INJECTED = "already_injected"  # a gateway before this one, or a retry, has done it
     NO_QUESTION = "no_question"  # no user message to search for
     WRITE_ONLY = "write_only"  # reading was opted out of, storing was not

@@ -47,6 +47,10 @@ from semmem.retrieval.search import (
 from semmem.retrieval.time_filter import time_filter
 from semmem.retrieval.words_read import WordsRead, read_words
 
+TRUTH_SHARE = 0.25
+"""Of the store's time so much is waited for a user's memories to compare them with what was shown: the search that
+follows waits for the same load, and has all of its time still."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecallRules:
@@ -191,7 +195,7 @@ class Recall:
 
     async def index(self, user: str) -> MemoryIndex | None:
         """All of the user's memories; None where they cannot be had in time. Raises StoreError."""
-        return await self._memories.index(user, wait_s=self._rules.store_timeout_s)
+        return await self._memories.index(user, wait_s=TRUTH_SHARE * self._rules.store_timeout_s)
 
     def injection(self, text: str, model: str, at: int = 0) -> Injection:
         """The text as a block for this model: as whom, and where; ``at``: at which of the user's messages."""

@@ -170,13 +170,19 @@ def test_a_chain_is_one_session_and_is_told_once_what_it_holds(home: House, alic
     home.semmem.remember(alice, FACT)
     with caller(home, alice) as client:
         first = client.ask("We grow tomatoes on the balcony.", stream=stream)
+        inputs = [client.prompt["input"]]
         answers(home, alice, 1)
         second = client.ask(QUESTION, stream=stream, previous_response_id=first.id)
-        assert "10,000" in client.prompt["input"]
+        inputs.append(client.prompt["input"])
         answers(home, alice, 2)
         third = client.ask("What grows on the balcony?", stream=stream, previous_response_id=second.id)
 
-        assert client.prompt["input"] == "What grows on the balcony?"
+        assert "instructions" not in client.prompt
+        inputs.append(client.prompt["input"])
+    assert [text.rpartition("\n\n")[2] for text in inputs] == [
+        "We grow tomatoes on the balcony.", QUESTION, "What grows on the balcony?"
+    ]  # fmt: skip
+    assert sum("10,000" in text for text in inputs) == 1, "what the API hands on is not said twice"
     assert "10,000" in second.output_text
     assert "tomatoes" in third.output_text, "the model's own history of the chain is not disturbed"
     assert answers(home, alice, 3) == [THANKED, second.output_text, third.output_text]

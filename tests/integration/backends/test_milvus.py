@@ -174,7 +174,7 @@ async def test_opening_does_not_block_the_event_loop(lite: MilvusLiteProcess, co
         beating = group.create_task(beat())
         async with opened(lite.uri, collection):
             beating.cancel()
-    assert len(gaps) > 10
+    assert len(gaps) > 2
     assert max(gaps) < sum(gaps) / 2, "it was held up for most of the time"
 
 
