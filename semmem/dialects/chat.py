@@ -105,6 +105,8 @@ class ChatRequest(SplicedRequest):
         behind, host = False, None
         if injection.position == "turn":
             host = nth((place for place, role in enumerate(self._roles) if role == "user"), injection.at)
+            if host is None:
+                return []
         elif injection.position == "system":
             host, behind = _host(self._roles, as_user=injection.role == "user"), injection.role != "user"
         if host is not None and (merged := self._merged_into(host, injection.text, part="text", behind=behind)):

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,10 +28,13 @@ from semmem.request.permission import PermissionRules
 from semmem.retrieval.context import OPENING
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.ledger.ledger import Ledger, LedgerRules
+from tests.core.compression.world import Client as Talking
+from tests.core.compression.world import replicas
 from tests.core.exchange.sessions import ALICE, TURN, Seen, Session, notes
 from tests.core.exchange.world import NOW, World
 from tests.core.retrieval.ledger.records import Heard, Records
 from tests.core.test_tool_loops import APIS, CHAT, INSTRUCTED, Api, responses_rounds
+from tests.support.fakes import HashEmbedder
 
 TRIP, DOG, CAR = "Hawaii budget: 10000 dollars", "Rex barks loudly", "Volvo needs tyres"
 ON_TRIP, ON_DOG, ON_CAR = "Which Hawaii budget?", "Why barks Rex?", "Which tyres, Volvo?"
@@ -358,6 +362,20 @@ async def test_a_memory_expires_by_the_clock() -> None:
     assert (await session.asks(ON_CAR)).lines == [[], [], [CAR]]
 
 
+async def test_an_expired_memory_is_not_taken_for_a_withdrawn_one_when_it_is_gone() -> None:
+    records, tasks = Records(), Tasks()
+    session = await begun(ledger=Ledger(records, spawn=tasks.spawn))
+    await session.changes("trip", expires_at=NOW + 30)
+    await session.asks(ON_TRIP)
+    records.past["trip"] = [Memory("trip", 1, MemoryType.SEMANTIC, TRIP, "alice")]
+    await session.world.memories.forget(ALICE, "trip")
+    session.world.now = NOW + 29
+    assert (await session.asks(ON_DOG)).lines == [[TRIP], [DOG]]
+    session.world.now = NOW + 30
+    assert (await session.asks(ON_CAR)).lines == [[], [], [CAR]]
+    await tasks.cancel()
+
+
 async def test_what_was_shown_too_long_ago_is_not_shown_again() -> None:
     heard = Heard()
     session = await begun(ledger=Ledger(rules=LedgerRules(kept_s=100.0), announce=heard.append))
@@ -650,6 +668,34 @@ async def test_parts_keep_their_kind() -> None:
     assert second.lines == [[TRIP], [DOG]]
 
 
+# --- long sessions, of which a state stands for the older part -------------------------------------------------------
+
+
+@pytest.mark.parametrize("api", ["chat", "messages", "responses"])
+async def test_blocks_go_with_the_messages_that_a_state_stands_for_and_the_others_stay(
+    api: str, tmp_path: Path
+) -> None:
+    async with replicas(tmp_path, recall=TURN) as (replica,):
+        for id, content in (("trip", TRIP), ("dog", DOG)):
+            made = Memory(id, 1, MemoryType.SEMANTIC, content, "alice", created_at=NOW - 60, updated_at=NOW - 60)
+            await replica.store.put(ALICE, replace(made, embedding=await HashEmbedder().embed(content)))
+        client = Talking(replica, api)
+        _, body = await client.says(ON_TRIP)
+        assert TRIP in body.decode()
+        await client.talks(8)
+        told = await client.says(ON_DOG)
+        for number in range(8, 11):
+            result, body = await client.says(f"My locker number {number} has the code 1.")
+            assert result.compressed is not None
+            assert TRIP not in body.decode(), "its message is left out"
+            assert body.decode().count(DOG) == 1
+            if result.compressed.replacement == told[0].compressed.replacement:  # type: ignore[union-attr]
+                old, new = (json.loads(each)[client.api.member] for each in (told[1], body))
+                assert new[: len(old)] == old
+        _, body = await client.says(ON_TRIP)
+        assert body.decode().count(TRIP) == 1
+
+
 # --- where the API keeps the history ---------------------------------------------------------------------------------
 
 
@@ -698,6 +744,15 @@ async def test_nothing_is_shown_again_nor_said_twice_where_the_api_keeps_it(lead
     fourth, name = await chain.asks(ON_CAR, after=name)
     assert [seen.lines for seen in (first, second, third, fourth)] == [[[TRIP]], [[DOG]], [[]], [[CAR]]]
     assert len(third.every_block) == 0
+
+
+async def test_words_of_a_chain_that_were_said_before_get_no_earlier_block() -> None:
+    """Two messages at once, of which the first reads like one that was shown something."""
+    chain = Chain(await begun(RESPONSES))
+    _, name = await chain.asks(ON_TRIP)
+    user = chain.session.api.user
+    seen = await chain.sends([user(ON_TRIP), user(ON_DOG)], after=name)
+    assert seen.lines == [[], [DOG]]
 
 
 async def test_what_was_said_in_another_branch_of_the_chain_is_said() -> None:

@@ -26,7 +26,7 @@ from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
 from semmem.request.switches import Switches
 from semmem.retrieval.fence import Fence
-from semmem.retrieval.recall import Recall
+from semmem.retrieval.recall import Recall, RecallRules
 from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import Recovery
 from semmem.turns.seen import SeenMessages
@@ -60,6 +60,7 @@ class Replica:
         journal: SqlJournal,
         *,
         rules: CompressionRules = RULES,
+        recall: RecallRules = PATIENT,
         writer: Writer | None = None,
         switches: Switches | None = None,
         refresh_s: float = 30.0,
@@ -87,7 +88,7 @@ class Replica:
                 IdentityRules(trusted_headers=("x-user-id",)), PermissionRules(), switches=switches or Switches()
             ),
             turns=TurnRecorder(Sessions(journal), self.halves, Recovery(SeenMessages(journal))),
-            recall=Recall(hot(self.store), HashEmbedder(), PATIENT, decision=Decided()),
+            recall=Recall(hot(self.store), HashEmbedder(), recall, decision=Decided()),
             limits=ExchangeLimits(phase_s=20.0),
             clock=lambda: self.now,
             compressor=Compressor(self.known, self.begun, self.maker, FENCE, rules, self.events.append, is_erased),
