@@ -125,7 +125,7 @@ class Showing:
         injection = self._recall.injection("", said.model)
         if injection.position != "turn":
             return NOTHING
-        name = page_name(scope.project, session, injection, said.controls)
+        name = _page_name(scope.project, session, injection, said.controls)
         page = await self._ledger.look(scope.user, name, now=question.now)
         if not page.blocks or await self._why_not(page, scope, question.now, share=1.0) is not None:
             return NOTHING
@@ -138,7 +138,7 @@ class Showing:
     async def _open(self, asked: Asked, anchors: list[Anchor], session: str) -> _Open:
         scope, said, now = asked.question.scope, asked.question.conversation, asked.question.now
         injection = self._recall.injection("", said.model)
-        name = page_name(scope.project, session, injection, said.controls)
+        name = _page_name(scope.project, session, injection, said.controls)
         history = () if asked.is_held else anchors[:-1] if asked.is_new else anchors
         page = await self._ledger.page(scope.user, name, history, held=asked.is_held, now=now)
         stands = not page.blocks or await self._stands(page, scope, now)
@@ -217,7 +217,7 @@ class Showing:
             self._ledger.knows(opened.page, (here.name,))
 
 
-def page_name(project: str | None, session: str, injection: Injection, controls: Controls) -> str:
+def _page_name(project: str | None, session: str, injection: Injection, controls: Controls) -> str:
     """The name of the page with a session's blocks. Requests that want other memories, or get them elsewhere, have
     pages of their own; who a body says it is from, and whether it is kept, makes none."""
     wanted = controls.types, controls.limit, controls.threshold
