@@ -18,12 +18,16 @@ from semmem.management.metadata import MetadataLimits, MetadataRefused, metadata
 from semmem.memory import Controls, Conversation, Memory, MemoryStatus, MemoryType, Message, Role, Scope, Source
 from semmem.ports.embedder import Embedder
 from semmem.ports.history import Uses
+from semmem.ports.names import bounded
 from semmem.ports.store import Store
 from semmem.ports.writes import ManagementRecords
 from semmem.request.question import Question
+from semmem.retrieval.ledger.before import NOTHING, Before
 from semmem.retrieval.recall import Preview, Recall
 from semmem.retrieval.search import Strategy
+from semmem.retrieval.showing import Showing
 from semmem.text.quoting import unquoted
+from semmem.turns.ids import session_without_start
 
 CREATE_TRIES = 3
 """How often a memory is written anew that an erasure met on its way."""
@@ -37,7 +41,8 @@ class Memories:
     """Operations on one user's memories. Raises StoreError, EmbedderError, JournalError, ErasurePending and Busy.
 
     ``create_wait_s``: how long a memory waits to be written while others of its user are learnt or changed.
-    ``after`` gives a time after the user's last erasure, where the clock was set back.
+    ``after`` gives a time after the user's last erasure, where the clock was set back. ``showing`` knows what sessions
+    were shown; None: nobody does.
     """
 
     def __init__(
@@ -54,6 +59,7 @@ class Memories:
         after: Callable[[str, float], float] = lambda _user, now: now,
         create_wait_s: float = 30.0,
         ttl_s: float | None = None,
+        showing: Showing | None = None,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -61,6 +67,7 @@ class Memories:
         self._clock = clock
         self._quota = quota
         self._recall = recall
+        self._showing = showing
         self._ttl_s = ttl_s
         self._erasure = erasure
         self._holds = holds
@@ -232,9 +239,16 @@ class Memories:
         strategy: Strategy | None = None,
         tokens_max: int | None = None,
     ) -> Preview:
-        """What a request with this conversation would be given, and why. Raises StoreError."""
+        """What a request with this conversation would be given, and why, beside what its session was shown. Raises
+        StoreError."""
         asked = Question(conversation, scope, self._clock())
-        return await self._recall.preview(asked, strategy=strategy, tokens_max=tokens_max)
+        before = await self._before(asked, bounded(scope.session))
+        return await self._recall.preview(asked, strategy=strategy, tokens_max=tokens_max, before=before)
+
+    async def _before(self, asked: Question, session: str | None) -> Before:
+        if self._showing is None or session is None:
+            return NOTHING
+        return await self._showing.before(asked, session_without_start(session))
 
     async def end_session(self, user: str, session: str) -> int:
         """Learn from a session's waiting turns now; how many wait."""

@@ -33,6 +33,7 @@ from semmem.management.states import States
 from semmem.memory import Controls, Conversation, MemoryType, Message, Role, Scope
 from semmem.retrieval.context import line_tokens
 from semmem.retrieval.decide.decision import RequestVerdict
+from semmem.retrieval.ledger.before import Before
 from semmem.retrieval.rank import Ranked
 from semmem.retrieval.search import Strategy
 
@@ -129,11 +130,13 @@ class ScoredMemory(MemoryShown):
 
 
 class Candidate(ScoredMemory):
-    """``reason``: ``kept``, or the word for why it was cut. ``tokens``: of its line, estimated."""
+    """``reason``: ``kept``, or the word for why it was cut. ``tokens``: of its line, estimated. ``in_prompt``: whether
+    it stands in one of the session's earlier blocks."""
 
     kept: bool
     reason: str
     tokens: int
+    in_prompt: bool
 
 
 class RequestDecided(TypedDict("_Class", {"class": str})):
@@ -165,7 +168,9 @@ class ForgottenFound(TypedDict):
 
 class Previewed(TypedDict):
     """What a request would be given. ``gate``: why it would not be searched for or was refused, else ``search``.
-    ``request``: null where the decision is uncalibrated. ``block``: what would be put into the prompt.
+    ``request``: null where the decision is uncalibrated. ``block``: what would be put into the prompt anew.
+    ``shown_before``: the blocks that the prompts of the session that is named have by now, oldest first; where
+    ``compacted`` they would go, since together with the new block they have no room.
     ``unembedded``: why it was searched for by words although it should have been by meaning, ``embedder_busy`` or
     ``embedder_down``; else null. ``session_state``: the block that stands for the older messages of the session that
     is named, null where there is none."""
@@ -179,6 +184,8 @@ class Previewed(TypedDict):
     memories: list[Candidate]
     block: str
     tokens: int
+    shown_before: list[str]
+    compacted: bool
     session_state: str | None
 
 
@@ -261,9 +268,11 @@ def add_retrieval_routes(
             "strategy": found.strategy,
             "path": found.path,
             "unembedded": found.unembedded,
-            "memories": [_candidate(one) for one in found.ranked],
+            "memories": [_candidate(one, found.before) for one in found.ranked],
             "block": found.text,
             "tokens": found.tokens,
+            "shown_before": [block.text for block in found.before.blocks],
+            "compacted": found.compacted,
             "session_state": await _state(states, scope),
         }
 
@@ -289,9 +298,15 @@ def _log_odds(logit: float | None) -> float | None:
     return round(logit, 3) if logit is not None and math.isfinite(logit) else None
 
 
-def _candidate(ranked: Ranked) -> Candidate:
-    tokens = line_tokens(ranked.hit.memory)
-    return {**scored(ranked), "kept": ranked.kept, "reason": ranked.reason, "tokens": tokens}
+def _candidate(ranked: Ranked, before: Before) -> Candidate:
+    memory = ranked.hit.memory
+    return {
+        **scored(ranked),
+        "kept": ranked.kept,
+        "reason": ranked.reason,
+        "tokens": line_tokens(memory),
+        "in_prompt": before.holds(memory),
+    }
 
 
 def _decided(request: RequestVerdict | None) -> RequestDecided | None:

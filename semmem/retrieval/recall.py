@@ -47,6 +47,8 @@ from semmem.retrieval.search import (
 from semmem.retrieval.time_filter import time_filter
 from semmem.retrieval.words_read import WordsRead, read_words
 
+CORRECTION = "correction"
+"""The reason of a memory that a preview shows in place of what an earlier block says."""
 TRUTH_SHARE = 0.25
 """Of the store's time so much is waited for a user's memories to compare them with what was shown: the search that
 follows waits for the same load, and has all of its time still."""
@@ -101,7 +103,8 @@ class Preview:
     ``strategy`` is the one that was used in the end. ``ranked`` has a verdict for each candidate, best first;
     ``budget`` where there was no room left. ``text`` is the block, ``tokens`` its size, estimated. ``request``: what
     was decided of the question as a whole, where that is calibrated. ``unembedded``: EMBEDDER_BUSY or EMBEDDER_DOWN
-    where it was searched for by words for want of a vector.
+    where it was searched for by words for want of a vector. ``before``: what is in the prompt already, and is not in
+    ``text`` again unless it is ``compacted``: then it would go, for together they have no room.
     """
 
     query: str
@@ -113,6 +116,8 @@ class Preview:
     tokens: int
     request: RequestVerdict | None = None
     unembedded: Outcome | None = None
+    before: Before = NOTHING
+    compacted: bool = False
 
 
 class Recall:
@@ -193,9 +198,10 @@ class Recall:
         with self.begin(question) as begun:
             return await self.finish(question, begun)
 
-    async def index(self, user: str) -> MemoryIndex | None:
-        """All of the user's memories; None where they cannot be had in time. Raises StoreError."""
-        return await self._memories.index(user, wait_s=TRUTH_SHARE * self._rules.store_timeout_s)
+    async def index(self, user: str, *, share: float = TRUTH_SHARE) -> MemoryIndex | None:
+        """All of the user's memories; None where they cannot be had in this share of the store's time. Raises
+        StoreError."""
+        return await self._memories.index(user, wait_s=share * self._rules.store_timeout_s)
 
     def injection(self, text: str, model: str, at: int = 0) -> Injection:
         """The text as a block for this model: as whom, and where; ``at``: at which of the user's messages."""
@@ -226,11 +232,12 @@ class Recall:
         strategy: Strategy | None = None,
         said: Sequence[str] | None = None,
         tokens_max: int | None = None,
+        before: Before = NOTHING,
     ) -> Preview:
         """What a request with this question would recall, by the same path, also where it would not be searched for.
 
         ``said``: texts that no memory needs to repeat, where memories alone are asked for; None: those of the
-        conversation. ``tokens_max``: another budget than the configured one. Raises StoreError.
+        conversation. ``tokens_max``: another budget than the configured one, for ``before`` too. Raises StoreError.
         """
         text = build_query(question.conversation, chars_max=self._rules.query_chars_max)
         query = self._query(question, text, strategy or self._rules.strategy)
@@ -249,10 +256,20 @@ class Recall:
         if said is None:
             talks = await self._talks(question, vector)
             ranked = [*(Ranked(hit, kept=True, reason="conversation") for hit in talks), *ranked]
-        block, shown, tokens = self._render(question, _kept(ranked), tokens_max)
-        fitting = {hit.memory.id for hit in shown}
+        if found.index is not None and before.blocks:
+            ranked = _corrected(ranked, before, found.index, question.now)
+        kept, room = _kept(ranked), self._rules.tokens_max if tokens_max is None else tokens_max
+        news = [
+            one.hit for one in ranked if one.kept and (one.reason == CORRECTION or not before.holds(one.hit.memory))
+        ]
+        block, shown, tokens = self._render(question, news, room - before.tokens)
+        compacted = bool(before.tokens) and len(shown) < len(news)
+        if compacted:
+            news = kept
+            block, shown, tokens = self._render(question, news, room)
+        left_out = {hit.memory.id for hit in news} - {hit.memory.id for hit in shown}
         verdicts = (
-            replace(one, kept=False, reason="budget") if one.kept and one.hit.memory.id not in fitting else one
+            replace(one, kept=False, reason="budget") if one.kept and one.hit.memory.id in left_out else one
             for one in ranked
         )
         return Preview(
@@ -265,6 +282,8 @@ class Recall:
             tokens,
             found.candidates.request,
             unembedded,
+            before,
+            compacted,
         )
 
     # --- steps -------------------------------------------------------------------------------------------------------
@@ -539,6 +558,15 @@ def _says_more(anew: _Blocks, without: set[str], kept: Sequence[Hit]) -> bool:
 
 def _kept(ranked: Sequence[Ranked]) -> list[Hit]:
     return [one.hit for one in ranked if one.kept]
+
+
+def _corrected(ranked: Sequence[Ranked], before: Before, index: MemoryIndex, now: float) -> list[Ranked]:
+    """With what holds now in place of what is in the prompt, which goes first."""
+    news = [hit for hit in _kept(ranked) if not before.holds(hit.memory)]
+    scored = {one.hit.memory.id: one.hit for one in ranked}
+    fixes = {hit.memory.id: hit for hit in corrections(before.blocks, index, now, apart_from=news)}
+    first = [Ranked(scored.get(memory_id, hit), kept=True, reason=CORRECTION) for memory_id, hit in fixes.items()]
+    return [*first, *(one for one in ranked if one.hit.memory.id not in fixes)]
 
 
 def _tell(span: spans.Span, found: SearchResult) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from msgspec import Struct, structs
 
 from semmem.dialects import ParsedRequest
-from semmem.memory import Injection, Role, Scope
+from semmem.memory import Controls, Injection, Role, Scope
 from semmem.ports.errors import StoreError
 from semmem.ports.events import Announce, PromptPrefix, nobody_listens
 from semmem.ports.shown_blocks import START, ShownBlock
@@ -16,10 +16,10 @@ from semmem.request.outcome import Outcome
 from semmem.request.question import Question
 from semmem.retrieval.block import Block
 from semmem.retrieval.ledger.anchors import Anchor, anchors_of
-from semmem.retrieval.ledger.before import Before
+from semmem.retrieval.ledger.before import NOTHING, Before
 from semmem.retrieval.ledger.ledger import ERASED, LATE, Ledger, Page
 from semmem.retrieval.ledger.truth import absent, unfit
-from semmem.retrieval.recall import Recall, Recalled
+from semmem.retrieval.recall import TRUTH_SHARE, Recall, Recalled
 from semmem.text.digest import digest
 
 KEPT, EDITED, COMPACTED = "kept", "edited", "compacted"
@@ -118,38 +118,60 @@ class Showing:
         self._keep(opened, recalled)
         return _shown(recalled, again)
 
+    async def before(self, question: Question, session: str) -> Before:
+        """What the session's prompts have by now, oldest first, and would be given again. Changes nothing: neither what
+        is kept of the session nor the counts. ``session`` as in Asked."""
+        scope, said = question.scope, question.conversation
+        injection = self._recall.injection("", said.model)
+        if injection.position != "turn":
+            return NOTHING
+        name = _page_name(scope.project, session, injection, said.controls)
+        page = await self._ledger.look(scope.user, name, now=question.now)
+        if not page.blocks or await self._why_not(page, scope, question.now, share=1.0) is not None:
+            return NOTHING
+        shown = (block for block in page.blocks.values() if block.text)
+        blocks = tuple(sorted(shown, key=lambda block: (block.anchor != START, block.shown_at)))
+        return Before(blocks=blocks, tokens=sum(block.tokens for block in blocks))
+
     # --- steps -------------------------------------------------------------------------------------------------------
 
     async def _open(self, asked: Asked, anchors: list[Anchor], session: str) -> _Open:
         scope, said, now = asked.question.scope, asked.question.conversation, asked.question.now
         injection = self._recall.injection("", said.model)
-        terms = (scope.project or "", session, injection.role, injection.position, repr(said.controls))
+        name = _page_name(scope.project, session, injection, said.controls)
         history = () if asked.is_held else anchors[:-1] if asked.is_new else anchors
-        page = await self._ledger.page(scope.user, digest(*terms), history, held=asked.is_held, now=now)
+        page = await self._ledger.page(scope.user, name, history, held=asked.is_held, now=now)
         stands = not page.blocks or await self._stands(page, scope, now)
         blocks = {anchor: block for anchor, block in page.blocks.items() if block.text} if stands else {}
         return _Open(asked, anchors, injection, page, blocks)
 
     async def _stands(self, page: Page, scope: Scope, now: float) -> bool:
         """Whether what the page holds may be shown. What may not be is gone for good; what is not known is for now."""
+        why = await self._why_not(page, scope, now)
+        if why == LATE:
+            self._announce(PromptPrefix(LATE))
+        elif why is not None:
+            self._ledger.clear(page, why)
+        return why is None
+
+    async def _why_not(self, page: Page, scope: Scope, now: float, *, share: float = TRUTH_SHARE) -> str | None:
+        """Why what the page holds may not be shown, LATE where that is not known; None: it may be. ``share``: of the
+        store's time so much is waited."""
         try:
-            index = await self._recall.index(scope.user)
+            index = await self._recall.index(scope.user, share=share)
         except StoreError:
             index = None
         if index is None:
-            self._announce(PromptPrefix(LATE))
-            return False
+            return LATE
         blocks = tuple(page.blocks.values())
         why = next((why for block in blocks if (why := unfit(block, index, now)) is not None), None)
         missing = absent(blocks, index) - page.withdrawn if why is None else set[str]()
         if len(missing) > ABSENT_MAX:
-            why = ERASED
+            return ERASED
         if why is None and missing:
             page.withdrawn |= await self._ledger.withdrawn(scope.user, missing)
             why = None if missing <= page.withdrawn else ERASED
-        if why is not None:
-            self._ledger.clear(page, why)
-        return why is None
+        return why
 
     def _again(self, opened: _Open) -> list[Block]:
         """The blocks of the session's beginning and of earlier messages, each for its place."""
@@ -193,6 +215,13 @@ class Showing:
             self._ledger.add(opened.page, new)
         if here is not None:
             self._ledger.knows(opened.page, (here.name,))
+
+
+def _page_name(project: str | None, session: str, injection: Injection, controls: Controls) -> str:
+    """The name of the page with a session's blocks. Requests that want other memories, or get them elsewhere, have
+    pages of their own; who a body says it is from, and whether it is kept, makes none."""
+    wanted = controls.types, controls.limit, controls.threshold
+    return digest(project or "", session, injection.role, injection.position, repr(wanted))
 
 
 def _own(opened: _Open) -> ShownBlock | None:

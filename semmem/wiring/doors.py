@@ -50,6 +50,8 @@ from semmem.ports.spans import NO_TRACER, Tracer
 from semmem.request.body_work import BodyWork
 from semmem.retrieval.context import FENCE_MARKERS
 from semmem.retrieval.index.hot_memories import Spawn
+from semmem.retrieval.ledger.ledger import Ledger
+from semmem.retrieval.showing import Showing
 from semmem.upkeep.reflections import ReflectionRules, Reflector
 from semmem.upkeep.summaries import Summariser, SummaryRules
 from semmem.wiring.backends import Backends
@@ -140,13 +142,15 @@ def api(
     everybody: ErasureOfAll,
     switches: SwitchDesk,
     guards: Guards,
+    shown: Ledger,
     tracer: Tracer,
     more: Sequence[Callable[[May], APIRouter]] = (),
 ) -> FastAPI:
-    """The management API. ``after`` gives a time after a user's last erasure. ``more``: as create_api takes it."""
+    """The management API. ``after`` gives a time after a user's last erasure, ``shown`` is what sessions were.
+    ``more``: as create_api takes it."""
     one_line, tokens = holds(settings, backends), Tokens(backends.journal, clock=time.time)
     return create_api(
-        memories(settings, backends, announce, erasure=erasure, holds=one_line, after=after),
+        memories(settings, backends, announce, erasure=erasure, holds=one_line, after=after, shown=shown),
         access(settings, tokens, web_tokens),
         announce=announce,
         door=door(settings),
@@ -229,20 +233,23 @@ def memories(
     erasure: Erasure,
     holds: Holds,
     after: Callable[[str, float], float],
+    shown: Ledger,
 ) -> Memories:
     """What the API does with memories."""
+    finds = recall(settings, backends)
     return Memories(
         backends.store,
         backends.embedder,
         backends.journal,
         quota(settings, backends, announce),
-        recall(settings, backends),
+        finds,
         clock=time.time,
         erasure=erasure,
         holds=holds,
         after=after,
         create_wait_s=settings.memory.create_wait_s,
         ttl_s=lifetime_s(settings),
+        showing=Showing(shown, finds),
     )
 
 

@@ -175,6 +175,7 @@ class Workshop:
             ),
             web_tokens=self._tokens(settings.listeners.api.jwt, settings),
             guards=self._guard(settings, backends),
+            shown=parts.shown,
             tracer=self._tracer,
             switches=desk(settings, backends, parts.switches, parts.switch_watch),
             more=[

@@ -9,6 +9,7 @@ const STRATEGIES = [["", "As configured"], ["hybrid", "Meaning and words"], ["se
 
 const REASONS = {
   kept: "in the prompt",
+  correction: "what holds now, in place of what the prompt says already",
   conversation: "a former conversation, which the question asks for",
   budget: "no room left in the token budget",
   limit: "more memories than a request may have",
@@ -24,7 +25,7 @@ const UNEMBEDDED = {
   embedder_down: "; by words, since the embedder made no vector",
 };
 
-const asked = { query: "", strategy: "", limit: "", tokens: "" };
+const asked = { query: "", session: "", strategy: "", limit: "", tokens: "" };
 
 export function playground(place) {
   if (!who.user) {
@@ -34,13 +35,14 @@ export function playground(place) {
   const found = h("div", { class: "found", "aria-live": "polite" });
   const query = h("textarea", { rows: 2, required: true, maxLength: 32000, placeholder: "What's my budget for the trip?" });
   query.value = asked.query;
+  const session = h("input", { type: "text", maxLength: 1024, autocomplete: "off", value: asked.session, placeholder: "a new one" });
   const strategy = select(STRATEGIES, asked.strategy);
   const limit = h("input", { type: "number", min: "1", max: "50", value: asked.limit, placeholder: "as configured" });
   const tokens = h("input", { type: "number", min: "0", max: "16000", value: asked.tokens, placeholder: "as configured" });
   const ask = () => shownIn(found, async () => {
     const began = performance.now();
     const told = await post("/v1/memory/preview", ofUser({
-      query: asked.query, strategy: asked.strategy || undefined, limit: asked.limit ? Number(asked.limit) : undefined,
+      query: asked.query, session_id: asked.session || undefined, strategy: asked.strategy || undefined, limit: asked.limit ? Number(asked.limit) : undefined,
       tokens_max: asked.tokens ? Number(asked.tokens) : undefined,
     }));
     return picture(told, performance.now() - began);
@@ -49,13 +51,13 @@ export function playground(place) {
     class: "card",
     onsubmit: (event) => {
       event.preventDefault();
-      Object.assign(asked, { query: query.value.trim(), strategy: strategy.value, limit: limit.value, tokens: tokens.value });
+      Object.assign(asked, { query: query.value.trim(), session: session.value.trim(), strategy: strategy.value, limit: limit.value, tokens: tokens.value });
       if (asked.query) ask();
     },
   },
   h("p", {}, "Ask as the user would. Nothing is stored, and no model is asked."),
   field("Question", query),
-  h("div", { class: "filters three" }, field("Strategy", strategy), field("Memories at most", limit), field("Tokens at most", tokens)),
+  h("div", { class: "filters" }, field("Session", session), field("Strategy", strategy), field("Memories at most", limit), field("Tokens at most", tokens)),
   h("button", { class: "button primary", type: "submit" }, "Look")), found);
   query.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); query.form.requestSubmit(); }
@@ -65,6 +67,7 @@ export function playground(place) {
 
 function picture(told, took) {
   const kept = told.memories.filter((memory) => memory.kept);
+  const isNew = kept.some((memory) => !memory.in_prompt);
   const request = told.request;
   return [
     h("ol", { class: "way" },
@@ -74,8 +77,10 @@ function picture(told, took) {
       step("Kept", `${number(kept.length)} memories`, kept.length ? "done" : "stop"),
       step("Block", `${number(told.tokens)} tokens, in ${milliseconds(took)} with this page's call`, told.tokens ? "done" : "stop")),
     candidates(told.memories),
-    told.block ? card("What the model sees", h("pre", { tabIndex: 0 }, told.block))
-      : empty("The prompt stays as it is", told.memories.length ? "No candidate was worth its place." : "Nothing was found for this question."),
+    earlier(told),
+    told.block ? card(told.shown_before.length ? "What is added" : "What the model sees", h("pre", { tabIndex: 0 }, told.block))
+      : empty("The prompt stays as it is", kept.length && !isNew ? "What it needs is there already."
+        : told.memories.length ? "No candidate was worth its place." : "Nothing was found for this question."),
   ];
 }
 
@@ -86,6 +91,13 @@ function decision(gate, request) {
   return `${request.class.replaceAll("_", " ")}${odds}: ${request.lists_profile ? "lists the profile" : request.wants_memories ? "wants memories" : "needs no memory"}`;
 }
 
+function earlier(told) {
+  if (!told.shown_before.length) return null;
+  return card("In this session's prompts already",
+    told.compacted && h("p", { class: "hint" }, "Together with the new block they have no room: they would go, and the new one says what is needed."),
+    h("div", { class: "earlier" }, told.shown_before.map((block) => h("pre", { tabIndex: 0 }, block))));
+}
+
 const step = (title, text, state) => h("li", { class: state }, h("b", {}, title), h("span", {}, text));
 
 function candidates(memories) {
@@ -94,8 +106,8 @@ function candidates(memories) {
   const best = Math.max(1e-9, ...memories.map((memory) => memory.score));
   return card("Candidates", h("ol", { class: "candidates" }, memories.map((memory) => h("li", { class: memory.kept ? "kept" : "cut" },
     h("p", { class: "content" }, memory.content),
-    h("p", { class: "marks" }, chip(memory.kept ? "kept" : "cut", memory.kept ? "good" : ""), chip(memory.type, memory.type),
-      h("span", {}, REASONS[memory.reason] ?? memory.reason.replaceAll("_", " ")),
+    h("p", { class: "marks" }, chip(memory.kept ? "kept" : "cut", memory.kept ? "good" : ""), memory.in_prompt && chip("in the prompt already"), chip(memory.type, memory.type),
+      !(memory.in_prompt && memory.reason === "kept") && h("span", {}, REASONS[memory.reason] ?? memory.reason.replaceAll("_", " ")),
       memory.log_odds !== undefined && h("span", {}, `log-odds ${memory.log_odds}`), h("span", {}, `${memory.tokens} tokens`)),
     h("dl", { class: "bars" }, bar("cosine", memory.cosine, memory.cosine), bar("words", memory.keyword, memory.keyword / most), bar("score", memory.score, memory.score / best)),
     isConversation(memory) ? h("p", { class: "hint" }, h("a", { href: link("conversations", memory.id) }, "Read the conversation")) : memory.kept && thumbs(memory)))));

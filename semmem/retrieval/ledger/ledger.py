@@ -10,6 +10,7 @@ import asyncio
 import math
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -138,6 +139,27 @@ class Ledger:
             page.known.clear()
         page.known.update(anchors)
         self._bytes += page.bytes if kept else 0
+
+    async def look(self, user: str, name: str, *, now: float) -> Page:
+        """A copy of the session's page, of what other processes wrote as well. Nothing changes: no page is made, and
+        none is nearer to being kept or dropped."""
+        key = (user, name)
+        had, read = self._pages.get(key), list[ShownBlock]()
+        cleared = 0 if had is None else had.cleared
+        if self._records is not None:
+            with suppress(TimeoutError, JournalError):
+                async with asyncio.timeout(self._rules.lookup_s):
+                    await self.flush()
+                    read = await self._records.shown_blocks(user, name, now=now)
+        page = self._pages.get(key)
+        if had is not None and (page is not had or had.cleared != cleared):
+            read = []  # what was read may be what was erased meanwhile
+        here, withdrawn = (page.blocks, set(page.withdrawn)) if page is not None else ({}, set[str]())
+        blocks = dict(here)
+        for block in read:
+            if (mine := here.get(block.anchor)) is None or mine.shown_at < block.shown_at:
+                blocks[block.anchor] = block
+        return Page(user, name, blocks, withdrawn=withdrawn)
 
     def add(self, page: Page, block: ShownBlock) -> None:
         """Keep a block, in place of another of the same message."""

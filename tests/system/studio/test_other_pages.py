@@ -46,6 +46,34 @@ def test_another_budget_shows_what_would_have_no_room(studio: Studio, person: st
     expect(studio.page.get_by_text("The prompt stays as it is")).to_be_visible()
 
 
+def test_what_a_sessions_prompts_have_already_stands_above_what_is_added(
+    home: House, studio: Studio, person: str
+) -> None:
+    question = "What's my budget for the trip?"
+    home.chat(person, question, session="trip")
+    studio.sign_in(at=f"#/playground/{person}")
+    ask(studio, question)
+    page = studio.page
+    expect(page.get_by_role("region", name="What the model sees")).to_contain_text("$10,000")
+    earlier = page.get_by_role("region", name="In this session's prompts already")
+    expect(earlier).to_have_count(0)
+    page.get_by_label("Session").fill("trip")
+    page.get_by_role("button", name="Look").click()
+    expect(earlier).to_contain_text("$10,000")
+    there = page.locator(".candidates .kept", has_text="$10,000")
+    expect(there).to_contain_text("in the prompt already")
+    expect(page.get_by_text("What it needs is there already.")).to_be_visible()
+
+    ask(studio, "Where does my sister Emma study?")
+    added = page.get_by_role("region", name="What is added")
+    expect(added).to_contain_text("Ghent")
+    expect(added).not_to_contain_text("$10,000")
+    above, below = earlier.bounding_box(), added.bounding_box()
+    assert above is not None
+    assert below is not None
+    assert above["y"] < below["y"]
+
+
 def test_a_dot_says_whether_all_parts_work(studio: Studio) -> None:
     studio.sign_in()
     page = studio.page
