@@ -266,7 +266,7 @@ class Exchange:
             turn.id,
             None if turn.scope.session is None else session_without_start(turn.scope.session),
             frozenset() if compressed is None else compressed.gone,
-            turn.after_at,
+            turn.after_turn,
             turn.opened is not None or chained is not None,
         )
         return await self._showing.show(asked, partial(self._found, question, search))

@@ -97,8 +97,8 @@ class Searched(Event):
 @dataclass(frozen=True, slots=True)
 class PromptPrefix(Event):
     """What became of a session's earlier blocks in a request, in one word: ``kept``; ``edited``, some belong to
-    messages that its history does not have; and why none is there: ``erased``, ``quarantined``, ``unfounded``,
-    ``expired``, ``compacted``, ``late``. ``unwritten``: no other process will have them."""
+    messages that its history does not have; and why none is there: ``erased``, ``quarantined``, ``undone``,
+    ``unfounded``, ``expired``, ``compacted``, ``late``. ``unwritten``: no other process will have them."""
 
     result: str
 

@@ -16,7 +16,8 @@ class ShownBlock(Struct, frozen=True):
     """A block as it was put into a prompt. ``anchor`` stands for the message that it belongs to; ``turn`` is the id of
     that message's turn; ``position`` is the Injection's. ``memories``: id and version of each memory in it, and of each
     former conversation. ``expires_at``: when it may not be shown any more, in seconds since the epoch, as
-    ``shown_at``. An empty text: the message was shown nothing in the end."""
+    ``shown_at``. ``after``: the id of the turn that the message goes on from, where the API keeps the history. An empty
+    text: the message was shown nothing in the end."""
 
     anchor: str
     text: str
@@ -26,6 +27,7 @@ class ShownBlock(Struct, frozen=True):
     position: str
     shown_at: float
     expires_at: float = math.inf
+    after: str = ""
 
 
 ShownRow = tuple[str, str, ShownBlock | None]

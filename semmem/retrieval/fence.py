@@ -51,15 +51,15 @@ class Fence:
 
     def stands_in(self, messages: Sequence[Message], user: str) -> bool:
         """Whether a block of this user's stands where semmem puts one: anywhere in instructions, or at the beginning
-        of the first user message or one of the last two. Tools' results and the model's own words never count.
+        of a user message. Tools' results and the model's own words never count.
         """
         if not any(OPENING in message.text for message in messages):
             return False
         if any(self._verified(found, user) for found in islice(_in_instructions(messages), BLOCKS_MAX)):
             return True
-        said = [message.text for message in messages if message.role is Role.USER]
-        beginnings = (_BLOCK.match(text) for text in {*said[:1], *said[-2:]})
-        return any(self._verified(found, user) for found in beginnings if found is not None)
+        said = (message.text for message in reversed(messages) if message.role is Role.USER)
+        beginnings = (found for text in said if (found := _BLOCK.match(text)) is not None)
+        return any(self._verified(found, user) for found in islice(beginnings, BLOCKS_MAX))
 
     def _verified(self, found: re.Match[str], user: str) -> bool:
         mark, inside = found[1], found[2][:-1]

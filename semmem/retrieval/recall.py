@@ -262,7 +262,8 @@ class Recall:
         news = [
             one.hit for one in ranked if one.kept and (one.reason == CORRECTION or not before.holds(one.hit.memory))
         ]
-        block, shown, tokens = self._render(question, news, room - before.tokens)
+        header = HEADER_MORE if before.blocks else HEADER
+        block, shown, tokens = self._render(question, news, room - before.tokens, header)
         compacted = bool(before.tokens) and len(shown) < len(news)
         if compacted:
             news = kept

@@ -42,8 +42,8 @@ class Shown(Struct, frozen=True):
 class Asked(Struct, frozen=True):
     """A request, as its ledger sees it: ``parsed`` is what will be rewritten, ``gone`` are the places of messages in it
     that something else takes the place of. ``turn``: the id of the turn it belongs to; ``session``: as it is called
-    whenever it began; None where that is not known. ``after_at``: when the answer ended that it goes on from, where the
-    API keeps the history; ``has_words``: it brings the user's words, or those were added to it here.
+    whenever it began; None where that is not known. ``after``: the turn that it goes on from, where the API keeps the
+    history; ``has_words``: it brings the user's words, or those were added to it here.
     """
 
     question: Question
@@ -51,7 +51,7 @@ class Asked(Struct, frozen=True):
     turn: str | None
     session: str | None
     gone: frozenset[int] = frozenset()
-    after_at: float = 0.0
+    after: str = ""
     has_words: bool = True
 
     @property
@@ -207,9 +207,9 @@ class Showing:
                 until = until if block.expires_at is None else min(until, block.expires_at)
                 memories = tuple(zip(block.memories, block.versions, strict=True))
                 text, position = block.injection.text, block.injection.position
-                new = ShownBlock(anchor, text, memories, block.tokens, turn, position, now, until)
-            elif had is not None:
-                new = ShownBlock(anchor, "", (), 0, turn, had.position, now, until)
+                new = ShownBlock(anchor, text, memories, block.tokens, turn, position, now, until, asked.after)
+            elif had is not None or (asked.is_held and anchor != START):
+                new = ShownBlock(anchor, "", (), 0, turn, opened.injection.position, now, until, asked.after)
             else:
                 continue
             self._ledger.add(opened.page, new)
@@ -247,11 +247,22 @@ def _before(opened: _Open, again: list[Block]) -> Before:
     if opened.injection.position != "turn":
         return Before(at=at)
     if opened.asked.is_held:
-        blocks = [block for block in opened.blocks.values() if block.shown_at <= opened.asked.after_at]
+        blocks = _handed_on(opened)
     else:
         texts = {block.injection.text for block in again}
         blocks = [block for block in opened.blocks.values() if block.text in texts]
     return Before(at, tuple(blocks), sum(block.tokens for block in again), opened.begins)
+
+
+def _handed_on(opened: _Open) -> list[ShownBlock]:
+    """The blocks of the turns that the request goes on from, one after another: the API has them in its history."""
+    of_turn = {block.turn: block for block in opened.page.blocks.values()} if opened.blocks else {}
+    found: list[ShownBlock] = []
+    turn = opened.asked.after
+    while (block := of_turn.pop(turn, None)) is not None:
+        found.append(block)
+        turn = block.after
+    return [block for block in reversed(found) if block.text]
 
 
 def _placed(recalled: Recalled, asked: Asked) -> Recalled:

@@ -45,7 +45,7 @@ class CurrentTurn(Struct, frozen=True):
     ``opened``: the request brings words of the user's own, which begin this turn or are resent. Without them (a tool's
     result) ``id`` is the turn whose answer the request goes on from; None where that is not known. ``messages``: those
     that the request brings, if anybody speaks in the user's role. ``after``: the answer that they go on from, where the
-    API keeps the history; ``after_at``: when that ended, as far as that is known here.
+    API keeps the history; ``after_turn``: the id of that answer's turn, as far as it is known.
     """
 
     scope: Scope
@@ -53,7 +53,7 @@ class CurrentTurn(Struct, frozen=True):
     opened: Turn | None = None
     messages: UserMessages | None = None
     after: str = ""
-    after_at: float = 0.0
+    after_turn: str = ""
 
 
 class TurnRecorder:
@@ -103,7 +103,8 @@ class TurnRecorder:
         model = usable(conversation.model) or ""
         here = spans.current().place.traceparent
         turn = self._turn(said, scope, after, now, request_id, resumed=messages.tool_spoke, model=model, trace=here)
-        return CurrentTurn(scope, turn.id, turn, messages, after, await self._ended_at(conversation, scope, after))
+        before = await self._sessions.answered(scope.user, after) if after else None
+        return CurrentTurn(scope, turn.id, turn, messages, after, before.turn_id if before else "")
 
     async def record(self, current: CurrentTurn, conversation: Conversation, dialect: str) -> Ticket | None:
         """Offer to the journal what the request brings; a ticket when its answer is to be observed."""
@@ -192,12 +193,6 @@ class TurnRecorder:
             return conversation.previous_id or ""
         latest = await self._sessions.latest(scope)
         return latest.answer_id if latest else ""
-
-    async def _ended_at(self, conversation: Conversation, scope: Scope, after: str) -> float:
-        if not after:
-            return 0.0
-        before = await self._sessions.answered(scope.user, after)
-        return before.at if before else 0.0
 
     async def _continued(self, conversation: Conversation, scope: Scope) -> AnsweredTurn | None:
         """A request without words of the user's own (a tool's result) extends the turn whose answer it goes on from."""

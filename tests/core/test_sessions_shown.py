@@ -287,7 +287,6 @@ async def test_a_new_version_of_a_memory_is_said_once() -> None:
     assert (await session.asks(ON_TRIP)).lines == [[TRIP], [DOG], [NEW_TRIP], []]
 
 
-@pytest.mark.xfail(strict=True, reason="BUG: what holds again is taken for said, and its correction stands behind it")
 async def test_what_holds_again_after_it_was_corrected_is_said_again() -> None:
     session = await begun()
     await session.asks(ON_TRIP)
@@ -476,7 +475,6 @@ async def test_what_a_gateway_before_this_one_has_put_in_is_left_alone(api: Api)
     assert (await session.asks("Fine day")).goes_on_from(third)
 
 
-@pytest.mark.xfail(strict=True, reason="BUG: Fence.stands_in looks at the first and the last two alone")
 async def test_also_where_it_put_something_in_the_middle_of_the_history_alone() -> None:
     session = await begun()
     await session.asks("Fine day")
@@ -763,7 +761,6 @@ async def test_what_was_said_in_another_branch_of_the_chain_is_said() -> None:
     assert branch.lines == [[DOG]]
 
 
-@pytest.mark.xfail(strict=True, reason="BUG: time alone does not tell which chain or branch a block stands in")
 async def test_what_was_said_in_a_branch_that_was_given_up_is_said_in_the_other() -> None:
     chain = Chain(await begun(RESPONSES))
     _, one = await chain.asks("Fine day")
@@ -773,7 +770,6 @@ async def test_what_was_said_in_a_branch_that_was_given_up_is_said_in_the_other(
     assert seen.lines == [[TRIP]]
 
 
-@pytest.mark.xfail(strict=True, reason="BUG: time alone does not tell which chain or branch a block stands in")
 async def test_what_was_said_in_another_chain_of_the_same_session_is_said() -> None:
     session = await begun(RESPONSES)
     one, other = Chain(session), Chain(session)

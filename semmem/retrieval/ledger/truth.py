@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from semmem.memory import CONTRADICTED, SUPERSEDED_BY, SUPERSEDED_WHY, UNFOUNDED, UPDATED, Hit, Memory, MemoryStatus
+from semmem.memory import (
+    CONTRADICTED,
+    SUPERSEDED_BY,
+    SUPERSEDED_WHY,
+    UNDONE,
+    UNFOUNDED,
+    UPDATED,
+    Hit,
+    Memory,
+    MemoryStatus,
+)
 from semmem.ports.shown_blocks import ShownBlock
 from semmem.ports.talks import TALK_ID
 from semmem.retrieval.context import says
@@ -38,6 +48,8 @@ def unfit(block: ShownBlock, index: MemoryIndex, now: float) -> str | None:
             return EXPIRED
         if memory.status is MemoryStatus.QUARANTINED:
             return QUARANTINED
+        if memory.metadata.get(SUPERSEDED_WHY) == UNDONE:
+            return UNDONE  # what it had taken the place of holds again, and must not stand before it
         is_active = memory.status is MemoryStatus.ACTIVE
         if (is_active and not index.is_live(memory_id)) or memory.metadata.get(SUPERSEDED_WHY) == UNFOUNDED:
             return UNFOUNDED  # a reflection, and what it rests on may be erased
