@@ -11,7 +11,8 @@ from tests.faults.client import Seen, differences
 from tests.faults.upstream import Exchange, Script
 
 SENT = b'{"messages":[{"role":"user","content":"Hi"}]}'
-PIECE = b'{"role":"system","content":"<semmem-memory 0123456789abcdef>\\n- \\"x\\"\\n</semmem-memory>"},'
+PIECE = b'<semmem-memory 0123456789abcdef>\\n- \\"x\\"\\n</semmem-memory>\\n\\n'
+GIVEN = SENT.replace(b"Hi", PIECE + b"Hi")
 
 
 def seen(nonce: str = "a" * 16) -> Seen:
@@ -35,7 +36,7 @@ def _exchange(one: Seen) -> Exchange:
 
 
 def test_two_answers_with_nonces_of_their_own_are_the_same() -> None:
-    plain, other = seen(), the_model_got(SENT[:13] + PIECE + SENT[13:])(seen("b" * 16))
+    plain, other = seen(), the_model_got(GIVEN)(seen("b" * 16))
     assert differences(plain, other) == []
 
 
@@ -59,7 +60,7 @@ def test_answers_that_break_off_amid_a_nonce_are_the_same() -> None:
         (lambda one: replace(one, arrivals=[(0.1, 10), (0.9, len(one.body))]), "a gap of 0.800 s"),
         (lambda one: replace(one, arrivals=[(0.8, 10), (0.9, len(one.body))]), "to arrive"),
         (the_model_got(SENT.replace(b"Hi", b"Ho")), "another prompt"),
-        (the_model_got(SENT[:13] + PIECE + SENT[13:].replace(b":", b": ")), "another prompt"),
+        (the_model_got(GIVEN.replace(b'":', b'": ')), "another prompt"),
         (the_model_got(b""), "another prompt"),
     ],
 )

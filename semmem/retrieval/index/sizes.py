@@ -28,7 +28,7 @@ FOUND_MAX = 32
 """Of so many questions of a user that is kept."""
 SHOWN_MAX = 8
 """Of what was found for a question so many are looked at closely, more or less: five are shown."""
-NOTE_BYTES, NOTE_TEXT_SHARE = 2_000, 30
+NOTE_BYTES, NOTE_TEXT_SHARE = 2_000, 28
 """Of what is remembered of a memory that was shown once (its words in several sets, its line), and how many times its
 text that takes beside."""
 TYPICAL_CHARS, TYPICAL_TERMS = 60, 5
