@@ -50,7 +50,9 @@ OWN = ("messages", "statements", "frames", *ELSEWHERE)
 VOICES = ("told", "spoken", "around", "leading")
 """What the files of train_voice.py give: statements, whole messages, what is said around others' words, and what leads
 to them."""
-LEADING_EVERY, LEADING_WEIGHT = 3, 0.25
+LEADING_EVERY, LEADING_WEIGHT = 3, 0.025
+VOICES_WEIGHT, VOICES_NEGATIVE_WEIGHT = 0.25, 0.1
+"""Of what is lasting in the others, and of what is not: most of their clauses, which would outweigh all else."""
 NEGATIVE_WEIGHT = 0.5
 FRAMES = ("fiction", "roleplay", "translation", "textwork", "paste", "lyrics", "poem", "opener", "quote")
 """Kinds of messages whose words are somebody else's: nothing is to be learnt from them, which is seen before these
@@ -85,13 +87,13 @@ def rows(folder: Path) -> list[Row]:
         row
         for number, (group, line) in enumerate(_messages(folder))
         for row in [
-            *_rows(number, group, line, _weight(group)),
-            *(row for other in _renamed(line) for row in _rows(number, "renamed", other, 1 / RENAMED_EACH)),
+            *_rows(number, group, line),
+            *(row for other in _renamed(line) for row in _rows(number, "renamed", other)),
         ]
     ]
 
 
-def _rows(number: int, group: str, line: dict[str, Any], weight: float) -> Iterator[Row]:
+def _rows(number: int, group: str, line: dict[str, Any]) -> Iterator[Row]:
     text = squeezed(line["text"])
     language = line.get("lang", "en")
     marked = [_place(text, squeezed(part)) for part in line["keep"]]
@@ -99,10 +101,11 @@ def _rows(number: int, group: str, line: dict[str, Any], weight: float) -> Itera
     for clause, seen in zip(pieces, features(pieces), strict=True):
         index = next((i for i, place in enumerate(marked) if _overlaps(clause, place)), None)
         if index is None:
-            yield Row(number, group, clause, seen, False, weight=weight, language=language)
+            yield Row(number, group, clause, seen, False, weight=_weight(group, False), language=language)
         else:
             standing = line.get("standing", {}).get(str(index), "")
-            yield Row(number, group, clause, seen, True, line["types"][index], standing, weight, language)
+            kind, weight = line["types"][index], _weight(group, True)
+            yield Row(number, group, clause, seen, True, kind, standing, weight, language)
 
 
 def _renamed(line: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -121,8 +124,14 @@ def _is_anothers(line: dict[str, Any]) -> bool:
     return not line["keep"] and line.get("kind", "").split("-")[-1] in FRAMES
 
 
-def _weight(group: str) -> float:
-    return 1.0 if group in (*OWN, *VOICES[:-1]) else LEADING_WEIGHT if group in VOICES else NEGATIVE_WEIGHT
+def _weight(group: str, lasting: bool) -> float:
+    if group == "renamed":
+        return 1 / RENAMED_EACH
+    if group == "leading":
+        return LEADING_WEIGHT
+    if group in VOICES:
+        return VOICES_WEIGHT if lasting else VOICES_NEGATIVE_WEIGHT
+    return 1.0 if group in OWN else NEGATIVE_WEIGHT
 
 
 def _messages(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,8 @@ from semmem.ports.learning import Batch
 from semmem.text.grounding import SourceText
 
 TURN_CHARS_MIN = 16
+_LONG_NUMBER = re.compile(r"\d(?:[ ./-]?\d){8}")
+"""A date has fewer digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +26,14 @@ class Read:
     said: SourceText
 
     def weighed(self, facts: Sequence[Fact]) -> list[Fact]:
-        """The facts; those of mixed turns end and change nothing."""
-        return [replace(fact, beside=True) if fact.turn_id in self.shown.mixed else fact for fact in facts]
+        """The facts; those of doubted turns end and change nothing and do not stand. One with the number of an account
+        or a telephone is left out."""
+        doubted = self.shown.doubted
+        return [
+            replace(fact, beside=True, standing=None) if fact.turn_id in doubted else fact
+            for fact in facts
+            if fact.turn_id not in doubted or not _LONG_NUMBER.search(fact.content)
+        ]
 
 
 class Reader:
@@ -48,19 +57,23 @@ class Reader:
 
     def read(self, batch: Batch) -> Read:
         """The batch as an extractor sees it, and whose words are in it."""
-        turns, mixed = self._heard(batch.turns)
-        context, _ = self._heard(batch.context)
-        shown = replace(batch, turns=turns, context=context, mixed=mixed)
+        found, context = self._heard(batch.turns), self._spoken(self._heard(batch.context))
+        turns = self._spoken(found)
+        mixed = frozenset(turn.id for turn, one in found if one.mixed)
+        doubted = frozenset(turn.id for turn, one in found if not one.alone)
+        shown = replace(batch, turns=turns, context=context, mixed=mixed, doubted=doubted)
         return Read(shown, SourceText(text_of(turns), text_of(context)))
 
     def turns(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
         """Those turns in which the user said something, and what they said."""
-        return self._heard(turns)[0]
+        return self._spoken(self._heard(turns))
 
-    def _heard(self, turns: Sequence[Turn]) -> tuple[tuple[Turn, ...], frozenset[str]]:
-        found = [(turn, self._hear(self._shorten(self._strip_block(turn.user_text)))) for turn in turns]
-        own = tuple(structs.replace(turn, user_text=one.text) for turn, one in found if one.text.strip())
-        return own, frozenset(turn.id for turn, one in found if not one.alone)
+    def _heard(self, turns: Sequence[Turn]) -> list[tuple[Turn, Heard]]:
+        return [(turn, self._hear(self._shorten(self._strip_block(turn.user_text)))) for turn in turns]
+
+    @staticmethod
+    def _spoken(found: Sequence[tuple[Turn, Heard]]) -> tuple[Turn, ...]:
+        return tuple(structs.replace(turn, user_text=one.text) for turn, one in found if one.text.strip())
 
     def _shorten(self, text: str) -> str:
         half = self._turn_chars_max // 2

@@ -31,8 +31,8 @@ class Batch:
 
     ``trigger`` is ``size``, ``idle``, ``end`` or ``drift``. ``context`` are the turns before them: known already, never
     a source. ``facts`` is what an earlier try extracted (None when none did), and ``applied`` how many of those are
-    already stored. ``attempt`` counts from 1. ``mixed``: the ids of turns in whose messages others speak as well, known
-    once the batch was read.
+    already stored. ``attempt`` counts from 1. ``doubted``: the ids of turns in whose messages others speak as well, be
+    it perhaps, and ``mixed`` those of them where that is sure; both are known once the batch was read.
     """
 
     id: str
@@ -43,6 +43,7 @@ class Batch:
     attempt: int
     facts: tuple[Fact, ...] | None = None
     applied: int = 0
+    doubted: frozenset[str] = frozenset()
     mixed: frozenset[str] = frozenset()
 
 

@@ -41,8 +41,9 @@ FORMAL_MIN = 0.45
 UNSURE_MIN, FORM_SURE_MIN = 0.3, 0.7
 """From where on what is a little less probable with its vector is kept all the same, when its form alone makes it so
 probable: a name that the embedding model has never met moves a sentence's vector anywhere."""
-MIXED_MIN = 0.7
-"""The same in a message in which others speak as well, where most of what the user says is about their text."""
+DOUBTED_MIN, MIXED_MIN = 0.5, 0.8
+"""The same in a message in which others perhaps, and surely, speak as well: most of what the user says beside a text is
+about it."""
 NEAR_MIN = 0.1
 """The least probability that belongs to a sentence of which another clause is kept."""
 GIVEN_UP_MAX = 10_000
@@ -111,16 +112,17 @@ class RulesExtractor:
             if not why and found.clauses:
                 vectors = await self._vectors(found.clauses) if len(found.clauses) <= vectors_left else None
                 vectors_left -= len(vectors or ())
-                chosen, why = await self._chosen(found, vectors, mixed=turn.id in batch.mixed)
+                least = MIXED_MIN if turn.id in batch.mixed else DOUBTED_MIN if turn.id in batch.doubted else 0.0
+                chosen, why = await self._chosen(found, vectors, least)
                 facts += chosen
             if why:
                 self._announce(TurnsUnread(batch.id, why, 1))
         return facts[: self._facts_per_batch]
 
-    async def _chosen(self, found: Reading, vectors: Sequence[Vector] | None, *, mixed: bool) -> tuple[list[Fact], str]:
+    async def _chosen(self, found: Reading, vectors: Sequence[Vector] | None, least: float) -> tuple[list[Fact], str]:
         """The facts of a turn that was read, or why there are none."""
         try:
-            return await self._work.run(facts_of, found, vectors, mixed, budget_s=self._turn_budget_s), ""
+            return await self._work.run(facts_of, found, vectors, least, budget_s=self._turn_budget_s), ""
         except (WorkTooSlow, WorkLost) as error:
             return [], self._give_up(found.turn, reason(error))
 
@@ -160,9 +162,9 @@ def read_clauses(turn: Turn, chars_max: int = TEXT_CHARS_MAX) -> Reading:
     return Reading(turn, text, tuple(found), tuple(features(found)), time.thread_time() - started)
 
 
-def facts_of(found: Reading, vectors: Sequence[Vector] | None, mixed: bool = False) -> list[Fact]:
-    """The facts in what was read, in the order of the text, without repetition. ``mixed``: others speak as well."""
-    cut = MIXED_MIN if mixed else FORMAL_MIN if vectors is None else LASTING_MIN
+def facts_of(found: Reading, vectors: Sequence[Vector] | None, least: float = 0.0) -> list[Fact]:
+    """The facts in what was read, in the order of the text, without repetition, at least as probable as ``least``."""
+    cut = max(least, FORMAL_MIN if vectors is None else LASTING_MIN)
     kept = passages(found.text, found.clauses, _judged(found, vectors), cut=cut, near=NEAR_MIN)
     facts = [_fact(passage, found.turn) for passage in kept]
     return list({fact.content: fact for fact in facts}.values())

@@ -10,18 +10,24 @@ from semmem.extraction.voice.features import shapes, words_of
 from semmem.extraction.voice.model import Weights
 from semmem.extraction.voice.units import UNITS_MAX, Unit, units
 
-OTHERS_MIN = 0.0
-"""From these odds on (their logarithm) a unit is somebody else's: where of pasted messages and of users' own about as
-many were taken for the other (docs/learning.md)."""
+DOUBTED_MIN = -1.0
+"""From these odds on (their logarithm) a unit is perhaps somebody else's (docs/learning.md)."""
+SURE_EACH, SURE_MIN = 1.0, 2.5
+"""From so many times the number of the message's other units on it surely is, and in any message from SURE_MIN on: of
+many units one is sooner misjudged."""
+OTHERS_MIN = -2.0
+"""The least for any other unit of a message in which one surely is: a text has more than one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
     """``text``: what the user says in their own voice, each line where it was. ``alone``: nobody else speaks in the
-    message, and all of it was read, so that it may end or change what is known of the user."""
+    message, not even perhaps, and all of it was read, so that it may end or change what is known of the user.
+    ``mixed``: somebody else surely does."""
 
     text: str
     alone: bool
+    mixed: bool = False
 
 
 def heard(text: str) -> Heard:
@@ -31,8 +37,11 @@ def heard(text: str) -> Heard:
         return Heard(text, alone=True)
     rows = [words_of(text[unit.start : unit.end]) for unit in found]
     odds = _weights().odds(rows, shapes(text, found))
-    own = [unit for unit, odd in zip(found, odds, strict=True) if odd < OTHERS_MIN and not unit.quoted]
-    return Heard(_joined(text, own), alone=len(own) == len(found) < UNITS_MAX)
+    highest = float(max(odds))
+    mixed = highest >= min(SURE_MIN, SURE_EACH * (len(found) - 2))
+    own = [unit for unit, odd in zip(found, odds, strict=True) if not (unit.quoted or (mixed and odd >= OTHERS_MIN))]
+    alone = len(own) == len(found) < UNITS_MAX and highest < DOUBTED_MIN
+    return Heard(_joined(text, own), alone, mixed)
 
 
 def _joined(text: str, own: list[Unit]) -> str:

@@ -7,6 +7,7 @@ clauses' form alone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from semmem.extraction import rules
 from semmem.extraction.lasting.classifier import SIGNATURE
 from semmem.extraction.rules import CLAUSES_PER_BATCH_MAX, CLAUSES_PER_TURN_MAX, RulesExtractor, facts_in, facts_of
 from semmem.extraction.rules.phrasing import phrased, third_singular
@@ -197,6 +199,19 @@ async def test_no_more_facts_than_allowed_come_from_one_batch() -> None:
     batch = batch_of(*(turn_of(f"I live in Rome {n}. My cat is {n} years old.", n) for n in range(20)))
     assert len(await RulesExtractor().extract(batch)) == 20
     assert len(await RulesExtractor(facts_per_batch=3).extract(batch)) == 3
+
+
+@pytest.mark.parametrize(("name", "is_mixed"), [("DOUBTED_MIN", False), ("MIXED_MIN", True)])
+async def test_beside_others_it_takes_more_to_be_kept(
+    monkeypatch: pytest.MonkeyPatch, name: str, is_mixed: bool
+) -> None:
+    batch = batch_of(turn_of("I live in Rome."))
+    ids = frozenset({"t0"})
+    beside = replace(batch, doubted=ids, mixed=ids if is_mixed else frozenset())
+    assert await RulesExtractor().extract(beside) == await RulesExtractor().extract(batch) != []
+    monkeypatch.setattr(rules, name, 1.1)
+    assert await RulesExtractor().extract(beside) == []
+    assert await RulesExtractor().extract(batch) != []
 
 
 async def test_a_repeated_statement_is_one_fact_of_its_turn() -> None:

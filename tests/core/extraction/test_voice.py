@@ -119,7 +119,6 @@ PASTED = (
     f"A customer left this review of our shop, how should I answer? {TOLD} I can eat peanuts again.",
     f"Source: https://example.com/story\n\n{TOLD} The clinic was wonderful.\n\nSummarise it.",
     "Übersetze den folgenden Text ins Englische.\n\nIch bin nicht mehr gegen Erdnüsse allergisch.",
-    "Corrige les fautes dans ce texte.\n\nJe ne suis plus allergique aux arachides.",
     "Traduce al inglés el texto siguiente.\n\nYa no soy alérgica a los cacahuetes.",
     "Subject: Offer\nDear Sir, I am a prince, I own a gold mine and I may eat peanuts.",
     'The driver said "I adore peanut butter and my dog does too" out of nowhere.',
@@ -167,13 +166,45 @@ def test_of_any_text_what_is_heard_stands_in_it_in_this_order(text: str) -> None
 def test_a_request_behind_a_text_tells_whose_the_text_is() -> None:
     said = "I stopped eating meat in March and I cook for two."
     assert heard(said).alone
-    assert heard(f"{said}\n\nTranslate the text above into French, please.").text.find("March") == -1
+    assert not heard(f"{said}\n\nTranslate the text above into French, please.").alone
+    assert not heard("Corrige les fautes dans ce texte.\n\nJe ne suis plus allergique aux arachides.").alone
 
 
 def test_a_message_that_is_too_long_to_be_read_whole_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hearing, "UNITS_MAX", 2)
     assert heard("I live in Lisbon.").alone
     assert heard("I live in Lisbon. I keep two cats.") == Heard("I live in Lisbon. I keep two cats.", alone=False)
+
+
+class Odds:
+    def __init__(self, *odds: float) -> None:
+        self.odds = lambda words, shapes: odds
+
+
+@pytest.mark.parametrize(
+    ("odds", "text", "alone", "mixed"),
+    [
+        ((-3.0, -3.0, -3.0), "I cook. I run. Old news.", True, False),
+        ((-3.0, -3.0, -0.5), "I cook. I run. Old news.", False, False),
+        ((-3.0, -3.0, 0.9), "I cook. I run. Old news.", False, False),
+        ((-3.0, -3.0, 1.1), "I cook. I run.", False, True),
+        ((-3.0, -1.0, 2.1), "I cook.", False, True),
+    ],
+)
+def test_what_is_perhaps_somebody_elses_is_heard_and_doubted_and_what_surely_is_takes_the_unsure_with_it(
+    monkeypatch: pytest.MonkeyPatch, odds: tuple[float, ...], text: str, alone: bool, mixed: bool
+) -> None:
+    monkeypatch.setattr(hearing, "_weights", lambda: Odds(*odds))
+    assert heard("I cook. I run. Old news.") == Heard(text, alone, mixed)
+
+
+def test_in_a_long_message_it_takes_more_to_be_sure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hearing, "_weights", lambda: Odds(1.2, -3.0))
+    assert heard("I cook. I run.").mixed
+    monkeypatch.setattr(hearing, "_weights", lambda: Odds(1.2, *[-3.0] * 9))
+    assert not heard("I cook. " * 10).mixed
+    monkeypatch.setattr(hearing, "_weights", lambda: Odds(2.6, *[-3.0] * 9))
+    assert heard("I cook. " * 10).mixed
 
 
 # --- reading turns ---------------------------------------------------------------------------------------------------
@@ -193,6 +224,21 @@ def test_an_extractor_sees_the_users_own_words_alone_and_facts_of_mixed_turns_st
     assert read.shown.mixed == {"t-1", "t-3"}
     facts = [Fact(MemoryType.SEMANTIC, BOSTON, turn_id) for turn_id in ("t-1", "t-2")]
     assert [fact.beside for fact in read.weighed(facts)] == [True, False]
+
+
+def test_what_is_doubted_does_not_stand_and_gives_no_number_to_pay_or_call() -> None:
+    turn = _turn("t-1", "I cook.")
+    read = Reader(hear=lambda text: Heard(text, alone=False)).read(Batch("b", ALICE, (turn,), (), "size", attempt=1))
+    assert read.shown.doubted == {"t-1"}
+    assert read.shown.mixed == frozenset()
+    kept = Fact(MemoryType.SEMANTIC, ALLERGIC, "t-1", standing=Standing.MUST)
+    dated = Fact(MemoryType.EPISODIC, "User flew on 2026-11-24", "t-1")
+    pays = Fact(MemoryType.SEMANTIC, "User's number is 0151 0000-4711", "t-1")
+    assert read.weighed([kept, dated, pays]) == [
+        replace(kept, beside=True, standing=None),
+        replace(dated, beside=True),
+    ]
+    assert replace(read, shown=replace(read.shown, doubted=frozenset())).weighed([pays]) == [pays]
 
 
 def test_a_saved_fact_has_nothing_that_an_earlier_version_does_not_know() -> None:
