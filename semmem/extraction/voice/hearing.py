@@ -14,7 +14,7 @@ DOUBTED_MIN = -1.0
 """From these odds on (their logarithm) a unit is perhaps somebody else's (docs/learning.md)."""
 SURE_EACH, SURE_MIN = 1.0, 2.5
 """From so many times the number of the message's other units on it surely is, and in any message from SURE_MIN on: of
-many units one is sooner misjudged."""
+many units one is sooner misjudged, and beside a single one stands nothing that tells whose it is."""
 OTHERS_MIN = -2.0
 """The least for any other unit of a message in which one surely is: a text has more than one."""
 
@@ -38,7 +38,7 @@ def heard(text: str) -> Heard:
     rows = [words_of(text[unit.start : unit.end]) for unit in found]
     odds = _weights().odds(rows, shapes(text, found))
     highest = float(max(odds))
-    mixed = highest >= min(SURE_MIN, SURE_EACH * (len(found) - 2))
+    mixed = highest >= (min(SURE_MIN, SURE_EACH * (len(found) - 2)) if len(found) > 1 else SURE_MIN)
     own = [unit for unit, odd in zip(found, odds, strict=True) if not (unit.quoted or (mixed and odd >= OTHERS_MIN))]
     alone = len(own) == len(found) < UNITS_MAX and highest < DOUBTED_MIN
     return Heard(_joined(text, own), alone, mixed)
