@@ -39,11 +39,10 @@ from semmem.request.question import Question
 from semmem.retrieval.begun import Begun
 from semmem.retrieval.block import Block, memories_in
 from semmem.retrieval.context import without_blocks
+from semmem.retrieval.ledger.anchors import anchors_of
 from semmem.retrieval.ledger.before import Before
-from semmem.retrieval.ledger.ledger import Ledger
 from semmem.retrieval.recall import Recall, Recalled
-from semmem.retrieval.showing import Asked as Asking
-from semmem.retrieval.showing import Showing, Shown
+from semmem.retrieval.showing import SessionRequest, Showing, Shown
 from semmem.turns.encodings import decoder_for
 from semmem.turns.ids import session_without_start
 from semmem.turns.observation import Observation, Ticket
@@ -105,7 +104,7 @@ class Exchange:
         askers: AskerRules,
         turns: TurnRecorder,
         recall: Recall,
-        showing: Showing | None = None,
+        showing: Showing,
         limits: ExchangeLimits,
         clock: Callable[[], float],
         work: BodyWork | None = None,
@@ -121,7 +120,7 @@ class Exchange:
         self._recall = recall
         self._limits = limits
         self._clock = clock
-        self._showing = showing or Showing(Ledger(), recall)
+        self._showing = showing
         self._work = work or BodyWork()
         self._note_uses = note_uses
         self._after = after
@@ -194,7 +193,7 @@ class Exchange:
             compressed = await self._compressed(request, turn, asked) if chained is None else None
             if compressed is not None:
                 asked = replace(asked, conversation=compressed.conversation)
-            shown = await self._shown(asked, turn, request.parsed, search, compressed, chained)
+            shown = await self._shown(asked, turn, request, search, compressed, chained)
             if ticket is not None and ticket.step is not None and shown.has:
                 ticket = msgspec.structs.replace(ticket, step=_showing(ticket.step, shown.has))
             if ticket is not None and self._meter is not None:
@@ -251,7 +250,7 @@ class Exchange:
         self,
         question: Question,
         turn: CurrentTurn,
-        parsed: ParsedRequest,
+        request: _Request,
         search: Begun,
         compressed: Compressed | None,
         chained: WithHistory | None,
@@ -260,12 +259,19 @@ class Exchange:
         from here has none of it."""
         if search.outcome in (Outcome.WRITE_ONLY, Outcome.ALREADY_INJECTED):
             return Shown(search.outcome)
-        asked = Asking(
+        parsed = request.parsed if chained is None else chained.parsed
+        body_bytes = request.body_bytes if chained is None else len(chained.body)
+        naming = partial(anchors_of, parsed.conversation, () if compressed is None else compressed.gone)
+        try:
+            anchors = await self._work.do(body_bytes, naming, until=request.deadline.at)
+        except TimeoutError:
+            return Shown(Outcome.TIMEOUT)
+        asked = SessionRequest(
             question,
-            parsed if chained is None else chained.parsed,
+            parsed,
+            anchors,
             turn.id,
             None if turn.scope.session is None else session_without_start(turn.scope.session),
-            frozenset() if compressed is None else compressed.gone,
             turn.after_turn,
             turn.opened is not None or chained is not None,
         )

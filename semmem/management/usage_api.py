@@ -19,7 +19,7 @@ from semmem.management.door import CALLER
 from semmem.management.fields import UserId
 from semmem.management.problems import OF_USER, refuses
 from semmem.management.usage_shown import UsageShown, UsageSummaryShown
-from semmem.usage.ledger import Days, Ledger
+from semmem.usage.report import Days, UsageReport
 
 DAYS_SHOWN = 30
 GROUPS_MAX = 1000
@@ -46,7 +46,7 @@ class Usage:
     """``name`` gives the digest of a user; ``settle`` writes what waits in this process. ``recording``: whether
     anything is added."""
 
-    ledger: Ledger
+    report: UsageReport
     name: Callable[[str], Awaitable[str]]
     settle: Callable[[], Awaitable[object]]
     clock: Callable[[], float]
@@ -77,7 +77,7 @@ def usage_routes(usage: Usage, may: May) -> APIRouter:
     ) -> dict[str, Any]:
         """What requests of the last 30 days, or of other days, come to."""
         days = await asked(request, user_id, first, to)
-        return await usage.ledger.groups(days, by, limit=limit) | {"recording": usage.recording}
+        return await usage.report.groups(days, by, limit=limit) | {"recording": usage.recording}
 
     @routes.get("/v1/usage/summary", response_model=UsageSummaryShown, **refuses(*OF_USER))
     async def get_summary(
@@ -85,6 +85,6 @@ def usage_routes(usage: Usage, may: May) -> APIRouter:
     ) -> dict[str, Any]:
         """Twelve figures of all days that are kept, or of some."""
         days = await asked(request, user_id, first or FIRST_DAY, to)
-        return await usage.ledger.summary(days) | {"recording": usage.recording}
+        return await usage.report.summary(days) | {"recording": usage.recording}
 
     return routes

@@ -120,6 +120,20 @@ class Preview:
     compacted: bool = False
 
 
+_Blocks = Sequence[tuple[Block, list[Hit]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Composed:
+    """``wanted``: what ought to be said, of which the blocks hold what has room; ``corrected``: what of it holds in
+    place of what earlier blocks say."""
+
+    wanted: Sequence[Hit]
+    corrected: Sequence[Hit]
+    blocks: _Blocks
+    compacted: bool = False
+
+
 class Recall:
     """Finds what is worth telling the model. Holds no state of any request.
 
@@ -256,19 +270,11 @@ class Recall:
         if said is None:
             talks = await self._talks(question, vector)
             ranked = [*(Ranked(hit, kept=True, reason="conversation") for hit in talks), *ranked]
-        if found.index is not None and before.blocks:
-            ranked = _corrected(ranked, before, found.index, question.now)
-        kept, room = _kept(ranked), self._rules.tokens_max if tokens_max is None else tokens_max
-        news = [
-            one.hit for one in ranked if one.kept and (one.reason == CORRECTION or not before.holds(one.hit.memory))
-        ]
-        header = HEADER_MORE if before.blocks else HEADER
-        block, shown, tokens = self._render(question, news, room - before.tokens, header)
-        compacted = bool(before.tokens) and len(shown) < len(news)
-        if compacted:
-            news = kept
-            block, shown, tokens = self._render(question, news, room)
-        left_out = {hit.memory.id for hit in news} - {hit.memory.id for hit in shown}
+        room = self._rules.tokens_max if tokens_max is None else tokens_max
+        composed = self._composed(question, _kept(ranked), before, found.index, room)
+        ranked = _with_corrections(ranked, composed.corrected)
+        block = next((block for block, _ in composed.blocks), None)
+        left_out = _ids(composed.wanted) - _shown(composed.blocks)
         verdicts = (
             replace(one, kept=False, reason="budget") if one.kept and one.hit.memory.id in left_out else one
             for one in ranked
@@ -279,12 +285,12 @@ class Recall:
             found.query.strategy,
             found.path,
             tuple(verdicts),
-            block or "",
-            tokens,
+            "" if block is None else block.injection.text,
+            0 if block is None else block.tokens,
             found.candidates.request,
             unembedded,
             before,
-            compacted,
+            composed.compacted,
         )
 
     # --- steps -------------------------------------------------------------------------------------------------------
@@ -462,9 +468,8 @@ class Recall:
             )
 
     def _render(
-        self, question: Question, kept: Sequence[Hit], tokens_max: int | None = None, header: str = HEADER
+        self, question: Question, kept: Sequence[Hit], room: int, header: str
     ) -> tuple[str | None, list[Hit], int]:
-        room = self._rules.tokens_max if tokens_max is None else tokens_max
         mark = partial(self._fence.mark, question.scope.user)
         with spans.step("semmem.render") as span:
             block, shown, tokens = render(kept, tokens_max=room, mark=mark, header=header)
@@ -482,19 +487,27 @@ class Recall:
         index: MemoryIndex | None,
     ) -> Recalled:
         """``otherwise``: the outcome where there is nothing to show."""
+        composed = self._composed(question, kept, before, index, self._rules.tokens_max)
+        if not composed.wanted:
+            return Recalled(Outcome.REPEATED if kept else otherwise)
+        return self._made(outcome, otherwise, composed)
+
+    def _composed(
+        self, question: Question, kept: Sequence[Hit], before: Before, index: MemoryIndex | None, room: int
+    ) -> _Composed:
+        """What goes into the prompt beside ``before``, or in its place where the two have no room together."""
         news = [hit for hit in kept if not before.holds(hit.memory)]
-        held = {hit.memory.id for hit in kept} - {hit.memory.id for hit in news}
         corrected: list[Hit] = []
         if index is not None and before.blocks:
             corrected = corrections(before.blocks, index, question.now, apart_from=news)
-        if not news and not corrected:
-            return Recalled(Outcome.REPEATED if kept else otherwise)
-        blocks = self._blocks(question, [*corrected, *news], before, self._rules.tokens_max - before.tokens)
-        if before.tokens and (missing := _ids([*corrected, *news]) - _shown(blocks)):
-            anew = self._blocks(question, kept, Before(at=before.at), self._rules.tokens_max)
-            if missing & _ids(corrected) or _says_more(anew, held | _shown(blocks), kept):
-                return self._made(outcome, otherwise, anew, compacted=True)
-        return self._made(outcome, otherwise, blocks)
+        wanted = [*corrected, *news]
+        blocks = self._blocks(question, wanted, before, room - before.tokens)
+        if before.tokens and (missing := _ids(wanted) - _shown(blocks)):
+            anew = self._blocks(question, kept, Before(at=before.at), room)
+            there = (_ids(kept) - _ids(news)) | _shown(blocks)
+            if missing & _ids(corrected) or _says_more(anew, there, kept):
+                return _Composed(kept, corrected, anew, compacted=True)
+        return _Composed(wanted, corrected, blocks)
 
     def _blocks(
         self, question: Question, hits: Sequence[Hit], before: Before, room: int
@@ -517,28 +530,19 @@ class Recall:
                 room -= tokens
         return blocks
 
-    def _made(
-        self,
-        outcome: Outcome,
-        otherwise: Outcome,
-        blocks: Sequence[tuple[Block, list[Hit]]],
-        *,
-        compacted: bool = False,
-    ) -> Recalled:
+    def _made(self, outcome: Outcome, otherwise: Outcome, composed: _Composed) -> Recalled:
+        blocks = composed.blocks
         if not blocks:
-            return Recalled(otherwise, compacted=compacted)
+            return Recalled(otherwise, compacted=composed.compacted)
         hits = tuple(hit for _, shown in blocks for hit in shown)
         self._changes.said_back(hits)
         is_start = blocks[0][0].injection.position != self._rules.position
         start = blocks[0][0] if is_start else None
         block = next((block for block, _ in blocks[is_start:]), None)
-        return Recalled(outcome, block, hits, start, compacted)
+        return Recalled(outcome, block, hits, start, composed.compacted)
 
     def _refuses_system(self, model: str) -> bool:
         return any(fnmatchcase(model.lower(), pattern.lower()) for pattern in self._rules.user_role_models)
-
-
-_Blocks = Sequence[tuple[Block, list[Hit]]]
 
 
 def _ids(hits: Sequence[Hit]) -> set[str]:
@@ -561,12 +565,10 @@ def _kept(ranked: Sequence[Ranked]) -> list[Hit]:
     return [one.hit for one in ranked if one.kept]
 
 
-def _corrected(ranked: Sequence[Ranked], before: Before, index: MemoryIndex, now: float) -> list[Ranked]:
-    """With what holds now in place of what is in the prompt, which goes first."""
-    news = [hit for hit in _kept(ranked) if not before.holds(hit.memory)]
-    scored = {one.hit.memory.id: one.hit for one in ranked}
-    fixes = {hit.memory.id: hit for hit in corrections(before.blocks, index, now, apart_from=news)}
-    first = [Ranked(scored.get(memory_id, hit), kept=True, reason=CORRECTION) for memory_id, hit in fixes.items()]
+def _with_corrections(ranked: Sequence[Ranked], corrected: Sequence[Hit]) -> list[Ranked]:
+    """What holds now in place of what is in the prompt goes first."""
+    scored, fixes = {one.hit.memory.id: one.hit for one in ranked}, _ids(corrected)
+    first = [Ranked(scored.get(hit.memory.id, hit), kept=True, reason=CORRECTION) for hit in corrected]
     return [*first, *(one for one in ranked if one.hit.memory.id not in fixes)]
 
 

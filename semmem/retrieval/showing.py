@@ -15,7 +15,7 @@ from semmem.ports.shown_blocks import START, ShownBlock
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
 from semmem.retrieval.block import Block
-from semmem.retrieval.ledger.anchors import Anchor, anchors_of
+from semmem.retrieval.ledger.anchors import Anchor
 from semmem.retrieval.ledger.before import NOTHING, Before
 from semmem.retrieval.ledger.ledger import ERASED, LATE, Ledger, Page
 from semmem.retrieval.ledger.truth import absent, unfit
@@ -39,18 +39,18 @@ class Shown(Struct, frozen=True):
     has: tuple[str, ...] = ()
 
 
-class Asked(Struct, frozen=True):
-    """A request, as its ledger sees it: ``parsed`` is what will be rewritten, ``gone`` are the places of messages in it
-    that something else takes the place of. ``turn``: the id of the turn it belongs to; ``session``: as it is called
+class SessionRequest(Struct, frozen=True):
+    """A request, as its ledger sees it: ``parsed`` is what will be rewritten, ``anchors`` are those of the messages in
+    the user's role that stay in it. ``turn``: the id of the turn it belongs to; ``session``: as it is called
     whenever it began; None where that is not known. ``after``: the turn that it goes on from, where the API keeps the
     history; ``has_words``: it brings the user's words, or those were added to it here.
     """
 
     question: Question
     parsed: ParsedRequest
+    anchors: list[Anchor]
     turn: str | None
     session: str | None
-    gone: frozenset[int] = frozenset()
     after: str = ""
     has_words: bool = True
 
@@ -70,15 +70,14 @@ class Asked(Struct, frozen=True):
 class _Open(Struct, frozen=True):
     """What is known before the search. ``blocks``: those of the session that may be shown, by their anchors."""
 
-    asked: Asked
-    anchors: list[Anchor]
+    asked: SessionRequest
     injection: Injection
     page: Page
     blocks: Mapping[str, ShownBlock]
 
     @property
     def here(self) -> Anchor | None:
-        return self.anchors[-1] if self.anchors else None
+        return self.asked.anchors[-1] if self.asked.anchors else None
 
     @property
     def at(self) -> int:
@@ -99,12 +98,12 @@ class Showing:
         self._recall = recall
         self._announce = announce
 
-    async def show(self, asked: Asked, find: Find) -> Shown:
+    async def show(self, asked: SessionRequest, find: Find) -> Shown:
         """What the prompt is given: what it was given before, and what ``find`` finds beside it."""
-        anchors = anchors_of(asked.parsed.conversation, asked.gone)
+        anchors = asked.anchors
         if asked.turn is None or asked.session is None:
             return _shown(_placed(await find(Before(at=anchors[-1].at if anchors else 0)), asked), [])
-        opened = await self._open(asked, anchors, asked.session)
+        opened = await self._open(asked, asked.session)
         again = self._again(opened)
         if sum(block.tokens for block in again) > self._recall.tokens_max:  # of branches that have come together
             self._ledger.clear(opened.page, COMPACTED)
@@ -120,7 +119,7 @@ class Showing:
 
     async def before(self, question: Question, session: str) -> Before:
         """What the session's prompts have by now, oldest first, and would be given again. Changes nothing: neither what
-        is kept of the session nor the counts. ``session`` as in Asked."""
+        is kept of the session nor the counts. ``session`` as in SessionRequest."""
         scope, said = question.scope, question.conversation
         injection = self._recall.injection("", said.model)
         if injection.position != "turn":
@@ -135,15 +134,17 @@ class Showing:
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
-    async def _open(self, asked: Asked, anchors: list[Anchor], session: str) -> _Open:
-        scope, said, now = asked.question.scope, asked.question.conversation, asked.question.now
+    async def _open(self, asked: SessionRequest, session: str) -> _Open:
+        anchors, scope, said, now = asked.anchors, asked.question.scope, asked.question.conversation, asked.question.now
         injection = self._recall.injection("", said.model)
         name = _page_name(scope.project, session, injection, said.controls)
         history = () if asked.is_held else anchors[:-1] if asked.is_new else anchors
+        if injection.position != "turn" and asked.is_new:
+            history = ()  # only a loop that goes on is given what it was
         page = await self._ledger.page(scope.user, name, history, held=asked.is_held, now=now)
         stands = not page.blocks or await self._stands(page, scope, now)
         blocks = {anchor: block for anchor, block in page.blocks.items() if block.text} if stands else {}
-        return _Open(asked, anchors, injection, page, blocks)
+        return _Open(asked, injection, page, blocks)
 
     async def _stands(self, page: Page, scope: Scope, now: float) -> bool:
         """Whether what the page holds may be shown. What may not be is gone for good; what is not known is for now."""
@@ -182,10 +183,10 @@ class Showing:
                 found.append(block)
         if opened.injection.position != "turn" or asked.is_held:
             return found
-        earlier = opened.anchors[:-1] if asked.is_new else opened.anchors
+        earlier = asked.anchors[:-1] if asked.is_new else asked.anchors
         kept = [(anchor, blocks[anchor.name]) for anchor in earlier if anchor.name in blocks]
         if earlier and blocks:
-            here = {anchor.name for anchor in opened.anchors} | {START}
+            here = {anchor.name for anchor in asked.anchors} | {START}
             self._announce(PromptPrefix(KEPT if blocks.keys() <= here else EDITED))
         texts = {block.injection.text for block in found}
         for anchor, shown in kept:  # branches that come together may have been told the same at two messages
@@ -265,7 +266,7 @@ def _handed_on(opened: _Open) -> list[ShownBlock]:
     return [block for block in reversed(found) if block.text]
 
 
-def _placed(recalled: Recalled, asked: Asked) -> Recalled:
+def _placed(recalled: Recalled, asked: SessionRequest) -> Recalled:
     """With its blocks where the request has room for them."""
     if recalled.block is None and recalled.start is None:
         return recalled

@@ -9,9 +9,9 @@ from semmem.background import UsageRetention, UsageWriter
 from semmem.config.settings import Settings
 from semmem.management.usage_api import Usage
 from semmem.ports.usage import UsageRecords, user_name
-from semmem.usage.ledger import Ledger
 from semmem.usage.meter import KnownNames, Meter
 from semmem.usage.prices import Price, Prices
+from semmem.usage.report import UsageReport
 
 
 class Recording:
@@ -50,7 +50,7 @@ class Recording:
 
     def shown(self, settings: Settings) -> Usage:
         return Usage(
-            Ledger(self.records, prices(settings)),
+            UsageReport(self.records, prices(settings)),
             self._name,
             self.writer.flush,
             time.time,

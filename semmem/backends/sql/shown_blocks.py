@@ -36,7 +36,8 @@ class SqlShownBlocks(JournalPart):
         locks.users_shared(conn, users)
         erased = {user: erased_at(conn, user) for user in users}
         removed = _removed(conn, {each for _, _, block in rows if block for each in _talks(block)})
-        for user, session, block in rows:
+        # by user and session, as every process does it: two that write at once do not wait for each other in a circle
+        for user, session, block in sorted(rows, key=lambda row: row[:2]):
             then = erased[user]
             if block is None:
                 of_session = and_(shown_blocks.c.user_id == user, shown_blocks.c.session == session)

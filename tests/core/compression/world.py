@@ -26,7 +26,9 @@ from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
 from semmem.request.switches import Switches
 from semmem.retrieval.fence import Fence
+from semmem.retrieval.ledger.ledger import Ledger
 from semmem.retrieval.recall import Recall, RecallRules
+from semmem.retrieval.showing import Showing
 from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import Recovery
 from semmem.turns.seen import SeenMessages
@@ -83,12 +85,14 @@ class Replica:
             again_turns=rules.renew_turns,
             clock=lambda: self.now,
         )
+        finds = Recall(hot(self.store), HashEmbedder(), recall, decision=Decided())
         self.exchange = Exchange(
             askers=AskerRules(
                 IdentityRules(trusted_headers=("x-user-id",)), PermissionRules(), switches=switches or Switches()
             ),
             turns=TurnRecorder(Sessions(journal), self.halves, Recovery(SeenMessages(journal))),
-            recall=Recall(hot(self.store), HashEmbedder(), recall, decision=Decided()),
+            recall=finds,
+            showing=Showing(Ledger(), finds),
             limits=ExchangeLimits(phase_s=20.0),
             clock=lambda: self.now,
             compressor=Compressor(self.known, self.begun, self.maker, FENCE, rules, self.events.append, is_erased),

@@ -42,7 +42,7 @@ from semmem.ports.errors import JournalError, StoreUnavailable
 from semmem.ports.tokens import TokenRow
 from semmem.ports.usage import user_name
 from semmem.reindex.reindexing import Reindexing
-from semmem.usage.ledger import Ledger
+from semmem.usage.report import UsageReport
 from tests.core.management.test_api import ADMIN, Api, api
 from tests.support.described import described_client
 from tests.support.empty_journal import empty_journal
@@ -193,7 +193,7 @@ def a_usage(journal: SqlJournal, clock: Callable[[], float]) -> Usage:
 
     async def nothing_waits() -> None: ...
 
-    return Usage(Ledger(journal, PRICES), name, nothing_waits, clock, recording=True)
+    return Usage(UsageReport(journal, PRICES), name, nothing_waits, clock, recording=True)
 
 
 def the_conversations(api: Api, journal: SqlJournal, clock: Callable[[], float]) -> Conversations:

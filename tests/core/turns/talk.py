@@ -21,7 +21,9 @@ from semmem.request.identity import IdentityRules
 from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import NO_SOURCES, VerdictRules
+from semmem.retrieval.ledger.ledger import Ledger
 from semmem.retrieval.recall import Recall, RecallRules
+from semmem.retrieval.showing import Showing
 from semmem.turns.observation import Ticket
 from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import Recovery, RecoveryRules
@@ -115,12 +117,14 @@ class Talk:
             ),
             capture=self._capture,
         )
+        recall = Recall(hot(self.store), HashEmbedder(), RECALL)
         self.exchange = Exchange(
             askers=AskerRules(
                 IdentityRules(trusted_headers=("x-user-id",)), permissions or self._permissions, self._upstream
             ),
             turns=self.recorder,
-            recall=Recall(hot(self.store), HashEmbedder(), RECALL),
+            recall=recall,
+            showing=Showing(Ledger(), recall),
             limits=ExchangeLimits(phase_s=10.0),
             clock=lambda: self.now,
         )

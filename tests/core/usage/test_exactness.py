@@ -14,7 +14,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.background import UsageRetention, UsageWriter
 from semmem.dialects import DIALECTS as SERVED
 from semmem.ports.usage import user_name
-from semmem.usage.ledger import Days, Ledger, longest_streak
+from semmem.usage.report import Days, UsageReport, longest_streak
 from tests.support.journal_samples import Place
 from tests.support.usage import COUNTED, DIALECTS, KEY, PRICES, Scripted, by_hand, parted, rows, script
 
@@ -58,14 +58,14 @@ async def test_a_scripted_day_comes_to_what_a_hand_counts(journal: SqlJournal) -
     mixed = day + beside
     random.Random(1).shuffle(mixed)
     await written(journal, mixed)
-    ledger, days = Ledger(journal, PRICES), Days(DAY.date(), DAY.date())
+    report, days = UsageReport(journal, PRICES), Days(DAY.date(), DAY.date())
     for by in ("hour", "day", "model", "model_asked", "provider", "project", "endpoint", "streamed"):
-        told = await ledger.groups(days, by, limit=1000)
+        told = await report.groups(days, by, limit=1000)
         expected = [({by: key}, by_hand(group)) for key, group in parted(day, by)]
         assert [({by: each[by]}, figures(each)) for each in told["groups"]] == expected, by
         assert figures(told["total"]) == by_hand(day)
         assert not told["more"]
-    told = await ledger.groups(days, "user", limit=1000)
+    told = await report.groups(days, "user", limit=1000)
     names = {user_name(KEY, user): by_hand(group) for user, group in parted(day, "user")}
     assert {each["user"]: figures(each) for each in told["groups"]} == names
 
@@ -79,7 +79,7 @@ async def test_the_twelve_figures_are_those_of_a_hand(journal: SqlJournal) -> No
         for one in script(60 + 7 * (place % 4), seed=place, begins=DAY + timedelta(days=number))
     ]
     await written(journal, scripted)
-    told = await Ledger(journal, PRICES).summary(Days(date(1970, 1, 1), date(2030, 1, 1)))
+    told = await UsageReport(journal, PRICES).summary(Days(date(1970, 1, 1), date(2030, 1, 1)))
     by_day = [(key, group) for key, group in parted(scripted, "day")]
     assert told["started"] == "2026-03-29"
     assert told["days_active"] == len(active)
@@ -106,8 +106,8 @@ async def test_the_share_that_was_cached_is_of_requests_that_reported_it(journal
     first, *others = script(5, seed=12, begins=DAY)
     unknown = [replace(one, tokens=(9000, 10), cache=None) for one in others]
     await written(journal, [replace(first, tokens=(1000, 10), cache=(1000, 800)), *unknown])
-    ledger, days = Ledger(journal, PRICES), Days(DAY.date(), DAY.date())
-    total = (await ledger.summary(days))["total"]
+    report, days = UsageReport(journal, PRICES), Days(DAY.date(), DAY.date())
+    total = (await report.summary(days))["total"]
     assert (total["requests"], total["tokens_in"]) == (5, 37_000)
     assert (total["cache_reported"], total["prompt_tokens"], total["cached_tokens"]) == (1, 1000, 800)
     assert total["cached_share"] == 0.8
@@ -117,7 +117,7 @@ async def test_nothing_reported_is_unknown_and_nothing_cached_is_nought(journal:
     for back, (cache, share) in enumerate(((None, None), ((1000, 0), 0.0), ((0, 0), None))):
         day = DAY - timedelta(days=back)
         await written(journal, [replace(one, cache=cache) for one in script(3, seed=13, begins=day)])
-        told = await Ledger(journal, PRICES).groups(Days(day.date(), day.date()), "day", limit=5)
+        told = await UsageReport(journal, PRICES).groups(Days(day.date(), day.date()), "day", limit=5)
         assert told["total"]["cached_share"] == told["groups"][0]["cached_share"] == share
         assert told["total"]["cache_reported"] == (0 if cache is None else 3)
 
@@ -126,7 +126,7 @@ async def test_a_user_alone_is_what_that_user_did(journal: SqlJournal) -> None:
     scripted = script(500, seed=3, begins=DAY)
     await written(journal, scripted)
     mine = [one for one in scripted if one.user == "user-3"]
-    told = await Ledger(journal, PRICES).summary(Days(DAY.date(), DAY.date(), user_name(KEY, "user-3")))
+    told = await UsageReport(journal, PRICES).summary(Days(DAY.date(), DAY.date(), user_name(KEY, "user-3")))
     assert figures(told["total"]) == by_hand(mine)
     assert told["sessions"] == len({one.session for one in mine if one.session})
 
@@ -134,23 +134,23 @@ async def test_a_user_alone_is_what_that_user_did(journal: SqlJournal) -> None:
 async def test_a_day_is_one_of_utc_wherever_the_client_is(journal: SqlJournal) -> None:
     late = datetime(2026, 3, 30, 1, 30, tzinfo=AMSTERDAM)
     await written(journal, [_at(late)])
-    told = await Ledger(journal, PRICES).groups(Days(DAY.date(), DAY.date()), "hour", limit=10)
+    told = await UsageReport(journal, PRICES).groups(Days(DAY.date(), DAY.date()), "hour", limit=10)
     assert [each["hour"] for each in told["groups"]] == ["2026-03-29T23:00:00Z"]
 
 
 async def test_of_more_groups_than_wanted_the_latest_or_the_largest_are_told(journal: SqlJournal) -> None:
     scripted = script(400, seed=4, begins=DAY)
     await written(journal, scripted)
-    ledger, days = Ledger(journal, PRICES), Days(DAY.date(), DAY.date())
-    hours = await ledger.groups(days, "hour", limit=3)
+    report, days = UsageReport(journal, PRICES), Days(DAY.date(), DAY.date())
+    hours = await report.groups(days, "hour", limit=3)
     assert [each["hour"][11:13] for each in hours["groups"]] == ["21", "22", "23"]
-    models = await ledger.groups(days, "model", limit=2)
+    models = await report.groups(days, "model", limit=2)
     assert [each["model"] for each in models["groups"]] == [key for key, _ in parted(scripted, "model")][:2]
     assert (hours["more"], models["more"]) == (True, True)
 
 
 async def test_nothing_recorded_is_told_as_nothing(journal: SqlJournal) -> None:
-    told = await Ledger(journal, PRICES).summary(Days(DAY.date(), DAY.date()))
+    told = await UsageReport(journal, PRICES).summary(Days(DAY.date(), DAY.date()))
     assert (told["started"], told["days_active"], told["most_active_day"], told["cost_saved"]) == (None, 0, None, None)
     assert (told["sessions"], told["longest_streak"], told["total"]["requests"]) == (0, 0, 0)
     assert told["total"]["cached_share"] is None

@@ -30,7 +30,7 @@ class Days:
         return Span(_seconds(self.first), _seconds(self.last) + DAY_S, self.user)
 
 
-class Ledger:
+class UsageReport:
     """Adds up what ``records`` keep. All methods raise JournalError."""
 
     def __init__(self, records: UsageRecords, prices: Prices) -> None:
