@@ -274,6 +274,7 @@ class Exchange:
             None if turn.scope.session is None else session_without_start(turn.scope.session),
             turn.after_turn,
             turn.opened is not None or chained is not None,
+            search.outcome is None,
         )
         return await self._showing.show(asked, partial(self._found, question, search))
 

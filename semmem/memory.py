@@ -111,17 +111,26 @@ class Role(StrEnum):
 class Scope(msgspec.Struct, frozen=True):
     """Whose memories a call may touch. The user is never optional and never a wildcard.
 
-    On read an absent project, agent or session means all of the user's; on write it means none.
+    On read an absent project, agent or session means all of the user's; on write it means none. ``reads_common``: how
+    requests read in a project: also what belongs to none, and what the user must or must not, wherever it was told.
     """
 
     user: str
     project: str | None = None
     agent: str | None = None
     session: str | None = None
+    reads_common: bool = False
 
     def __post_init__(self) -> None:
         if not self.user:
             raise ValueError("a scope needs a user")
+
+    @property
+    def projects(self) -> tuple[str, ...] | None:
+        """Those whose memories are read, "" for none; None: all."""
+        if self.project is None:
+            return None
+        return (self.project, "") if self.reads_common and self.project else (self.project,)
 
     def contains(self, other: Scope) -> bool:
         """Whether what was written in ``other`` is read in this scope."""

@@ -238,8 +238,8 @@ class MemorySection(Section):
     )
     retrieval_scope: Literal["user", "project", "session"] = Field(
         default="project",
-        description="whose memories are read: all of the user's, those of the named project (all when none is named),"
-        " or those of the session; never those of other users",
+        description="whose memories are read: all of the user's; those of the named project, of none, and what the user"
+        " must or must not wherever it was told (all when none is named); or those of the session; never other users'",
     )
     retrieval_strategy: Literal["hybrid", "semantic", "keyword", "recent"] = Field(
         default="hybrid", description="what memories are ordered by: meaning and words, one of the two, or time"

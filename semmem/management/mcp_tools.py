@@ -72,10 +72,12 @@ def memory_server(call: Call, *, user: str | None = None) -> MCPServer:
         type: Kind | None = None,
         limit: Annotated[int, Field(ge=1, le=50)] = 5,
         max_tokens: Annotated[int | None, Field(ge=1, description="of all memories together, estimated")] = None,
+        threshold: Annotated[float | None, Field(ge=-1, le=1, description="the least cosine of a memory")] = None,
         user_id: User = None,
     ) -> dict[str, Any]:
-        """Find what is known about the user that answers a question, best first."""
+        """Find the memories of the user that are nearest to a query, best first."""
         body = {"query": query, "limit": limit, "types": [type] if type else [], **named(user_id)}
+        body |= {} if threshold is None else {"threshold": threshold}
         told = await ask(ctx, "POST", "/v1/memory/search", json=body)
         found, total = [], 0
         for memory in told["memories"]:

@@ -229,7 +229,7 @@ class Memories:
     ) -> Preview:
         """Memories for a query, each with its scores and why it was kept or cut. Raises StoreError."""
         asked = Conversation((Message(Role.USER, query),), controls=controls)
-        return await self._recall.preview(Question(asked, scope, self._clock()), strategy=strategy, said=())
+        return await self._recall.preview(Question(asked, scope, self._clock()), strategy=strategy, is_lookup=True)
 
     async def preview(
         self,

@@ -37,9 +37,10 @@ def usable_vector(vector: Vector, dimension: int) -> Vector:
 
 def contains(scope: Scope, memory: Memory, types: Sequence[MemoryType] = ()) -> bool:
     """Whether the memory lies in the scope and is of one of the types. An empty name is the same as none."""
-    narrowed = ((scope.project, memory.project), (scope.agent, memory.agent), (scope.session, memory.session))
+    narrowed = ((scope.agent, memory.agent), (scope.session, memory.session))
     return (
         memory.user == scope.user
+        and (scope.projects is None or (memory.project or "") in scope.projects)
         and all(wanted is None or wanted == (present or "") for wanted, present in narrowed)
         and (not types or memory.type in types)
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from functools import partial
 
 from semmem.memory import Hit, Injection, MemoryType, Role, Scope, Standing, Vector
@@ -61,8 +62,8 @@ class RecallRules:
     its own; ``profile_max`` of those that a question about the user as a person lists.
     ``user_role_models`` (names or patterns like ``*/o1-*``) refuse a system message.
 
-    ``scope``: ``user`` reads all of the user's memories, ``project`` those of the named project or, when none is
-    named, all, ``session`` only what was learnt in the session that asks.
+    ``scope``: ``user`` reads all of the user's memories, ``project`` those of the named project and of none or, when
+    none is named, all, ``session`` of these only what was learnt in the session that asks.
 
     The two timeouts together are the request phase's: the store keeps its own time however long embedding took.
     """
@@ -171,6 +172,7 @@ class Recall:
         self._before = FoundBefore[Candidates]()
         self._changes = changes or Changes()
         self._fence = Fence(secrets.token_bytes(32)) if fence is None else fence
+        self._user_roles = re.compile("|".join(translate(each.lower()) for each in rules.user_role_models) or r"(?!)")
 
     @property
     def tokens_max(self) -> int:
@@ -212,10 +214,10 @@ class Recall:
         with self.begin(question) as begun:
             return await self.finish(question, begun)
 
-    async def index(self, user: str, *, share: float = TRUTH_SHARE) -> MemoryIndex | None:
-        """All of the user's memories; None where they cannot be had in this share of the store's time. Raises
-        StoreError."""
-        return await self._memories.index(user, wait_s=share * self._rules.store_timeout_s)
+    async def index(self, user: str, *, share: float = TRUTH_SHARE, is_searched: bool = False) -> MemoryIndex | None:
+        """All of the user's memories; None where they cannot be had in this share of the store's time.
+        ``is_searched``: this request will search them too. Raises StoreError."""
+        return await self._memories.index(user, wait_s=share * self._rules.store_timeout_s, again=is_searched)
 
     def injection(self, text: str, model: str, at: int = 0) -> Injection:
         """The text as a block for this model: as whom, and where; ``at``: at which of the user's messages."""
@@ -244,17 +246,19 @@ class Recall:
         question: Question,
         *,
         strategy: Strategy | None = None,
-        said: Sequence[str] | None = None,
+        is_lookup: bool = False,
         tokens_max: int | None = None,
         before: Before = NOTHING,
     ) -> Preview:
         """What a request with this question would recall, by the same path, also where it would not be searched for.
 
-        ``said``: texts that no memory needs to repeat, where memories alone are asked for; None: those of the
-        conversation. ``tokens_max``: another budget than the configured one, for ``before`` too. Raises StoreError.
+        ``is_lookup``: somebody searches the memories themselves, and is given the best of them. ``tokens_max``: another
+        budget than the configured one, for ``before`` too. Raises StoreError.
         """
         text = build_query(question.conversation, chars_max=self._rules.query_chars_max)
         query = self._query(question, text, strategy or self._rules.strategy)
+        if is_lookup:
+            query = replace(query, is_lookup=True, threshold=question.conversation.controls.threshold)
         reason: str | None = self.skips(question)
         vector: Vector | None
         unembedded: Outcome | None = None
@@ -266,8 +270,8 @@ class Recall:
             unembedded = Outcome.EMBEDDER_BUSY if isinstance(error, EmbedderBusy) else Outcome.EMBEDDER_DOWN
             by_words = replace(query, strategy=Strategy.KEYWORD)
             found = await find_by_words(self._memories, by_words, timeout_s=self._rules.store_timeout_s)
-        ranked = self._ranked(question, found, said)
-        if said is None:
+        ranked = self._ranked(question, found)
+        if not is_lookup:
             talks = await self._talks(question, vector)
             ranked = [*(Ranked(hit, kept=True, reason="conversation") for hit in talks), *ranked]
         room = self._rules.tokens_max if tokens_max is None else tokens_max
@@ -330,7 +334,7 @@ class Recall:
         if self._rules.scope == "user":
             return Scope(scope.user)
         session = (scope.session or "") if self._rules.scope == "session" else None
-        return Scope(scope.user, project=scope.project, session=session)
+        return Scope(scope.user, project=scope.project, session=session, reads_common=True)
 
     async def _talks(self, question: Question, vector: Vector | None) -> list[Hit]:
         """Former conversations that the question asks for. Nobody fails for them."""
@@ -448,11 +452,9 @@ class Recall:
         rest = [hit for hit in found.candidates.hits if hit.memory.id not in known]
         return replace(found, candidates=replace(found.candidates, hits=[*ordered, *rest]))
 
-    def _ranked(self, question: Question, found: SearchResult, said: Sequence[str] | None = None) -> list[Ranked]:
-        query, candidates, rules = found.query, found.candidates, self._rules
-        if said is None:
-            user = question.scope.user
-            said = [message.text for message in question.conversation.messages if message.is_own(user)]
+    def _ranked(self, question: Question, found: SearchResult) -> list[Ranked]:
+        query, candidates, rules, user = found.query, found.candidates, self._rules, question.scope.user
+        said = [] if query.is_lookup else [each.text for each in question.conversation.messages if each.is_own(user)]
         own_limit = question.conversation.controls.limit is not None
         lists_profile = candidates.request is not None and candidates.request.lists_profile
         with spans.step("semmem.rank"):
@@ -542,7 +544,7 @@ class Recall:
         return Recalled(outcome, block, hits, start, composed.compacted)
 
     def _refuses_system(self, model: str) -> bool:
-        return any(fnmatchcase(model.lower(), pattern.lower()) for pattern in self._rules.user_role_models)
+        return self._user_roles.match(model.lower()) is not None
 
 
 def _ids(hits: Sequence[Hit]) -> set[str]:

@@ -72,7 +72,7 @@ class ResolvedQuery:
     ``text`` is what is embedded and whose words are compared, ``scope`` whose memories are read, ``types`` empty for
     all; ``threshold`` is a cosine, None for the calibrated decision, of which otherwise only a plain refusal holds;
     ``during`` is a time that is asked for; ``wants``: an earlier filter has said that this is no question of general
-    knowledge.
+    knowledge. ``is_lookup``: memories themselves are searched for, so the best are given, whatever the decision says.
     """
 
     text: str
@@ -85,6 +85,7 @@ class ResolvedQuery:
     during: Interval | None = None
     wants: bool = False
     fusion: Fusion = Fusion.WEIGHTED
+    is_lookup: bool = False
 
 
 async def nearest(
@@ -163,7 +164,7 @@ async def find(
         return await _find_cold(memories, query, vector, timeout_s=timeout_s - (time.perf_counter() - started))
     if index.lacks_vectors and query.strategy is not Strategy.RECENT:
         raise EmbedderBusy("the user's memories have no vectors yet")
-    cut_too = cut_too or query.threshold is not None
+    cut_too = cut_too or query.threshold is not None or query.is_lookup
     asked = (
         *(hash(query.text), id(vector), query.strategy, query.scope, query.types, query.during, query.wants),
         *(query.fusion, cut_too, decision.feedback_stamp(query.scope.user)),
@@ -191,7 +192,7 @@ async def find(
     if query.strategy is Strategy.RECENT:
         return SearchResult(query, best, HOT, index=index)  # no cosine was asked for, so there is none to compare
     is_general = best.request is not None and best.request.is_general
-    if query.threshold is not None and not is_general:
+    if query.is_lookup or (query.threshold is not None and not is_general):
         best = replace(best, cuts={})
     return SearchResult(query, best, HOT, query.threshold, index)
 
@@ -204,6 +205,7 @@ async def find_by_words(memories: HotMemories, query: ResolvedQuery, *, timeout_
         listed = await memories.list(scope, types=types, limit=CANDIDATES_MAX)
         return SearchResult(query, Candidates([Hit(memory, 0.0, 0.0) for memory in listed]), RECENT)
     best = best_of(index, query.text, None, strategy=Strategy.KEYWORD, scope=scope, types=types, now=now)
+    best = replace(best, cuts={}) if query.is_lookup else best
     if any(hit.memory.id not in best.cuts for hit in best.hits):
         return SearchResult(query, best, HOT)
     return SearchResult(query, newest(index, scope=scope, types=types, now=now), RECENT)
@@ -215,7 +217,7 @@ async def _find_cold(memories: HotMemories, query: ResolvedQuery, vector: Vector
     )
     hits = [hit for hit in hits if not bases(hit.memory)]  # whether these are there still is not known here
     hits = hits if query.during is None else in_time(hits, query.during)
-    threshold = COLD_THRESHOLD if query.threshold is None else query.threshold
+    threshold = COLD_THRESHOLD if query.threshold is None and not query.is_lookup else query.threshold
     return SearchResult(query, Candidates(hits), COLD_DENSE, threshold)
 
 

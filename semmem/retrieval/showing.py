@@ -43,7 +43,8 @@ class SessionRequest(Struct, frozen=True):
     """A request, as its ledger sees it: ``parsed`` is what will be rewritten, ``anchors`` are those of the messages in
     the user's role that stay in it. ``turn``: the id of the turn it belongs to; ``session``: as it is called
     whenever it began; None where that is not known. ``after``: the turn that it goes on from, where the API keeps the
-    history; ``has_words``: it brings the user's words, or those were added to it here.
+    history; ``has_words``: it brings the user's words, or those were added to it here; ``is_searched``: memories are
+    searched for it, unless it has its block already.
     """
 
     question: Question
@@ -53,6 +54,7 @@ class SessionRequest(Struct, frozen=True):
     session: str | None
     after: str = ""
     has_words: bool = True
+    is_searched: bool = False
 
     @property
     def is_held(self) -> bool:
@@ -126,7 +128,9 @@ class Showing:
             return NOTHING
         name = _page_name(scope.project, session, injection, said.controls)
         page = await self._ledger.look(scope.user, name, now=question.now)
-        if not page.blocks or await self._why_not(page, scope, question.now, share=1.0) is not None:
+        if not page.blocks:
+            return NOTHING
+        if await self._why_not(page, scope, question.now, share=1.0) is not None:
             return NOTHING
         shown = (block for block in page.blocks.values() if block.text)
         blocks = tuple(sorted(shown, key=lambda block: (block.anchor != START, block.shown_at)))
@@ -142,24 +146,23 @@ class Showing:
         if injection.position != "turn" and asked.is_new:
             history = ()  # only a loop that goes on is given what it was
         page = await self._ledger.page(scope.user, name, history, held=asked.is_held, now=now)
-        stands = not page.blocks or await self._stands(page, scope, now)
-        blocks = {anchor: block for anchor, block in page.blocks.items() if block.text} if stands else {}
-        return _Open(asked, injection, page, blocks)
-
-    async def _stands(self, page: Page, scope: Scope, now: float) -> bool:
-        """Whether what the page holds may be shown. What may not be is gone for good; what is not known is for now."""
-        why = await self._why_not(page, scope, now)
+        if not page.blocks:
+            return _Open(asked, injection, page, {})
+        why = await self._why_not(page, scope, now, is_searched=asked.is_searched and asked.is_new)
         if why == LATE:
             self._announce(PromptPrefix(LATE))
         elif why is not None:
             self._ledger.clear(page, why)
-        return why is None
+        blocks = {anchor: block for anchor, block in page.blocks.items() if block.text} if why is None else {}
+        return _Open(asked, injection, page, blocks)
 
-    async def _why_not(self, page: Page, scope: Scope, now: float, *, share: float = TRUTH_SHARE) -> str | None:
-        """Why what the page holds may not be shown, LATE where that is not known; None: it may be. ``share``: of the
-        store's time so much is waited."""
+    async def _why_not(
+        self, page: Page, scope: Scope, now: float, *, share: float = TRUTH_SHARE, is_searched: bool = False
+    ) -> str | None:
+        """Why what the page holds may not be shown, LATE where that is not known; None: it may be. What may not be is
+        gone for good, what is not known is for now. ``share``: of the store's time so much is waited."""
         try:
-            index = await self._recall.index(scope.user, share=share)
+            index = await self._recall.index(scope.user, share=share, is_searched=is_searched)
         except StoreError:
             index = None
         if index is None:

@@ -59,6 +59,69 @@ def test_the_answer_is_captured_from_json_and_from_sse(home: House, alice: str, 
     assert answers == ["Got it, thank you for telling me."]
 
 
+def test_a_project_does_not_hide_the_person_nor_show_another_project(home: House, alice: str) -> None:
+    web, garden = {"x-project-id": "web"}, {"x-project-id": "garden"}
+    home.chat(alice, "I'm allergic to peanuts.", session="first")
+    home.chat(alice, "My name is Fennimore.", session="second")
+    home.chat(alice, "The launch of our shop is on 3 May.", session="third", headers=web)
+    home.chat(alice, "The planting of our shop's roses is on 9 June.", session="fourth", headers=garden)
+    home.learnt(alice, 4)
+
+    dinner = home.chat(alice, "Suggest a snack for me", session="fifth", headers=web)
+    assert "peanuts" in json.dumps(dinner.messages)
+    name = home.chat(alice, "What's my name?", session="sixth", headers=web)
+    assert "Fennimore" in json.dumps(name.messages)
+    launch = home.chat(alice, "When is the launch of our shop?", session="seventh", headers=web)
+    assert "3 May" in json.dumps(launch.messages)
+    assert "9 June" not in json.dumps(launch.messages)
+
+
+KNOWN_OF_AGENTS_USER = {
+    "birthplace": "I was born in Coimbra, in the old hospital",
+    "children": "my two girls, Ines and Rita, are in primary school",
+    "user hobbies": "on sundays I build model railways in the cellar",
+    "diet": "no meat for me since 2019",
+    "allergies": "penicillin gives me a rash",
+    "employer": "I work at a shipyard in Setubal as a welder",
+    "favourite colour": "paint it green, I like everything green",
+    "pets": "our parrot Lolo screams at seven",
+    "user's car": "I drive an old Renault 4",
+    "spouse name": "my wife Teresa is a nurse",
+    "phone": "I bought a Fairphone 5 in March",
+    "programming language": "write it in Rust, please",
+    "home city": "we moved to Evora two years ago",
+    "preferred airline": "I always fly with TAP",
+    "budget": "not more than 900 euros for the whole trip",
+    "coffee preference": "a double espresso without sugar",
+    "deadline": "the report has to be ready on Thursday",
+    "education": "I studied marine biology in Faro",
+    "religion": "we go to mass on Sundays",
+    "medication": "I take metformin twice a day",
+    "sports": "I play handball in the second league",
+    "music taste": "fado and nothing else when I cook",
+    "boss": "Mr Carvalho, who leads our department, wants graphs",
+    "sleep": "I never sleep before two in the morning",
+    "language of answers": "answer in Portuguese, always",
+    "vacation plans": "in August we go to the Azores",
+    "shoe size": "I wear 44 in shoes",
+    "bank": "my account is with Montepio",
+    "books": "I read Saramago again and again",
+    "fears": "lifts make me panic",
+    "instrument": "I play the accordion at weddings",
+    "military service": "I was in the navy from 1998 to 2002",
+}
+
+
+def test_what_an_agent_searches_for_is_found(home: House, alice: str) -> None:
+    for content in KNOWN_OF_AGENTS_USER.values():
+        home.semmem.api("POST", "/v1/memory", json={"user_id": alice, "content": content})
+    found = 0
+    for query, content in KNOWN_OF_AGENTS_USER.items():
+        told = home.semmem.api("POST", "/v1/memory/search", json={"user_id": alice, "query": query})
+        found += content in [memory["content"] for memory in told["memories"]]
+    assert found >= 30
+
+
 def test_another_user_asking_the_same_gets_nothing(home: House, alice: str, bob: str) -> None:
     home.semmem.remember(alice, FACT)
     body = json.dumps({"model": "stand-in", "messages": [{"role": "user", "content": QUESTION}]}).encode()

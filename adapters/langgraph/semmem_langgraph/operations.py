@@ -146,10 +146,10 @@ class Operations:
         """Of the HITS_MAX that answer the query best, those that are wanted, best first."""
         items.encoded(query, "query")
         body: Json = {"query": query, "limit": HITS_MAX, **scope.named()}
-        if not self.relevant_only:
-            body["threshold"] = -1.0  # a cosine: what is nearest, however far it is
-        told = yield from ask(Call("POST", "/v1/memory/search", body=body), "query")
-        found = [(wanted(memory), float(memory["score"])) for memory in told["memories"]]
+        told = yield from ask(
+            Call("POST", f"/v1/memory/{'preview' if self.relevant_only else 'search'}", body=body), "query"
+        )
+        found = [(wanted(memory), float(memory["score"])) for memory in told["memories"] if memory.get("kept", True)]
         return [one.hit(score) for one, score in found if one is not None]
 
     def _list_namespaces(self, op: ListNamespacesOp) -> Steps[list[Namespace]]:

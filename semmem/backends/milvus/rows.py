@@ -85,7 +85,9 @@ def search_filter(scope: Scope, types: Sequence[MemoryType], now: float) -> str:
     """Active, unexpired rows with a vector, in the scope and of the types."""
     clauses = [user_filter(scope.user), 'status == "active"', "has_embedding == true"]
     clauses.append(f"(expires_at == 0 or expires_at > {_milliseconds(now)})")
-    for name, wanted in (("project", scope.project), ("agent", scope.agent), ("session", scope.session)):
+    if scope.projects is not None:
+        clauses.append(f"project in [{', '.join(map(quote, scope.projects))}]")
+    for name, wanted in (("agent", scope.agent), ("session", scope.session)):
         if wanted is not None:
             clauses.append(f"{name} == {quote(wanted)}")
     if types:
@@ -164,9 +166,10 @@ def newest(rows: Iterable[Row]) -> list[Row]:
 
 def row_in_scope(row: Row, scope: Scope, types: Sequence[MemoryType]) -> bool:
     """The same question as ``store_rules.contains``, of a row with SCOPE_FIELDS."""
-    narrowed = ((scope.project, "project"), (scope.agent, "agent"), (scope.session, "session"))
+    narrowed = ((scope.agent, "agent"), (scope.session, "session"))
     return (
         row["user_id"] == scope.user
+        and (scope.projects is None or row["project"] in scope.projects)
         and all(wanted is None or wanted == row[name] for wanted, name in narrowed)
         and (not types or row["type"] in [kind.value for kind in types])
     )

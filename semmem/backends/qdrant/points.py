@@ -135,8 +135,11 @@ def nothing() -> models.Filter:
 
 
 def _scope_conditions(scope: Scope, types: Sequence[MemoryType]) -> list[models.Condition]:
-    named = (("project", scope.project), ("agent", scope.agent), ("session", scope.session))
+    named = (("agent", scope.agent), ("session", scope.session))
     conditions: list[models.Condition] = [_is("user_id", scope.user)]
+    if scope.projects is not None:
+        any_project = models.MatchAny(any=list(scope.projects))
+        conditions.append(models.FieldCondition(key="project", match=any_project))
     conditions += [_is(name, wanted) for name, wanted in named if wanted is not None]
     if types:
         any_of = models.MatchAny(any=[kind.value for kind in types])

@@ -192,7 +192,8 @@ def _named(conn: Connection) -> Iterator[Scope]:
 def _marks_over(conn: Connection, scope: Scope) -> Iterator[Forgetting]:
     """The marks that cover what was said in exactly this scope, with its names in place of their digests."""
     for row in conn.execute(select(forgotten).where(forgotten.c.user_digest == marks.digest(scope.user))):
-        given = {name: getattr(scope, name) or "" for name in NARROWING if getattr(row, f"{name}_digest")}
+        named = [name for name in NARROWING if getattr(row, f"{name}_digest")]
+        given: dict[str, Any] = {name: getattr(scope, name) or "" for name in named}
         if all(getattr(row, f"{name}_digest") == marks.digest(value) for name, value in given.items()):
             yield Forgetting(Scope(scope.user, **given), max(row.forgotten_at, row.ahead_at))
 

@@ -7,18 +7,32 @@ from typing import Any
 
 import msgspec
 from msgspec import structs
-from sqlalchemy import Connection, and_, delete, select, tuple_
+from sqlalchemy import Connection, and_, bindparam, delete, select, tuple_
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
+from semmem.backends.sql.prepared import Prepared
 from semmem.backends.sql.rows import upsert_into
 from semmem.backends.sql.states import erased_at
-from semmem.backends.sql.tables import forgotten_conversations, shown_blocks
+from semmem.backends.sql.tables import as_told, forgotten_conversations, shown_blocks
 from semmem.ports.errors import JournalError
 from semmem.ports.shown_blocks import ShownBlock, ShownRow
 from semmem.ports.talks import TALK_ID
 
 _KEY = ("user_id", "session", "anchor")
+_COLUMNS = shown_blocks.c
+_LIVE = Prepared(
+    lambda _dialect: (
+        select(_COLUMNS.body, _COLUMNS.expires_at)
+        .where(
+            _COLUMNS.user_id == bindparam("user", type_=_COLUMNS.user_id.type),
+            _COLUMNS.session == bindparam("name", type_=_COLUMNS.session.type),
+            _COLUMNS.expires_at > bindparam("now", type_=_COLUMNS.expires_at.type),
+        )
+        .order_by(_COLUMNS.shown_at)
+    ),
+    ("user", "name", "now"),
+)
 
 
 class SqlShownBlocks(JournalPart):
@@ -26,9 +40,8 @@ class SqlShownBlocks(JournalPart):
 
     @one_read
     def shown_blocks(self, conn: Connection, user: str, session: str, *, now: float) -> list[ShownBlock]:
-        mine = and_(shown_blocks.c.user_id == user, shown_blocks.c.session == session)
-        live = select(shown_blocks.c.body, shown_blocks.c.expires_at).where(mine, shown_blocks.c.expires_at > now)
-        return [_block(row.body, row.expires_at) for row in conn.execute(live.order_by(shown_blocks.c.shown_at))]
+        found = _LIVE.run(conn, [{"user": user, "name": session, "now": now}])
+        return [_block(as_told(row.body), row.expires_at) for row in found]
 
     @one_write
     def keep_shown(self, conn: Connection, rows: Sequence[ShownRow], *, per_user: int) -> None:

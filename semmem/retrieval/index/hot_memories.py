@@ -128,15 +128,16 @@ class HotMemories(StoreWrapper):
         """The user's index where it is here already."""
         return self._ready(user)
 
-    async def index(self, user: str, *, wait_s: float) -> MemoryIndex | None:
-        """The user's index; None when it cannot be had within ``wait_s`` (its load goes on). Raises StoreError."""
-        ready = self._ready(user) or self._read_ahead(user)
+    async def index(self, user: str, *, wait_s: float, again: bool = False) -> MemoryIndex | None:
+        """The user's index; None when it cannot be had within ``wait_s`` (its load goes on). ``again``: this request
+        will ask for it once more. Raises StoreError."""
+        ready = self._ready(user) or self._read_ahead(user, again=again)
         if ready is not None:
             return ready
         load = self._load(user)
         if load is None:
             return None
-        load.is_ahead = load.is_spare = False
+        load.is_ahead, load.is_spare = again, False
         await asyncio.wait({load.task}, timeout=wait_s)  # neither late nor cancelled does this end the load
         if not load.task.done() or load.task.cancelled():
             return None
@@ -179,9 +180,9 @@ class HotMemories(StoreWrapper):
             self._load(user)
         return kept.index
 
-    def _read_ahead(self, user: str) -> MemoryIndex | None:
+    def _read_ahead(self, user: str, *, again: bool) -> MemoryIndex | None:
         """What was loaded for this search before it came here, once."""
-        kept = self._ahead.pop(user, None)
+        kept = self._ahead.get(user) if again else self._ahead.pop(user, None)
         return None if kept is None or self._fresh.missed_a_late_write(user, kept, self._clock()) else kept.index
 
     def _load(self, user: str) -> _Load | None:

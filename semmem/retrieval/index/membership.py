@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from semmem.memory import Memory, MemoryType, Scope
+from semmem.memory import Memory, MemoryType, Scope, Standing
 
 Mask = npt.NDArray[np.bool_]
 
@@ -18,6 +18,7 @@ class Membership:
     def __init__(self, memories: Sequence[Memory]) -> None:
         ends = (np.inf if memory.expires_at is None else memory.expires_at for memory in memories)
         self._ends = np.fromiter(ends, np.float64, len(memories))
+        self._musts = np.fromiter((memory.standing is Standing.MUST for memory in memories), np.bool_, len(memories))
         self._types = _Names(memory.type for memory in memories)
         self._projects = _Names(memory.project or "" for memory in memories)
         self._agents = _Names(memory.agent or "" for memory in memories)
@@ -28,11 +29,10 @@ class Membership:
         inside: Mask = self._ends > now
         if types:
             inside &= np.logical_or.reduce([self._types.are(one) for one in types])
-        for names, wanted in (
-            (self._projects, scope.project),
-            (self._agents, scope.agent),
-            (self._sessions, scope.session),
-        ):
+        if scope.projects is not None:
+            here = np.logical_or.reduce([self._projects.are(one) for one in scope.projects])
+            inside &= here | self._musts if scope.reads_common else here
+        for names, wanted in ((self._agents, scope.agent), (self._sessions, scope.session)):
             if wanted is not None:
                 inside &= names.are(wanted)
         return inside

@@ -60,7 +60,7 @@ class LedgerRules:
 class Page:
     """What one session was shown. ``known``: the messages that this process has seen; ``withdrawn``: memories that are
     in their history alone. ``cleared``: how often what is being read meanwhile became void; ``is_late``: what was kept
-    elsewhere was asked for, and did not come."""
+    elsewhere was asked for, and did not come. ``text_bytes``: of the blocks, estimated."""
 
     user: str
     name: str
@@ -69,11 +69,15 @@ class Page:
     withdrawn: set[str] = field(default_factory=set)
     cleared: int = 0
     is_late: bool = False
+    text_bytes: int = 0
 
     @property
     def bytes(self) -> int:
-        of_blocks = sum(len(block.text) + BLOCK_BYTES for block in self.blocks.values())
-        return of_blocks + KNOWN_BYTES * len(self.known) + BLOCK_BYTES
+        return self.text_bytes + KNOWN_BYTES * len(self.known) + BLOCK_BYTES
+
+    def weigh(self) -> None:
+        """Once the blocks have changed."""
+        self.text_bytes = sum(len(block.text) + BLOCK_BYTES for block in self.blocks.values())
 
 
 class Ledger:
@@ -133,6 +137,8 @@ class Ledger:
 
     def knows(self, page: Page, anchors: Collection[str]) -> None:
         """These messages of the session were seen here."""
+        if page.known.issuperset(anchors):
+            return
         kept = self._pages.get((page.user, page.name)) is page
         self._bytes -= page.bytes if kept else 0
         if len(page.known) + len(anchors) > KNOWN_MAX:
@@ -175,11 +181,10 @@ class Ledger:
         self._announce(PromptPrefix(why))
         page.cleared += 1
         if self._pages.get((page.user, page.name)) is page:
-            self._bytes -= page.bytes
-            page.blocks.clear()
-            self._bytes += page.bytes
+            self._bytes -= page.text_bytes
             self._write(page, None)
         page.blocks.clear()
+        page.weigh()
 
     def forget(self, user: str) -> None:
         """Something of the user's was erased: whatever was shown may have said it."""
@@ -233,6 +238,7 @@ class Ledger:
         page.blocks.update(in_order)
         for oldest in [anchor for anchor in page.blocks if anchor != START][:-BLOCKS_MAX]:
             del page.blocks[oldest]
+        page.weigh()
         self._bytes += page.bytes
 
     def _remove(self, key: tuple[str, str]) -> None:

@@ -225,8 +225,9 @@ async def test_search_tells_the_cosine(api: Api) -> None:
     await api.add("User drives a truck")
     query = {"query": "green tea", "user_id": "alice"}
     found = (await api.client.post("/v1/memory/search", json=query, headers=ADMIN)).json()
-    assert [memory["content"] for memory in found["memories"]] == ["User likes green tea"]
-    [best] = found["memories"]
+    assert [memory["content"] for memory in found["memories"]] == ["User likes green tea", "User drives a truck"]
+    best, other = found["memories"]
+    assert best["score"] > other["score"]
     assert 0.2 <= best["cosine"] <= 1
     assert best["keyword"] > 0
     assert best["score"] >= best["cosine"]
@@ -237,6 +238,48 @@ async def test_a_search_finds_what_says_the_very_same(api: Api) -> None:
     await api.add("User likes green tea")
     query = {"query": "User likes green tea", "user_id": "alice"}
     assert (await api.client.post("/v1/memory/search", json=query, headers=ADMIN)).json()["total"] == 1
+
+
+@pytest.mark.parametrize("query", ["birthplace", "hello", "zzz"])
+async def test_a_search_gives_the_best_whatever_a_request_would_be_shown(api: Api, query: str) -> None:
+    for content in ("User was born in Leeds", "User drives a truck", "User likes tea"):
+        await api.add(content)
+    asked = {"query": query, "user_id": "alice", "limit": 2}
+    previewed = (await api.client.post("/v1/memory/preview", json=asked, headers=ADMIN)).json()
+    assert not any(memory["kept"] for memory in previewed["memories"])
+    found = (await api.client.post("/v1/memory/search", json=asked, headers=ADMIN)).json()
+    scores = [memory["score"] for memory in found["memories"]]
+    assert len(scores) == 2
+    assert scores == sorted(scores, reverse=True)
+
+
+async def test_a_search_without_the_embedder_gives_what_shares_a_word(api: Api) -> None:
+    for content in ("User was born in Leeds", "User drives a truck"):
+        await api.add(content)
+    api.questions.fails = EmbedderError("no model")
+    asked = {"query": "is there any street, any lake or any hill in leeds that matters", "user_id": "alice"}
+    found = (await api.client.post("/v1/memory/search", json=asked, headers=ADMIN)).json()
+    assert [memory["content"] for memory in found["memories"]] == ["User was born in Leeds"]
+
+
+async def test_a_search_with_a_threshold_gives_nothing_below_it(api: Api) -> None:
+    for content in ("User likes green tea", "User drives a truck"):
+        await api.add(content)
+    asked = {"query": "green tea", "user_id": "alice", "threshold": 0.2}
+    found = (await api.client.post("/v1/memory/search", json=asked, headers=ADMIN)).json()
+    assert [memory["content"] for memory in found["memories"]] == ["User likes green tea"]
+
+
+async def test_a_search_in_a_project_finds_what_belongs_to_none(api: Api) -> None:
+    await api.add("User likes green tea")
+    await api.add("User likes black tea in the tea room", project_id="here")
+    await api.add("User likes no tea in the garden", project_id="there")
+    asked = {"query": "tea", "user_id": "alice", "project_id": "here"}
+    found = (await api.client.post("/v1/memory/search", json=asked, headers=ADMIN)).json()
+    assert {memory["content"] for memory in found["memories"]} == {
+        "User likes green tea",
+        "User likes black tea in the tea room",
+    }
 
 
 async def test_a_preview_says_of_each_memory_why_it_was_kept_or_cut(api: Api) -> None:

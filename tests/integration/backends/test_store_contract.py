@@ -278,6 +278,13 @@ async def test_a_narrow_scope_narrows_every_call(store: Store, user: str, part: 
     assert sorted(await found_ids(store, wide)) == ["none", "out"]
 
 
+async def test_a_search_in_a_project_may_see_what_belongs_to_none(store: Store, user: str) -> None:
+    await put(store, memory(user, "in", project="one"), memory(user, "out", project="two"), memory(user, "none"))
+    assert sorted(await found_ids(store, Scope(user, project="one", reads_common=True))) == ["in", "none"]
+    assert await found_ids(store, Scope(user, project="", reads_common=True)) == ["none"]
+    assert sorted(await found_ids(store, Scope(user, reads_common=True))) == ["in", "none", "out"]
+
+
 async def test_a_memory_without_an_embedding_is_listed_but_not_found(store: Store, user: str) -> None:
     await put(store, memory(user, "without", embedding=None), memory(user, "with"))
     assert await found_ids(store, Scope(user)) == ["with"]
