@@ -126,7 +126,7 @@ class Vectors:
         return self._model.signature
 
     def __call__(self, texts: Sequence[str]) -> Floats:
-        new = list(dict.fromkeys(text for text in texts if text not in self._known))
+        new = sorted({text for text in texts if text not in self._known}, key=lambda text: (len(text), text))
         if new:
             asyncio.run(self._add(new))
         return np.stack([self._known[text] for text in texts])

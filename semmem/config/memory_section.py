@@ -110,7 +110,7 @@ class InjectionSection(Section):
         default=5,
         ge=0,
         le=50,
-        description="most standing memories (allergies, who the user is, how to answer) beside default_retrieval_limit",
+        description="most standing memories (allergies, who the user is, how to answer) of default_retrieval_limit",
     )
     profile_lines_max: int = Field(
         default=20, ge=1, le=100, description="most memories for a question about the user as a person"

@@ -55,10 +55,10 @@ def rank(
     threshold: float | None = None,
     cuts: Mapping[str, str] = _NO_CUTS,
     standing: Container[str] = (),
-    standing_max: int = 0,
+    standing_max: int | None = None,
 ) -> list[Ranked]:
-    """Every candidate, best first, each with its verdict; at most ``limit`` are kept, and beside them ``standing_max``
-    of those whose ids are in ``standing``.
+    """Every candidate, best first, each with its verdict; at most ``limit`` are kept, of which ``standing_max`` of
+    those whose ids are in ``standing``.
 
     ``score`` = the hit's own + 0.03 * 2^(-age / half_life_s) + 0.03 * importance, age since the last update.
     ``threshold`` is compared with the cosine, never with the score: being new or important makes nothing relevant.
@@ -73,19 +73,20 @@ def rank(
     stated = Stated(said)
     kept: list[_Compared] = []
     verdicts: list[Ranked] = []
-    room, standing_room = limit, standing_max
+    room, standing_room = limit, limit if standing_max is None else standing_max
     for hit in sorted(scored, key=lambda hit: (-hit.score, hit.memory.id)):
-        is_extra = standing_room > 0 and hit.memory.id in standing
-        reason = _unfit(hit, now, threshold) or cuts.get(hit.memory.id) or ("" if is_extra or room > 0 else "limit")
+        is_standing = hit.memory.id in standing
+        has_room = room > 0 and (standing_room > 0 or not is_standing)
+        reason = _unfit(hit, now, threshold) or cuts.get(hit.memory.id) or ("" if has_room else "limit")
         if not reason:  # comparing contents is the dear part, and only for what could still be kept
             content = _content(hit.memory), hit.memory.embedding
-            stays = hit.memory.standing is not None or hit.memory.id in standing
+            stays = hit.memory.standing is not None or is_standing
             reason = _needless(content, None if stays else stated, kept) or (
                 "screened" if _screened(hit.memory) else ""
             )
             if not reason:
                 kept.append(content)
-                room, standing_room = (room, standing_room - 1) if is_extra else (room - 1, standing_room)
+                room, standing_room = room - 1, standing_room - is_standing
         verdicts.append(Ranked(hit, not reason, reason or "kept"))
     return verdicts
 

@@ -57,9 +57,9 @@ follows waits for the same load, and has all of its time still."""
 
 @dataclass(frozen=True, slots=True)
 class RecallRules:
-    """How memories are chosen and shown. ``threshold`` is a cosine; None: the calibrated decision. ``limit`` is of
-    memories that fit the question, and ``standing_max`` of standing ones beside them, unless the request has a limit of
-    its own; ``profile_max`` of those that a question about the user as a person lists.
+    """How memories are chosen and shown. ``threshold`` is a cosine; None: the calibrated decision. At most ``limit``
+    are shown, of which ``standing_max`` standing ones, unless the request has a limit of its own; ``profile_max`` of
+    those that a question about the user as a person lists.
     ``user_role_models`` (names or patterns like ``*/o1-*``) refuse a system message.
 
     ``scope``: ``user`` reads all of the user's memories, ``project`` those of the named project and of none or, when
@@ -466,7 +466,7 @@ class Recall:
                 threshold=found.threshold,
                 cuts=candidates.cuts,
                 standing=candidates.standing,
-                standing_max=0 if own_limit else rules.standing_max,
+                standing_max=None if own_limit or lists_profile else rules.standing_max,
             )
 
     def _render(

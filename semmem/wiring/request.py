@@ -29,6 +29,7 @@ from semmem.request.permission import PermissionRules
 from semmem.request.switches import Switches
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.decide.decision import Decision
+from semmem.retrieval.decide.reader import SHIPPED_READER, Reader
 from semmem.retrieval.decide.trained import SHIPPED, Trained, UnusableWeights
 from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.hot_memories import Spawn
@@ -272,7 +273,8 @@ def decision(settings: Settings, signature: str, votes: Votes | None = None) -> 
         return Decision(votes=votes)
     trained = Trained.load(Path(rules.weights) if rules.weights else SHIPPED)
     if trained.signature == signature:
-        return Decision(trained, votes)
+        reader = None if rules.weights else Reader.load(SHIPPED_READER)
+        return Decision(trained, votes, reader)
     if rules.weights:
         raise UnusableWeights(f"{rules.weights}: written for {trained.signature}, not for {signature}")
     log.warning(

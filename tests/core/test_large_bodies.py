@@ -46,7 +46,7 @@ async def test_a_large_body_is_read_and_rewritten_aside_and_has_its_memories() -
     world = World(rules=PATIENT, offload=side, phase_s=30.0, inline_body_bytes_max=1024)
     await world.knows(BUDGET)
     result = await world.ask(said(LARGE, QUESTION))
-    assert (result.outcome, side.calls) == (Outcome.INJECTED, 2)
+    assert (result.outcome, side.calls) == (Outcome.INJECTED, 3)  # read, its messages named, rewritten
     assert BUDGET in prompt(result)
     assert LARGE in prompt(result)
 
@@ -75,7 +75,7 @@ async def test_a_body_of_a_chat_does_not_wait_behind_the_longest() -> None:
         await asyncio.sleep(0)
         result = await world.ask(said(LARGE, QUESTION))
         held.cancel()
-    assert (result.outcome, usual.calls, stuck.calls) == (Outcome.INJECTED, 2, 1)
+    assert (result.outcome, usual.calls, stuck.calls) == (Outcome.INJECTED, 3, 1)
 
 
 async def test_a_small_body_is_not_worth_a_thread() -> None:

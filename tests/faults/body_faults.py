@@ -103,12 +103,12 @@ def announced_too_short(house: House, form: Form) -> Trial:
 def hostile_members(house: House, form: Form) -> Trial:
     """Line ends in whatever could find its way into a header; semmem's own member never reaches the model.
 
-    The project is none of the user's, so nothing is found.
+    The project is none of the user's, so what belongs to no project is found.
     """
     line = "a\r\nx-semmem-user: mallory\r\n\r\n\0"
     members: dict[str, Any] = {"model": line, "user": line, "metadata": {"user_id": line}}
     body = form.question(**members, memory_context={"user_id": line, "project_id": line})
     arrives = form.question(**members)
     plain = house.ask(form, plain=True, body=body)
-    fired = house.outcome("no_hits")
+    fired = house.outcome(*MEMORY)
     return Trial(plain, house.ask(form, body=body, arrives=arrives), fired())

@@ -796,7 +796,6 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.decide.fitting.fit": "reads semmem's own labelled requests, for no request",
     "retrieval.decide.regressions.asks": "reads semmem's own labelled requests, for no request",
     "retrieval.decide.regressions.softmax": "reads semmem's own labelled requests, for no request",
-    "retrieval.recall.Recall.preview": _WAITS,
     "retrieval.past_talks.PastTalks.asked": "asked_before and LooksBack.asks, which are in the table above",
     "retrieval.past_talks.PastTalks.notes": _WAITS,
     "retrieval.rerank.Reranking.order": _WAITS,

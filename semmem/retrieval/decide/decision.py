@@ -4,6 +4,10 @@ Two calibrated numbers. Each memory has the log-odds that this request needs it:
 shares, what kind of memory it is, what kind of request. And the request has the log-odds that it wants any at all. A
 memory is shown when both are above their cuts. What matters whenever its topic is touched (an allergy and a dinner)
 needs no shared words, and what merely shares words with a poem or a quiz is not shown.
+
+Where a reader was learnt for the embedding model, a memory's log-odds are the mean of what regression and reader
+say: the one knows what is asked for in so many words, the other what it is good for. Shown is what is above the
+reader's cut, and not far behind the best.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from semmem.retrieval.decide import features
 from semmem.retrieval.decide.features import Heads, RequestWords
 from semmem.retrieval.decide.nearness import held, near
 from semmem.retrieval.decide.open_recall import asks_for_all
+from semmem.retrieval.decide.reader import Reader
 from semmem.retrieval.decide.trained import CLASSES, KINDS, Floats, Trained
 from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.memory_index import MemoryIndex, Scores
@@ -30,8 +35,10 @@ Mask = npt.NDArray[np.bool_]
 RECALL = CLASSES.index("recall")
 MUST = KINDS.index("must")
 GENERAL = [CLASSES.index(purpose) for purpose in ("knowledge", "task", "courtesy")]
+SPEAKS = slice(len(CLASSES) + 1, None)
+"""Where the flags of pronouns.py stand among the features of a request."""
 SPEAKS_OF_USER = slice(len(CLASSES) + 1, len(CLASSES) + 5)
-"""Where the flags of pronouns.py but the last stand among the features of a request."""
+"""Of these all but the last."""
 GENERAL_LEAST = 0.97
 """From this probability on a request is called one of general knowledge, if it does not speak of the user."""
 PROFILE_LEAST = 0.5
@@ -50,6 +57,10 @@ LOGIT_WEIGHT = 0.02
 FIRST_LINES, LATER_STRICTNESS = 3, 0.3
 """So many memories need no more than the cut; each one after them has to be so much surer than the one before had to
 be: the tenth line is seldom what was missing."""
+READ_MAX = 200
+"""So many memories, the best by the regressions, are read together with the request: 0.3 ms of processor time."""
+BEHIND_BEST_MAX = 4.0
+"""A memory whose log-odds are so far below the best one's adds nothing to it."""
 GENERAL_STRICTNESS = 2.0
 """How much surer a request has to be that looks like general knowledge, a task or a courtesy."""
 
@@ -79,14 +90,18 @@ class Verdict:
 
 
 class Decision:
-    """Judges requests with one set of weights. ``trained`` None: uncalibrated, by nearness alone.
+    """Judges requests with one set of weights. ``trained`` None: uncalibrated, by nearness alone. ``reader`` None: by
+    the regressions alone.
 
     ``votes``: what users said of their memories, which moves each memory's own log-odds a little, and the request's not
     at all.
     """
 
-    def __init__(self, trained: Trained | None = None, votes: Votes | None = None) -> None:
+    def __init__(
+        self, trained: Trained | None = None, votes: Votes | None = None, reader: Reader | None = None
+    ) -> None:
         self._trained = trained
+        self._reader = reader
         self._votes = Votes() if votes is None else votes
         self._heads = None if trained is None else heads_of(trained)
         self._known: WeakKeyDictionary[MemoryIndex, _Known] = WeakKeyDictionary()
@@ -132,11 +147,19 @@ class Decision:
         found = features.evidence(here)
         logits = features.memory_logits(trained.memory_weights, about, found, kinds)
         request = _request_verdict(trained, about, features.top_features(about, found, logits), wants=wants)
+        is_read = self._reader is not None and not request.lists_profile
+        if self._reader is not None and is_read:
+            vectors = index.vectors if is_all else index.vectors[places]
+            logits = _read(self._reader, logits, vector, vectors, found.each, about[SPEAKS])
         if shifts is not None and not request.lists_profile:
             logits = logits + (shifts if is_all else shifts[places])
         shown = held(here)
-        if request.is_served:
-            surplus = logits - _cuts(trained, about, kinds, lists_profile=request.lists_profile)
+        if request.is_served and self._reader is not None and is_read:
+            far_behind = float(logits.max()) - BEHIND_BEST_MAX
+            shown = shown | (logits >= np.maximum(_cuts(self._reader.cut, about, kinds), far_behind))
+        elif request.is_served:
+            cuts = PROFILE_CUT if request.lists_profile else _cuts(trained.memory_cut, about, kinds)
+            surplus = logits - np.float32(cuts)
             if not request.lists_profile:
                 surplus = _later_surplus(surplus, here.fused + LOGIT_WEIGHT * logits)
             shown = shown | (surplus >= 0)
@@ -204,19 +227,30 @@ def _about(heads: Heads, text: str, vector: Vector, said: RequestWords | None) -
     return about
 
 
+def _read(reader: Reader, proposed: Floats, vector: Vector, vectors: Floats, evidence: Floats, flags: Floats) -> Floats:
+    """The mean (n,) of what the regression and the reader say of the best READ_MAX that the regression proposes; minus
+    infinity of the others."""
+    if len(proposed) <= READ_MAX:
+        return _mean(proposed, reader.logits(vector, vectors, evidence, flags))
+    best = np.argpartition(-proposed, READ_MAX)[:READ_MAX]
+    logits = np.full(len(proposed), -np.inf, dtype=np.float32)
+    logits[best] = _mean(proposed[best], reader.logits(vector, vectors[best], evidence[best], flags))
+    return logits
+
+
+def _mean(one: Floats, other: Floats) -> Floats:
+    return (one + other) / np.float32(2.0)
+
+
 def _is_for(trained: Trained, vector: Vector) -> bool:
     """Whether anything can be said of this vector: it is of the right length, and says something itself."""
     return trained.asks_weights.size == vector.size + 1 and bool(np.isfinite(vector).all() and vector.any())
 
 
-def _cuts(trained: Trained, about: Floats, kinds: Floats, *, lists_profile: bool) -> Floats:
+def _cuts(cut: float, about: Floats, kinds: Floats) -> Floats:
     """The least log-odds of each memory (n,). Nobody is reminded of an illness who asks for a street."""
-    if lists_profile:
-        return np.full(len(kinds), PROFILE_CUT, dtype=np.float32)
     leniency = RECALL_LENIENCY * float(about[RECALL]) * (1.0 - kinds[:, MUST])
-    cuts: Floats = (trained.memory_cut - leniency + INTIMATE_STRICTNESS * kinds[:, MUST] * float(about[RECALL])).astype(
-        np.float32
-    )
+    cuts: Floats = (cut - leniency + INTIMATE_STRICTNESS * kinds[:, MUST] * float(about[RECALL])).astype(np.float32)
     return cuts
 
 

@@ -167,32 +167,27 @@ def test_what_would_not_be_stored_today_is_not_shown_and_takes_nobodys_place() -
 # --- standing memories -----------------------------------------------------------------------------------------------
 
 
-def places(*scores: float, limit: int, standing: str, standing_max: int) -> str:
+def places(*scores: float, limit: int, standing: str, standing_max: int | None) -> str:
     """``k`` for each hit, best first, that is kept, and the first letter of the reason for any other."""
     hits = [hit(f"thing {letter}", score, id=letter) for letter, score in zip("abcdefg", scores, strict=False)]
     verdicts = rank(hits, said=(), limit=limit, now=NOW, standing=set(standing), standing_max=standing_max)
     return "".join(verdict.reason[0] for verdict in verdicts)
 
 
-def test_standing_memories_take_nobodys_place() -> None:
-    assert places(0.9, 0.8, 0.7, 0.6, limit=2, standing="ac", standing_max=5) == "kkkk"
-    assert places(0.9, 0.8, 0.7, 0.6, limit=2, standing="", standing_max=5) == "kkll"
-    assert places(0.9, 0.8, 0.7, 0.6, limit=1, standing="d", standing_max=5) == "kllk"
+def test_the_limit_is_the_most_that_is_shown_standing_memories_included() -> None:
+    assert places(0.9, 0.8, 0.7, 0.6, limit=2, standing="ac", standing_max=5) == "kkll"
+    assert places(0.9, 0.8, 0.7, 0.6, limit=2, standing="abcd", standing_max=None) == "kkll"
+    assert places(0.9, limit=0, standing="a", standing_max=5) == "l"
 
 
-def test_more_standing_memories_than_their_budget_take_the_places_of_others() -> None:
-    assert places(0.9, 0.8, 0.7, 0.6, limit=1, standing="abcd", standing_max=2) == "kkkl"
-    assert places(0.9, 0.8, 0.7, 0.6, limit=2, standing="abc", standing_max=1) == "kkkl"
-
-
-def test_without_a_budget_of_their_own_standing_memories_count_as_any() -> None:
-    assert places(0.9, 0.8, 0.7, limit=2, standing="abc", standing_max=0) == "kkl"
-    assert places(0.9, limit=0, standing="a", standing_max=0) == "l"
+def test_of_the_limit_so_many_may_be_standing() -> None:
+    assert places(0.9, 0.8, 0.7, 0.6, limit=3, standing="abc", standing_max=1) == "kllk"
+    assert places(0.9, 0.8, 0.7, limit=2, standing="abc", standing_max=0) == "lll"
 
 
 def test_a_standing_memory_that_is_cut_uses_none_of_the_budget() -> None:
     hits = [hit("thing a", 0.9, id="a"), hit("thing b", 0.8, id="b", expires_at=NOW), hit("thing c", 0.7, id="c")]
-    verdicts = rank(hits, said=(), limit=1, now=NOW, standing={"b", "c"}, standing_max=1)
+    verdicts = rank(hits, said=(), limit=2, now=NOW, standing={"b", "c"}, standing_max=1)
     assert [verdict.reason for verdict in verdicts] == ["kept", "expired", "kept"]
 
 
