@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from semmem.memory import MemoryStatus
-from tests.canary.ledger import NOBODY, ONE_MEMORY, ONE_PROJECT, ONE_SESSION, Fact, Ledger
+from tests.canary.ledger import NOBODY, NOTE, ONE_MEMORY, ONE_PROJECT, ONE_SESSION, Fact, Ledger
 from tests.canary.stack import Stack
 from tests.support.harness import SemmemProcess
 
@@ -25,7 +25,8 @@ a client sends again in a history; and a project's or session's memory in the an
 model used it."""
 
 
-MESSAGES = "conversation_messages"
+MESSAGES, SHOWN = "conversation_messages", "shown_blocks"
+"""In what was shown a note of a conversation may have what its client sent again after the erasure, as in a prompt."""
 NOWHERE = {"project": None, "session": None}
 
 
@@ -92,8 +93,12 @@ def look_at_journal(data_dir: Path, ledger: Ledger) -> int:
             for row in journal.execute(f'select * from "{table}"'):
                 rows += 1
                 told = dict(row) | (talks.get(row["conversation_id"], NOWHERE) if table == MESSAGES else {})
-                for canary in ledger.words.found("\n".join(map(str, row))):
-                    if canary in gone and not (table in SOURCES and _may_stay(gone[canary], told)):
+                text = "\n".join(map(str, row))
+                beside = set(ledger.words.found(NOTE.sub("", text) if table == SHOWN else text))
+                for canary in ledger.words.found(text):
+                    may_stay = table in SOURCES and canary in gone and _may_stay(gone[canary], told)
+                    is_noted = canary not in beside and canary in gone and gone[canary].is_repeated
+                    if canary in gone and not may_stay and not is_noted:
                         ledger.returned(gone[canary], f"the journal's table {table}")
     return rows
 
@@ -103,7 +108,7 @@ def _may_stay(fact: Fact, row: Json) -> bool:
     elsewhere = (fact.gone == ONE_PROJECT and row["project"] != fact.project) or (
         fact.gone == ONE_SESSION and row["session"] != fact.session
     )
-    return elsewhere or fact.gone == ONE_MEMORY or fact.repeated > fact.erased_at
+    return elsewhere or fact.gone == ONE_MEMORY or fact.is_repeated
 
 
 def look_at_logs(logs: list[Path], ledger: Ledger) -> int:

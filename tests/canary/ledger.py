@@ -55,6 +55,11 @@ class Fact:
     erased_at: float = NEVER
     repeated: float = -NEVER
 
+    @property
+    def is_repeated(self) -> bool:
+        """Whether its client has sent it again since it was erased."""
+        return self.repeated > self.erased_at
+
     def __str__(self) -> str:
         return (
             f"fact {self.number} of user {self.user}, told by {self.way}{f' in {self.project}' if self.project else ''}"
@@ -188,7 +193,7 @@ class Ledger:
         for number in known:
             fact = self._facts[viewer][number - 1]
             fact.seen = True
-            if began > fact.erased_at and (number in beside or fact.repeated <= fact.erased_at):
+            if began > fact.erased_at and (number in beside or not fact.is_repeated):
                 self.returned(fact, where)
         return known
 

@@ -349,3 +349,27 @@ def test_another_sessions_words_may_hold_what_was_deleted_with_a_session(
         database.execute("insert into turns values (2, '', 's1', ?)", [ledger.word(there)])
     look_at_journal(tmp_path, ledger)
     assert set(ledger.findings.returns) == {(ALICE, there.number)}
+
+
+@pytest.mark.parametrize(
+    ("line", "is_repeated", "returns"),
+    [
+        ("- Conversation of 3 May: the user said {}", True, False),
+        ("- Conversation of 3 May: the user said {}", False, True),
+        ("- {}", True, True),
+    ],
+    ids=["a note of what was sent again", "a note of what was not", "a memory"],
+)
+def test_what_was_shown_may_note_a_conversation_in_which_the_client_sent_it_again(
+    ledger: Ledger, clock: Clock, tmp_path: Path, line: str, is_repeated: bool, returns: bool
+) -> None:
+    fact = told(ledger, clock)
+    erased(ledger, clock)
+    if is_repeated:
+        ledger.repeats(ALICE, ledger.word(fact))
+    body = json.dumps({"text": "\n".join(["<semmem-memory x=1>", "Notes", line.format(ledger.word(fact))])})
+    with closing(sqlite3.connect(journal(tmp_path, []) / "journal.db")) as database, database:
+        database.execute("create table shown_blocks (body text)")
+        database.execute("insert into shown_blocks values (?)", [body])
+    look_at_journal(tmp_path, ledger)
+    assert bool(ledger.findings.returns) == returns
