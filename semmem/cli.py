@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from semmem.commands.failure import INTERRUPTED, MISUSED, PIPE_CLOSED, Failure, report
@@ -9,6 +10,8 @@ from semmem.commands.failure import INTERRUPTED, MISUSED, PIPE_CLOSED, Failure, 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; its exit status, one of commands.failure.EXITS. Ends by SystemExit for --help alone."""
+    # Before numpy comes: its threads wait in busy loops, which takes ten times as long as products as small as ours.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     words = sys.argv[1:] if argv is None else argv
     try:
         status = _guarded(words)
