@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.part import JournalLimits
@@ -332,8 +333,10 @@ async def test_forgetting_a_user_erases_their_turns_and_nobody_elses(journal: Sq
 
 @pytest.mark.parametrize("narrow", [{"project": "p"}, {"agent": "a"}, {"session": "s"}, {"project": "p", "agent": "a"}])
 async def test_forgetting_can_be_narrowed(journal: SqlJournal, narrow: dict[str, str]) -> None:
-    await journal.record([turn("in", Scope("ada", **narrow)), turn("out", Scope("ada")), turn("eve", Scope("eve"))], [])
-    assert await erase(journal, Scope("ada", **narrow)) == 1
+    await journal.record(
+        [turn("in", structs.replace(Scope("ada"), **narrow)), turn("out", Scope("ada")), turn("eve", Scope("eve"))], []
+    )
+    assert await erase(journal, structs.replace(Scope("ada"), **narrow)) == 1
     assert await learnt(journal) == {"out": None, "eve": None}
 
 

@@ -130,10 +130,13 @@ NARROW = [{"project": "p"}, {"agent": "a"}, {"session": "s"}, {"project": "p", "
 @pytest.mark.parametrize("narrow", NARROW)
 async def test_a_mark_is_as_narrow_as_its_scope(journal: SqlJournal, narrow: dict[str, str]) -> None:
     outside = {"project": "q", "agent": "b", "session": "r"}
-    await journal.record([turn("out", Scope("ada", **outside))], [])
-    await erase(journal, erased(Scope("ada", **narrow)))
-    late = [turn("in", Scope("ada", **narrow)), turn("late out", Scope("ada", **outside))]
-    await journal.record([*late, turn("eve", Scope("eve", **narrow))], [])
+    await journal.record([turn("out", structs.replace(Scope("ada"), **outside))], [])
+    await erase(journal, erased(structs.replace(Scope("ada"), **narrow)))
+    late = [
+        turn("in", structs.replace(Scope("ada"), **narrow)),
+        turn("late out", structs.replace(Scope("ada"), **outside)),
+    ]
+    await journal.record([*late, turn("eve", structs.replace(Scope("eve"), **narrow))], [])
     assert set(await learnt(journal)) == {"out", "late out", "eve"}
 
 

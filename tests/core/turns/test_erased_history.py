@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from semmem.background import JournalWriter
 from semmem.memory import Forgetting, Scope
@@ -30,7 +31,7 @@ def talk(journal: ReticentJournal) -> Talk:
 
 async def erase(talk: Talk, writer: JournalWriter | None = None, **scope: str) -> None:
     """As the owner of erasures does: what waits goes, then what is in the journal."""
-    what = Forgetting(Scope("alice", **scope), talk.now)
+    what = Forgetting(structs.replace(Scope("alice"), **scope), talk.now)
     turned_away = writer.forget(what)[1] if writer is not None else []
     hold, _ = await talk.journal.begin_erasure(what, now=talk.now, turned_away=turned_away)
     await talk.journal.finish_erasure(what, hold)

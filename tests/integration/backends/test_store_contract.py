@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Source
 from semmem.ports.errors import StoreError, StoreRefused, StoreUnavailable
@@ -127,11 +128,11 @@ async def test_hostile_memory_ids_are_kept_apart(store: Store, user: str) -> Non
 async def test_hostile_scope_names_are_kept_apart(store: Store, user: str, part: str) -> None:
     await put(store, *(memory(user, f"mem_{number}", **{part: name}) for number, name in enumerate(HOSTILE)))
     for number, name in enumerate(HOSTILE):
-        scope = Scope(user, **{part: name})
+        scope = structs.replace(Scope(user), **{part: name})
         expected = [f"mem_{number}"]
         assert [one.id for one in await store.list(scope)] == expected
         assert await found_ids(store, scope) == expected
-    assert await store.forget_scope(Scope(user, **{part: HOSTILE[0]})) == 1
+    assert await store.forget_scope(structs.replace(Scope(user), **{part: HOSTILE[0]})) == 1
     assert await store.count(Scope(user)) == len(HOSTILE) - 1
 
 
@@ -266,7 +267,7 @@ async def test_types_narrow_every_call_that_takes_them(store: Store, user: str) 
 
 @pytest.mark.parametrize("part", ["project", "agent", "session"])
 async def test_a_narrow_scope_narrows_every_call(store: Store, user: str, part: str) -> None:
-    narrow, wide = Scope(user, **{part: "one"}), Scope(user)
+    narrow, wide = structs.replace(Scope(user), **{part: "one"}), Scope(user)
     await put(store, memory(user, "in", **{part: "one"}), memory(user, "out", **{part: "two"}), memory(user, "none"))
     assert await found_ids(store, narrow) == ["in"]
     assert [one.id for one in await store.list(narrow)] == ["in"]
