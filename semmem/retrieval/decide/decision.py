@@ -147,14 +147,14 @@ class Decision:
         found = features.evidence(here)
         logits = features.memory_logits(trained.memory_weights, about, found, kinds)
         request = _request_verdict(trained, about, features.top_features(about, found, logits), wants=wants)
-        is_read = self._reader is not None and not request.lists_profile
+        is_read = self._reader is not None and request.is_served and not request.lists_profile
         if self._reader is not None and is_read:
             vectors = index.vectors if is_all else index.vectors[places]
             logits = _read(self._reader, logits, vector, vectors, found.each, about[SPEAKS])
         if shifts is not None and not request.lists_profile:
             logits = logits + (shifts if is_all else shifts[places])
         shown = held(here)
-        if request.is_served and self._reader is not None and is_read:
+        if self._reader is not None and is_read:
             far_behind = float(logits.max()) - BEHIND_BEST_MAX
             shown = shown | (logits >= np.maximum(_cuts(self._reader.cut, about, kinds), far_behind))
         elif request.is_served:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import io
 import math
-import zipfile
-import zlib
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -18,7 +16,7 @@ import numpy as np
 
 from semmem.memory import Vector
 from semmem.retrieval.decide import pronouns
-from semmem.retrieval.decide.trained import EVIDENCE, Floats, UnusableWeights
+from semmem.retrieval.decide.trained import EVIDENCE, UNREADABLE, Floats, UnusableWeights
 
 SHIPPED_READER = Path(__file__).with_name("reader.npz")
 
@@ -47,7 +45,7 @@ class Reader:
             with np.load(io.BytesIO(file.read_bytes())) as kept:
                 arrays = {name: kept[name].astype(np.float32) for name in _ARRAYS}
                 found = cls(signature=str(kept["signature"]), cut=float(kept["cut"]), **arrays)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise UnusableWeights(f"{file}: no file that training.train_reader wrote") from error
         if not found._fits():
             raise UnusableWeights(f"{file}: written by another version of semmem")
@@ -55,6 +53,8 @@ class Reader:
 
     def _fits(self) -> bool:
         """Whether the numbers are numbers, and as many as ``logits`` needs."""
+        if self.request_weights.ndim != 2:
+            return False
         needs, width = self.request_weights.shape
         hidden = self.out_weights.size - 1
         shapes = (needs, width), (needs, width), (hidden, 2 * needs + len(EVIDENCE) + pronouns.COUNT + 1), (hidden + 1,)
@@ -95,4 +95,3 @@ def _needs(found: Floats, half: int) -> Floats:
 
 
 _ARRAYS = tuple(field.name for field in fields(Reader) if field.name.endswith("_weights"))
-_UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error)

@@ -73,7 +73,7 @@ class Trained:
                     request_cut=float(kept["request_cut"]),
                     **{name: kept[name].astype(np.float32) for name in _ARRAYS},
                 )
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             reason = error.strerror if isinstance(error, OSError) else "no file that semmem calibrate wrote"
             raise UnusableWeights(f"{file}: {reason}") from error
         if not found._fits():
@@ -99,7 +99,7 @@ class Trained:
 
 _ARRAYS = tuple(field.name for field in fields(Trained) if field.name.endswith("_weights"))
 _REQUEST_WEIGHTS = TOP_SIZE + REQUEST_SIZE * (1 + TOP_SIZE) + 1
-_UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error)
+UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error)
 """What numpy raises of a file that is missing, cut short, damaged, or something else."""
 
 

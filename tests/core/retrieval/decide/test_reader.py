@@ -85,6 +85,7 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path, content: bytes) -> None
         {"out_weights": np.zeros(HIDDEN + 2, dtype=np.float32)},
         {"memory_weights": np.zeros((2 * NEEDS, DIMENSION), dtype=np.float32)},
         {"request_weights": np.full((2 * NEEDS, DIMENSION + 1), np.nan, dtype=np.float32)},
+        {"request_weights": np.zeros(3, dtype=np.float32)},
         {"cut": float("nan")},
     ],
 )
