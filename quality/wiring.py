@@ -36,6 +36,7 @@ from semmem.memory import (
     Turn,
     TurnEnding,
 )
+from semmem.passages.shelves import Shelves
 from semmem.ports.embedder import Embedder
 from semmem.ports.learning import BatchRules
 from semmem.ports.recording import TurnClosed
@@ -193,7 +194,7 @@ async def semmem(
     """
     settings = patient(settings or Settings())
     embedder = PrefetchedEmbedder(model or own_embedder(settings), cache=cache)
-    store, journal = InProcessStore(), SqlJournal(folder / "journal.db")
+    store, journal = Shelves(InProcessStore(), InProcessStore()), SqlJournal(folder / "journal.db")
     tasks = Tasks()
     models = configured_models(settings, Metrics())
     memories = backend_parts.hot_memories(settings, store, tasks.spawn, asyncio.to_thread)

@@ -8,6 +8,7 @@ All times are seconds since the Unix epoch, UTC, as float.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -21,12 +22,27 @@ Vector = npt.NDArray[np.float32]
 
 
 class MemoryType(StrEnum):
-    """What kind of knowledge a memory is."""
+    """What kind of knowledge a memory is.
+
+    Passages are none: what a user said, as it was said, and the gist of what was answered. They are kept apart from
+    memories, and are among what a call means only where they are named: no types mean all types but these.
+    """
 
     SEMANTIC = "semantic"
     PROCEDURAL = "procedural"
     EPISODIC = "episodic"
     REFLECTIVE = "reflective"
+    PASSAGE = "passage"
+    GIST = "gist"
+
+
+PASSAGES = (MemoryType.PASSAGE, MemoryType.GIST)
+MEMORY_TYPES = tuple(kind for kind in MemoryType if kind not in PASSAGES)
+
+
+def are_passages(types: Sequence[MemoryType]) -> bool:
+    """Whether a call that names these types means passages. None names both those and memories."""
+    return bool(types) and types[0] in PASSAGES
 
 
 class MemoryStatus(StrEnum):

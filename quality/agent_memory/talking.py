@@ -84,8 +84,9 @@ def play(house: House, story: Story, *, questions_max: int | None = None) -> Tol
     for user in users.values():
         _wait_until_learnt(house, story, user)
     known = {user: _memories(house, user) for user in users.values()}
+    all_kept = {user: [*found, *_memories(house, user, type="passage")] for user, found in known.items()}
     asked = [
-        Asked(story.id, question, tuple(_ask(house, user, question, known[user]) for user in users.values()))
+        Asked(story.id, question, tuple(_ask(house, user, question, all_kept[user]) for user in users.values()))
         for question in story.questions[:questions_max]
     ]
     learnt = frozenset(memory.turn for memories in known.values() for memory in memories if memory.turn)
@@ -181,12 +182,18 @@ def _text(message: Json) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _memories(house: House, user: str) -> list[Memory]:
+def _memories(house: House, user: str, **narrow: str) -> list[Memory]:
     """All that are active. The turn is the request's id under which it was told."""
     found: list[Memory] = []
     cursor: str | None = None
     while True:
-        params = {"user_id": user, "status": "active", "limit": PAGE, **({"cursor": cursor} if cursor else {})}
+        params = {
+            "user_id": user,
+            "status": "active",
+            "limit": PAGE,
+            **narrow,
+            **({"cursor": cursor} if cursor else {}),
+        }
         page = house.ask("GET", "/v1/memory", params=params)
         found += [Memory(each["content"], each["source"]["request_id"] or "") for each in page["memories"]]
         cursor = page["next_cursor"]

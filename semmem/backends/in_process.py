@@ -11,7 +11,7 @@ from itertools import islice
 import numpy as np
 
 from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
-from semmem.ports.collections import Collection, Described
+from semmem.ports.collections import Collection, Described, passages_name
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.store_rules import best, check_memory, contains, page, usable_vector
 
@@ -167,7 +167,8 @@ class InProcessCollections:
 
     async def found(self) -> tuple[Described | None, Sequence[Described]]:
         live = self._made.get(self._live)
-        beside = [about for name, (about, _) in self._made.items() if name != self._live]
+        apart = {self._live, *map(passages_name, self._made)}
+        beside = [about for name, (about, _) in self._made.items() if name not in apart]
         return (None if live is None else live[0]), beside
 
     def collection(self, described: Described) -> Collection:
@@ -178,7 +179,8 @@ class InProcessCollections:
         self._live = name
 
     async def drop(self, name: str) -> None:
-        self._made.pop(name, None)
+        for each in (name, passages_name(name)):
+            self._made.pop(each, None)
 
     async def check_room(self) -> None:
         pass

@@ -10,6 +10,7 @@ from typing import Protocol
 from semmem.backup import lines
 from semmem.backup.everybody import Everybody
 from semmem.memory import Memory, Scope
+from semmem.passages.everything import everything
 from semmem.ports.history import Uses, UseStatistics, VersionHistory
 from semmem.ports.store import Store
 
@@ -60,9 +61,7 @@ class Exports:
         header = lines.Header(lines.FORMAT, self._clock(), self._signature, self._dimension, len(users))
         yield lines.digested(header)
         for user in users:
-            scope = Scope(user)
-            number = await self._store.count(scope)
-            memories = await self._store.list(scope, limit=number) if number else []
+            memories = await everything(self._store, user)
             if memories:
                 uses, versions = await self._records.uses(user), await self._versions(user, memories)
                 told.users += 1

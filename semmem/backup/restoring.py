@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Protocol
 
 from semmem.backup import BackupError, folder, lines
-from semmem.memory import Forgetting, Memory, Scope
+from semmem.memory import Forgetting, Memory
+from semmem.passages.everything import everything
 from semmem.ports.erasure import ErasureRecords, KnownErasures, Mark
 from semmem.ports.store import Fillable, Store
 from semmem.ports.tokens import TokenRecords
@@ -136,9 +137,7 @@ async def fill(
 
 
 async def _compare(store: Store, user: str, memories: Sequence[Memory]) -> None:
-    scope = Scope(user)
-    number = await store.count(scope)
-    found = await store.list(scope, limit=number) if number else []
+    found = await everything(store, user)
     if {lines.memory_line(memory) for memory in found} != {lines.memory_line(memory) for memory in memories}:
         raise BackupError(
             f"the store does not hold what was written into it: {len(found)} memories of a user who has {len(memories)}"

@@ -18,7 +18,8 @@ from semmem.backup import folder, lines
 from semmem.backup.everybody import Everybody
 from semmem.backup.frames import file_frame, frame
 from semmem.lifecycle.write_gate import WriteGate
-from semmem.memory import Memory, Scope
+from semmem.memory import Memory
+from semmem.passages.everything import everything
 from semmem.ports.errors import SemmemError
 from semmem.ports.store import Store
 
@@ -124,10 +125,7 @@ class Snapshots:
             await self._copy(copies, user)
 
     async def _copy(self, copies: _Copies, user: str) -> None:
-        scope = Scope(user)
-        number = await self._store.count(scope)
-        memories = await self._store.list(scope, limit=number) if number else []
-        await asyncio.to_thread(copies.put, user, memories)
+        await asyncio.to_thread(copies.put, user, await everything(self._store, user))
 
     def _assembled(self, copies: _Copies, taken_at: float) -> dict[str, Any]:
         """Put the files together. Blocking."""

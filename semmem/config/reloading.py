@@ -177,6 +177,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row("conversations", "recall", "what has vectors of conversations made follows from it"),
     Row("conversations", "recall_ms chains begin_unknown chain_messages_max chain_ms"),
+    Row("passages", "retention_days per_user_max"),
     Row("usage.prices.N", "model provider input_per_million output_per_million"),
     Row(
         "compression",

@@ -14,6 +14,7 @@ from semmem.config.journal_section import JournalSection
 from semmem.config.listeners_section import AUDIT_TO_STDOUT, ListenersSection
 from semmem.config.memory_section import MemorySection
 from semmem.config.models_section import ExternalModel
+from semmem.config.passages_section import PassagesSection
 from semmem.config.tracing_section import TracingSection
 from semmem.config.usage_section import UsageSection
 from semmem.config.values import (
@@ -175,6 +176,7 @@ class Settings(Section):
     tracing: TracingSection = TracingSection()
     usage: UsageSection = UsageSection()
     conversations: ConversationsSection = ConversationsSection()
+    passages: PassagesSection = PassagesSection()
     compression: CompressionSection = CompressionSection()
     deployment: DeploymentSection = DeploymentSection()
 

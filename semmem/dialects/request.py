@@ -12,7 +12,7 @@ import msgspec
 
 from semmem.dialects import Malformed
 from semmem.dialects.json_splice import UNREADABLE, reason
-from semmem.memory import Controls, Conversation, MemoryType, Message, Role
+from semmem.memory import MEMORY_TYPES, Controls, Conversation, MemoryType, Message, Role
 from semmem.ports.names import bounded, usable
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ NUMBER = msgspec.json.Decoder(float)
 _CONTROLLING = frozenset({*OWN_MEMBERS, "metadata", "user"})
 _NO_CONTROLS = Controls()
 
-_MEMORY_TYPES = {kind.value: kind for kind in MemoryType}
+_MEMORY_TYPES = {kind.value: kind for kind in MEMORY_TYPES}
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 
 

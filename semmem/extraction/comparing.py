@@ -21,7 +21,7 @@ from semmem.extraction.pair_judge import Open, PairJudge
 from semmem.extraction.screen import same_text
 from semmem.extraction.session_summary import KEY_PREFIX
 from semmem.extraction.weighing import Judge, Neighbour, Weighing, unweighed
-from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
+from semmem.memory import MEMORY_TYPES, Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import WorkLost, WorkTooSlow
 from semmem.ports.store import Store
 from semmem.ports.text_work import TextWork
@@ -136,7 +136,7 @@ class Comparing:
     async def _neighbours(self, new: Candidate) -> list[Hit]:
         """The nearest memories of this user and project. A project's fact never meets a global one."""
         scope = Scope(new.turn.scope.user, project=new.turn.scope.project or None)
-        types = tuple(kind for kind in MemoryType if _comparable(kind, new.fact.type))
+        types = tuple(kind for kind in MEMORY_TYPES if _comparable(kind, new.fact.type))
         limit = self._neighbours_max + len(new.apart)
         hits = await self._store.search(scope, new.vector, limit=limit, now=new.now, types=types, as_of=new.now)
         others = [hit for hit in hits if hit.memory.id not in new.apart]

@@ -11,7 +11,7 @@ from semmem.extraction.asked_model import asked
 from semmem.extraction.model_facts import Facts, line_of
 from semmem.extraction.model_items import Item, parse_items, read_items
 from semmem.extraction.wrong_notes import wrong_notes
-from semmem.memory import Fact, Memory, MemoryType, Message, Role, Standing, Turn
+from semmem.memory import MEMORY_TYPES, Fact, Memory, MemoryType, Message, Role, Standing, Turn
 from semmem.ports.errors import ModelError, ModelUnavailable
 from semmem.ports.learning import Batch, Reviewed
 from semmem.ports.models import LanguageModel, NamedModels
@@ -98,7 +98,7 @@ def _schema(categories: Sequence[str]) -> dict[str, object]:
     text = {"type": "string"}
     fact: dict[str, object] = {
         "turn": {"type": "integer"},
-        "type": {"type": "string", "enum": [kind.value for kind in MemoryType if kind is not MemoryType.REFLECTIVE]},
+        "type": {"type": "string", "enum": [kind.value for kind in MEMORY_TYPES if kind is not MemoryType.REFLECTIVE]},
         "subject": text,
         "content": text,
         "standing": {"type": "string", "enum": [*(standing.value for standing in Standing), "none"]},

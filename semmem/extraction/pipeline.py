@@ -22,6 +22,7 @@ from typing import Protocol
 from semmem.extraction.candidate import Candidate, created, keyed_id, memory_id
 from semmem.extraction.comparing import NO_OPINIONS
 from semmem.extraction.dedup import Dedup
+from semmem.extraction.kept_passages import Keeping
 from semmem.extraction.model_judge import ModelJudge, Opinions
 from semmem.extraction.placed import Action, Placed
 from semmem.extraction.reading import Read, Reader
@@ -59,7 +60,7 @@ class Learning:
     repeated after ``backoff_s``, four times as long after each further one, up to ``backoff_max_s``. ``reader`` says
     what is read of a turn. ``model_judge`` is asked which of the facts replace or repeat what is stored, about
     pairs that are ``unsettled`` as well, and ``summariser`` for a summary of a session that has ended; when either
-    fails, the batch goes on without.
+    fails, the batch goes on without. ``passages`` keeps what was said, before anybody is asked what it means.
     ``local_engine`` is the name of the extractor that reads turns at once: another one is a model's, which may name
     what was learnt at once as wrong.
     ``quota``, ``screening``, ``work``, ``screen_budget_s``, ``facts_max``, ``ttl_s``: see Storing.
@@ -79,6 +80,7 @@ class Learning:
         model_judge: ModelJudge | None = None,
         unsettled: Unsettled | None = None,
         summariser: SessionSummariser | None = None,
+        passages: Keeping | None = None,
         work: TextWork | None = None,
         screen_budget_s: float = 5.0,
         facts_max: int = 20,
@@ -112,6 +114,7 @@ class Learning:
         self._model_judge = model_judge
         self._unsettled = unsettled
         self._summariser = summariser
+        self._passages = passages
         self._attempts_max = attempts_max
         self._backoff_s = backoff_s
         self._backoff_max_s = backoff_max_s
@@ -130,6 +133,8 @@ class Learning:
         tally = Tally()
         told = await self.settling.of(batch.scope.user, batch.turns)
         read = await asyncio.to_thread(self._reader.read, told.readable(batch))
+        if self._passages is not None:
+            tally.passages.update(await self._passages.keep(read.own_turns, batch.id))
         try:
             facts, wrong = await self._facts(batch, read, told, tally)
         except ModelRefused as error:

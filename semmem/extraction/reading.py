@@ -25,6 +25,11 @@ class Read:
     shown: Batch
     said: SourceText
 
+    @property
+    def own_turns(self) -> list[Turn]:
+        """Those in whose messages nobody else speaks, as far as can be told."""
+        return [turn for turn in self.shown.turns if turn.id not in self.shown.doubted]
+
     def weighed(self, facts: Sequence[Fact]) -> list[Fact]:
         """The facts; those of doubted turns end and change nothing and do not stand. One with the number of an account
         or a telephone is left out."""

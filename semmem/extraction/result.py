@@ -21,7 +21,8 @@ class BatchResult:
     or ``postponed``. ``stored`` counts memories created or changed, by type; ``actions`` counts facts by what storing
     them did; ``rejected`` and ``quarantined`` count facts by reason; ``removals`` are what was dropped or replaced.
     ``pairs`` counts pairs of memories that may contradict each other, by what became of them; ``ignored`` counts
-    provisional memories that a model named as wrong in vain, by reason.
+    provisional memories that a model named as wrong in vain, by reason; ``passages`` counts those that were kept and
+    those that were left out, by reason.
     Only this try's work is counted. ``cause`` is the name of the error class of a failure, ``engine`` the extractor
     that was asked, empty when facts of an earlier try were used.
     """
@@ -36,6 +37,7 @@ class BatchResult:
     removals: tuple[Removal, ...] = ()
     pairs: Mapping[str, int] = field(default_factory=dict)
     ignored: Mapping[str, int] = field(default_factory=dict)
+    passages: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Tally:
         self.removals: list[Removal] = []
         self.pairs: Counter[str] = Counter()
         self.ignored: Counter[str] = Counter()
+        self.passages: Counter[str] = Counter()
 
     def count(self, placed: Placed, fact: Fact, verdict: Screened) -> None:
         action = placed.action
@@ -106,6 +109,7 @@ class Tally:
             removals=tuple(self.removals),
             pairs=dict(self.pairs),
             ignored=dict(self.ignored),
+            passages=dict(self.passages),
         )
 
     def _status(self, earlier: int) -> str:

@@ -94,6 +94,26 @@ class WaitingWords:
         ids = sorted({each.id for each in memories})
         return number, await self._records.reword(user, edits, ids) if edits else 0
 
+    async def stating(self, passages: Sequence[Memory], memories: Sequence[Memory]) -> list[Memory]:
+        """Which of the user's passages say one of the memories again. Of a passage that cannot be read in time that is
+        taken for granted: what is erased must not come back. Raises WorkUnavailable."""
+        again, left = list[Memory](), self._judged_max
+        for passage in passages:
+            statements = sorted({unquoted(each.content) for each in memories if each.project == passage.project})
+            words_said = unquoted(passage.content)
+            if not statements or not any(SourceText(words_said).overlap(each) for each in statements):
+                continue
+            try:
+                found = await self._work.run(restated, words_said, statements, budget_s=self._budget_s)
+            except (WorkTooSlow, WorkLost, RuntimeError):
+                again.append(passage)
+                continue
+            asked = found.near[:left] if not found.stated else ()
+            left -= len(asked)
+            if found.stated or any([await self._says_one(near, statements) for near in asked]):
+                again.append(passage)
+        return again
+
     async def _restated(self, text: str, statements: Sequence[str]) -> Restated:
         try:
             return await self._work.run(restated, text, statements, budget_s=self._budget_s)

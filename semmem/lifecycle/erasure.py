@@ -23,10 +23,11 @@ from dataclasses import asdict, dataclass, replace
 
 from semmem.lifecycle.elsewhere import Elsewhere
 from semmem.lifecycle.marks import Marks
+from semmem.lifecycle.passages import SaidPassages
 from semmem.lifecycle.reached import InProcess, WaitingWords
 from semmem.lifecycle.spared import means
 from semmem.lifecycle.sparing import Sparing, VectorsMissing
-from semmem.memory import Forgetting, Memory, MemoryType, Scope
+from semmem.memory import PASSAGES, Forgetting, Memory, MemoryType, Scope
 from semmem.ports.erasure import ErasureRecords
 from semmem.ports.errors import JournalError, SemmemError
 from semmem.ports.events import Announce, ErasureEnded, nobody_listens
@@ -43,8 +44,8 @@ ERASED = "erased"
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """What went: turns in the journal, halves of turns that waited in memory, batches and holds that were cut short,
-    memories, their earlier versions, statistics of their use, pieces of waiting turns that said the same again, and of
-    recorded conversations whole ones and single messages."""
+    memories, their earlier versions, statistics of their use, pieces of waiting turns that said the same again, of
+    recorded conversations whole ones and single messages, and passages of what was said."""
 
     turns: int = 0
     halves: int = 0
@@ -55,6 +56,7 @@ class Receipt:
     sentences: int = 0
     conversations: int = 0
     messages: int = 0
+    passages: int = 0
 
     def shown(self) -> dict[str, int]:
         return asdict(self)
@@ -129,6 +131,7 @@ class Erasure:
         self._marks = marks
         self._here = here
         self._waiting = waiting
+        self._passages = SaidPassages(store, everything, records, waiting, clock=clock)
         self._sparing = sparing
         self._clock = clock
         self._wait_s = wait_s
@@ -218,9 +221,10 @@ class Erasure:
 
         They go one by one. A mark at so late a time would turn away what is said from now until then.
         """
-        number = await self._everything.count(scope, types=types)
-        left = await self._everything.list(scope, types=types, limit=number) if number else []
-        now = self._clock()
+        now, left = self._clock(), list[Memory]()
+        for kinds in (types, *([] if types else [PASSAGES])):
+            number = await self._everything.count(scope, types=kinds)
+            left += await self._everything.list(scope, types=kinds, limit=number) if number else []
         return [memory.id for memory in left if memory.said_at > now]
 
     async def _forget(self, what: Forgetting) -> Receipt:
@@ -289,7 +293,10 @@ class Erasure:
                 progress.counts.update(await self._unsay(what))
                 progress.unsaid = True
             progress.counts["messages"] += await self._forget_past(what, found)
+            told = [version for memory in found for version in (memory, *await self._meant(what, memory))]
+            progress.counts["passages"] += await self._passages.forget(scope.user, told, at=what.at)
         else:
+            progress.counts["passages"] += await self._passages.forget_scope(scope, at=what.at)
             await self._records.withhold_answers(scope.user, ids, now=max(what.at, self._clock()))
         self._here.forget_memories(scope.user, None if what.takes_user else ids)
         if not what.takes_user:  # the others' statistics were counted with their marks

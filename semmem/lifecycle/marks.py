@@ -8,6 +8,9 @@ from collections.abc import Callable
 
 from semmem.memory import SKEW_S, Forgetting, Memory
 
+LAG_S = 10.0
+"""So long after an erasure a read of the store, which another replica may have made ready, may still show what went."""
+
 
 class Marks:
     """``hold`` hides what an erasure covers until ``release``, which may leave it hidden for some more seconds.
@@ -21,6 +24,7 @@ class Marks:
         self._wall = wall
         self._of_user: dict[str, dict[Forgetting, float]] = {}
         self._held_at: dict[Forgetting, float] = {}
+        self._released_at: dict[str, float] = {}
 
     def hold(self, what: Forgetting) -> None:
         self._of_user.setdefault(what.scope.user, {})[what] = math.inf
@@ -28,10 +32,17 @@ class Marks:
 
     def release(self, what: Forgetting, *, after_s: float = 0.0) -> None:
         """Hide it ``after_s`` longer: somebody may be about to write what he read before."""
-        marks = self._of_user.get(what.scope.user, {})
+        marks, now = self._of_user.get(what.scope.user, {}), self._clock()
         if what in marks:
-            marks[what] = self._clock() + after_s
+            marks[what] = now + after_s
+            self._released_at[what.scope.user] = now
         self._drop_released()
+        for user in [user for user, at in self._released_at.items() if at + LAG_S < now]:
+            del self._released_at[user]
+
+    def lately(self, user: str) -> bool:
+        """Whether something of the user's is being erased, or was a moment ago."""
+        return self.any_of(user) or self._released_at.get(user, -math.inf) + LAG_S >= self._clock()
 
     def any_of(self, user: str) -> bool:
         if user in self._of_user:

@@ -25,8 +25,11 @@ class InProcess(Protocol):
 
 
 class WaitingWords(Protocol):
-    """What users said and nobody has learnt from yet."""
+    """What users said: what nobody has learnt from yet, and what is kept as it was said."""
 
     async def take_out(self, user: str, memories: Sequence[Memory], *, until: float) -> tuple[int, int]:
         """Take what states one of the memories out of what was said then or before: from how many places, and how many
         batches were ended for it. Raises JournalError and WorkError."""
+
+    async def stating(self, passages: Sequence[Memory], memories: Sequence[Memory]) -> list[Memory]:
+        """Which of the user's passages say one of the memories again. Raises WorkError."""

@@ -17,7 +17,7 @@ from semmem.management.memories import Memories
 from semmem.management.problems import OF_ERASURE, refuses
 from semmem.management.purging import Purged, Purging
 from semmem.management.shown import DeletedShown
-from semmem.memory import Scope
+from semmem.memory import PASSAGES, Scope
 
 DAY_S = 86_400.0
 
@@ -55,6 +55,8 @@ def add_erasing_routes(
     ) -> DeletedShown:
         """A scope of one user, or of everybody; without a filter on types or age also what was said and waits."""
         older_than_s = None if older_than_days is None else older_than_days * DAY_S
+        if set(types or ()) & set(PASSAGES):
+            raise Denied(400, "INVALID_REQUEST", "query.type: passages go with the memories of their scope, or by id")
         if everybody:
             request.scope[CALLER].must(Act.ADMINISTER)
             _narrows_as_meant(request, OF_SCOPE)

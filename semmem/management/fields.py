@@ -12,7 +12,7 @@ from fastapi import Path, Query
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, Strict
 
 from semmem.management.access import Denied
-from semmem.memory import MemoryType
+from semmem.memory import PASSAGES, MemoryType
 from semmem.ports.names import bounded, fits, usable
 
 USER_CHARS_MAX = 256
@@ -65,6 +65,12 @@ def _kind(told: Any) -> Any:
     return OTHER_WORDS.get(told, told) if isinstance(told, str) else told
 
 
+def _memory_kind(kind: MemoryType) -> MemoryType:
+    if kind in PASSAGES:
+        raise ValueError("is no memory: what was said is kept by semmem alone")
+    return kind
+
+
 OTHER_WORDS = {"factual": "semantic"}
 """What other systems call a type."""
 
@@ -103,7 +109,7 @@ ProjectId = Annotated[str | None, Query(), AfterValidator(_scope_name)]
 """A project in a query string."""
 SessionId = Annotated[str | None, Query(), AfterValidator(_scope_name)]
 """A session in a query string."""
-Kind = Annotated[MemoryType, BeforeValidator(_kind)]
+Kind = Annotated[MemoryType, BeforeValidator(_kind), AfterValidator(_memory_kind)]
 """A type of memory in a body."""
 _Types = Annotated[list[MemoryType], Field(max_length=TYPES_MAX)]
 Types = Annotated[

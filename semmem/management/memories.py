@@ -15,7 +15,18 @@ from semmem.lifecycle.writes import Writes
 from semmem.management.changing import Changes, callers, changed
 from semmem.management.listing import ROWS_MAX, Page, Stats, Wanted, cut, stats
 from semmem.management.metadata import MetadataLimits, MetadataRefused, metadata_problem
-from semmem.memory import Controls, Conversation, Memory, MemoryStatus, MemoryType, Message, Role, Scope, Source
+from semmem.memory import (
+    PASSAGES,
+    Controls,
+    Conversation,
+    Memory,
+    MemoryStatus,
+    MemoryType,
+    Message,
+    Role,
+    Scope,
+    Source,
+)
 from semmem.ports.embedder import Embedder
 from semmem.ports.history import Uses
 from semmem.ports.names import bounded
@@ -165,7 +176,8 @@ class Memories:
     async def update(
         self, scope: Scope, memory_id: str, changes: Changes, *, within: MetadataLimits | None = None
     ) -> Memory | None:
-        """The memory in a new version, or as it was where nothing changes; None when the scope has none.
+        """The memory in a new version, or as it was where nothing changes; None when the scope has none. What was said
+        stays as it was said: a passage is none.
 
         One after another with whatever else changes this user's memories. Raises KeyInUse, and MetadataRefused where
         what is there and what is new are not ``within`` limits.
@@ -174,7 +186,7 @@ class Memories:
         for _ in range(CREATE_TRIES):
             async with self._holds.held(scope.user, wait_s=self._create_wait_s) as hold_id:
                 old = await self._store.get(scope, memory_id)
-                if old is None:
+                if old is None or old.type in PASSAGES:
                     return None
                 if changes.key not in (None, old.key) and await self._with_key(replace(old, key=changes.key)):
                     raise KeyInUse

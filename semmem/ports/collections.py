@@ -46,7 +46,7 @@ class Collections(Protocol):
         """From now on everybody reads this one, in one step. Idempotent."""
 
     async def drop(self, name: str) -> None:
-        """With all that it holds. Never the one that everybody reads. Idempotent."""
+        """With all that it holds, and its passages. Never the one that everybody reads. Idempotent."""
 
     async def check_room(self) -> None:
         """As DiskBound says; nothing where there is no disk of this machine."""
@@ -68,3 +68,8 @@ def number_of(base: str, name: str) -> int | None:
 def live_name(base: str) -> str:
     """The alias of the one that everybody reads. Without it that is the first."""
     return f"{base}_live"
+
+
+def passages_name(name: str) -> str:
+    """Of the collection that lies beside this one, and holds what was said in the users' own words."""
+    return f"{name}_passages"

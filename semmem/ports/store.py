@@ -40,11 +40,12 @@ class Store(Protocol):
         types: Sequence[MemoryType] = (),
         as_of: float | None = None,
     ) -> list[Hit]:
-        """The nearest active, unexpired memories, best first, ``score`` = ``cosine``.
+        """The nearest active, unexpired memories, best first, ``score`` = ``cosine``. Passages carry their embeddings,
+        memories need not.
 
-        ``types`` empty means all. ``as_of`` asks to see every write that this process finished, and every one that
-        anybody finished before that time, in seconds since the epoch (it may wait for them: never on the request
-        path); without it a write may take a moment to show.
+        ``types`` empty means all but passages, as for every call (``semmem.passages.shelves``). ``as_of`` asks to see
+        every write that this process finished, and every one that anybody finished before that time, in seconds since
+        the epoch (it may wait for them: never on the request path); without it a write may take a moment to show.
         """
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:

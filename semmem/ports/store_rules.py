@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
+from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import StoreError
 from semmem.ports.storable import check_storable
 
@@ -35,15 +35,21 @@ def usable_vector(vector: Vector, dimension: int) -> Vector:
     return array if abs(norm - 1.0) <= NORM_TOLERANCE else (array / norm).astype(np.float32)
 
 
-def contains(scope: Scope, memory: Memory, types: Sequence[MemoryType] = ()) -> bool:
-    """Whether the memory lies in the scope and is of one of the types. An empty name is the same as none."""
+def contains(scope: Scope, memory: Memory, types: Sequence[MemoryType] | None = None) -> bool:
+    """Whether the memory lies in the scope and is what a call means that names these types (None: whatever it is). An
+    empty name is the same as none."""
     narrowed = ((scope.agent, memory.agent), (scope.session, memory.session))
     return (
         memory.user == scope.user
         and (scope.projects is None or (memory.project or "") in scope.projects)
         and all(wanted is None or wanted == (present or "") for wanted, present in narrowed)
-        and (not types or memory.type in types)
+        and (types is None or is_of(memory.type, types))
     )
+
+
+def is_of(kind: MemoryType, types: Sequence[MemoryType]) -> bool:
+    """Whether a call that names these types means this one: without any it means all but passages."""
+    return kind in types if types else kind not in PASSAGES
 
 
 def page(memories: Iterable[Memory], *, limit: int, offset: int) -> list[Memory]:

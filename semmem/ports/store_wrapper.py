@@ -6,18 +6,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
+from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Scope, Vector, are_passages
 from semmem.ports.store import Store
 
 
 @dataclass(frozen=True, slots=True)
 class StoreCall:
-    """One call of a store: its name, and whose memory it changes (``memory_id`` None: any of the user's)."""
+    """One call of a store: its name, and whose memory it changes (``memory_id`` None: any of the user's).
+    ``of_passages``: no memory, but something that was said."""
 
     operation: str
     user: str = ""
     memory_id: str | None = None
     writes: bool = False
+    of_passages: bool = False
 
 
 class StoreWrapper:
@@ -44,7 +46,7 @@ class StoreWrapper:
         await self._store.close()
 
     async def put(self, scope: Scope, memory: Memory) -> None:
-        with self.around(StoreCall("put", scope.user, memory.id, writes=True)):
+        with self.around(StoreCall("put", scope.user, memory.id, True, memory.type in PASSAGES)):
             await self._store.put(scope, memory)
 
     async def search(
@@ -77,7 +79,7 @@ class StoreWrapper:
     async def forget_scope(
         self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
     ) -> int:
-        with self.around(StoreCall("forget_scope", scope.user, writes=True)):
+        with self.around(StoreCall("forget_scope", scope.user, None, True, are_passages(types))):
             return await self._store.forget_scope(scope, types=types, said_until=said_until)
 
     async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:

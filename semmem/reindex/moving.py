@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.writes import Writes
 from semmem.memory import Memory, Scope, Vector
+from semmem.passages.everything import everything
 from semmem.ports.collections import Collection
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
 from semmem.ports.writes import WriteRecords
-from semmem.reindex.movable_store import ALL, MovableStore
+from semmem.reindex.movable_store import MovableStore
 from semmem.text.quoting import unquoted
 
 SLICE = 50
@@ -71,8 +72,8 @@ class Mover:
     async def difference(self, user: str) -> Difference:
         """Between both sides, of one user."""
         target = self._target()
-        present = {memory.id: memory for memory in await target.list(Scope(user), limit=ALL)}
-        source = await self._store.live.store.list(Scope(user), limit=ALL)
+        present = {memory.id: memory for memory in await everything(target, user)}
+        source = await everything(self._store.live.store, user)
         missing = [memory for memory in source if not self._is_there(memory, present.get(memory.id))]
         extra = [*(present.keys() - {memory.id for memory in source})]
         return Difference(len(source), missing, extra, {memory.id: memory.version for memory in present.values()})

@@ -18,7 +18,7 @@ from functools import cache
 
 from msgspec import structs
 
-from semmem.memory import Conversation, Hit, Memory, Standing
+from semmem.memory import Conversation, Hit, Memory, MemoryType, Standing
 from semmem.retrieval.arrangement import arranged, doubtful
 from semmem.retrieval.days import UNDATED, happened, said
 from semmem.retrieval.once import OncePerMemory
@@ -277,6 +277,8 @@ def _common_day(notes: Sequence[_Note]) -> str:
 def _text(memory: Memory) -> str:
     """One memory's words. Those of the user stay between their quotes, however long they are; an application's or a
     summary's have none around them, since the header says whose words quotes hold."""
+    if memory.type is MemoryType.GIST:
+        return f"the answer was: {neutralise(memory.content)}"
     if not is_quoted(memory.content):
         return neutralise(memory.content)
     words = neutralise(unquoted(memory.content))

@@ -7,6 +7,7 @@ behind, since what is kept goes with the index; of a question only its hash is k
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -44,10 +45,12 @@ class FoundBefore(Generic[T]):
         entries.move_to_end(asked)
         return kept.found
 
-    def put(self, index: MemoryIndex, asked: Hashable, vector: Vector, now: float, found: T) -> None:
-        """``now``: as of when it was found, in seconds since the epoch."""
+    def put(
+        self, index: MemoryIndex, asked: Hashable, vector: Vector, now: float, found: T, *, until: float = math.inf
+    ) -> None:
+        """``now``: as of when it was found, ``until``: how long it holds at most, in seconds since the epoch."""
         entries = self._of.setdefault(index, OrderedDict())
-        entries[asked] = _Kept(ref(vector), now, index.same_until(now), found)
+        entries[asked] = _Kept(ref(vector), now, min(until, index.same_until(now)), found)
         entries.move_to_end(asked)
         if len(entries) > self._entries_max:
             entries.popitem(last=False)

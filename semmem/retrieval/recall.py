@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fnmatch import translate
 from functools import partial
 
-from semmem.memory import Hit, Injection, MemoryType, Role, Scope, Standing, Vector
+from semmem.memory import PASSAGES, Hit, Injection, MemoryType, Role, Scope, Standing, Vector
 from semmem.ports import spans
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderBusy, EmbedderError
@@ -30,6 +30,7 @@ from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.ledger.anchors import goes_on
 from semmem.retrieval.ledger.before import NOTHING, Before
 from semmem.retrieval.ledger.truth import corrections
+from semmem.retrieval.passages import PassageSearch
 from semmem.retrieval.past_talks import PastTalks
 from semmem.retrieval.query.build import build_query
 from semmem.retrieval.query.rewrite import QueryWriter
@@ -48,6 +49,9 @@ from semmem.retrieval.search import (
 from semmem.retrieval.time_filter import time_filter
 from semmem.retrieval.words_read import WordsRead, read_words
 
+KEPT, PASSAGE = "kept", "passage"
+"""The reasons of a memory that a preview shows; and of what was said, and of a memory in the place of which that is
+shown."""
 CORRECTION = "correction"
 """The reason of a memory that a preview shows in place of what an earlier block says."""
 TRUTH_SHARE = 0.25
@@ -142,7 +146,8 @@ class Recall:
     ``writer`` and ``reranking`` are optional models; both fall back by themselves. ``fence`` marks blocks and
     recognises them; None: with a key that only this object knows. ``spawn`` starts the task that embeds a question
     while something else is done; None: nothing is done meanwhile. ``past``: former conversations, for questions that
-    ask for them; None where none are kept. ``changes``: which were said back, None: none yet.
+    ask for them; None where none are kept. ``passages``: what was said, for questions that memories do not answer.
+    ``changes``: which were said back, None: none yet.
     """
 
     def __init__(
@@ -159,6 +164,7 @@ class Recall:
         spawn: Spawn | None = None,
         past: PastTalks | None = None,
         changes: Changes | None = None,
+        passages: PassageSearch | None = None,
     ) -> None:
         self._memories = memories
         self._embedder = embedder
@@ -171,6 +177,7 @@ class Recall:
         self._past = past
         self._before = FoundBefore[Candidates]()
         self._changes = changes or Changes()
+        self._passages = passages
         self._fence = Fence(secrets.token_bytes(32)) if fence is None else fence
         self._user_roles = re.compile("|".join(translate(each.lower()) for each in rules.user_role_models) or r"(?!)")
 
@@ -272,6 +279,8 @@ class Recall:
             found = await find_by_words(self._memories, by_words, timeout_s=self._rules.store_timeout_s)
         ranked = self._ranked(question, found)
         if not is_lookup:
+            if vector is not None:
+                ranked = _with_said(ranked, await self._with_passages(question, vector, found, _kept(ranked)))
             talks = await self._talks(question, vector)
             ranked = [*(Ranked(hit, kept=True, reason="conversation") for hit in talks), *ranked]
         room = self._rules.tokens_max if tokens_max is None else tokens_max
@@ -354,6 +363,18 @@ class Recall:
             span.note(spans.RECORD_COUNT, len(found))
         return found
 
+    async def _with_passages(
+        self, question: Question, vector: Vector, found: SearchResult, kept: list[Hit]
+    ) -> list[Hit]:
+        if self._passages is None:
+            return kept
+        with spans.step("semmem.passages") as span:
+            together = await self._passages.beside(
+                found, vector, kept, session=question.scope.session, own=_own_words(question)
+            )
+            span.note(spans.RECORD_COUNT, len(together))
+        return together
+
     async def _search_by_meaning(
         self, question: Question, query: ResolvedQuery, begun: Begun, before: Before
     ) -> Recalled:
@@ -367,6 +388,7 @@ class Recall:
                 found = await self._found(question, query, vector, cut_too=False, read=read)
                 _tell(span, found)
             kept = _kept(self._ranked(question, found))
+            kept = await self._with_passages(question, vector, found, kept)
             if question.conversation.controls.limit is None:  # who asks for so many gets no more
                 kept = [*self._changes.to_say_back(found.index, query, kept), *kept]
             status = "hit" if kept else "miss"
@@ -453,8 +475,8 @@ class Recall:
         return replace(found, candidates=replace(found.candidates, hits=[*ordered, *rest]))
 
     def _ranked(self, question: Question, found: SearchResult) -> list[Ranked]:
-        query, candidates, rules, user = found.query, found.candidates, self._rules, question.scope.user
-        said = [] if query.is_lookup else [each.text for each in question.conversation.messages if each.is_own(user)]
+        query, candidates, rules = found.query, found.candidates, self._rules
+        said = [] if query.is_lookup else _own_words(question)
         own_limit = question.conversation.controls.limit is not None
         lists_profile = candidates.request is not None and candidates.request.lists_profile
         with spans.step("semmem.rank"):
@@ -547,6 +569,11 @@ class Recall:
         return self._user_roles.match(model.lower()) is not None
 
 
+def _own_words(question: Question) -> list[str]:
+    """The user's own messages of this request, oldest first."""
+    return [each.text for each in question.conversation.messages if each.is_own(question.scope.user)]
+
+
 def _ids(hits: Sequence[Hit]) -> set[str]:
     return {hit.memory.id for hit in hits}
 
@@ -565,6 +592,13 @@ def _says_more(anew: _Blocks, without: set[str], kept: Sequence[Hit]) -> bool:
 
 def _kept(ranked: Sequence[Ranked]) -> list[Hit]:
     return [one.hit for one in ranked if one.kept]
+
+
+def _with_said(ranked: Sequence[Ranked], shown: Sequence[Hit]) -> list[Ranked]:
+    """What is shown first, in its order: memories, and what was said beside them or in their place."""
+    first = [Ranked(hit, kept=True, reason=PASSAGE if hit.memory.type in PASSAGES else KEPT) for hit in shown]
+    rest = (one for one in ranked if one.hit.memory.id not in _ids(shown))
+    return [*first, *(replace(one, kept=False, reason=PASSAGE) if one.kept else one for one in rest)]
 
 
 def _with_corrections(ranked: Sequence[Ranked], corrected: Sequence[Hit]) -> list[Ranked]:

@@ -175,6 +175,8 @@ class Counting:
             metrics.facts_rejected.labels(reason).inc(number)
         for reason, number in result.quarantined.items():
             metrics.facts_quarantined.labels(reason).inc(number)
+        for word, number in result.passages.items():
+            metrics.passages.labels(word).inc(number)
         for reason, number in result.ignored.items():
             metrics.drops_ignored.labels(reason).inc(number)
             log.info("batch %s: %d memories named as wrong in vain (%s)", batch_id, number, reason)

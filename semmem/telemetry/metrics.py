@@ -145,6 +145,10 @@ class Metrics:
             "semmem_facts_dropped", "New facts not stored because a memory says the same, by reason.", ["reason"],
             registry=r,
         )  # fmt: skip
+        self.passages = Counter(
+            "semmem_passages", "Pieces of what was said and answered: kept, or left out by reason.", ["result"],
+            registry=r,
+        )  # fmt: skip
         self.drops_ignored = Counter(
             "semmem_model_drops_ignored", "Memories that a model named as wrong in vain, by reason.", ["reason"],
             registry=r,

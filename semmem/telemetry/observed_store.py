@@ -19,8 +19,8 @@ Listener = Callable[[str, str | None], None]
 
 
 class ObservedStore(StoreWrapper):
-    """Counts and times calls by operation and status, and then tells ``listeners`` of writes, however they ended: one
-    that failed may have been done all the same.
+    """Counts and times calls by operation and status, and then tells ``listeners`` of writes of memories, however they
+    ended: one that failed may have been done all the same. Nobody keeps copies of passages.
 
     Only writes through this object are seen, so another process's are not. ``backend``: its name in the metrics.
     """
@@ -44,7 +44,7 @@ class ObservedStore(StoreWrapper):
         finally:
             self._metrics.store_operations.labels(self._backend, call.operation, status).inc()
             self._metrics.store_seconds.labels(self._backend, call.operation).observe(time.perf_counter() - started)
-            if call.writes:
+            if call.writes and not call.of_passages:
                 self._announce(call)
 
     def _announce(self, call: StoreCall) -> None:

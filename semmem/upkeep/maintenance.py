@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass
 
+from semmem.lifecycle.passages import PassageQuota
 from semmem.lifecycle.removal import remove
 from semmem.memory import MERGED, UNFOUNDED, Memory, MemoryStatus, Scope
 from semmem.ports.errors import SemmemError
@@ -33,7 +34,7 @@ class MaintenanceRules:
     importance ``importance_max`` at most, go when they are so old. ``removed_max`` memories of one user go in a run at
     most. ``settle_s`` is how far a read of the store may lag behind another replica's write: what is kept about a
     memory is erased only when the memory is still not there after that time. ``consolidate_from`` is the number of
-    active memories from which a user's are consolidated.
+    active memories from which a user's are consolidated. ``passages_max`` passages of a user are kept, the newest.
     """
 
     interval_s: float = 86_400.0
@@ -47,6 +48,7 @@ class MaintenanceRules:
     never_used_s: float | None = None
     importance_max: float = 0.5
     consolidate_from: int | None = None
+    passages_max: int = 10_000
 
 
 class Maintenance:
@@ -68,6 +70,7 @@ class Maintenance:
         self._consolidator = consolidator
         self._rules = rules
         self._announce = announce
+        self._passages = PassageQuota(store, records, rules.passages_max, announce)
 
     async def run(self, now: float) -> None:
         """One bounded run. Raises StoreError and JournalError; the next run goes on where this one broke off."""
@@ -120,6 +123,7 @@ class Maintenance:
 
     async def _keep_held(self, user: str, now: float, hold_id: str) -> None:
         # Before the store is read: what that has no more was forgotten.
+        await self._passages.make_room(user)
         recorded_ids = await self._records.recorded_ids(user)
         memories = await self._list(user)
         if recorded_ids - {memory.id for memory in memories}:

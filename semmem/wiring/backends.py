@@ -52,6 +52,8 @@ log = logging.getLogger(__name__)
 
 ROWS_PER_MEMORY = 5
 """Room for versions that are being replaced while a user's rows are read."""
+PASSAGES_SPARE = 1000
+"""Passages of a user that may come before room is made for them."""
 REPLICA_STALENESS_S = 5.0
 """How long what another replica wrote may stay unseen, unless the configuration says otherwise."""
 JOURNAL_RETRY_S = 1.0
@@ -69,7 +71,7 @@ MakeStore = Callable[[Settings, Embedder, SqlJournal], StoreBackend]
 @dataclass(frozen=True, slots=True)
 class Backends:
     """The third parties of one semmem, behind their ports, and what it has in common with its replicas: the key of its
-    blocks, the votes of its users, and which changes it has said back."""
+    blocks, the votes of its users, which changes it has said back, and whether something of a user is being erased."""
 
     store: HotMemories
     embedder: Embedder
@@ -80,6 +82,7 @@ class Backends:
     worker: TextWork | None = None
     votes: Votes = field(default_factory=Votes)
     changes: Changes = field(default_factory=Changes)
+    is_erasing: Callable[[str], bool] = lambda _user: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +156,7 @@ async def open_backends(
         reranker=ranker,
         fence=mark,
         worker=worker,
+        is_erasing=hiding.marks.lately,
     )
     return Opened(backends, store_backend, hiding, gate, clients, others)
 
@@ -248,7 +252,8 @@ def milvus_options(settings: Settings, signature: str) -> dict[str, Any]:
 
 
 def _rows_per_user_max(settings: Settings) -> int:
-    return ROWS_PER_MEMORY * settings.memory.max_memories_per_user
+    memories, passages = ROWS_PER_MEMORY * settings.memory.max_memories_per_user, settings.passages.per_user_max
+    return max(memories, passages + PASSAGES_SPARE)
 
 
 def _uri(address: str, rules: MilvusSection) -> str:

@@ -15,6 +15,7 @@ from semmem.config.settings import Settings
 from semmem.extraction.at_once import AtOnce
 from semmem.extraction.contradiction import closed
 from semmem.extraction.dedup import Dedup
+from semmem.extraction.kept_passages import Keeping
 from semmem.extraction.llm import LlmExtractor
 from semmem.extraction.model_judge import ModelJudge
 from semmem.extraction.pair_judge import PairJudge
@@ -28,6 +29,7 @@ from semmem.extraction.unsettled import Unsettled
 from semmem.extraction.voice.hearing import Heard, heard
 from semmem.extraction.waiting_words import WaitingWords
 from semmem.extraction.work import InThread
+from semmem.lifecycle.passages import PassageQuota
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.learning import Batch, BatchRules, Extractor
@@ -37,7 +39,7 @@ from semmem.retrieval.context import FENCE_MARKERS, without_tags
 from semmem.turns.recorder import OBSERVING
 from semmem.wiring.backends import Backends
 from semmem.wiring.erasure import holds
-from semmem.wiring.maintenance import lifetime_s, quota
+from semmem.wiring.maintenance import DAY_S, lifetime_s, quota
 
 log = logging.getLogger(__name__)
 
@@ -171,6 +173,15 @@ def learning(
         model_judge=_model_judge(settings, backends),
         unsettled=Unsettled(backends.store, backends.journal),
         summariser=_summariser(settings, backends),
+        passages=Keeping(
+            backends.store,
+            backends.journal,
+            backends.embedder,
+            settings.passages.retention_days * DAY_S or None,
+            quota=PassageQuota(backends.store, backends.journal, settings.passages.per_user_max, announce),
+            worth=by_rules.worth,
+            clock=clock,
+        ),
         work=backends.worker,
         screen_budget_s=memory.extraction.batch_budget_s,
         facts_max=memory.extraction.facts_per_batch_max,

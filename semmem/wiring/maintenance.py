@@ -61,6 +61,7 @@ def upkeep(settings: Settings, backends: Backends, sweepable: Sweepable, announc
         never_used_s=memory.decay.never_used_days * DAY_S if memory.decay.enabled else None,
         importance_max=memory.decay.importance_max,
         consolidate_from=memory.consolidation.threshold_memories if memory.consolidation.enabled else None,
+        passages_max=settings.passages.per_user_max,
     )
     return Maintenance(
         backends.store,

@@ -16,6 +16,7 @@ from semmem.background.patient_embedder import PatientEmbedder
 from semmem.backup.everybody import Everybody
 from semmem.config.settings import Settings
 from semmem.lifecycle.holds import Holds
+from semmem.passages.shelves import ShelvedCollections
 from semmem.ports.collections import Collection, Collections, Described
 from semmem.ports.embedder import Embedder
 from semmem.reindex.movable_store import MovableStore
@@ -45,8 +46,12 @@ def may_begin(settings: Settings, embedder: Embedder) -> bool:
     return settings.memory.reindex.start == "auto" and not found_none
 
 
-def collections(settings: Settings) -> Collections:
+def collections(settings: Settings) -> ShelvedCollections:
     """Where the configured store keeps memories. Raises StoreError when a package for it is not installed."""
+    return ShelvedCollections(_of_backend(settings))
+
+
+def _of_backend(settings: Settings) -> Collections:
     if settings.memory.backend == "in_process":
         return InProcessCollections()
     if settings.memory.backend == "qdrant":

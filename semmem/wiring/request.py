@@ -17,7 +17,7 @@ from semmem.conversations.chains import Histories
 from semmem.conversations.tap import Tapping
 from semmem.dialects.parsing import ParseLimits
 from semmem.exchange import Exchange
-from semmem.memory import Turn
+from semmem.memory import Turn, Vector
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.recording import TurnClosed
 from semmem.ports.spans import NO_TRACER, Place, Tracer
@@ -34,6 +34,10 @@ from semmem.retrieval.decide.trained import SHIPPED, Trained, UnusableWeights
 from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.hot_memories import Spawn
 from semmem.retrieval.ledger.ledger import Ledger, LedgerRecords, LedgerRules
+from semmem.retrieval.passages import PassageSearch
+from semmem.retrieval.query.looks_back import SHIPPED as SHIPPED_LOOKS_BACK
+from semmem.retrieval.query.looks_back import LooksBack
+from semmem.retrieval.query.past_conversations import has_form
 from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.rerank import Reranking
@@ -229,11 +233,12 @@ def recovery_rules(settings: Settings, began: float) -> RecoveryRules:
 def recall(
     settings: Settings, backends: Backends, announce: Announce = nobody_listens, spawn: Spawn | None = None
 ) -> Recall:
+    judge = decision(settings, backends.embedder.signature, backends.votes)
     return Recall(
         backends.store,
         backends.embedder,
         recall_rules(settings),
-        decision=decision(settings, backends.embedder.signature, backends.votes),
+        decision=judge,
         announce=announce,
         writer=query_writer(settings, backends, announce),
         reranking=reranking(settings, backends, announce),
@@ -241,7 +246,33 @@ def recall(
         spawn=spawn,
         past=past_talks(settings, backends),
         changes=backends.changes,
+        passages=passages(settings, backends, judge),
     )
+
+
+def passages(settings: Settings, backends: Backends, judge: Decision) -> PassageSearch | None:
+    """None where what was said is not kept."""
+    if not settings.passages.retention_days:
+        return None
+    return PassageSearch(
+        backends.store,
+        judge,
+        timeout_s=settings.deadlines.store_ms / 1000,
+        hides=backends.is_erasing,
+        unsaid=backends.store.unsaid,
+        looks_back=_looks_back(settings, backends.embedder.signature),
+    )
+
+
+def _looks_back(settings: Settings, signature: str) -> Callable[[str, Vector], bool]:
+    """Whether a question asks for what was talked about before, by its form, and where that was learnt by its vector of
+    this model. Where conversations are recorded these answer it."""
+    if settings.conversations.enabled and settings.conversations.recall:
+        return lambda _question, _vector: False
+    learnt = LooksBack.load(SHIPPED_LOOKS_BACK)
+    if learnt.signature != signature:
+        return lambda question, _vector: has_form(question)
+    return lambda question, vector: learnt.asks(question, vector, in_form=has_form(question))
 
 
 def recall_rules(settings: Settings) -> RecallRules:

@@ -22,8 +22,12 @@ from dataclasses import dataclass, field
 from tests.canary.words import Words
 
 NEVER = math.inf
-NOTE = re.compile(r'(?:- |"content": ?")Conversation (?:\\[^n]|[^"\\\n])*')
-"""A line about a former conversation, in a block or a preview, as it stands in JSON."""
+NOTE = re.compile(
+    r'(?:- |"content": ?")Conversation (?:\\[^n]|[^"\\\n])*|- the answer was: [^\\\n]*'
+    r'|"type": ?"gist",[^\n]*?"content": ?"[^"]*"'
+)
+"""What was answered, in a line about a former conversation or in a gist: in a block, a preview or a copy, as it stands
+in JSON."""
 SETTLED_S = 1.0
 """A turn that was answered so long before a kill was not on its way to the journal any more."""
 
@@ -181,8 +185,8 @@ class Ledger:
         ``own``: the part of the text that is memory, where the rest are the client's own words (another user's
         canary is wrong anywhere). The result: numbers of the viewer's canaries in what is memory.
 
-        A note of a conversation may have what its client sent again after the erasure: the model may have answered with
-        that, and such an answer is a new one (docs/conversations.md).
+        A note of a conversation, and the gist of an answer, may have what its client sent again after the erasure: the
+        model may have answered with that, and such an answer is a new one (docs/conversations.md, docs/passages.md).
         """
         for user, number in self.words.found(text):
             if user != viewer and self._issued(user, number):

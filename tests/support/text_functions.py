@@ -54,6 +54,7 @@ from semmem.extraction.voice import hearing, units
 from semmem.lifecycle.change_news import ChangeNews
 from semmem.lifecycle.spared import Said
 from semmem.memory import Conversation, Fact, Hit, Injection, Memory, MemoryType, Message, Role, Scope, Turn
+from semmem.passages import pieces
 from semmem.ports.errors import ModelRefused
 from semmem.ports.learning import Batch
 from semmem.ports.session_states import CurrentState
@@ -89,7 +90,7 @@ DAY = datetime.fromtimestamp(NOW, UTC).date()
 WHOLE = 10**9
 """A bound that no text here reaches: a function that has one of its own is held to what lies below it as well."""
 
-ROOMS = "compression dialects extraction lifecycle request retrieval text turns upkeep".split()
+ROOMS = "compression dialects extraction lifecycle passages request retrieval text turns upkeep".split()
 _TEXTUAL = re.compile(
     r"\b(?:str|bytes|Part|Message|Conversation|Turn|Batch|Fact|Memory|Said|Clause|Sentence|Hit|Candidate|Member|JsonObject|Item|Claim)\b"
 )
@@ -392,6 +393,10 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.wording.tokens": wording.tokens,
     "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
     "text.grounding.SourceText.grounds": _grounded,
+    "passages.pieces.gist_of": pieces.gist_of,
+    "passages.pieces.is_passage": pieces.is_passage,
+    "passages.pieces.passages_of": lambda t: list(pieces.passages_of(_turn(t), now=NOW, expires_at=None)),
+    "passages.pieces.pieces": pieces.pieces,
     "text.quoting.is_quoted": quoting.is_quoted,
     "text.quoting.quoted": quoting.quoted,
     "text.quoting.unquoted": lambda t: quoting.unquoted(quoting.quoted(t)),
@@ -698,6 +703,25 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.result.Tally.count": _VALUES,
     "extraction.result.Tally.settle": _VALUES,
     "extraction.rules.RulesExtractor.extract": _WAITS,
+    "extraction.rules.RulesExtractor.worth": _WAITS,
+    "passages.everything.everything": _WAITS,
+    "passages.pieces.ids_of": _NAMES,
+    "passages.pieces.passage_id": _NAMES,
+    "passages.shelves.ShelvedCollections.drop": _WAITS,
+    "passages.shelves.ShelvedCollections.switch": _WAITS,
+    "passages.shelves.Shelves.fill": _WAITS,
+    "passages.shelves.Shelves.forget": _WAITS,
+    "passages.shelves.Shelves.get": _WAITS,
+    "passages.shelves.Shelves.put": _WAITS,
+    "passages.shelves.Shelves.written_elsewhere": _WAITS,
+    "extraction.kept_passages.Keeping.keep": _WAITS,
+    "extraction.waiting_words.WaitingWords.stating": _WAITS,
+    "lifecycle.marks.Marks.lately": _NAMES,
+    "lifecycle.passages.PassageQuota.make_room": _NAMES,
+    "lifecycle.passages.SaidPassages.forget": _WAITS,
+    "lifecycle.passages.listed": _NAMES,
+    "retrieval.passages.PassageSearch.beside": _WAITS,
+    "retrieval.index.unsaid.Unsaid.spoken": _NAMES,
     "extraction.session_summary.SessionSummariser.summarise": _WAITS,
     "extraction.settling.Provisional.allows": _NAMES,
     "extraction.settling.Provisional.is_known": _SAME_TEXT,

@@ -40,6 +40,7 @@ class MilvusCollection:
         timeout_s: float,
         level: Consistency,
         alive: Callable[[Iterable[Row]], list[Row]],
+        fields: Sequence[str] = FOUND_FIELDS,
     ) -> list[Row]:
         """Rows of the nearest ``limit`` memories with their ``cosine``, of those that ``alive`` leaves.
 
@@ -48,14 +49,14 @@ class MilvusCollection:
         """
         asked = min(limit + SPARE_ROWS, WINDOW_MAX)
         while True:
-            hits = await self._search(query, filter, asked, timeout_s, level)
+            hits = await self._search(query, filter, asked, timeout_s, level, fields)
             rows = newest(alive(map(_found, hits)))
             if len(rows) >= limit or len(hits) < asked or asked == WINDOW_MAX:
                 return rows
             asked = min(4 * asked, WINDOW_MAX)
 
     async def _search(
-        self, query: Vector, filter: str, limit: int, timeout_s: float, level: Consistency
+        self, query: Vector, filter: str, limit: int, timeout_s: float, level: Consistency, fields: Sequence[str]
     ) -> Sequence[Any]:
         answer = await self._connection.call(
             "search",
@@ -64,7 +65,7 @@ class MilvusCollection:
             anns_field=VECTOR_FIELD,
             filter=filter,
             limit=limit,
-            output_fields=FOUND_FIELDS,
+            output_fields=list(fields),
             search_params={"params": self._index.search(limit)},
             consistency_level=level,
         )

@@ -16,7 +16,7 @@ from semmem.backends.milvus.embedded import EmbeddedMilvus
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.rows import VECTOR_FIELD
 from semmem.backends.milvus.store import MilvusStore
-from semmem.ports.collections import Collection, Described, live_name, number_of
+from semmem.ports.collections import Collection, Described, live_name, number_of, passages_name
 from semmem.ports.errors import StoreError, StoreMismatch, StoreUnavailable
 
 T = TypeVar("T")
@@ -110,12 +110,13 @@ class MilvusCollections:
 
     def _drop(self, client: MilvusClient, name: str) -> None:
         """Raises StoreError for the one that everybody reads: its alias would go with it."""
-        names = [each for each in client.list_collections(timeout=self._timeout_s) if number_of(self._name, each)]
-        if name not in names:
-            return
-        if self._read(client, names) == name:
+        listed = client.list_collections(timeout=self._timeout_s)
+        names = [each for each in listed if number_of(self._name, each)]
+        if name in names and self._read(client, names) == name:
             raise StoreError(f"{name} is what everybody reads")
-        client.drop_collection(name, timeout=self._timeout_s)
+        for each in (name, passages_name(name)):
+            if each in listed:
+                client.drop_collection(each, timeout=self._timeout_s)
 
 
 class LiteCollections(MilvusCollections):

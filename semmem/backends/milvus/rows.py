@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from pymilvus import CollectionSchema, DataType, MilvusClient
 
-from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Source, Vector
+from semmem.memory import PASSAGES, Memory, MemoryStatus, MemoryType, Scope, Source, Vector
 from semmem.ports.names import NAME_BYTES_MAX
 from semmem.ports.storable import CONTENT_BYTES_MAX, metadata_text, shallow
+from semmem.ports.store_rules import is_of
 
 VECTOR_FIELD = "embedding"
 NO_METADATA = "{}"
@@ -164,14 +165,14 @@ def newest(rows: Iterable[Row]) -> list[Row]:
     return list(highest.values())
 
 
-def row_in_scope(row: Row, scope: Scope, types: Sequence[MemoryType]) -> bool:
+def row_in_scope(row: Row, scope: Scope, types: Sequence[MemoryType] | None) -> bool:
     """The same question as ``store_rules.contains``, of a row with SCOPE_FIELDS."""
     narrowed = ((scope.agent, "agent"), (scope.session, "session"))
     return (
         row["user_id"] == scope.user
         and (scope.projects is None or row["project"] in scope.projects)
         and all(wanted is None or wanted == row[name] for wanted, name in narrowed)
-        and (not types or row["type"] in [kind.value for kind in types])
+        and (types is None or is_of(MemoryType(row["type"]), types))
     )
 
 
@@ -187,8 +188,9 @@ def is_retrievable(row: Row, scope: Scope, types: Sequence[MemoryType], now: flo
 
 def with_cosine(row: Row, query: Vector) -> Row:
     """A whole row as a search finds it."""
+    kept = ALL_FIELDS if row["type"] in PASSAGES else FOUND_FIELDS
     return {
-        **{name: row[name] for name in FOUND_FIELDS},
+        **{name: row[name] for name in kept},
         "cosine": min(1.0, max(-1.0, float(row[VECTOR_FIELD] @ query))),
     }
 

@@ -154,7 +154,7 @@ class MilvusStore:
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
         rows = await self._read("get", scope.user, ALL_FIELDS, memory_id)
-        found = [row for row in newest(rows) if row_in_scope(row, scope, ())]
+        found = [row for row in newest(rows) if row_in_scope(row, scope, None)]
         return memory_of(found[0]) if found else None
 
     async def list(
@@ -196,7 +196,7 @@ class MilvusStore:
                 await self._delete_rows(memory.user, older)
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
-        return bool(await self._forget(scope, memory_id))
+        return bool(await self._forget(scope, memory_id, None))
 
     async def forget_scope(
         self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
@@ -274,7 +274,7 @@ class MilvusStore:
         self,
         scope: Scope,
         memory_id: str | None,
-        types: Sequence[MemoryType] = (),
+        types: Sequence[MemoryType] | None,
         said_until: float | None = None,
     ) -> set[str]:
         """Delete until a Strong read finds nothing more; the ids of the memories that went."""

@@ -13,6 +13,7 @@ from semmem.backends.milvus.collection import MilvusCollection
 from semmem.backends.milvus.own_writes import CAUGHT_UP_S, Consistency, OwnWrites
 from semmem.backends.milvus.rows import (
     ALL_FIELDS,
+    FOUND_FIELDS,
     SCOPE_FIELDS,
     Row,
     is_retrievable,
@@ -22,7 +23,7 @@ from semmem.backends.milvus.rows import (
     user_filter,
     with_cosine,
 )
-from semmem.memory import MemoryType, Scope, Vector
+from semmem.memory import MemoryType, Scope, Vector, are_passages
 from semmem.ports.errors import StoreError
 
 WHATEVER_OTHERS_WROTE = -math.inf
@@ -86,6 +87,7 @@ class UserRows:
             timeout_s=timeout_s,
             level=level,
             alive=lambda rows: self._own.alive(scope.user, rows, began),
+            fields=ALL_FIELDS if are_passages(types) else FOUND_FIELDS,
         )
         self._answered(scope.user, level, began)
         own = (row for row in self._own.rows(scope.user, began) if is_retrievable(row, scope, types, now))

@@ -13,7 +13,7 @@ from qdrant_client import models
 from semmem.backends.qdrant.collection import described
 from semmem.backends.qdrant.engine import Engine
 from semmem.backends.qdrant.errors import within
-from semmem.ports.collections import Collection, Described, live_name, number_of
+from semmem.ports.collections import Collection, Described, live_name, number_of, passages_name
 from semmem.ports.errors import StoreError
 from semmem.ports.store import DiskBound
 
@@ -67,11 +67,11 @@ class QdrantCollections:
     async def drop(self, name: str) -> None:
         """Raises StoreError for the one that everybody reads: its alias would go with it."""
         async with within("drop", self._timeout_s):
-            if name not in await self._names():
-                return
-            if name == (await self._aliased() or self._name):
+            listed = {each.name for each in (await self._engine.ask("get_collections")).collections}
+            if name in listed and name == (await self._aliased() or self._name):
                 raise StoreError(f"{name} is what everybody reads")
-            await self._engine.drop(name, self._timeout_s)
+            for each in sorted({name, passages_name(name)} & listed):
+                await self._engine.drop(each, self._timeout_s)
 
     async def check_room(self) -> None:
         """A server has its own disk."""

@@ -16,7 +16,7 @@ from uuid import UUID
 import numpy as np
 from qdrant_client import models
 
-from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Source, Vector
+from semmem.memory import MEMORY_TYPES, Memory, MemoryStatus, MemoryType, Scope, Source, Vector
 from semmem.ports.storable import metadata_text, shallow
 
 VECTOR = "embedding"
@@ -103,7 +103,7 @@ def retrievable(scope: Scope, types: Sequence[MemoryType], now: float) -> models
 
 def one_memory(scope: Scope, memory_id: str) -> models.Filter:
     chosen = models.HasIdCondition(has_id=[point_id(scope.user, memory_id)])
-    return models.Filter(must=[chosen, *_scope_conditions(scope, ())])
+    return models.Filter(must=[chosen, *_scope_conditions(scope, None)])
 
 
 def exactly(user: str, chosen: Iterable[tuple[str, int]]) -> models.Filter:
@@ -134,15 +134,16 @@ def nothing() -> models.Filter:
     return models.Filter(must=[models.HasIdCondition(has_id=[NO_POINT])])
 
 
-def _scope_conditions(scope: Scope, types: Sequence[MemoryType]) -> list[models.Condition]:
+def _scope_conditions(scope: Scope, types: Sequence[MemoryType] | None) -> list[models.Condition]:
+    """``types`` None: whatever it is."""
     named = (("agent", scope.agent), ("session", scope.session))
     conditions: list[models.Condition] = [_is("user_id", scope.user)]
     if scope.projects is not None:
         any_project = models.MatchAny(any=list(scope.projects))
         conditions.append(models.FieldCondition(key="project", match=any_project))
     conditions += [_is(name, wanted) for name, wanted in named if wanted is not None]
-    if types:
-        any_of = models.MatchAny(any=[kind.value for kind in types])
+    if types is not None:
+        any_of = models.MatchAny(any=[kind.value for kind in types or MEMORY_TYPES])
         conditions.append(models.FieldCondition(key="type", match=any_of))
     return conditions
 

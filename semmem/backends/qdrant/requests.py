@@ -29,9 +29,9 @@ class Requests:
         self._search_params = {"search_params": search_params} if search_params else {}
 
     async def nearest(
-        self, vector: Vector, asked: models.Filter, *, limit: int, timeout_s: float
+        self, vector: Vector, asked: models.Filter, *, limit: int, timeout_s: float, vectors: bool = False
     ) -> list[models.ScoredPoint]:
-        """Best first, with ``score`` = cosine, without vectors."""
+        """Best first, with ``score`` = cosine."""
         answer = await self._ask(
             "query_points",
             timeout_s,
@@ -40,6 +40,7 @@ class Requests:
             query_filter=asked,
             limit=limit,
             with_payload=True,
+            with_vectors=vectors,
             **self._search_params,
         )
         return answer.points  # type: ignore[no-any-return]

@@ -18,7 +18,7 @@ from semmem.backends.qdrant.engine import Engine
 from semmem.backends.qdrant.errors import opening, our_errors, within
 from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.requests import PAGE_POINTS, Requests
-from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
+from semmem.memory import Hit, Memory, MemoryType, Scope, Vector, are_passages
 from semmem.ports.errors import StoreError
 from semmem.ports.store_rules import best, check_memory, contains, page, usable_vector
 
@@ -84,7 +84,9 @@ class QdrantStore:
         asked = points.retrievable(scope, types, now)
         timeout_s = self._search_timeout_s if as_of is None else self._read_timeout_s
         async with within("search", timeout_s):
-            found = await self._requests.nearest(query, asked, limit=limit, timeout_s=timeout_s)
+            found = await self._requests.nearest(
+                query, asked, limit=limit, timeout_s=timeout_s, vectors=are_passages(types)
+            )
         return best((hit for hit in map(_hit, found) if contains(scope, hit.memory, types)), limit)
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:

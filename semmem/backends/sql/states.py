@@ -30,6 +30,11 @@ class SqlSessionStates(JournalPart):
         live = select(session_states).where(mine, session_states.c.expires_at > now)
         return [_state(row) for row in conn.execute(live.order_by(session_states.c.turns.desc()))]
 
+    @one_read
+    def last_erased(self, conn: Connection, user: str) -> float | None:
+        """As the port says."""
+        return erased_at(conn, user)
+
     @one_look
     def keep_state(
         self, conn: Connection, state: SessionState, said: Sequence[Place], *, per_session: int, per_user: int

@@ -119,6 +119,15 @@ class RulesExtractor:
                 self._announce(TurnsUnread(batch.id, why, 1))
         return facts[: self._facts_per_batch]
 
+    async def worth(self, text: str) -> float:
+        """The probability that the text says something lasting about who wrote it: its best clause's. 0 for what
+        cannot be read. Raises WorkUnavailable."""
+        found, _, why = await self._read(Turn("", Scope("nobody"), 0, text, 0.0), self._turn_budget_s)
+        if why or not found.clauses:
+            return 0.0
+        vectors = await self._vectors(found.clauses)
+        return max(judgement.lasting for judgement in await asyncio.to_thread(judge, found.seen, vectors))
+
     async def _chosen(self, found: Reading, vectors: Sequence[Vector] | None, least: float) -> tuple[list[Fact], str]:
         """The facts of a turn that was read, or why there are none."""
         try:

@@ -22,7 +22,7 @@ from typing import Any
 
 from cachetools import TTLCache
 
-from semmem.memory import Hit, Memory, MemoryType, Scope
+from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Scope
 from semmem.ports.errors import StoreError, StoreTimeout
 from semmem.ports.store import Store
 from semmem.ports.store_wrapper import StoreWrapper
@@ -31,6 +31,7 @@ from semmem.retrieval.index.freshness import Freshness
 from semmem.retrieval.index.kept import Kept, Preloaded, built, slim
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.index.regulars import Regulars, Room
+from semmem.retrieval.index.unsaid import Unsaid
 
 Spawn = Callable[[str, Coroutine[Any, Any, Any]], asyncio.Task[Any]]
 """Starts a task that somebody owns."""
@@ -99,6 +100,7 @@ class HotMemories(StoreWrapper):
         self._loading: dict[str, _Load] = {}
         self._slots = asyncio.Semaphore(loads_max)
         self._offload = offload
+        self.unsaid = Unsaid(clock)
         self._fresh = Freshness(staleness_s, told_staleness_s)
 
     @property
@@ -270,6 +272,12 @@ class HotMemories(StoreWrapper):
     # --- the store ---------------------------------------------------------------------------------------------------
 
     async def put(self, scope: Scope, memory: Memory) -> None:
+        if memory.type in PASSAGES:  # they are in no index
+            try:
+                await super().put(scope, memory)
+            finally:
+                self.unsaid.spoken(scope.user)
+            return
         try:
             await super().put(scope, memory)
         except BaseException:  # it may have been written all the same

@@ -7,14 +7,15 @@ the figures behind the constants are in docs/quality.md, "How memories are ranke
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from semmem.memory import Memory, MemoryType, Scope, Vector
+from semmem.memory import SUPERSEDED_BY, Memory, MemoryType, Scope, Vector
 from semmem.retrieval.answers import offered, wanted
 from semmem.retrieval.index import sizes
 from semmem.retrieval.index.membership import Membership
@@ -116,6 +117,15 @@ class MemoryIndex:
     def of(self, memory_id: str) -> Memory | None:
         """The user's memory of this id, recalled or not."""
         return self._live.get(memory_id) or self._hidden.get(memory_id)
+
+    @cached_property
+    def superseding(self) -> Mapping[str, frozenset[str]]:
+        """The ids of memories that took the place of others, by the turns that those were learnt from."""
+        after = defaultdict[str, set[str]](set)
+        for memory in self._hidden.values():
+            if memory.source.turn and (successor := memory.metadata.get(SUPERSEDED_BY)):
+                after[memory.source.turn].add(str(successor))
+        return {turn: frozenset(ids) for turn, ids in after.items()}
 
     def is_live(self, memory_id: str) -> bool:
         """Whether it is recalled."""

@@ -20,6 +20,7 @@ from semmem.memory import (
     Memory,
     MemoryStatus,
 )
+from semmem.passages.pieces import PREFIX
 from semmem.ports.shown_blocks import ShownBlock
 from semmem.ports.talks import TALK_ID
 from semmem.retrieval.context import says
@@ -59,9 +60,11 @@ def unfit(block: ShownBlock, index: MemoryIndex, now: float) -> str | None:
 
 
 def absent(blocks: Iterable[ShownBlock], index: MemoryIndex) -> set[str]:
-    """The ids of memories in these blocks that the user does not have, in whatever state."""
+    """The ids of memories in these blocks that the user does not have, in whatever state. Of passages and former
+    conversations no index knows: whatever is erased of the user takes all blocks along."""
     ids = {memory_id for block in blocks for memory_id, _ in block.memories}
-    return {memory_id for memory_id in ids if not memory_id.startswith(TALK_ID) and index.of(memory_id) is None}
+    elsewhere = (TALK_ID, PREFIX)
+    return {memory_id for memory_id in ids if not memory_id.startswith(elsewhere) and index.of(memory_id) is None}
 
 
 def corrections(

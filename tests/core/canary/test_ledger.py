@@ -356,9 +356,17 @@ def test_another_sessions_words_may_hold_what_was_deleted_with_a_session(
     [
         ("- Conversation of 3 May: the user said {}", True, False),
         ("- Conversation of 3 May: the user said {}", False, True),
+        ("- the answer was: {}", True, False),
+        ("- the answer was: {}", False, True),
         ("- {}", True, True),
     ],
-    ids=["a note of what was sent again", "a note of what was not", "a memory"],
+    ids=[
+        "a note of what was sent again",
+        "a note of what was not",
+        "a gist of it",
+        "a gist of what was not",
+        "a memory",
+    ],
 )
 def test_what_was_shown_may_note_a_conversation_in_which_the_client_sent_it_again(
     ledger: Ledger, clock: Clock, tmp_path: Path, line: str, is_repeated: bool, returns: bool

@@ -16,7 +16,7 @@ from msgspec import structs
 from semmem.backends.models.openai import OpenAIModel
 from semmem.extraction.answers import json_values
 from semmem.extraction.llm import PROMPT_EXAMPLES, SCHEMA, LlmExtractor, parse_items
-from semmem.memory import Fact, MemoryType, Message, Role, Scope, Turn
+from semmem.memory import MEMORY_TYPES, Fact, MemoryType, Message, Role, Scope, Turn
 from semmem.ports.errors import ModelRefused, ModelUnavailable
 from semmem.ports.learning import Batch
 from tests.support.cpu_time import within_cpu_s
@@ -83,7 +83,7 @@ async def test_the_user_is_numbered_the_assistant_beside_it_and_earlier_turns_ar
 async def test_the_prompt_describes_the_json_for_servers_that_enforce_none() -> None:
     model = Answering("[]")
     await LlmExtractor(model).extract(batch("hi"))
-    kinds = {kind.value for kind in MemoryType} - {"reflective"}  # no turn says one
+    kinds = {kind.value for kind in MEMORY_TYPES} - {"reflective"}  # no turn says one
     for word in ("JSON", '"facts"', '"turn"', '"type"', '"content"', *kinds):
         assert word in model.messages[0].text
 

@@ -16,14 +16,16 @@ from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Learner
 from semmem.extraction.dedup import Dedup
+from semmem.extraction.kept_passages import Keeping
 from semmem.extraction.pipeline import Learning
 from semmem.extraction.rules import RulesExtractor
 from semmem.lifecycle.everybody import ErasureOfAll
+from semmem.lifecycle.passages import PassageQuota
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.memories import Memories
-from semmem.memory import Memory, Scope, Turn, TurnEnding
+from semmem.memory import PASSAGES, Memory, Scope, Turn, TurnEnding
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.learning import BatchRules, Extractor
 from semmem.ports.recording import TurnClosed
@@ -34,6 +36,7 @@ from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder
 from tests.support.telling_judge import judge
 
+DAY_S = 86_400.0
 ALICE = Scope("alice", session="s")
 ADMIN = {"authorization": "Bearer secret-token"}
 RULES = BatchRules(size=1, answer_wait_s=0.0, idle_s=0.0, lease_s=60.0)
@@ -65,7 +68,9 @@ class Store(InProcessStore):
 
 
 class ErasedWorld:
-    def __init__(self, path: Path, *, store: Store, journal: SqlJournal, extractor: Extractor | None) -> None:
+    def __init__(
+        self, path: Path, *, store: Store, journal: SqlJournal, extractor: Extractor | None, passages: bool = False
+    ) -> None:
         self.path = path
         self.raw = store
         self.journal = journal
@@ -73,7 +78,19 @@ class ErasedWorld:
         self.store = self.erasing.store
         self.writer = self.erasing.writer
         dedup = Dedup(self.store, journal, judge=judge)
-        self.learning = Learning(journal, HashEmbedder(), dedup, extractor or RulesExtractor(), backoff_s=0.01)
+        rules = RulesExtractor()
+        self.keeping = Keeping(
+            self.store,
+            journal,
+            HashEmbedder(),
+            DAY_S if passages else None,
+            quota=PassageQuota(self.store, journal, 100),
+            worth=rules.worth,
+            clock=time.time,
+        )
+        self.learning = Learning(
+            journal, HashEmbedder(), dedup, extractor or rules, passages=self.keeping, backoff_s=0.01
+        )
         self.learner = Learner(journal, self.learning.learn, rules=RULES, poll_interval_s=0.01)
         recall = Recall(self.store, HashEmbedder(), RecallRules(threshold=0.0))
         self.memories = Memories(
@@ -109,6 +126,10 @@ class ErasedWorld:
     async def create(self, content: str, **fields: Any) -> httpx.Response:
         body = {"user_id": "alice", "content": content, **fields}
         return await self.http.post("/v1/memory", json=body, headers=ADMIN)
+
+    async def passages(self, user: str = "alice") -> set[str]:
+        """What is kept as it was said, and the gist of answers."""
+        return {one.content for one in await self.store.list(Scope(user), types=PASSAGES, limit=1000)}
 
     async def contents(self, user: str = "alice") -> set[str]:
         listed = await self.http.get("/v1/memory", params={"user_id": user, "limit": 1000}, headers=ADMIN)
@@ -161,6 +182,7 @@ async def erased_world(
     store: Store | None = None,
     extractor: Extractor | None = None,
     learning: bool = True,
+    passages: bool = False,
     **journal: Any,
 ) -> AsyncIterator[ErasedWorld]:
     """Running: the writer and, if ``learning``, the learner. ``journal``: options of the journal."""
@@ -169,7 +191,7 @@ async def erased_world(
     await opened.open()
     store = Store() if store is None else store
     await store.open()
-    world = ErasedWorld(path, store=store, journal=opened, extractor=extractor)
+    world = ErasedWorld(path, store=store, journal=opened, extractor=extractor, passages=passages)
     tasks = world.erasing.tasks
     tasks.spawn("writer", world.writer.run())
     if learning:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semmem.memory import Hit, MemoryType, Source
+from semmem.memory import MEMORY_TYPES, Hit, MemoryType, Source
 from semmem.retrieval.context import (
     CLOSING,
     FENCE_MARKERS,
@@ -209,8 +209,13 @@ def notes(*hits: Hit, tokens_max: int = 2000) -> list[str]:
 
 
 def test_no_word_of_the_engine_stands_in_a_note() -> None:
-    for type in MemoryType:
+    for type in MEMORY_TYPES:
         assert notes(hit("User likes tea", type=type, updated_at=MAY_12)) == ["- User likes tea (said 12 May 2026)"]
+
+
+def test_what_was_answered_says_so() -> None:
+    [note] = notes(hit("Try the ferry.", type=MemoryType.GIST, updated_at=MAY_12))
+    assert note == "- the answer was: Try the ferry. (said 12 May 2026)"
 
 
 def test_a_day_that_most_notes_share_is_named_once() -> None:

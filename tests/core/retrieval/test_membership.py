@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semmem.memory import STANDING, Memory, MemoryType, Scope, Standing
+from semmem.memory import MEMORY_TYPES, STANDING, Memory, MemoryType, Scope, Standing
 from semmem.ports.store_rules import contains
 from semmem.retrieval.index.membership import Membership
 from tests.support.cpu_time import within_cpu_s
@@ -17,7 +17,7 @@ MEMORIES = st.lists(
         Memory,
         id=st.just("m"),
         version=st.just(1),
-        type=st.sampled_from(MemoryType),
+        type=st.sampled_from(MEMORY_TYPES),
         content=st.just("tea"),
         user=st.just("ada"),
         project=NAMES,
@@ -31,7 +31,7 @@ MEMORIES = st.lists(
 
 
 @settings(deadline=None)
-@given(MEMORIES, NAMES, NAMES, NAMES, st.lists(st.sampled_from(MemoryType), max_size=2))
+@given(MEMORIES, NAMES, NAMES, NAMES, st.lists(st.sampled_from(MEMORY_TYPES), max_size=2))
 def test_it_is_the_stores_own_rule(
     memories: list[Memory], project: str | None, agent: str | None, session: str | None, types: list[MemoryType]
 ) -> None:

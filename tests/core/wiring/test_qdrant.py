@@ -29,7 +29,7 @@ def test_without_an_address_it_is_the_local_mode_on_this_disk_and_that_is_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     collections = reindex.collections(settings(tmp_path, index="HNSW", quantisation="int8"))
-    store = collections.collection(ABOUT)
+    store = collections.collection(ABOUT).memories
     assert isinstance(store, LocalQdrantStore)
     assert isinstance(store._engine, LocalQdrant)
     assert isinstance(store._engine, DiskBound)
@@ -49,7 +49,7 @@ def test_without_an_address_it_is_the_local_mode_on_this_disk_and_that_is_said(
     ],
 )
 def test_with_an_address_it_is_a_server(tmp_path: Path, qdrant: dict[str, Any], url: str) -> None:
-    store = reindex.collections(settings(tmp_path, **qdrant)).collection(ABOUT)
+    store = reindex.collections(settings(tmp_path, **qdrant)).collection(ABOUT).memories
     assert isinstance(store, QdrantStore)
     assert isinstance(store._engine, QdrantServer)
     assert store._engine._url == url
@@ -79,7 +79,7 @@ def test_what_is_configured_reaches_collection_and_deadlines(tmp_path: Path) -> 
     configured = settings(tmp_path, **chosen)
     collections = reindex.collections(configured)
     assert collections.name == "other"
-    store = collections.collection(Described("other_g2", "model/384", 384))
+    store = collections.collection(Described("other_g2", "model/384", 384)).memories
     assert isinstance(store, QdrantStore)
     assert isinstance(store._engine, QdrantServer)
     made = store._collection

@@ -1,0 +1,141 @@
+"""What was said, beside memories, for a request that is about something the user has told.
+
+The store finds the nearest passages, and these are ranked and judged as memories are. What a memory holds as well is
+shown in the words it was said in, which say more than a clause that was cut out; what no memory holds comes to light.
+A passage is left out where a memory is shown that took the place of the one it was made into.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Scope, Vector
+from semmem.ports.errors import StoreError
+from semmem.ports.store import Store
+from semmem.retrieval.decide.decision import Decision
+from semmem.retrieval.found_before import FoundBefore
+from semmem.retrieval.index.memory_index import MemoryIndex
+from semmem.retrieval.index.unsaid import Unsaid
+from semmem.retrieval.search import ResolvedQuery, SearchResult, best_of
+from semmem.retrieval.stated import Stated, statement
+
+CANDIDATES_MAX = 48
+"""Passages that are asked of the store for one question: more found no more (docs/passages.md)."""
+WORTH_MIN = 0.03
+"""Below this probability of saying anything lasting a passage is a bare request ("and now as a list"), or thanks."""
+LOGIT_MIN = -2.0
+"""The least log-odds: a passage, which is longer than a memory, is shown where the decision is a little surer."""
+FOUND_S = 60.0
+"""So long what was found for a question serves the same question again. What is said meanwhile is in the history of
+the session in which it was said, and what is erased takes the user's index along, by which this is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassageSearch:
+    """Within ``timeout_s``. ``hides``: of these users nothing is shown now, since something of theirs is being erased.
+    ``looks_back`` tells which questions ask for what was talked about: they are shown the gist of answers too."""
+
+    store: Store
+    decision: Decision
+    timeout_s: float
+    hides: Callable[[str], bool]
+    unsaid: Unsaid = field(default_factory=Unsaid)
+    looks_back: Callable[[str, Vector], bool] = lambda _question, _vector: False
+    before: FoundBefore[list[Hit]] = field(default_factory=FoundBefore)
+
+    async def beside(
+        self, found: SearchResult, vector: Vector, kept: Sequence[Hit], *, session: str | None, own: Sequence[str] = ()
+    ) -> list[Hit]:
+        """``kept``, the memories that are shown, and what was said, best first; as many as the request may be shown.
+
+        ``session``: the one that asks, whose words are in the prompt; ``own``: those of the user's that this request
+        brings. A store that does not answer in time has no passages.
+        """
+        query, index, request = found.query, found.index, found.candidates.request
+        is_served = request is not None and request.is_served
+        if index is None or not self._is_wanted(found) or self._is_silent(query.scope):
+            return list(kept)
+        if self.looks_back(query.text, vector):
+            query, is_served = replace(query, types=PASSAGES), True
+        asked = replace(query, wants=query.wants or is_served)
+        stated = Stated(own)
+        said = [
+            hit
+            for hit in await self._found(asked, index, vector, session)
+            if not _is_over(hit, kept, index) and not stated.holds(statement(hit.memory.content))
+        ]
+        turns = {hit.memory.source.turn for hit in said}
+        rest = [hit for hit in kept if hit.memory.source.turn not in turns]
+        return sorted([*rest, *said], key=lambda hit: -hit.score)[: query.limit]
+
+    def _is_wanted(self, found: SearchResult) -> bool:
+        request, types = found.candidates.request, found.query.types
+        is_asked = request is not None and not request.is_general and not request.lists_profile
+        return is_asked and (not types or MemoryType.EPISODIC in types)
+
+    def _is_silent(self, scope: Scope) -> bool:
+        return self.hides(scope.user) or self.unsaid.holds(scope)
+
+    async def _found(self, query: ResolvedQuery, index: MemoryIndex, vector: Vector, said_in: str | None) -> list[Hit]:
+        asked = (
+            hash(query.text),
+            id(vector),
+            query.strategy,
+            query.scope,
+            query.types,
+            query.during,
+            query.wants,
+            said_in,
+        )
+        known = self.before.get(index, asked, vector, query.now)
+        if known is None:
+            known = await self._searched(query, vector, said_in)
+            self.before.put(index, asked, vector, query.now, known, until=query.now + FOUND_S)
+        return known
+
+    async def _searched(self, query: ResolvedQuery, vector: Vector, said_in: str | None) -> list[Hit]:
+        types = PASSAGES if query.types == PASSAGES else (MemoryType.PASSAGE,)
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                near = await self.store.search(query.scope, vector, limit=CANDIDATES_MAX, now=query.now, types=types)
+        except (StoreError, TimeoutError):
+            return []
+        if not near and types == (MemoryType.PASSAGE,):
+            self.unsaid.note(query.scope)
+        others = [hit.memory for hit in near if not _is_of(hit.memory, said_in)]
+        if types != PASSAGES:
+            others = [passage for passage in others if passage.importance >= WORTH_MIN]
+        return self._judged(others, query, vector) if others else []
+
+    def _judged(self, passages: Sequence[Memory], query: ResolvedQuery, vector: Vector) -> list[Hit]:
+        """Those that the decision shows, by the words and the meaning of these alone."""
+        found = best_of(
+            MemoryIndex(passages),
+            query.text,
+            vector,
+            self.decision,
+            strategy=query.strategy,
+            scope=query.scope,
+            now=query.now,
+            during=query.during,
+            wants=query.wants,
+            fusion=query.fusion,
+            cut_too=False,
+        )
+        return [hit for hit in found.hits if hit.memory.id not in found.cuts and _is_sure(hit)]
+
+
+def _is_sure(hit: Hit) -> bool:
+    return hit.logit is None or hit.logit >= LOGIT_MIN
+
+
+def _is_of(passage: Memory, session: str | None) -> bool:
+    return bool(session) and passage.session == session
+
+
+def _is_over(said: Hit, kept: Sequence[Hit], index: MemoryIndex) -> bool:
+    """Whether a memory is shown that took the place of what was said."""
+    after = index.superseding.get(said.memory.source.turn, frozenset())
+    return any(hit.memory.id in after for hit in kept)
