@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from semmem.config.values import Line, NonEmptyLine, Seconds, Secret, Section, VariableName, refusal
+from semmem.config.values import Line, NonEmptyLine, Seconds, Secret, Section, VariableName, key, refusal
 
 _URL = re.compile(r"rediss?://[^\s@?#]+|rediss?://[^\s@?#:/]*@[^\s@?#]+|unix:///[^\s@?#]+")
 _PASSWORD = re.compile(r"//[^/@]*:[^/@]*@|[?&]password=")
@@ -33,12 +33,11 @@ RedisUrl = Annotated[str, Field(max_length=1024), AfterValidator(_redis_url)]
 class RedisSection(Section):
     """``memory.hot_cache.redis``: a Redis or Valkey server by which replicas tell each other whose memories changed."""
 
-    url: RedisUrl = Field(
-        default="",
-        description="redis://host:port, rediss:// for TLS, or unix:///path; empty: PostgreSQL at journal.url tells",
+    url: RedisUrl = key(
+        "", "redis://host:port, rediss:// for TLS, or unix:///path; empty: PostgreSQL at journal.url tells"
     )
-    password: Secret = Field(default=SecretStr(""), description="of the server, or of the user in url")
-    password_env: VariableName = Field(default="", description="environment variable that holds password")
-    ca_file: Line = Field(default="", description="PEM file of the authorities to believe (rediss://); empty: system's")
-    channel: NonEmptyLine = Field(default="semmem", description="what is published on; the same on all replicas")
-    timeout_s: Seconds = Field(default=1.0, description="limit of connecting, and of each answer")
+    password: Secret = key(SecretStr(""), "of the server, or of the user in url")
+    password_env: VariableName = key("", "environment variable that holds password")
+    ca_file: Line = key("", "PEM file of the authorities to believe (rediss://); empty: system's")
+    channel: NonEmptyLine = key("semmem", "what is published on; the same on all replicas")
+    timeout_s: Seconds = key(1.0, "limit of connecting, and of each answer")

@@ -50,6 +50,12 @@ class Section(BaseModel):
         return {} if value is None else value
 
 
+def key(default: Any, about: str, **bounds: Any) -> Any:
+    """A field: its default (``...``: it must be given), what the reference says of it, and its bounds as ``Field`` has
+    them."""
+    return Field(default, description=about, **bounds)
+
+
 def refusal(reason: str, remedy: str) -> PydanticCustomError:
     """The error a validator raises: ``reason`` says what is wrong, ``remedy`` what would be right."""
     return PydanticCustomError("refused", "{reason}", {"reason": reason, "remedy": remedy})
